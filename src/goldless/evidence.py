@@ -202,6 +202,16 @@ def failure_counts(*frames: pl.DataFrame) -> Counter[FailureKind]:
     return found
 
 
+def is_open(failure: CallFailure | None) -> bool:
+    """Whether a rerun of the same command would ask again."""
+    return failure is not None and failure.kind in OPEN_KINDS
+
+
+def open_rows(frame: pl.DataFrame) -> int:
+    """The number of rows missing for a temporary cause."""
+    return int(frame["failure"].is_in(list(OPEN_KINDS)).sum())
+
+
 def failure_examples(frame: pl.DataFrame) -> dict[FailureKind, str]:
     """The last message of each cause for which rows are missing."""
     last = frame.lazy().drop_nulls("failure").unique("failure", keep="last", maintain_order=True).collect()

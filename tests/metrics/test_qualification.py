@@ -28,13 +28,18 @@ def test_the_mean_over_candidates_must_be_exceeded_in_every_trait():
     assert found.passed == ("ann",)
     assert found.weights == {"ann": 1.0}
     assert found.thresholds == pytest.approx({"consistency": 0.6, "pertinence": 0.7})
-    assert found.candidates[1].why == "consistency 0.6000 not above 0.6000; pertinence 0.9000 above 0.7000"
+    assert [one.why for one in found.candidates] == [  # a passed trait is no reason to fail
+        "consistency 0.9000 above 0.6000; pertinence 0.8000 above 0.7000",
+        "consistency 0.6000 not above 0.6000",
+        "consistency 0.3000 not above 0.6000; pertinence 0.4000 not above 0.7000",
+    ]
     assert found.note is None
 
 
 def test_any_trait_may_be_enough():
     found = qualify(THREE, thresholds={"consistency": "mean", "pertinence": "mean"}, combination="any")
     assert found.passed == ("ann", "bob")
+    assert found.candidates[1].why == "pertinence 0.9000 above 0.7000"
 
 
 def test_a_chosen_trait_with_a_fixed_threshold_decides_alone():
@@ -116,4 +121,4 @@ def test_a_vote_whose_weight_was_not_measured_does_not_count_and_the_others_do()
         weight_from="pertinence",
     )
     assert found.weights == {"bob": 0.8}
-    assert "no weight: its trait was not measured" in found.candidates[0].why
+    assert found.candidates[0].why == "no weight: its trait was not measured"

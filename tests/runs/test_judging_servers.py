@@ -10,11 +10,13 @@ import polars as pl
 import pytest
 
 import goldless
+from goldless.meta_evaluation.cost.spending import find_costs
+from goldless.runs.options import Options
 
 # The loopback server stands beside the tests, which are no package.
 sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
 
-from loopback import Behaviour, LoopbackServer, chat_reply
+from loopback import Behaviour, LoopbackServer, chat_reply, rejection
 from toy_language import Reading
 
 ROWS = [
@@ -50,15 +52,16 @@ def unsure(body):
 def judged(tmp_path):
     """TVD-MI by a critic on a server that also scores: the result, and the server."""
 
-    def judge(chat):
+    def judge(chat, *, asked_with="", **options):
         with LoopbackServer(Behaviour(speaks={"vllm"}, chat=chat)) as server:
             server._bigram = Reading()
             result = goldless.evaluate(
                 pl.DataFrame(ROWS),
                 metrics="tvd-mi",
-                critic=f"{server.url}#toy",
+                critic=f"{server.url}#toy{asked_with}",
                 journal=tmp_path / "j.sqlite",
                 resamples=200,
+                **options,
             )
         return result, server
 
@@ -73,6 +76,36 @@ def test_a_critic_that_shows_its_probabilities_is_asked_once_per_question(judged
     assert len(server.bodies("/v1/completions")) == 1  # the probe: no label is scored, no canary flies
     (spent,) = result.spending
     assert spent.calls == questions + PROBES
+
+
+@pytest.mark.anyio
+async def test_on_more_tasks_the_questions_grow_and_the_probes_do_not(judged, tmp_path):
+    result, _ = judged(sure)
+    folder = goldless.save_run(result, tmp_path / "run")
+    study = goldless.study_from_frame(pl.DataFrame(ROWS))
+    (row,) = (await find_costs(study, Options(metrics=("tvd-mi",)), runs=[folder], tasks=4 * 100)).rows
+    assert row.calls == len(result.verdicts) + PROBES
+    assert row.scaled.calls == pytest.approx(100 * len(result.verdicts))
+    (spent,) = result.spending
+    kept = spent.kept_usage.input_tokens + spent.kept_usage.output_tokens
+    assert kept < row.tokens
+    assert row.scaled.tokens == pytest.approx(100 * kept)
+
+
+def test_a_failed_call_is_no_progress(judged):
+    """Asked about bob's text first, the server fails: half of the questions."""
+
+    def failing(body):
+        asked = body["messages"][-1]["content"]
+        if "bluk" in asked and asked.index("bluk") < asked.index("zarn"):
+            raise rejection(500, "out of memory")
+        return sure(body)
+
+    reports = []
+    result, _ = judged(failing, asked_with="?retries=0", progress=reports.append)
+    half = len(result.verdicts) // 2
+    assert result.verdicts["value"].null_count() == half
+    assert (reports[-1].done, reports[-1].failed, reports[-1].total) == (half, half, 2 * half)
 
 
 def test_labels_are_scored_where_a_reply_does_not_show_them(judged):

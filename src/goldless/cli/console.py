@@ -157,6 +157,7 @@ class ProgressBars:
         if progress is None:
             return f"preparing for {self._clock() - self._start:.0f} seconds"
         done = f"{progress.stage}: {progress.done:,} of {progress.total:,}"
+        done += f" ({progress.failed:,} failed)" * bool(progress.failed)
         return ", ".join(filter(None, (done, *self._rate_and_cost(progress))))
 
     def _say_lines(self) -> None:
@@ -179,4 +180,5 @@ class ProgressBars:
         if progress.stage not in self._tasks:
             self._tasks[progress.stage] = self._bars.add_task(progress.stage, total=progress.total, rate="", cost="")
         task = self._bars.tasks[self._tasks[progress.stage]]
+        rate = f"[red]{progress.failed:,} failed[/] {rate}" if progress.failed else rate
         self._bars.update(task.id, completed=progress.done, total=progress.total, rate=rate, cost=cost)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from goldless.evidence import OPEN_KINDS, GenerationEvidence
+from goldless.evidence import OPEN_KINDS, GenerationEvidence, is_open
 from goldless.gre_bench.review_sections import CUT_REPLY, Flag, ParsedReview, noticed, parse_review
 from goldless.models.catalogue import is_server
 from goldless.models.interface import content_hash
@@ -69,7 +69,7 @@ class GeneratedReview:
     @property
     def is_open(self) -> bool:
         """Whether another run would request it again."""
-        return self.failure is not None and self.failure.kind in OPEN_KINDS
+        return is_open(self.failure)
 
     @property
     def text(self) -> str | None:

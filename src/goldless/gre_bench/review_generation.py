@@ -9,7 +9,7 @@ from typing import Any
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, GoldlessError, UserError
-from goldless.evidence import OPEN_KINDS, GenerationEvidence
+from goldless.evidence import GenerationEvidence, is_open
 from goldless.generation import GenerationStage
 from goldless.gre_bench.edition import ModelConfig, ReviewConfig
 from goldless.gre_bench.edition_study import refused_names
@@ -145,7 +145,7 @@ def _lost_reviews(
 ) -> list[GeneratedReview]:
     """The reviews of a model that could not be reached: missing, except those already settled."""
     failure = CallFailure("connection", str(cause).splitlines()[0])
-    if isinstance(cause, CallError) and cause.failure.kind in OPEN_KINDS:
+    if isinstance(cause, CallError) and is_open(cause.failure):
         failure = cause.failure
     request.asking.say(f"{name}: cannot be reached now, so its reviews are left for another run ({failure.message})")
     writer = name if name in request.stand_ins else request.models[name].model

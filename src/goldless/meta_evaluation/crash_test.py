@@ -19,7 +19,7 @@ from scipy.special import stdtr, stdtrit
 
 from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
-from goldless.evidence import OPEN_KINDS, Evidence
+from goldless.evidence import Evidence, is_open
 from goldless.meta_evaluation.judges import pair_scores, response_scores
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import Must, Perturbation, PerturbedText, open_writer, perturb
@@ -105,7 +105,7 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
         spending=(*writing, *scored.spending),
         problems=_problems(perturbed, scored.scores, evidence),
         asked=len(written) + evidence.asked,
-        open=sum(text.failure is not None and text.failure.kind in OPEN_KINDS for text in written) + evidence.open,
+        open=sum(is_open(text.failure) for text in written) + evidence.open,
     )
 
 

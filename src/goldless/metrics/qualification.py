@@ -94,10 +94,12 @@ def qualify(
         unweighed = passed and weight is None
         passed = passed and not unweighed
         shortfall = 0.0 if passed else sum(lack for lack in lacking.values() if lack is not None)
-        why = "; ".join(_words(name, own.get(name), limit) for name, limit in counting.items())
+        # what decided: the failed traits of one that failed, the passed ones of one that passed
+        decisive = [name for name in counting if (name in failed) != passed]
+        why = "; ".join(_words(name, own.get(name), counting[name]) for name in decisive) or "no exam"
         if unweighed:
-            why = f"{why}; no weight: its trait was not measured".removeprefix("; ")
-        candidates.append(Candidate(reviewer, own, passed, why or "no exam", weight, shortfall))
+            why = "no weight: its trait was not measured"
+        candidates.append(Candidate(reviewer, own, passed, why, weight, shortfall))
     note = None if any(c.passed for c in candidates) else _none_passed(candidates)
     return Qualification(tuple(candidates), limits, combination, weighting, note)
 

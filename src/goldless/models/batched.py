@@ -98,7 +98,7 @@ class BatchedChat(JournalledChat):
             return super()._known(key, kept)
         charge = self._collected.pop(key)
         self.ledger.settle(charge.cost_usd or 0.0, charge)
-        self.ledger.kept += 1
+        self.ledger.keep(charge)
         return replace(read_chat(kept.reply), usage=Usage() if charge.estimated else charge.usage)
 
     async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:

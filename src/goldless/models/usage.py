@@ -188,6 +188,8 @@ class Ledger:
         """Calls that are or may be charged for."""
         self.kept = 0
         """Of these, the ones with a reply to keep; the others are failed attempts, probes and canaries."""
+        self.kept_usage = Usage()
+        """What the kept ones were charged for."""
         self.estimated = 0
         """Of all calls, the ones booked at their maximum."""
         self._hidden = Usage()
@@ -234,8 +236,13 @@ class Ledger:
         """Replace a reservation by what the call is charged for, and return that."""
         charge = self.charge(aside, usage)
         self.settle(aside.usd, charge)
-        self.kept += 1
+        self.keep(charge)
         return charge
+
+    def keep(self, charge: Charge) -> None:
+        """Count a call that was settled among those with a reply to keep."""
+        self.kept += 1
+        self.kept_usage += charge.usage
 
     def book_unkept(self, aside: Aside, charged: tuple[int, int] | None) -> Charge | None:
         """Replace the reservation of a call without a reply to keep; ``charged`` as in a CallFailure."""

@@ -23,6 +23,8 @@ from goldless.evidence import (
     RewriteEvidence,
     SynopsisEvidence,
     empty,
+    is_open,
+    open_rows,
     rewrites_frame,
     synopses_frame,
     verdicts_frame,
@@ -188,14 +190,15 @@ class Collector:
             if name in PROMPTS and name not in task.synopses and (paired is None or task.task in paired)
         ]
         done: dict[tuple[str, str], SynopsisEvidence] = {}
-        finished = 0
+        finished = failed = 0
 
         async def one(job: tuple[Task, str]) -> None:
-            nonlocal finished
-            for row in await stage.write(*job):
-                done[row.task, row.synopsis] = row
+            nonlocal finished, failed
+            rows = await stage.write(*job)
+            done.update({(row.task, row.synopsis): row for row in rows})
             finished += 1
-            self.report("writing synopses", finished, len(wanted), writer)
+            failed += any(is_open(row.failure) for row in rows)
+            self.report("writing synopses", finished, len(wanted), writer, failed)
 
         await side_by_side(one, wanted, writer.at_once(CALLS_AT_ONCE))
         return synopses_frame([done[task.task, name] for task, name in wanted])
@@ -210,10 +213,13 @@ class Collector:
         every = (r for task, rs in with_peers(self.study) if paired is None or task.task in paired for r in rs)
         wanted = [r for r in every if (r.task, r.agent) not in there]
         done: dict[Response, RewriteEvidence] = {}
+        failed = 0
 
         async def one(response: Response) -> None:
+            nonlocal failed
             done[response] = await stage.rewrite(response)
-            self.report("rewriting", len(done), len(wanted), rewriter)
+            failed += is_open(done[response].failure)
+            self.report("rewriting", len(done), len(wanted), rewriter, failed)
 
         await side_by_side(one, wanted, rewriter.at_once(CALLS_AT_ONCE))
         made = rewrites_frame([done[response] for response in wanted])
@@ -340,19 +346,20 @@ class Collector:
         # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
         turn = anyio.Lock() if scorer.local else None
         found: list[pl.DataFrame] = [empty(SCORED)] * len(groups)
-        taken = done = 0
+        taken = done = failed = 0
 
         async def some(number: int) -> None:
-            nonlocal taken, done
+            nonlocal taken, done, failed
             jobs = [job for place in groups[number] for job in by_task[place]]
             rows, reused = await _score_unknown(jobs, known, turn)
             taken += reused
             done += len(rows)
+            failed += open_rows(rows)
             self.parts.append(
                 "logprobs", first + number, rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS)
             )
             found[number] = rows.drop(TOKENS)
-            self.report("scoring", done, sum(counts), scorer)
+            self.report("scoring", done, sum(counts), scorer, failed)
 
         in_flight = scorer.at_once(TASKS_AT_ONCE, here=BATCHES_TOGETHER if together else 1)
         await side_by_side(some, range(len(groups)), in_flight)
@@ -381,15 +388,16 @@ class Collector:
         }
         batches = list(critic_batches(asked, local=critic.local))
         found = [empty(VERDICTS)] * len(batches)
-        done = 0
+        done = failed = 0
 
         async def some(place: int) -> None:
-            nonlocal done
+            nonlocal done, failed
             rows = verdicts_frame(await stage.judge(batches[place], texts, at_once=critic.at_once(CALLS_AT_ONCE)))
             self.parts.append("verdicts", place, rows)
             found[place] = rows
             done += len(rows)
-            self.report("judging", done, len(asked), critic)
+            failed += open_rows(rows)
+            self.report("judging", done, len(asked), critic, failed)
 
         await side_by_side(some, range(len(batches)), critic.at_once(1))
         verdicts = pl.concat([empty(VERDICTS), *found])
@@ -397,9 +405,9 @@ class Collector:
             _refuse_too_long(verdicts)
         return verdicts
 
-    def report(self, stage: str, done: int, total: int, model: OpenModel) -> None:
-        """Report the progress of a stage."""
-        self.options.progress(model.progress(stage, done, total))
+    def report(self, stage: str, ended: int, total: int, model: OpenModel, failed: int) -> None:
+        """Report the progress of a stage; what failed for a temporary cause is not done."""
+        self.options.progress(model.progress(stage, ended - failed, total, failed))
 
 
 def _needed(texts: Texts, task: str, agents: Sequence[str], asked: Sequence[Question]) -> dict[Any, str | CallFailure]:

@@ -72,6 +72,9 @@ class Spending:
     """None: price unknown."""
     estimated: int = 0
     """Of the calls, the ones whose tokens and cost are the most they can be: the server did not report them."""
+    kept: int | None = None
+    """Of the calls, the ones with a reply to keep, unlike probes; None: not recorded."""
+    kept_usage: Usage | None = None
     result_usd: float | None = None
     """What all replies cost, whichever process made their calls; None: not known of each."""
 
@@ -145,6 +148,8 @@ class OpenModel:
             usage=self.ledger.usage,
             cost_usd=None if self.ledger.price is None else self.ledger.spent_usd,
             estimated=self.ledger.estimated,
+            kept=self.ledger.kept,
+            kept_usage=self.ledger.kept_usage,
             result_usd=self.ledger.spent_usd + reused.cost_usd if known else None,
         )
 
@@ -179,11 +184,11 @@ class OpenModel:
             return self.model.crew.at_once
         return here if self.local else calls
 
-    def progress(self, stage: str, done: int, total: int) -> Progress:
+    def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
         """Progress of a stage that calls it, with the cost of its calls so far."""
         usage, spent = self.ledger.usage, self.spending.cost_usd
         workers = self.model.crew.size if isinstance(self.model, FleetModel) else None
-        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent, workers)
+        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent, workers, failed)
 
 
 async def _cache_counts(model: Any) -> Mapping[str, CacheCounts]:

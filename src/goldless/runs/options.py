@@ -120,11 +120,14 @@ class Progress:
 
     stage: str
     done: int
+    """Without those that failed and that another run asks again."""
     total: int
     tokens: int
     cost_usd: float | None
     workers: int | None = None
     """Of the fleet; None: there is none."""
+    failed: int = 0
+    """Ended without a reply, and to be asked again by another run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

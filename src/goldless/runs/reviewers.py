@@ -14,7 +14,7 @@ import polars as pl
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError, UserError, nearest
-from goldless.evidence import EXAMS, JUDGEMENTS, empty, judgements_frame
+from goldless.evidence import EXAMS, JUDGEMENTS, empty, judgements_frame, open_rows
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams.items import (
@@ -285,14 +285,15 @@ class ReviewCollector:
         model = self.models[name]
         batches = list(_batches(asked, QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 8))
         found = [empty(JUDGEMENTS)] * len(batches)
-        done = 0
+        done = failed = 0
 
         async def some(place: int) -> None:
-            nonlocal done
+            nonlocal done, failed
             rows = await stage.review(batches[place], self.texts, self.prompts, at_once=self._flight(name))
             found[place] = judgements_frame(rows)
             done += len(rows)
-            self._report(f"reviewing by {name}", done, len(asked), name)
+            failed += open_rows(found[place])
+            self._report(f"reviewing by {name}", done - failed, len(asked), name, failed)
 
         await side_by_side(some, range(len(batches)), model.at_once(1))
         return pl.concat([empty(JUDGEMENTS), *found])
@@ -333,8 +334,8 @@ class ReviewCollector:
     def _flight(self, name: str) -> int:
         return self.models[name].at_once(CALLS_AT_ONCE)
 
-    def _report(self, stage: str, done: int, total: int, name: str) -> None:
-        self.options.progress(self.models[name].progress(stage, done, total))
+    def _report(self, stage: str, done: int, total: int, name: str, failed: int = 0) -> None:
+        self.options.progress(self.models[name].progress(stage, done, total, failed))
 
 
 def _licences(paths: Sequence[Path]) -> Iterator[Licence]:

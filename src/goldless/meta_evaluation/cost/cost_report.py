@@ -12,6 +12,8 @@ Source = Literal["spent", "planned", "estimated", "no model", "not known"]
 """``spent``: charged in a run. ``planned``: from a plan. ``estimated``: tokens of judgements by the length of the text
 or as given. ``no model``: no model is called. ``not known``: a custom metric, which may call any model."""
 
+NOT_SHOWN = frozenset({"metrics", "scaled", "fixed", "even", "pace", "unkept_calls", "unkept_tokens"})
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -63,6 +65,9 @@ class Cost:
     """None: price unknown."""
     seconds: float | None = None
     """None: not known."""
+    unkept_calls: int = 0
+    """Calls without a reply to keep: probes and failed attempts, which do not grow with the tasks."""
+    unkept_tokens: int = 0
     growth: str = ""
     """How calls grow, in words."""
     fixed: bool = False
@@ -76,7 +81,7 @@ class Cost:
 
     def as_row(self) -> dict[str, Cell]:
         """The cost as one row of a table."""
-        own = {k: v for k, v in asdict(self).items() if k not in {"metrics", "scaled", "fixed", "even", "pace"}}
+        own = {k: v for k, v in asdict(self).items() if k not in NOT_SHOWN}
         scaled = {} if self.scaled is None else {f"scaled_{k}": v for k, v in asdict(self.scaled).items()}
         shares: dict[str, Cell] = {}
         if self.scaled is not None and self.scaled.tokens and self.scaled.tokens_low and self.scaled.tokens_high:

@@ -206,7 +206,7 @@ def _measured_tokens(review: Review) -> dict[str, tuple[float, float]]:
     Replies from the journal are taken to be like those paid for now. A model that plays several reviewers is charged
     once for all of them: each has its share by judgements.
     """
-    spent = {row.model: row for row in review.spending if row.calls}
+    spent = {row.model: row for row in review.spending if row.kept}
     asked = {r.name: r.asked for r in review.reviewers}
     played: dict[str, list[str]] = {}
     for reviewer in review.reviewers:
@@ -215,8 +215,10 @@ def _measured_tokens(review: Review) -> dict[str, tuple[float, float]]:
     found: dict[str, tuple[float, float]] = {}
     for model, names in played.items():
         row = spent[model]
-        share = (row.calls + row.reused) / row.calls / sum(asked[name] for name in names)
-        found |= dict.fromkeys(names, (row.usage.input_tokens * share, row.usage.output_tokens * share))
+        assert row.kept is not None
+        assert row.kept_usage is not None
+        share = (row.kept + row.reused) / row.kept / sum(asked[name] for name in names)
+        found |= dict.fromkeys(names, (row.kept_usage.input_tokens * share, row.kept_usage.output_tokens * share))
     return found
 
 

@@ -100,6 +100,8 @@ def _said(rows: Sequence[Cost]) -> list[str]:
         notes.append(
             "reused: from the journal, paid for before; costs on more tasks assume that every call is made again"
         )
+    if any(row.unkept_calls for row in rows):
+        notes.append("calls without a reply to keep, such as probes, are not counted on more tasks")
     if any(row.source == "spent" and len(row.metrics) > 1 for row in rows):
         notes.append("metrics of one run share evidence, so their spending is given together")
     if any(row.scaled is not None and row.scaled.tokens_low is not None for row in rows):
@@ -171,7 +173,7 @@ def _spent_row(
     row: Mapping[str, Any], metrics: tuple[str, ...], parts: Mapping[str, str], run: str, options: Options
 ) -> Cost:
     played = [part for part, model in parts.items() if model == row["model"]]
-    usage = row["usage"]
+    tokens, kept = (sum((row.get(name) or row["usage"]).values()) for name in ("usage", "kept_usage"))
     return Cost(
         metrics=metrics,
         part=", ".join(played) or "model",
@@ -180,8 +182,10 @@ def _spent_row(
         run=run,
         calls=row["calls"],
         reused=row["reused"],
-        tokens=usage["input_tokens"] + usage["output_tokens"],
+        tokens=tokens,
         usd=row["cost_usd"],
+        unkept_calls=0 if row.get("kept") is None else row["calls"] - row["kept"],
+        unkept_tokens=tokens - kept,
         growth="; ".join(dict.fromkeys(_growth(part, options, metrics[0]) for part in played)),
         fixed=played == ["critic"] and options.budget_calls is not None,
     )
@@ -326,9 +330,12 @@ def _scaled(row: Cost, n_tasks: int, tasks: int, spread: tuple[float, float] | N
 
 def _asked_anew(row: Cost) -> ScaledCost | None:
     """The row with replies from the journal counted as new calls, like this run's calls or the model's others."""
-    calls = row.calls + row.reused
-    if row.source != "spent" or row.calls:
-        known: tuple[int, float, float | None, float | None] = (row.calls, row.tokens, row.usd, row.seconds)
+    kept, tokens = row.calls - row.unkept_calls, row.tokens - row.unkept_tokens
+    calls = kept + row.reused
+    if row.source != "spent" or kept:
+        usd = None if row.usd is None else row.usd * tokens / max(1, row.tokens)
+        seconds = None if row.seconds is None else row.seconds * kept / max(1, row.calls)
+        known: tuple[int, float, float | None, float | None] = (kept, tokens, usd, seconds)
     elif row.pace is not None:
         known = (row.pace.calls, row.pace.tokens, row.pace.usd, row.pace.seconds)
     else:

@@ -28,7 +28,7 @@ from goldless.models.interface import Message, ScoreRequest, TokenLogprobs
 from goldless.models.usage import most_score_usage
 
 if TYPE_CHECKING:
-    from goldless.models.http_api.calls import Calls
+    from goldless.models.http_api.calls import Answer, Calls
 
 Form = TypeVar("Form", tuple[int, ...], str)
 
@@ -239,15 +239,7 @@ class EchoIdsDialect(_IdsDialect):
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The target's log-probabilities."""
         context, target = _sides(request, tuple)
-        question = {
-            "model": self._model,
-            "prompt": context + target,
-            "echo": True,
-            "logprobs": 1,
-            "max_tokens": self._written_tokens,
-            "temperature": SCORING_TEMPERATURE,
-        }
-        answer = await calls.post("/v1/completions", question, most_score_usage(request))
+        answer = await _echoed(calls, request, self._model, context + target, self._written_tokens)
         self.fingerprint = stable_fingerprint(answer.data)
         tokens, values, _ = _columns(first_choice(answer.data).get("logprobs"))
         sent = len(context) + len(target)
@@ -300,15 +292,7 @@ class EchoDialect:
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The log-probabilities of the tokens that begin within the target."""
         context, target = _sides(request, str)
-        question = {
-            "model": self._model,
-            "prompt": context + target,
-            "echo": True,
-            "logprobs": 1,
-            "max_tokens": self._written_tokens,
-            "temperature": SCORING_TEMPERATURE,
-        }
-        answer = await calls.post("/v1/completions", question, most_score_usage(request))
+        answer = await _echoed(calls, request, self._model, context + target, self._written_tokens)
         choice = first_choice(answer.data)
         if not str(choice.get("text") or "").startswith(context + target):
             raise bad_reply("the server accepted echo but did not return the prompt")
@@ -316,6 +300,19 @@ class EchoDialect:
         first, end = _target_span(tokens, offsets, context, target)
         logprobs = _checked_logprobs(values[first:end], end - first)
         return TokenLogprobs(logprobs, usage_of(answer.data.get("usage")), answer.retries)
+
+
+async def _echoed(calls: Calls, request: ScoreRequest, model: str, prompt: object, written_tokens: int) -> Answer:
+    """The reply to a prompt that is to be echoed with its log-probabilities."""
+    question = {
+        "model": model,
+        "prompt": prompt,
+        "echo": True,
+        "logprobs": 1,
+        "max_tokens": written_tokens,
+        "temperature": SCORING_TEMPERATURE,
+    }
+    return await calls.post("/v1/completions", question, most_score_usage(request))
 
 
 def _columns(logprobs: Any) -> tuple[list[str], list[Any], list[int]]:

@@ -482,6 +482,7 @@ class ProgressDocument(Part):
     stage: Text = ""
     done: Count | None = None
     total: Count | None = None
+    failed: Count = 0
     tokens: Count | None = None
     cost_usd: Number = None
     updated_at: Number = None

@@ -68,6 +68,7 @@ def test_doctor_tells_a_chat_model_from_a_scorer(goldless, script_file):
         "one_call_choice": False,
         "token_logprobs": False,
         "together": False,
+        "keeps_prefixes": False,
     }
     assert (read["canaries"], read["complaint"], read["scored_tokens_per_second"]) == (None, None, None)
     assert read["price_usd_per_million"] == [0.0, 0.0]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from goldless.judging.asking import Question, VerdictRequest, _beginnings_first
+import anyio
+import pytest
 
-REQUEST = VerdictRequest(role="critic", read=lambda _: None, restated="", allowed="", most_tokens=1)
+from goldless.judging.asking import Question, VerdictRequest, _beginnings_first, find_verdicts
+from goldless.models.interface import Capabilities, ChatReply, Message, ModelIdentity
+
+REQUEST = VerdictRequest(role="critic", read=lambda _: "a verdict", restated="", allowed="", most_tokens=1)
 
 
 def questions(*beginnings: str) -> dict[int, Question]:
     return {
-        i: Question(lambda _: (), (), lambda _: 0, REQUEST, "task", beginning) for i, beginning in enumerate(beginnings)
+        i: Question(lambda _, i=i: (Message("user", str(i)),), (), lambda _: 0, REQUEST, "task", beginning)
+        for i, beginning in enumerate(beginnings)
     }
 
 
@@ -24,3 +29,40 @@ def test_the_others_follow_before_a_server_forgets():
 
 def test_questions_without_a_common_beginning_keep_their_order():
     assert _beginnings_first(questions("", "", ""), 8) == [0, 1, 2]
+
+
+class Slow:
+    """Answers after a moment, and notes which questions were answered when each one was sent."""
+
+    identity = ModelIdentity("scripted", "slow")
+
+    def __init__(self, *, keeps_prefixes: bool) -> None:
+        self.capabilities = Capabilities(chat=True, keeps_prefixes=keeps_prefixes)
+        self.answered_before: dict[int, set[int]] = {}
+        self._answered: set[int] = set()
+
+    async def chat(self, request):
+        i = int(request.messages[0].content)
+        self.answered_before[i] = set(self._answered)
+        await anyio.sleep(0.01)
+        self._answered.add(i)
+        return ChatReply("Yes")
+
+
+@pytest.mark.anyio
+async def test_a_server_that_keeps_prefixes_has_each_beginning_before_the_others_are_sent():
+    model, asked = Slow(keeps_prefixes=True), questions("a", "a", "a", "b", "b", "c")
+    found = await find_verdicts(model, "labels", asked, 256)
+    assert set(found) == set(range(6))
+    before = model.answered_before
+    assert before[0] == set()  # alone: it computes the instructions
+    assert before[3] == before[5] == {0}
+    assert all(0 in before[i] for i in (1, 2))
+    assert 3 in before[4]
+
+
+@pytest.mark.anyio
+async def test_other_servers_are_not_kept_waiting():
+    model = Slow(keeps_prefixes=False)
+    await find_verdicts(model, "labels", questions("a", "a", "b"), 256)
+    assert list(model.answered_before.values()) == [set()] * 3

@@ -17,12 +17,14 @@ from goldless.meta_evaluation.cost.judgement_costs import (
     planned_reviewer_costs,
     reviewer_costs,
 )
-from goldless.meta_evaluation.cost.spending import YOUR_OWN, find_costs, journal_paces
+from goldless.meta_evaluation.cost.spending import YOUR_OWN, find_costs
+from goldless.models.call_paces import call_paces, seconds_per_call
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.journal import Entry, Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
 from goldless.reports.report_table import Column, ReportTable, large_text, seconds_text, usd_text
+from goldless.runs.estimate import plan_study
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
@@ -213,18 +215,26 @@ async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(st
         await find_costs(study, Options(), tasks=0)
 
 
-def test_the_journal_tells_the_time_in_which_at_least_one_call_was_under_way(tmp_path):
-    """Calls from 0 to 10 s, from 5 to 20 s and from 30 to 31 s: 21 s."""
+async def test_the_journal_tells_the_time_in_which_at_least_one_call_was_under_way(study, tmp_path):
+    """Calls from 0 to 10 s, from 5 to 20 s and from 30 to 31 s: 21 s, so 7 s a call."""
     path = tmp_path / "journal.sqlite"
-    identity = ModelIdentity("http", "busy")
+    identity = ModelIdentity("http", "model", "of some weights", settings={"server": "own"})
     with closing(Journal(path)) as journal:
         for i, (begin, end) in enumerate([(0, 10), (5, 20), (30, 31)]):
             journal.record(identity, [Entry(f"k{i}", "chat", "{}", "{}", Usage(100, 5), 0.25)])
             journal._connection.execute("insert into attempts values (?, ?)", (f"k{i}", begin))
             journal._connection.execute("update calls set created_at = ? where key = ?", (end, f"k{i}"))
-    (pace,) = journal_paces(path).values()
+    ((_, pace),) = call_paces(path)
     assert (pace.calls, pace.tokens, pace.usd, pace.seconds) == (3, 315, 0.75, 21.0)
-    assert journal_paces(tmp_path / "none.sqlite") == {}
+    assert call_paces(tmp_path / "none.sqlite") == ()
+    asked = ModelIdentity("http", "model", settings={"server": "http://127.0.0.1:1/v1"})
+    assert seconds_per_call(path, asked, "verdict") == 7.0
+    assert seconds_per_call(path, asked, "text") is None
+    assert seconds_per_call(path, ModelIdentity("http", "other"), "verdict") is None
+    planned = await plan_study(study, Options(metrics=("tvd-mi",), critic=SERVER, journal=path))
+    (row,) = planned.together
+    assert row.seconds == pytest.approx(7.0 * row.calls)
+    assert any("in the journal, a verdict 7 s" in note for note in planned.notes)
 
 
 # --- reviewers -----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
+import anyio
 import numpy as np
 
 from goldless.concurrency import side_by_side
@@ -203,12 +204,20 @@ async def find_verdicts(
     found: dict[int, VerdictReply[Found]] = {}
     scores = reading == "probabilities-chosen" and isinstance(model, ScoringJudge) and model.capabilities.scoring
 
+    order = _beginnings_first(questions, at_once)
+    awaited = _awaited(questions, order) if model.capabilities.keeps_prefixes else {}
+    answered = {i: anyio.Event() for i in set(awaited.values())}
+
     async def one(i: int) -> None:
+        if i in awaited:
+            await answered[awaited[i]].wait()
         messages = questions[i].messages(reading == "labels")
         with about(questions[i].task):
             found[i] = await ask(model, messages, questions[i].request, again=not scores)
+        if i in answered:
+            answered[i].set()
 
-    await side_by_side(one, _beginnings_first(questions, at_once), at_once)
+    await side_by_side(one, order, at_once)
     if scores and isinstance(model, ScoringJudge):
         unclear = {i: questions[i] for i, reply in found.items() if reply.without_probabilities}
         scored = await _scored(model, unclear, at_once) if unclear else {}
@@ -223,12 +232,26 @@ def _beginnings_first(questions: Mapping[int, Question[Found]], at_once: int) ->
     """
     by_beginning: dict[tuple[str, str], list[int]] = {}
     for i, question in questions.items():
-        by_beginning.setdefault((question.task, question.begins_with or str(i)), []).append(i)
+        by_beginning.setdefault(_beginning(i, question), []).append(i)
     groups, order = list(by_beginning.values()), []
     for start in range(0, len(groups), max(1, at_once)):
         some = groups[start : start + at_once]
         order += [same[0] for same in some] + [i for same in some for i in same[1:]]
     return order
+
+
+def _awaited(questions: Mapping[int, Question[Found]], order: Sequence[int]) -> dict[int, int]:
+    """The question that must be answered before another is sent, so that what they have in common is computed once.
+
+    That is the first with the same beginning, and for these the first of all, which begins with the instructions.
+    """
+    first: dict[tuple[str, str], int] = {}
+    found = {i: first.setdefault(_beginning(i, questions[i]), i) for i in order}
+    return {i: order[0] if i == other else other for i, other in found.items() if i != order[0]}
+
+
+def _beginning(i: int, question: Question[Found]) -> tuple[str, str]:
+    return question.task, question.begins_with or str(i)
 
 
 # --- verdicts as probabilities of the labels -----------------------------------------------------------------------

@@ -98,6 +98,8 @@ class Capabilities:
     """Returns log-probabilities of the tokens it writes."""
     together: bool = False
     """Computes on this machine, and faster with more tasks per call."""
+    keeps_prefixes: bool = False
+    """On a server that computes what requests begin with once, if one of them is answered before the others."""
 
 
 @runtime_checkable

@@ -1,17 +1,17 @@
 """The estimate: the calls, tokens and cost of an evaluation, before anything runs.
 
 Models on this machine are loaded for their tokenizer and timed on a short text. Servers are not contacted: their tokens
-are counted at four characters each, and their time assumes a typical speed.
+are counted at four characters each, and their time is that of calls in the journal, or a typical one.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
 
 import polars as pl
 
@@ -22,6 +22,7 @@ from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticPrompt, find_critic_prompt
 from goldless.metrics.metric import Metric
 from goldless.models.cache import default_journal
+from goldless.models.call_paces import Kind, seconds_per_call
 from goldless.models.catalogue import PROVIDERS, check_scorer, is_local, open_model, unopened_identity
 from goldless.models.interface import Capabilities, Message, ModelIdentity, ScoreReply, ScoreRequest, Usage
 from goldless.models.journal import Journal, model_hash
@@ -173,6 +174,8 @@ class _Model:
     """None if the journal cannot be searched."""
     price: Price | None
     tokens_a_second: float | None
+    seconds_per_call: Mapping[Kind, float] = field(default_factory=dict)
+    """What calls to a server took before, by the journal."""
 
 
 async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _Model:
@@ -182,7 +185,7 @@ async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _
     # told without opening it: a plan needs no key
     named = unopened_identity(given) if isinstance(given, str) else None
     if named is not None:
-        return _Model(named.short, _Server(named), False, None, _price(named, options), None)
+        return _at_server(named, options)
     model = open_model(given, say=options.say) if isinstance(given, str) else given
     try:
         identity = model.identity
@@ -190,7 +193,7 @@ async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _
     except CapabilityError:
         local = True  # says who it is once it is loaded, so it is on this machine
     if not local:
-        return _Model(identity.short, _Server(identity), False, None, _price(identity, options), None)
+        return _at_server(identity, options)
     if isinstance(given, str):
         stack.push_async_callback(model.aclose)
     await model.prepare()
@@ -198,6 +201,14 @@ async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _
     scores = model.capabilities.scoring
     speed = await _speed(model) if scores else None
     return _Model(identity.short, model, True, model_hash(identity), price_of(identity), speed)
+
+
+def _at_server(identity: ModelIdentity, options: Options) -> _Model:
+    """What is known of a model without asking its server."""
+    journal = options.journal or default_journal()
+    paces = {kind: seconds_per_call(journal, identity, kind) for kind in get_args(Kind)}
+    known = {kind: seconds for kind, seconds in paces.items() if seconds is not None}
+    return _Model(identity.short, _Server(identity), False, None, _price(identity, options), None, known)
 
 
 def _price(identity: ModelIdentity, options: Options) -> Price | None:
@@ -320,8 +331,12 @@ class _Estimate:
         if any(not model.local for model in self.models.values()):
             yield (
                 f"for servers, a token is assumed to have {CHARACTERS_A_TOKEN} characters, and a call to take "
-                f"{SERVER_SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once"
+                f"{SERVER_SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once where the journal has none"
             )
+        for model in {model.name: model for model in self.models.values()}.values():
+            if model.seconds_per_call:
+                paces = ", ".join(f"a {kind} {seconds:.2g} s" for kind, seconds in model.seconds_per_call.items())
+                yield f"{model.name}: in the journal, {paces}, with as many calls at once as there were"
         if work.options.batch:
             yield "with --batch, prices are those of batches, and each round of calls takes up to 24 hours"
         if any(model.tokens_a_second for model in self.models.values()):
@@ -367,7 +382,9 @@ def _row(metric: str | None, part: str, model: _Model, count: _Count, *, share: 
     if model.local and model.tokens_a_second and computed is not None:
         seconds = computed * left / model.tokens_a_second
     if not model.local:
-        seconds = calls / SERVER_CALLS_AT_ONCE * SERVER_SECONDS_A_CALL * (SECONDS_A_TEXT if texts else 1)
+        kind: Kind = "text" if texts else "score" if part == "scorer" else "verdict"
+        assumed = SERVER_SECONDS_A_CALL / SERVER_CALLS_AT_ONCE * (SECONDS_A_TEXT if texts else 1)
+        seconds = calls * model.seconds_per_call.get(kind, assumed)
     return PlannedCalls(
         metric=metric,
         part=part,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from goldless.models.call_paces import Pace
 from goldless.reports.report_table import Cell, Column, ReportTable
 
 Source = Literal["spent", "planned", "estimated", "no model", "not known"]
@@ -13,18 +14,6 @@ Source = Literal["spent", "planned", "estimated", "no model", "not known"]
 or as given. ``no model``: no model is called. ``not known``: a custom metric, which may call any model."""
 
 NOT_SHOWN = frozenset({"metrics", "scaled", "fixed", "even", "pace", "unkept_calls", "unkept_tokens"})
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """All calls of one model in a journal, for any purpose."""
-
-    calls: int
-    tokens: int
-    usd: float | None
-    """None: the price of some was unknown."""
-    seconds: float | None
-    """Time in which at least one call was running; None: not recorded."""
 
 
 @dataclass(frozen=True, slots=True)

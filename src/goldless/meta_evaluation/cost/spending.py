@@ -9,7 +9,6 @@ run covers is planned, as if the journal were empty.
 from __future__ import annotations
 
 import json
-import sqlite3
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -21,9 +20,10 @@ import numpy as np
 
 from goldless.errors import UserError
 from goldless.judging.judges import find_judge
-from goldless.meta_evaluation.cost.cost_report import Cost, CostReport, Pace, ScaledCost
+from goldless.meta_evaluation.cost.cost_report import Cost, CostReport, ScaledCost
 from goldless.meta_evaluation.cost.judgement_costs import ReviewerCost
 from goldless.models.cache import default_journal
+from goldless.models.call_paces import Pace, call_paces
 from goldless.models.interface import ModelIdentity
 from goldless.runs.collection import with_peers
 from goldless.runs.estimate import CHARACTERS_A_TOKEN, PlannedCalls, plan_study
@@ -41,14 +41,6 @@ RESULTS = {"score": "leaderboard.json", "review": "review.json"}
 BLOCKS = 20
 """Blocks of tasks over which the spread of tokens is measured."""
 TASKS_A_BLOCK = 2
-TOTALS = (
-    "select models.model, identity, count(*), sum(input_tokens + output_tokens), sum(cost_usd), count(cost_usd) "
-    "from calls join models on models.model = calls.model group by models.model"
-)
-TIMES = (
-    "select max(attempts.started_at), calls.created_at from calls join attempts on attempts.key = calls.key "
-    "where calls.model = ? and attempts.started_at <= calls.created_at group by calls.key"
-)
 COUNTED = "vllm:counted-only"
 """Replaces a model when only the length of its input matters. It is never opened."""
 
@@ -70,7 +62,8 @@ async def find_costs(
     if tasks < 1:
         raise UserError(f"tasks must be at least 1, got {tasks}. Try --tasks 10000")
     options = with_default_metrics(study, replace(options, recorded=False))
-    paces = journal_paces(options.journal or default_journal()) if runs else {}
+    known = call_paces(options.journal or default_journal()) if runs else ()
+    paces = {identity.short: pace for identity, pace in known}
     found = [row for folder in runs for row in _spent(study, Path(folder), options, paces)]
     covered = {name for row in found for name in row.metrics}
     left = [name for name in dict.fromkeys(options.metrics) if name not in covered]
@@ -189,38 +182,6 @@ def _spent_row(
         growth="; ".join(dict.fromkeys(_growth(part, options, metrics[0]) for part in played)),
         fixed=played == ["critic"] and options.budget_calls is not None,
     )
-
-
-# --- what the journal knows of a model: tokens, dollars and seconds of its calls ------------------------------------
-
-
-def journal_paces(path: Path) -> dict[str, Pace]:
-    """The speed of each model in a journal, by the model's short name; empty if there is no such journal."""
-    if not path.is_file():
-        return {}
-    try:
-        journal = sqlite3.connect(f"file:{path.resolve().as_posix()}?mode=ro", uri=True)
-        try:
-            return {
-                ModelIdentity(**json.loads(identity)).short: Pace(
-                    calls, tokens, usd if priced == calls else None, _busy(journal, model)
-                )
-                for model, identity, calls, tokens, usd, priced in journal.execute(TOTALS).fetchall()
-            }
-        finally:
-            journal.close()
-    except (sqlite3.Error, ValueError, TypeError):
-        return {}  # a journal that cannot be read tells nothing; whoever writes to it will be told
-
-
-def _busy(journal: sqlite3.Connection, model: str) -> float | None:
-    """Seconds in which at least one call was under way."""
-    times = np.array(journal.execute(TIMES, (model,)).fetchall(), dtype=np.float64)
-    if not len(times):
-        return None
-    start, end = times[np.argsort(times[:, 0])].T
-    reached = np.concatenate([[-np.inf], np.maximum.accumulate(end)[:-1]])
-    return float(np.maximum(0.0, end - np.maximum(start, reached)).sum())
 
 
 # --- what is planned -----------------------------------------------------------------------------------------------

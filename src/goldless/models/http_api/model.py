@@ -389,6 +389,7 @@ class HttpModel:
             if not self._name:
                 self._name = listing.only_model(self._client.base_url)
             self._weights = listing.weights(self._name)
+            self.capabilities = replace(self.capabilities, keeps_prefixes=listing.has_tokenizer(self._name))
             if listing.is_sglang(self._name):
                 with suppress(AttemptError):
                     self._weights = await sglang_weights(self._hasty_calls)

@@ -7,6 +7,7 @@ fleet.py        one model on several servers
 replicas.py     … which of them are up and get what
 fleet_addresses.py  … their addresses
 model.py        HttpModel: both Protocols of ``interface`` over one server
+probed_model.py … how it is called, and what it was found to be able to do
 formats.py      wire formats of chat calls; OpenAI's
 anthropic.py    … Anthropic's
 gemini.py       … Google's

@@ -14,7 +14,8 @@ import anyio
 from goldless.errors import CallError
 from goldless.models.http_api.calls import RetryPolicy
 from goldless.models.http_api.fleet_addresses import FleetAddresses
-from goldless.models.http_api.model import HttpModel, HttpOptions
+from goldless.models.http_api.model import HttpModel
+from goldless.models.http_api.probed_model import HttpOptions
 from goldless.models.http_api.probing import Finding
 from goldless.models.http_api.replicas import Replica, Replicas
 from goldless.models.http_api.specs import Specification, http_identity, http_model

@@ -36,7 +36,8 @@ from goldless.models.http_api.batching import BatchingHttpModel
 from goldless.models.http_api.calls import RetryPolicy
 from goldless.models.http_api.client import ApiKey, Timeouts
 from goldless.models.http_api.formats import OpenAiFormat
-from goldless.models.http_api.model import HttpModel, HttpOptions
+from goldless.models.http_api.model import HttpModel
+from goldless.models.http_api.probed_model import HttpOptions
 from goldless.models.http_api.services import SERVICES
 from goldless.models.interface import ModelIdentity
 

@@ -109,18 +109,43 @@ def test_judgements_are_scored_by_the_share_of_comparisons_won(tmp_path):
     assert index.page(TaskQuery(metric="review: pairwise", search="HM", scope="replies")).total == 1
 
 
+def test_a_pairwise_review_is_listed_by_how_far_its_comparisons_disagree(tmp_path):
+    """By hand: on t1 all three say ann; on t2 ann won one of two, so 1 - |2 / 2 - 1| = 1; on t3 3 of 4, so 0.5."""
+    won = {"t1": [1.0, 1.0, 1.0], "t2": [1.0, 0.0], "t3": [1.0, 1.0, 1.0, 0.0]}
+    rows = [
+        # every second one in the other order, where the same verdict is the other number
+        ("r", "pairwise", task, *(("ann", "bob", v) if i % 2 else ("bob", "ann", 1 - v)), f"the {task} wins")
+        for task, values in won.items()
+        for i, v in enumerate(values)
+    ]
+    names = ["reviewer", "format", "task", "first", "second", "value", "output"]
+    (tmp_path / "run").mkdir()
+    pl.DataFrame(rows, schema=names, orient="row").write_parquet(tmp_path / "run" / "judgements.parquet")
+    index = make_index(tmp_path / "run")
+    query = read_query({}, index)
+    found = index.page(query).rows
+    assert [(row["task"], row["disagreement"]) for row in found] == [("t2", 1.0), ("t3", 0.5), ("t1", 0.0)]
+    assert {row["score"] for row in found} == {0.5}
+    assert read_query({"agent": "ann"}, index).order == "task"
+    other = read_query({"order": "task"}, index)
+    assert [row["task"] for row in index.page(other).rows] == ["t1", "t2", "t3"]
+    assert as_address(other, index)["order"] == "task"
+    row = index.page(read_query({"q": "T2 WINS", "in": "replies"}, index)).rows[0]
+    assert (row["source"], row["passage"]) == ("r", ("the ", "t2 wins", ""))
+
+
 def test_an_address_says_the_same_query_again(index):
     given = {"metric": "m", "agent": "ann", "failure": "any", "low": "-1", "q": "a&b", "order": "score", "down": "1"}
     query = read_query(given, index)
     assert (query.low, query.descending, query.search) == (-1.0, True, "a&b")
-    again = {name: str(value) for name, value in as_address(query).items() if value is not None}
+    again = {name: str(value) for name, value in as_address(query, index).items() if value is not None}
     assert read_query(again, index) == query
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"order": "size"}, "order must be one of task, score, spread, missing, failures, got 'size'"),
+        ({"order": "size"}, "order must be one of task, score, spread, disagreement, missing, failures, got 'size'"),
         ({"low": "low"}, "the low score limit must be a number, got 'low'"),
         ({"high": "nan"}, "the high score limit must be a number"),
         ({"agent": "zed"}, "no agent 'zed' in this run"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import jinja2
@@ -45,6 +45,7 @@ def environment() -> jinja2.Environment:
         "number": numeral,
         "count": count,
         "moment": moment,
+        "instant": instant,
         "share": share,
         "bar": bar,
         "nats": nats,
@@ -91,6 +92,14 @@ def share(value: object) -> str:
 def moment(value: datetime | None) -> str:
     """A time in UTC."""
     return "unknown" if value is None else f"{value:%Y-%m-%d %H:%M} UTC"
+
+
+def instant(seconds: float | None) -> str:
+    """A time in UTC, from seconds since 1970."""
+    try:
+        return moment(None if seconds is None else datetime.fromtimestamp(seconds, UTC))
+    except (ValueError, OverflowError, OSError):  # a year that no calendar has
+        return moment(None)
 
 
 def bar(value: float | None, low: float | None, high: float | None, lowest: float, highest: float) -> Markup:

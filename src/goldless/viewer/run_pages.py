@@ -26,7 +26,7 @@ from goldless.reports.report_table import Column
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import bar, render
-from goldless.viewer.task_index import ORDERS, SCOPES, TaskIndex, TaskQuery, paged
+from goldless.viewer.task_index import ORDERS, SCOPES, Order, TaskIndex, TaskQuery, paged
 
 FAILURES_A_PAGE = 100
 MISSING = Column("missing asked", "missing", "fraction", "unknown")
@@ -200,11 +200,12 @@ def _crash_test(crash: CrashTestDocument) -> Markup:
 
 def read_query(given: Mapping[str, str], index: TaskIndex) -> TaskQuery:
     """The query in an address; an invalid one raises an error that says what is allowed."""
-    order, scope = given.get("order") or "task", given.get("in") or "texts"
+    metric, agent = given.get("metric") or None, given.get("agent") or None
+    usual = _usual_order(index, metric or next(iter(index.metrics), None), agent)
+    order, scope = given.get("order") or usual, given.get("in") or "texts"
     for name, value, allowed in (("order", order, ORDERS), ("in", scope, SCOPES)):
         if value not in allowed:
             raise UserError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
-    metric, agent = given.get("metric") or None, given.get("agent") or None
     if metric is not None and metric not in index.metrics:
         raise UserError(f"no scores of {metric!r} in this run. It has: {', '.join(index.metrics) or 'none'}")
     if agent is not None and agent not in index.agent_names:
@@ -224,9 +225,14 @@ def read_query(given: Mapping[str, str], index: TaskIndex) -> TaskQuery:
         search=(given.get("q") or "")[:200],
         scope=scope,  # type: ignore[arg-type]
         order=order,  # type: ignore[arg-type]
-        descending=given.get("down") == "1",
+        descending=given.get("down") == "1" if given.get("order") else order == "disagreement",
         page=page_number(given.get("page")),
     )
+
+
+def _usual_order(index: TaskIndex, metric: str | None, agent: str | None) -> Order:
+    """A pairwise review is listed by disagreement: the mean over agents is the same for all tasks."""
+    return "disagreement" if agent is None and index.pairwise(metric) else "task"
 
 
 def _bound(name: str, given: str | None) -> float | None:
@@ -246,8 +252,10 @@ def page_number(given: str | None) -> int:
     return int(given) if given and given.isascii() and given.isdigit() and len(given) < 9 and int(given) > 0 else 1
 
 
-def as_address(query: TaskQuery) -> dict[str, object]:
+def as_address(query: TaskQuery, index: TaskIndex) -> dict[str, object]:
     """The query as in an address."""
+    usual = _usual_order(index, query.metric, query.agent)
+    default = query.order == usual and query.descending == (usual == "disagreement")
     return {
         "metric": query.metric,
         "agent": query.agent,
@@ -257,8 +265,8 @@ def as_address(query: TaskQuery) -> dict[str, object]:
         "high": query.high,
         "q": query.search,
         "in": None if query.scope == "texts" else query.scope,
-        "order": None if query.order == "task" else query.order,
-        "down": "1" if query.descending else None,
+        "order": None if default else query.order,
+        "down": "1" if query.descending and not default else None,
         "page": None if query.page == 1 else query.page,
     }
 
@@ -269,7 +277,7 @@ def tasks_page(library: Library, links: Links, name: str, given: Mapping[str, st
     index = library.index(run)
     query = read_query(given, index)
     if most is not None:
-        query = replace(query, size=most)
+        query = replace(query, size=most, order="task", descending=False)
     found = index.page(query)
     texts: dict[str, str] = {}
     if not links.live:
@@ -284,7 +292,8 @@ def tasks_page(library: Library, links: Links, name: str, given: Mapping[str, st
         agent_number=agent_number,
         agent_numbers=index.agent_numbers,
         found=found,
-        address=as_address(replace(query, page=1)),
+        address=as_address(replace(query, page=1), index),
+        pairwise=index.pairwise(query.metric),
         decimals=decimals_for(row[name] for row in found.rows for name in ("score", "low", "high")),
         texts=texts,
         of=len(index.tasks),

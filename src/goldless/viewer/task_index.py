@@ -25,7 +25,11 @@ FILES = ("response_scores.csv", "agents.jsonl")
 KEPT = 8
 """Runs whose index is kept in memory."""
 
-Order = Literal["task", "score", "spread", "missing", "failures"]
+SPLITS = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
+PASSAGE = 90
+"""Characters before and after a search text that are shown with it."""
+
+Order = Literal["task", "score", "spread", "disagreement", "missing", "failures"]
 Scope = Literal["texts", "replies"]
 ORDERS = get_args(Order)
 SCOPES = get_args(Scope)
@@ -58,7 +62,7 @@ class TaskPage:
     """A page of the list of tasks."""
 
     rows: list[dict[str, Any]]
-    """number, task, prompt, score, low, high, best, worst, spread, missing, asked, failures"""
+    """number, task, prompt, score, low, high, best, worst, spread, disagreement, missing, asked, failures, passage"""
     total: int
     page: int
     pages: int
@@ -77,6 +81,8 @@ class TaskIndex:
     prompts: pl.DataFrame
     """task, number, prompt (its beginning)"""
     scores: pl.DataFrame
+    splits: pl.DataFrame
+    """How far the comparisons of a pairwise review disagree, by metric and task."""
     failures: pl.DataFrame
     numbers: Mapping[str, int] = field(repr=False)
 
@@ -84,6 +90,10 @@ class TaskIndex:
     def metrics(self) -> tuple[str, ...]:
         """The metrics with scores."""
         return tuple(self.scores["metric"].unique(maintain_order=True))
+
+    def pairwise(self, metric: str | None) -> bool:
+        """Whether a metric is a review by comparisons: its mean over agents is one half on every task."""
+        return metric in set(self.splits["metric"])
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -111,12 +121,14 @@ class TaskIndex:
         lowest, highest = frame["low"].min(), frame["high"].max()
         frame = self._filtered(frame, query)
         if query.search:
-            frame = frame.join(self._matching(query).select("task"), on="task", how="semi", maintain_order="left")
+            frame = frame.join(self._matching(query), on="task", maintain_order="left")
         by = {"task": "number"}.get(query.order, query.order)
         frame = frame.sort(by, "number", descending=[query.descending, False], nulls_last=True)
         number, pages, begin = paged(len(frame), query.page, query.size)
-        shown = frame.slice(begin, query.size)
-        return TaskPage(shown.to_dicts(), len(frame), number, pages, _float(lowest), _float(highest))
+        shown = frame.slice(begin, query.size).to_dicts()
+        for row in shown if query.search else ():
+            row["passage"] = _passage(row.pop("text"), query.search)
+        return TaskPage(shown, len(frame), number, pages, _float(lowest), _float(highest))
 
     def _by_task(self, query: TaskQuery) -> pl.DataFrame:
         metric = query.metric if query.metric in self.metrics else next(iter(self.metrics), None)
@@ -135,6 +147,8 @@ class TaskIndex:
             own = scores.filter(pl.col("agent") == query.agent)
             own = own.select("task", pl.col("score"), (pl.col("asked") - pl.col("used")).alias("missing"), "asked")
             found = own.join(found.drop("score", "missing", "asked"), on="task", how="left")
+        split = self.splits.filter(pl.col("metric") == metric).select("task", "disagreement")
+        found = found.join(split, on="task", how="left")
         counted = self._failures_of(query).group_by("task").agg(pl.col("count").sum().cast(pl.Int64).alias("failures"))
         return self.prompts.join(
             found, on="task", how="left" if query.agent is None or metric is None else "inner", maintain_order="left"
@@ -162,20 +176,35 @@ class TaskIndex:
         return self.failures.filter(query.agent is None or pl.col("agent") == query.agent)
 
     def _matching(self, query: TaskQuery) -> pl.DataFrame:
-        """Tasks whose texts contain the search text, ignoring case."""
+        """Tasks whose texts contain the search text, ignoring case: task, source (of the first such text), text."""
         pattern = f"(?i){re.escape(query.search)}"
-        places = {"texts": (("tasks", "prompt"), ("responses", "text")), "replies": (("judgements", "output"),)}
+        places = {
+            "texts": (("tasks", "prompt", pl.lit("prompt")), ("responses", "text", pl.col("agent"))),
+            "replies": (("judgements", "output", pl.col("reviewer")),),
+        }
         found = []
-        for table, column in places[query.scope]:
+        for table, column, source in places[query.scope]:
             frame, columns = self.tables.scan(table), self.tables.columns(table)
             if frame is None or column not in columns:
                 continue
             wanted = pl.col(column).str.contains(pattern)
             if table == "responses" and query.agent is not None:
                 wanted &= pl.col("agent") == query.agent
-            found.append(frame.filter(wanted).select(pl.col("task").cast(pl.String)))
-        named = self.prompts.lazy().filter(pl.col("task").str.contains(pattern)).select("task")
-        return pl.concat([named, *found]).unique().collect()
+            task, text = pl.col("task").cast(pl.String), pl.col(column).alias("text")
+            found.append(frame.filter(wanted).select(task, source.cast(pl.String).alias("source"), text))
+        named = self.prompts.lazy().filter(pl.col("task").str.contains(pattern))
+        named = named.select("task", pl.lit("name").alias("source"), pl.col("task").alias("text"))
+        return pl.concat([*found, named]).unique("task", keep="first", maintain_order=True).collect()
+
+
+def _passage(text: str, search: str) -> tuple[str, str, str] | None:
+    """What is before the first match, the match, and what is after it; None: case is another matter in this script."""
+    found = re.search(re.escape(search), text, re.IGNORECASE)
+    if found is None:
+        return None
+    begin, end = max(0, found.start() - PASSAGE), found.end() + PASSAGE
+    before, after = text[begin : found.start()], text[found.end() : end]
+    return "…" * (begin > 0) + before, found[0], after + "…" * (end < len(text))
 
 
 def paged(total: int, page: int, size: int) -> tuple[int, int, int]:
@@ -227,7 +256,7 @@ def make_index(folder: Path) -> TaskIndex:
     agents += [AgentNote(agent=name) for name in dict.fromkeys(others) if name not in named]
     tasks = tuple(prompts["task"])
     numbers = {task: number for number, task in enumerate(tasks)}
-    return TaskIndex(tables, tasks, tuple(agents), prompts, scores, failures, numbers)
+    return TaskIndex(tables, tasks, tuple(agents), prompts, scores, _splits(tables), failures, numbers)
 
 
 def _unique(tables: EvidenceTables, table: str, column: str) -> list[str]:
@@ -265,6 +294,27 @@ def _judgement_scores(tables: EvidenceTables) -> pl.DataFrame:
         pl.col("value").mean().alias("score"), pl.len().alias("asked"), pl.col("value").count().alias("used")
     )
     return counts.select(pl.col(name).cast(kind) for name, kind in SCORES.items()).collect()
+
+
+def _splits(tables: EvidenceTables) -> pl.DataFrame:
+    """By task, the mean over pairs of 1 - |2p - 1|, where p is the share of a pair's comparisons that one side won.
+
+    0: all comparisons of every pair agree; 1: each pair's are divided equally.
+    """
+    frame, columns = tables.scan("judgements"), set(tables.columns("judgements"))
+    if frame is None or not {"format", "task", "value", "first", "second"} <= columns:
+        return pl.DataFrame(schema=SPLITS)
+    first, second, value = pl.col("first"), pl.col("second"), pl.col("value").cast(pl.Float64)
+    pairs = frame.filter(first.is_not_null() & second.is_not_null() & value.is_not_null()).select(
+        pl.concat_str(pl.lit("review: "), pl.col("format")).alias("metric"),
+        "task",
+        pl.min_horizontal(first, second).alias("one"),
+        pl.max_horizontal(first, second).alias("other"),
+        pl.when(first < second).then(value).otherwise(1 - value).alias("value"),
+    )
+    by_pair = pairs.group_by("metric", "task", "one", "other").agg(pl.col("value").mean())
+    split = (1 - (2 * pl.col("value") - 1).abs()).mean().alias("disagreement")
+    return by_pair.group_by("metric", "task").agg(split).select(pl.col(n).cast(k) for n, k in SPLITS.items()).collect()
 
 
 AGENT_OF = {

@@ -71,7 +71,7 @@ def names(page) -> list[str]:
 
 def test_a_reader_gets_from_the_list_of_runs_to_a_prompt_and_its_reply(view):
     page = view.open()
-    page.get_by_role("link", name="words").click()
+    page.get_by_role("link", name="words", exact=True).click()
     page.get_by_role("row").nth(1).get_by_role("link").first.click()
     page.locator("tbody th a").first.click()
     folded = page.locator("details.evidence").nth(1)
@@ -124,6 +124,38 @@ def test_a_page_of_a_running_run_shows_its_progress_without_being_asked(view, sh
     progress.write_text('{"state": "done"}')
     page.get_by_text("no results").wait_for()
     shutil.rmtree(folder)
+
+
+def test_keys_lead_from_the_list_to_a_text_and_show_what_they_do(view):
+    page = view.open()
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog", name="Keys").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("plain")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 of 3 runs").wait_for()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="plain").wait_for()
+    page.get_by_role("link", name="Side by side").click()
+    assert page.locator("section.two h2").count() == 3
+    assert page.locator("section.two mark").count() > 0
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    second = page.locator("section.two h2").nth(1).inner_text()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name=second, exact=True).wait_for()
+    view.open("runs/plain/tasks/0")
+    page.keyboard.press("ArrowRight")
+    page.get_by_role("heading", name="t2", exact=True).wait_for()
+    page.keyboard.press("ArrowLeft")
+    page.get_by_role("heading", name="t1", exact=True).wait_for()
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_label("Use these keys").uncheck()
+    page.get_by_role("button", name="Close").click()
+    page.keyboard.press("ArrowRight")
+    assert page.get_by_role("heading", name="t1", exact=True).is_visible()
 
 
 def test_a_sentence_of_a_map_lights_up_those_that_lose_without_it(view, monkeypatch):
@@ -201,6 +233,7 @@ PAGES = {
     "response": "runs/words/tasks/0/agents/0",
     "verdicts": "runs/hostile/tasks/0/agents/0",
     "map": "runs/words/tasks/0/pairs/0/1",
+    "side": "runs/words/side-by-side",
     "failures": "runs/words/failures",
     "compare": "compare?first=words&second=plain",
     "problem": "runs/none",
@@ -233,7 +266,7 @@ def test_the_static_site_works_from_a_disk_with_no_network(browser, shelf, tmp_p
     context = browser.new_context(offline=True)
     watched = Watched(context.new_page(), site.folder.resolve().as_uri() + "/")
     page = watched.open("index.html")
-    page.get_by_role("link", name="words").click()
+    page.get_by_role("link", name="words", exact=True).click()
     # waits for the style sheet, and fails where it never comes
     page.wait_for_function("getComputedStyle(document.querySelector('.tabs')).display === 'flex'")
     page.get_by_role("link", name="Tasks").click()

@@ -12,8 +12,8 @@ from goldless.reports.html.page import write_report
 from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
+from goldless.viewer.response_pages import response_page
 from goldless.viewer.task_index import IndexShelf, make_index
-from goldless.viewer.task_pages import response_page
 
 TEXTS = {f"t{i}": {"ann": f"zarn bluk {i}", "bob": f"zarn mipo {i}"} for i in range(6)}
 

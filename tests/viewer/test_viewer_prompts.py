@@ -16,7 +16,8 @@ from goldless.runs.store import save_review, save_run
 from goldless.studies import study_from_frame
 from goldless.viewer.library import Library
 from goldless.viewer.prompts import Prompt
-from goldless.viewer.task_pages import Subject, _judgements, _logprobs, _rewrites, _verdicts, find_place
+from goldless.viewer.response_pages import Subject, _judgements, _logprobs, _rewrites, _verdicts
+from goldless.viewer.task_pages import find_place
 
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},
@@ -115,10 +116,15 @@ def test_the_prompt_of_every_verdict_is_what_the_critic_was_asked_and_the_reply_
         assert {row.turns[0].reply for row in rows} == {reply}
 
 
+def judged(about):
+    found = _judgements(about, {})
+    return [*(row for _, rows in found["pairs"].rows for row in rows), *found["ratings"]]
+
+
 def reviewed(tmp_path, reviewer, **options):
     options = Options(reviewers={"judge": reviewer}, resamples=200, journal=tmp_path / "j.sqlite", **options)
     save_review(anyio.run(review_study, study("Which of"), options), tmp_path / "run")
-    return everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: _judgements(s, 1).rows)
+    return everything(tmp_path / "run", tmp_path / "j.sqlite", judged)
 
 
 def test_the_prompt_of_every_judgement_is_what_the_reviewer_was_asked(tmp_path):
@@ -163,7 +169,7 @@ def test_texts_that_were_changed_after_the_run_are_not_shown_as_what_was_asked(t
 
 def test_without_a_journal_there_are_no_turns_and_no_error(tmp_path):
     reviewed(tmp_path, chat("one"))
-    rows = _judgements(subject(tmp_path / "run", tmp_path / "nowhere.sqlite"), 1).rows
+    rows = judged(subject(tmp_path / "run", tmp_path / "nowhere.sqlite"))
     assert rows
     assert all(row.turns == () for row in rows)
     assert not (tmp_path / "nowhere.sqlite").exists()
@@ -181,7 +187,7 @@ def test_a_run_of_another_version_is_not_said_to_be_asked_word_for_word(tmp_path
 
 def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journal_holds_the_question(tmp_path):
     assert all(row.asked.exact for row in reviewed(tmp_path, chat("one")))
-    for row in _judgements(subject(tmp_path / "run", tmp_path / "nowhere.sqlite"), 1).rows:
+    for row in judged(subject(tmp_path / "run", tmp_path / "nowhere.sqlite")):
         assert "has no hash of the texts" in row.asked.note
     rewriter = chat("The point is zarn.", name="rewriter")
     journal = tmp_path / "k.sqlite"

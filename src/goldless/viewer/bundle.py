@@ -14,9 +14,10 @@ from goldless.viewer.damage import page_of
 from goldless.viewer.library import Library
 from goldless.viewer.links import BundleLinks, folder_names, page_file
 from goldless.viewer.pair_pages import pair_page
+from goldless.viewer.response_pages import response_page
 from goldless.viewer.run_pages import failures_page, run_list, run_page, tasks_page
 from goldless.viewer.server import static_file, static_names
-from goldless.viewer.task_pages import response_page, task_page
+from goldless.viewer.task_pages import task_page
 
 DEFAULT_TASKS = 50
 

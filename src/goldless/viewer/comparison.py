@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goldless.errors import UserError
 from goldless.reports.documents.scores import LeaderboardDocument
 from goldless.reports.html.labels import decimals_for
 from goldless.reports.html.words import signature_settings
@@ -185,8 +184,6 @@ def _fingerprint(run: RunFolder) -> str | None:
 def compare_page(library: Library, links: Links, given: Mapping[str, str]) -> str:
     """Two runs compared, or the form to choose them."""
     names = given.get("first") or "", given.get("second") or ""
-    if any(names) and not all(names):
-        raise UserError("choose two runs to compare, got one")
     metrics: tuple[str, ...] = ()
     found = None
     if all(names):

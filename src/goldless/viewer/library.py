@@ -13,7 +13,14 @@ from goldless.errors import UserError, nearest
 from goldless.models.token_texts import TokenTexts
 from goldless.reports.documents.fields import Part, Result, Unreadable, read_document
 from goldless.reports.documents.meta_evaluation import CrashTestDocument
-from goldless.reports.documents.scores import LeaderboardDocument, MadeByDocument, ProgressDocument, ReviewDocument
+from goldless.reports.documents.scores import (
+    AgentScore,
+    LeaderboardDocument,
+    MadeByDocument,
+    ProgressDocument,
+    RankedAgent,
+    ReviewDocument,
+)
 from goldless.reports.html.run_results import RESULTS
 from goldless.viewer.evidence_tables import Stamp, stamp
 from goldless.viewer.pair_map import MapMaker
@@ -43,6 +50,9 @@ class RunSummary:
     """Missing pieces of evidence over all results; None: unknown."""
     progress: ProgressDocument | None = None
     has_report: bool = False
+    leader: str | None = None
+    """The agent ranked first under the first metric, or in the first ranking."""
+    leader_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +96,15 @@ class RunFolder:
         return self._document("progress", ProgressDocument)
 
     @property
+    def ranked(self) -> list[tuple[str, float | None]]:
+        """Agents and scores under the first metric, or in the first ranking of a review, best first."""
+        leaderboard, review = self.leaderboard, self.review
+        boards = [board.rows for board in (leaderboard.boards if leaderboard else {}).values() if board.rows]
+        rankings = [ranking.agents for ranking in (review.rankings if review else {}).values() if ranking.agents]
+        rows: Sequence[AgentScore | RankedAgent] = next(iter([*boards, *rankings]), ())
+        return [(row.agent, row.score) for row in sorted(rows, key=lambda row: (row.rank is None, row.rank or 0))]
+
+    @property
     def others(self) -> dict[str, Result]:
         """Its results without a leaderboard, such as ``agreement``."""
         found = {name: self._document(name, kind) for name, kind in RESULTS.items() if name not in MAIN}
@@ -117,6 +136,7 @@ class RunFolder:
         results += [] if review is None else [f"review ({review.scale})"]
         results += [] if crash is None else ["crash test"]
         main = [found for found in (leaderboard, review) if found is not None]
+        leader, score = next(iter(self.ranked), (None, None))
         found = [*main, *([] if crash is None else [crash]), *others.values()]
         return RunSummary(
             name=self.name,
@@ -127,6 +147,8 @@ class RunFolder:
             missing=sum(n for one in main for n in one.failures.values()) if main else None,
             progress=self.progress,
             has_report=self.report is not None,
+            leader=leader,
+            leader_score=score,
         )
 
     def _made_at(self) -> datetime | None:

@@ -27,6 +27,10 @@ class Links:
         compare = self.compare()
         return ((self.home(), "Runs"), *([] if compare is None else [(compare, "Compare")]))
 
+    def delete(self, run: str) -> str | None:  # noqa: ARG002
+        """Where a run can be deleted: not in the viewer, which is read-only."""
+        return None
+
     def watch(self, run: str) -> str | None:  # noqa: ARG002
         """Where a run is watched, stopped and continued."""
         return None
@@ -62,6 +66,10 @@ class Links:
     def pair(self, run: str, number: int, agent: int, peer: int, query: Query | None = None) -> str | None:
         """The information map of two responses."""
         return self._of(run, f"/tasks/{number}/pairs/{agent}/{peer}", page_file(number, agent, peer), query, number)
+
+    def side_by_side(self, run: str, query: Query | None = None) -> str | None:
+        """Two agents, task by task."""
+        return self._of(run, "/side-by-side", "", query)
 
     def failures(self, run: str, query: Query | None = None) -> str | None:
         """What failed in a run."""
@@ -119,7 +127,7 @@ class BundleLinks(Links):
     def _of(self, run: str, page: str, file: str, query: Query | None = None, number: int | None = None) -> str | None:
         held = number is None or number in self.tasks_of.get(run, ())
         held &= self.pairs or "/pairs/" not in page
-        held &= file != "report.html" or run in self.reports
+        held &= bool(file) and (file != "report.html" or run in self.reports)
         return f"{self.up}runs/{self.folders[run]}/{file}" if held and not query and run in self.folders else None
 
 

@@ -13,8 +13,9 @@ from goldless.viewer.library import Library, PageNotFoundError
 from goldless.viewer.links import Links
 from goldless.viewer.pair_map import GAIN_LIMITS, SENTENCE_LIMITS, PairMap, stored_map
 from goldless.viewer.rendering import render
+from goldless.viewer.response_pages import scored_texts
 from goldless.viewer.run_pages import page_number
-from goldless.viewer.task_pages import RunTask, find_place, scored_texts
+from goldless.viewer.task_pages import RunTask, find_place
 
 
 def pair_page(library: Library, links: Links, run: str, numbers: tuple[int, int, int], given: Mapping[str, str]) -> str:

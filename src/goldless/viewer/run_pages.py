@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -23,12 +24,14 @@ from goldless.reports.html.blocks import table_html
 from goldless.reports.html.charts.svg import element
 from goldless.reports.html.labels import decimals_for, label, numeral
 from goldless.reports.report_table import Column
-from goldless.viewer.library import Library
+from goldless.viewer.library import Library, RunSummary
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import bar, render
 from goldless.viewer.task_index import ORDERS, SCOPES, Order, TaskIndex, TaskQuery, paged
 
 FAILURES_A_PAGE = 100
+EVERYTHING: Mapping[str, str] = MappingProxyType({})
+"""The query that leaves nothing out."""
 MISSING = Column("missing asked", "missing", "fraction", "unknown")
 
 
@@ -42,14 +45,27 @@ class Board:
     notes: tuple[str, ...] = ()
 
 
-def run_list(library: Library, links: Links) -> str:
-    """All runs."""
-    return render("runs.html", links, runs=library.summaries(), root=library.root.resolve().name)
+def run_list(library: Library, links: Links, given: Mapping[str, str] = EVERYTHING) -> str:
+    """All runs, or those that match the search."""
+    runs, search = library.summaries(), _search(given)
+    found = [run for run in runs if _matches(run, search)]
+    return render("runs.html", links, runs=found, of=len(runs), search=search, root=library.root.resolve().name)
 
 
-def progress_list(library: Library, links: Links) -> str:
+def progress_list(library: Library, links: Links, given: Mapping[str, str] = EVERYTHING) -> str:
     """Only the table of runs, for repeated updates of the page."""
-    return render("_runs.html", links, runs=library.summaries())
+    search = _search(given)
+    return render("_runs.html", links, runs=[run for run in library.summaries() if _matches(run, search)])
+
+
+def _search(given: Mapping[str, str]) -> str:
+    return (given.get("q") or "").strip()[:200]
+
+
+def _matches(run: RunSummary, search: str) -> bool:
+    """Whether every word of the search is in the run's name, study, results, leader or state."""
+    said = " ".join(filter(None, (run.name, run.study, *run.results, run.leader, run.state))).casefold()
+    return all(word in said for word in search.casefold().split())
 
 
 def progress_of(library: Library, links: Links, name: str) -> str:

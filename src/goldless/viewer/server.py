@@ -20,8 +20,10 @@ from goldless.viewer.library import Library, PageNotFoundError, RunFolder
 from goldless.viewer.links import Links
 from goldless.viewer.pair_pages import pair_page
 from goldless.viewer.rendering import render
+from goldless.viewer.response_pages import response_page
 from goldless.viewer.run_pages import failures_page, progress_list, progress_of, run_list, run_page, tasks_page
-from goldless.viewer.task_pages import response_page, task_page
+from goldless.viewer.side_by_side import side_by_side_page
+from goldless.viewer.task_pages import task_page
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOST = "127.0.0.1"
@@ -84,14 +86,15 @@ def application(
     app = web.Application(middlewares=[_answering(links, methods), *middlewares])
     run, task = "/runs/{run}", "/runs/{run}/tasks/{number:[0-9]{1,9}}"
     for path, handler in (
-        ("/", server.page(run_list)),
-        ("/progress", server.page(progress_list)),
+        ("/", server.page(run_list, query=True)),
+        ("/progress", server.page(progress_list, query=True)),
         ("/compare", server.page(compare_page, query=True)),
         ("/static/{name}", static_files("goldless.viewer")),
         (run, server.page(run_page)),
         (f"{run}/progress", server.progress),
         (f"{run}/report", server.report),
         (f"{run}/failures", server.page(failures_page, query=True)),
+        (f"{run}/side-by-side", server.page(side_by_side_page, query=True)),
         (f"{run}/tasks", server.page(tasks_page, query=True)),
         (task, server.page(task_page, query=True)),
         (task + "/agents/{agent:[0-9]{1,9}}", server.page(response_page, query=True)),

@@ -121,7 +121,7 @@ class TaskIndex:
         lowest, highest = frame["low"].min(), frame["high"].max()
         frame = self._filtered(frame, query)
         if query.search:
-            frame = frame.join(self._matching(query), on="task", maintain_order="left")
+            frame = frame.join(self.matching(query.search, query.scope, query.agent), on="task", maintain_order="left")
         by = {"task": "number"}.get(query.order, query.order)
         frame = frame.sort(by, "number", descending=[query.descending, False], nulls_last=True)
         number, pages, begin = paged(len(frame), query.page, query.size)
@@ -175,21 +175,24 @@ class TaskIndex:
         """The failures, of the query's agent if it names one."""
         return self.failures.filter(query.agent is None or pl.col("agent") == query.agent)
 
-    def _matching(self, query: TaskQuery) -> pl.DataFrame:
-        """Tasks whose texts contain the search text, ignoring case: task, source (of the first such text), text."""
-        pattern = f"(?i){re.escape(query.search)}"
+    def matching(self, search: str, scope: Scope = "texts", agent: str | None = None) -> pl.DataFrame:
+        """Tasks whose texts contain the search text, ignoring case: task, source (of the first such text), text.
+
+        ``agent``: look only at its responses.
+        """
+        pattern = f"(?i){re.escape(search)}"
         places = {
             "texts": (("tasks", "prompt", pl.lit("prompt")), ("responses", "text", pl.col("agent"))),
             "replies": (("judgements", "output", pl.col("reviewer")),),
         }
         found = []
-        for table, column, source in places[query.scope]:
+        for table, column, source in places[scope]:
             frame, columns = self.tables.scan(table), self.tables.columns(table)
             if frame is None or column not in columns:
                 continue
             wanted = pl.col(column).str.contains(pattern)
-            if table == "responses" and query.agent is not None:
-                wanted &= pl.col("agent") == query.agent
+            if table == "responses" and agent is not None:
+                wanted &= pl.col("agent") == agent
             task, text = pl.col("task").cast(pl.String), pl.col(column).alias("text")
             found.append(frame.filter(wanted).select(task, source.cast(pl.String).alias("source"), text))
         named = self.prompts.lazy().filter(pl.col("task").str.contains(pattern))

@@ -1,38 +1,18 @@
-"""Pages about one task: its responses side by side, and the evidence on one response."""
+"""The page about one task: its responses side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from goldless.records import Task
-from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
 from goldless.reports.html.labels import decimals_for
-from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.library import Library, PageNotFoundError, RunFolder
 from goldless.viewer.links import Links
-from goldless.viewer.pair_map import SURPRISE_LIMITS, StripToken, strip
-from goldless.viewer.prompts import (
-    Prompt,
-    ReviewWording,
-    Turn,
-    critic_reading,
-    judgement_prompt,
-    logprob_prompt,
-    rewrite_prompt,
-    verdict_prompt,
-    words_note,
-)
 from goldless.viewer.rendering import render
-from goldless.viewer.run_pages import page_number
-from goldless.viewer.task_index import TaskIndex, paged
-
-Rows = Sequence[Mapping[str, Any]]
-ROWS_A_PAGE = 20
-"""Pieces of evidence of one kind per page, each with its prompt."""
+from goldless.viewer.task_index import TaskIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +47,6 @@ class RunTask:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceRow:
-    """A piece of evidence with the prompt behind it."""
-
-    row: Mapping[str, Any]
-    asked: Prompt
-    turns: tuple[Turn, ...] = ()
-    tokens: tuple[StripToken, ...] = ()
-
-
-MakeRows = Callable[[Rows], Iterable[EvidenceRow]]
-
-
-@dataclass(frozen=True, slots=True)
-class EvidencePage:
-    """A page of evidence of one kind."""
-
-    rows: list[EvidenceRow]
-    total: int
-    page: int
-    pages: int
-
-
 def find_place(library: Library, run: str, number: int) -> RunTask:
     """The task with that number in a run."""
     folder = library.run(run)
@@ -119,8 +76,8 @@ def task_page(library: Library, links: Links, run: str, number: int, given: Mapp
         agents=agents,
         scores=scores,
         metrics=[m for m in place.index.metrics if any(m == metric for metric, _ in scores)],
-        decimals=_decimals((metric, row["score"]) for (metric, _), row in scores.items()),
-        rewrites=_by_agent(tables.of_task("rewrites", place.name)),
+        decimals=metric_decimals((metric, row["score"]) for (metric, _), row in scores.items()),
+        rewrites=rows_by_agent(tables.of_task("rewrites", place.name)),
         labels=tables.of_task("labels", place.name).to_dicts(),
         failures=_failure_counts(place),
         pairs=pairs,
@@ -128,7 +85,7 @@ def task_page(library: Library, links: Links, run: str, number: int, given: Mapp
     )
 
 
-def _decimals(scores: Iterable[tuple[str, Any]]) -> dict[str, int]:
+def metric_decimals(scores: Iterable[tuple[str, Any]]) -> dict[str, int]:
     """The number of decimals for the scores of each metric."""
     found: dict[str, list[float | None]] = {}
     for metric, score in scores:
@@ -151,7 +108,8 @@ def _pair_scores(place: RunTask) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _by_agent(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+def rows_by_agent(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Rows of a table by their agent."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in frame.iter_rows(named=True):
         found.setdefault(row["agent"], []).append(row)
@@ -161,158 +119,3 @@ def _by_agent(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
 def _failure_counts(place: RunTask) -> dict[str | None, int]:
     rows = place.index.failures.filter(pl.col("task") == place.name)
     return dict(rows.group_by("agent").agg(pl.col("count").sum()).iter_rows())
-
-
-# --- one response ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The response that evidence is about."""
-
-    place: RunTask
-    agent: str
-    task: Task
-    texts: Mapping[str, str]
-    """All responses to the task, by agent."""
-    leaderboard: LeaderboardDocument
-    review: ReviewDocument
-
-    @property
-    def tables(self) -> EvidenceTables:
-        """The evidence of the run."""
-        return self.place.index.tables
-
-    @property
-    def perturbed(self) -> list[dict[str, Any]]:
-        """Its perturbed versions in a crash test."""
-        rows = self.tables.of_task("perturbed", self.place.name)
-        return rows.filter(pl.col("agent") == self.agent).to_dicts() if len(rows) else []
-
-
-def response_page(library: Library, links: Links, run: str, numbers: tuple[int, int], given: Mapping[str, str]) -> str:
-    """The evidence on one response, by task and agent number: each piece with prompt and reply."""
-    place = find_place(library, run, numbers[0])
-    agent = place.agent(numbers[1])
-    about = Subject(
-        place=place,
-        agent=agent,
-        task=place.index.tables.task(place.name),
-        texts=place.index.tables.responses(place.name),
-        leaderboard=place.run.leaderboard or LeaderboardDocument(),
-        review=place.run.review or ReviewDocument(),
-    )
-    scores = {metric: row for (metric, name), row in place.index.of_task(place.name).items() if name == agent}
-    return render(
-        "response.html",
-        links,
-        run=place.run.summary(),
-        place=place,
-        agent=agent,
-        agent_number=numbers[1],
-        task=about.task,
-        text=about.texts.get(agent),
-        scores=scores,
-        decimals=_decimals((metric, row["score"]) for metric, row in scores.items()),
-        logprobs=_logprobs(about, page_number(given.get("logprobs"))),
-        verdicts=_verdicts(about, page_number(given.get("verdicts"))),
-        judgements=_judgements(about, page_number(given.get("judgements"))),
-        rewrites=[*_rewrites(about)],
-        perturbed=about.perturbed,
-        agent_numbers=place.index.agent_numbers,
-        surprise=SURPRISE_LIMITS,
-        whole=bool(given.get("whole")),
-    )
-
-
-def _evidence(
-    about: Subject, table: str, page: int, order: Callable[[pl.DataFrame], pl.DataFrame], make: MakeRows
-) -> EvidencePage:
-    """A page of a table's rows about the response: ``order`` selects them, ``make`` finds the prompt behind each."""
-    frame = about.tables.of_task(table, about.place.name)
-    if len(frame):
-        frame = order(frame)
-    page, pages, begin = paged(len(frame), page, ROWS_A_PAGE)
-    return EvidencePage([*make(frame.slice(begin, ROWS_A_PAGE).to_dicts())], len(frame), page, pages)
-
-
-def _logprobs(about: Subject, page: int) -> EvidencePage:
-    """Log-probabilities about the response: first of others given it, which make its score, then of itself."""
-    given, target = pl.col("given").eq_missing(about.agent), pl.col("target") == about.agent
-
-    def order(frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.filter(given | target).sort(given, "row", descending=[True, False])
-
-    def made(rows: Rows) -> Iterator[EvidenceRow]:
-        values = about.tables.per_token([row["row"] for row in rows])
-        pieces: dict[tuple[str, str], tuple[str, ...] | None] = {}
-        words = words_note(about.leaderboard)
-        for row in rows:
-            scored = scored_texts(about.place, row, about.texts)
-            template = about.leaderboard.template(row.get("template"), "the run folder")
-            asked = logprob_prompt(row, template, about.task, scored, words=words)
-            key = str(row.get("scorer")), scored.get(row["target"], "")
-            if key not in pieces and row["row"] in values:
-                pieces[key] = about.place.library.tokenizers.pieces(*key) if key[1] else None
-            tokens = strip(values[row["row"]], pieces.get(key)) if row["row"] in values else ()
-            yield EvidenceRow(row, asked, tokens=tokens)
-
-    return _evidence(about, "logprobs", page, order, made)
-
-
-def scored_texts(place: RunTask, row: Mapping[str, Any], texts: Mapping[str, str]) -> Mapping[str, str]:
-    """What was scored in a row of the logprobs table: the responses, or the rewrites of the rewriter it names."""
-    rewriter = row.get("rewriter")
-    if rewriter is None:
-        return texts
-    names = set(str(rewriter).split("+"))
-    rewrites = [r for r in place.index.tables.of_task("rewrites", place.name).to_dicts() if r["rewriter"] in names]
-    own = [r for r in rewrites if r.get("template") == row.get("template")] or rewrites
-    return {r["agent"]: r["text"] for r in own if r.get("text")}
-
-
-def _verdicts(about: Subject, page: int) -> EvidencePage:
-    place, texts = about.place, about.texts
-    second = (pl.col("second") == about.agent) & (pl.col("second_task") == place.name)
-
-    def made(rows: Rows) -> Iterator[EvidenceRow]:
-        reading, words = critic_reading(about.leaderboard), words_note(about.leaderboard)
-        others: dict[str, Mapping[str, str]] = {place.name: texts}
-        for row in rows:
-            task = row["second_task"]
-            if task not in others:
-                others[task] = about.tables.responses(task)
-            asked = verdict_prompt(row, reading, texts.get(row["first"]), others[task].get(row["second"]), words=words)
-            yield _with_turns(about, row, asked, row.get("critic"))
-
-    mine = (pl.col("first") == about.agent) | second
-    return _evidence(about, "verdicts", page, lambda frame: frame.filter(mine), made)
-
-
-def _judgements(about: Subject, page: int) -> EvidencePage:
-    wording = ReviewWording(about.review)
-
-    def order(frame: pl.DataFrame) -> pl.DataFrame:
-        columns = [name for name in ("first", "second", "agent") if name in frame.columns]
-        return frame.filter(pl.any_horizontal(*(pl.col(name).eq_missing(about.agent) for name in columns)))
-
-    def made(rows: Rows) -> Iterator[EvidenceRow]:
-        for row in rows:
-            asked = judgement_prompt(row, wording, about.task.prompt, about.texts)
-            yield _with_turns(about, row, asked, wording.model(str(row["reviewer"])))
-
-    return _evidence(about, "judgements", page, order, made)
-
-
-def _with_turns(about: Subject, row: Mapping[str, Any], asked: Prompt, model: str | None) -> EvidenceRow:
-    """The row with its calls in the journal, which are found by a hash of the whole prompt."""
-    turns = about.place.library.journal.exchange(model, asked)
-    return EvidenceRow(row, asked.proved() if turns else asked, turns)
-
-
-def _rewrites(about: Subject) -> Iterator[EvidenceRow]:
-    words = words_note(about.leaderboard)
-    for row in _by_agent(about.tables.of_task("rewrites", about.place.name)).get(about.agent, []):
-        template = about.leaderboard.template(row.get("template"), "the run folder")
-        asked = rewrite_prompt(row, template, about.texts.get(about.agent), words=words)
-        yield _with_turns(about, row, asked, row.get("rewriter"))

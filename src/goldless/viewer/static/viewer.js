@@ -109,3 +109,52 @@ if (pair) {
     });
   }
 }
+
+// Keys: j k ← → / ?. They can be turned off, for people who speak to their computer.
+const keys = document.getElementById("keys");
+const STORED = "goldless-keys";
+const remembered = (() => {
+  try {
+    return localStorage.getItem(STORED);
+  } catch {
+    return null; // a browser that keeps nothing
+  }
+})();
+const keysOn = keys.querySelector("[data-keys-on]");
+keysOn.checked = remembered !== "off";
+keysOn.addEventListener("change", () => {
+  try {
+    localStorage.setItem(STORED, keysOn.checked ? "on" : "off");
+  } catch {
+    // it holds for this page
+  }
+});
+const keysButton = document.querySelector("[data-keys]");
+keysButton.hidden = false;
+keysButton.addEventListener("click", () => keys.showModal());
+
+const ITEMS = "main tbody th[scope=row] a, main details.evidence > summary, main section.two h2 a, main article.card h3 a";
+const step = (by) => {
+  const items = [...document.querySelectorAll(ITEMS)].filter((item) => item.checkVisibility());
+  const here = items.indexOf(document.activeElement);
+  const to = here < 0 ? (by > 0 ? 0 : items.length - 1) : Math.min(items.length - 1, Math.max(0, here + by));
+  items[to]?.focus();
+  items[to]?.scrollIntoView({ block: "nearest" });
+};
+const follow = (rel) => document.querySelector(`main a[rel=${rel}]`)?.click();
+const scrollsSideways = (element) => element !== document.body && element?.scrollWidth > element?.clientWidth;
+const KEYS = {
+  j: () => step(1),
+  k: () => step(-1),
+  "/": () => document.querySelector("main input[type=search]")?.focus(),
+  "?": () => keys.showModal(),
+  ArrowLeft: () => follow("prev"),
+  ArrowRight: () => follow("next"),
+};
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest?.("input:not([type=checkbox]), select, textarea, [contenteditable]");
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || typing || keys.open || !keysOn.checked) return;
+  if (!Object.hasOwn(KEYS, event.key) || (event.key.startsWith("Arrow") && (event.shiftKey || scrollsSideways(document.activeElement)))) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});

@@ -1,0 +1,232 @@
+"""Two agents side by side: their texts task by task, where they differ most first, and who did better."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import polars as pl
+
+from goldless.errors import UserError
+from goldless.reports.html.labels import decimals_for
+from goldless.viewer.judged_pairs import Outcome, judged_pairs
+from goldless.viewer.library import Library
+from goldless.viewer.links import Links
+from goldless.viewer.rendering import render
+from goldless.viewer.run_pages import page_number
+from goldless.viewer.task_index import TaskIndex, paged
+
+TASKS_A_PAGE = 10
+MOST_WORDS = 800
+"""Of a text whose differing words are marked: the time to find them grows with the square."""
+Better = Literal["one", "other", "equal", "unknown"]
+BETTER: tuple[Better, ...] = get_args(Better)
+Piece = tuple[bool, str]
+"""Whether the words are only in this text, and the words."""
+
+
+@dataclass(frozen=True, slots=True)
+class TwoScores:
+    """Two agents under one metric on one task."""
+
+    metric: str
+    one: float | None
+    other: float | None
+    decimals: int
+
+    @property
+    def better(self) -> Better:
+        """Who has the higher score."""
+        if self.one is None or self.other is None:
+            return "unknown"
+        return "equal" if self.one == self.other else "one" if self.one > self.other else "other"
+
+
+@dataclass(frozen=True, slots=True)
+class TwoTexts:
+    """One task of the page."""
+
+    number: int
+    task: str
+    prompt: str | None
+    one: Sequence[Piece] | None
+    """None: no response."""
+    other: Sequence[Piece] | None
+    marked: bool
+    """Whether differing words are marked; if not, the texts are too long."""
+    scores: tuple[TwoScores, ...]
+    judges: Mapping[str, Outcome]
+    """How the one did against the other, by reviewer or, as ``NAME (person)``, by rater."""
+
+
+def side_by_side_page(library: Library, links: Links, name: str, given: Mapping[str, str]) -> str:
+    """Two agents, task by task."""
+    run = library.run(name)
+    index = library.index(run)
+    if len(index.agents) < 2:
+        raise UserError(f"two agents are needed to compare them, and the run {name} has {len(index.agents)}")
+    one, other = _agents(given, index, [agent for agent, _ in run.ranked])
+    metric = _metric(given.get("metric"), index)
+    better = given.get("better") or None
+    if better is not None and better not in BETTER:
+        raise UserError(f"better must be one of {', '.join(BETTER)}, got {better!r}")
+    found = differences(index, metric, one, other)
+    counts = Counter(found["better"].to_list())
+    if given.get("q"):
+        found = found.join(index.matching(given["q"][:200]), on="task", how="semi", maintain_order="left")
+    found = found.filter(better is None or pl.col("better") == better)
+    page, pages, begin = paged(len(found), page_number(given.get("page")), TASKS_A_PAGE)
+    shown = found.slice(begin, TASKS_A_PAGE)
+    query = {"one": one, "other": other, "metric": metric, "better": better, "q": given.get("q")}
+    return render(
+        "side_by_side.html",
+        links,
+        run=run.summary(),
+        index=index,
+        one=one,
+        other=other,
+        metric=metric,
+        better=better,
+        query=query,
+        counts=counts,
+        total=len(found),
+        rows=[two_texts(index, task, one, other) for task in shown["task"]],
+        numbers=(index.agent_numbers[one], index.agent_numbers[other]),
+        page=page,
+        pages=pages,
+    )
+
+
+def _agents(given: Mapping[str, str], index: TaskIndex, ranked: Sequence[str]) -> tuple[str, str]:
+    """The agents in the address; where one is not named, the best ranked of the others."""
+    names = index.agent_names
+    for agent in (given.get("one"), given.get("other")):
+        if agent and agent not in names:
+            raise UserError(f"no agent {agent!r} in this run")
+    order = [agent for agent in dict.fromkeys([*ranked, *names]) if agent in names]
+    one = given.get("one") or next(agent for agent in order if agent != given.get("other"))
+    other = given.get("other") or next(agent for agent in order if agent != one)
+    if one == other:
+        raise UserError(f"choose two different agents, got {one!r} twice")
+    return one, other
+
+
+def _metric(asked: str | None, index: TaskIndex) -> str | None:
+    if asked and asked not in index.metrics:
+        raise UserError(f"no scores of {asked!r} in this run. It has: {', '.join(index.metrics) or 'none'}")
+    return asked or next(iter(index.metrics), None)
+
+
+# --- where they differ most ------------------------------------------------------------------------------------------
+
+
+def differences(index: TaskIndex, metric: str | None, one: str, other: str) -> pl.DataFrame:
+    """All tasks, largest difference first: task, number, difference (one minus other; null: unknown), better.
+
+    Under a pairwise review it is the share of the comparisons between the two that the one won less the share it lost.
+    """
+    pairs = index.pairwise(metric)
+    found = _between(index, str(metric), one, other) if pairs else _score_differences(index, metric, one, other)
+    difference = pl.col("difference")
+    better = (
+        pl.when(difference.is_null())
+        .then(pl.lit("unknown"))
+        .when(difference == 0)
+        .then(pl.lit("equal"))
+        .when(difference > 0)
+        .then(pl.lit("one"))
+        .otherwise(pl.lit("other"))
+    )
+    return (
+        index.prompts.select("task", "number")
+        .join(found, on="task", how="left", maintain_order="left")
+        .with_columns(better.alias("better"))
+        .sort(difference.abs(), "number", descending=[True, False], nulls_last=True)
+    )
+
+
+def _score_differences(index: TaskIndex, metric: str | None, one: str, other: str) -> pl.DataFrame:
+    scores = index.scores.filter(pl.col("metric") == metric) if metric is not None else index.scores.clear()
+    first, second = (scores.filter(pl.col("agent") == agent).select("task", "score") for agent in (one, other))
+    both = first.join(second, on="task", suffix="_other")
+    return both.select("task", (pl.col("score") - pl.col("score_other")).alias("difference"))
+
+
+def _between(index: TaskIndex, metric: str, one: str, other: str) -> pl.DataFrame:
+    frame = index.tables.scan("judgements")
+    assert frame is not None
+    value = pl.col("value").cast(pl.Float64)
+    first, second = pl.col("first"), pl.col("second")
+    rows = frame.filter(
+        (pl.col("format") == metric.removeprefix("review: "))
+        & (((first == one) & (second == other)) | ((first == other) & (second == one)))
+    )
+    worth = pl.when(first == one).then(value).otherwise(1 - value)
+    won = rows.select(pl.col("task").cast(pl.String), worth.alias("worth")).group_by("task").agg(pl.col("worth").mean())
+    return won.select("task", (2 * pl.col("worth") - 1).alias("difference")).collect()
+
+
+# --- one task --------------------------------------------------------------------------------------------------------
+
+
+def two_texts(index: TaskIndex, task: str, one: str, other: str) -> TwoTexts:
+    """The two texts on a task, and who did better under each metric and for each judge."""
+    texts = index.tables.responses(task)
+    first, second, marked = marked_words(texts.get(one), texts.get(other))
+    return TwoTexts(
+        number=index.numbers[task],
+        task=task,
+        prompt=index.tables.task(task).prompt,
+        one=first,
+        other=second,
+        marked=marked,
+        scores=tuple(_two_scores(index, task, one, other)),
+        judges=_judges(index, task, one, other),
+    )
+
+
+def _two_scores(index: TaskIndex, task: str, one: str, other: str) -> list[TwoScores]:
+    scores = index.of_task(task)
+    found = []
+    for metric in index.metrics:
+        sides: list[Any] = [scores.get((metric, agent), {}).get("score") for agent in (one, other)]
+        if any(side is not None for side in sides):
+            found.append(TwoScores(metric, *sides, decimals=decimals_for(sides)))
+    return found
+
+
+def _judges(index: TaskIndex, task: str, one: str, other: str) -> dict[str, Outcome]:
+    found: dict[str, Outcome] = {}
+    for pair in judged_pairs(index.tables.of_task("judgements", task).to_dicts(), one):
+        if pair.other == other:
+            found[pair.reviewer] = pair.outcome
+    labels = [row for row in index.tables.of_task("labels", task).to_dicts() if row.get("preference") is not None]
+    said = [{**row, "reviewer": f"{row['rater']} (person)", "format": "", "value": _share(row)} for row in labels]
+    return found | {pair.reviewer: pair.outcome for pair in judged_pairs(said, one) if pair.other == other}
+
+
+def _share(row: Mapping[str, Any]) -> float:
+    """A preference as a comparison has it: 1 where the first is better."""
+    return 0.5 if row["preference"] == 0 else float(row["preference"] > 0)
+
+
+def marked_words(one: str | None, other: str | None) -> tuple[Sequence[Piece] | None, Sequence[Piece] | None, bool]:
+    """Both texts in pieces, words that only one has being marked; and whether the texts are short enough for that."""
+    if one is None or other is None:
+        return one and [(False, one)], other and [(False, other)], True
+    words = [re.findall(r"\S+\s*|\s+", text) for text in (one, other)]
+    if max(map(len, words)) > MOST_WORDS:
+        return [(False, one)], [(False, other)], False
+    plain = [[word.strip().casefold() for word in side] for side in words]
+    pieces: tuple[list[Piece], list[Piece]] = ([], [])
+    for kind, *ends in difflib.SequenceMatcher(None, *plain, autojunk=False).get_opcodes():
+        for side, (begin, end) in enumerate((ends[:2], ends[2:])):
+            text = "".join(words[side][begin:end])
+            # the space after the last word is not a word
+            bare = text.rstrip()
+            pieces[side].extend([(kind != "equal", bare)] * bool(bare) + [(False, text[len(bare) :])])
+    return *pieces, True

@@ -1,0 +1,107 @@
+"""Two agents side by side, and comparisons of one response; expected values by hand from the few numbers here."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from viewer_runs import written_run
+
+from goldless.errors import UserError
+from goldless.viewer.judged_pairs import judged_pairs
+from goldless.viewer.library import Library
+from goldless.viewer.links import Links
+from goldless.viewer.response_pages import response_page
+from goldless.viewer.run_pages import failures_page
+from goldless.viewer.side_by_side import MOST_WORDS, differences, marked_words, side_by_side_page, two_texts
+from goldless.viewer.task_index import make_index
+
+SCORES = [
+    ("m", "t1", "ann", 4.0),
+    ("m", "t1", "bob", 3.0),
+    ("m", "t2", "ann", 1.0),
+    ("m", "t2", "bob", 9.0),
+    ("m", "t3", "ann", None),
+    ("m", "t3", "bob", 1.0),
+    ("m", "t4", "ann", 2.0),
+    ("m", "t4", "bob", 2.0),
+]
+TEXTS = [("t1", "ann", "the old grey cat"), ("t1", "bob", "The grey dog"), ("t2", "ann", "Alone here.")]
+JUDGED = [
+    ("r", "pairwise", "t1", "ann", "bob", "ann, I say", 1.0, None),
+    ("r", "pairwise", "t1", "bob", "ann", "bob now", 1.0, None),
+    ("s", "pairwise", "t1", "ann", "bob", "two", 0.0, None),
+    ("s", "pairwise", "t1", "bob", "ann", "one", 1.0, None),
+    ("u", "pairwise", "t1", "ann", "bob", "others", None, "unparsable"),
+]
+
+
+@pytest.fixture
+def library(tmp_path):
+    folder = written_run(tmp_path / "run", SCORES, responses=TEXTS)
+    names = ["reviewer", "format", "task", "first", "second", "output", "value", "failure"]
+    pl.DataFrame(JUDGED, schema=names, orient="row").write_parquet(folder / "judgements.parquet")
+    labels = {"task": ["t1"], "first": ["bob"], "second": ["ann"], "rater": ["eve"], "preference": [-1.0]}
+    pl.DataFrame(labels).write_parquet(folder / "labels.parquet")
+    return Library(folder, journal=tmp_path / "j.sqlite")
+
+
+def test_tasks_are_in_order_of_the_difference_and_an_unknown_one_is_last(library):
+    index = make_index(library.root)
+    rows = differences(index, "m", "ann", "bob").select("task", "difference", "better").rows()
+    assert rows == [("t2", -8.0, "other"), ("t1", 1.0, "one"), ("t4", 0.0, "equal"), ("t3", None, "unknown")]
+
+
+def test_under_a_pairwise_review_the_comparisons_between_the_two_count(library):
+    """ann won one of the four that were read, so 2 / 4 - 1."""
+    rows = differences(make_index(library.root), "review: pairwise", "ann", "bob").filter(pl.col("task") == "t1")
+    assert rows["difference"].to_list() == [-0.5]
+
+
+def test_only_words_that_the_other_text_lacks_are_marked_and_no_letter_is_lost():
+    one, other, marked = marked_words("the old grey cat\n", "The grey dog")
+    assert marked
+    assert [text for only, text in one if only] == ["old", "cat"]
+    assert [text for only, text in other if only] == ["dog"]
+    assert "".join(text for _, text in one) == "the old grey cat\n"
+    assert marked_words("w " * (MOST_WORDS + 1), "w")[2] is False
+    assert marked_words(None, "w")[:2] == (None, [(False, "w")])
+
+
+def test_who_did_better_is_said_for_every_metric_reviewer_and_person(library):
+    row = two_texts(make_index(library.root), "t1", "ann", "bob")
+    assert {s.metric: s.better for s in row.scores} == {"m": "one", "review: pairwise": "other"}
+    assert row.judges == {"r": "depends on the order", "s": "lost", "u": "no verdict", "eve (person)": "won"}
+
+
+def test_a_page_has_the_agents_asked_for_and_says_what_it_does_not_know(library):
+    page = side_by_side_page(library, Links(), "run", {"one": "bob", "other": "ann", "better": "other"})
+    assert "<bdi>bob</bdi> is higher on 1 task, <bdi>ann</bdi> on 1; 1 equal; 1 unknown." in page
+    assert 'id="task-0"' in page
+    assert 'id="task-1"' not in page
+    for given, said in (
+        ({"one": "zed"}, "no agent 'zed'"),
+        ({"one": "ann", "other": "ann"}, "two different agents"),
+        ({"metric": "zed"}, "no scores of 'zed'"),
+        ({"better": "zed"}, "better must be one of one, other, equal, unknown"),
+    ):
+        with pytest.raises(UserError, match=said):
+            side_by_side_page(library, Links(), "run", given)
+
+
+def test_both_orders_of_a_comparison_are_one_line_and_say_who_won(library):
+    names = ("reviewer", "format", "task", "first", "second", "output", "value", "failure")
+    rows = [dict(zip(names, row, strict=True)) for row in JUDGED]
+    assert [(pair.reviewer, pair.outcome) for pair in judged_pairs(rows, "ann")] == [
+        ("r", "depends on the order"),
+        ("s", "lost"),
+        ("u", "no verdict"),
+    ]
+    assert [pair.outcome for pair in judged_pairs(rows, "bob")] == ["depends on the order", "won", "no verdict"]
+    lost = response_page(library, Links(), "run", (0, 0), {"outcome": "lost"})
+    assert lost.count('<details class="evidence">') == 1
+    assert "1 of 3 are shown" in lost
+    assert 'class="text reply" dir="auto" tabindex="0" role="group" aria-label="Reply of s">two</pre>' in lost
+
+
+def test_a_failure_is_listed_with_what_was_said(library):
+    assert "<q>others</q>" in failures_page(library, Links(), "run", {})

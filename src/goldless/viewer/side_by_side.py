@@ -193,10 +193,14 @@ def _two_scores(index: TaskIndex, task: str, one: str, other: str) -> list[TwoSc
     scores = index.of_task(task)
     found = []
     for metric in index.metrics:
-        sides: list[Any] = [scores.get((metric, agent), {}).get("score") for agent in (one, other)]
-        if any(side is not None for side in sides):
-            found.append(TwoScores(metric, *sides, decimals=decimals_for(sides)))
+        first, second = (_score(scores.get((metric, agent))) for agent in (one, other))
+        if first is not None or second is not None:
+            found.append(TwoScores(metric, first, second, decimals_for([first, second])))
     return found
+
+
+def _score(row: Mapping[str, Any] | None) -> float | None:
+    return None if row is None else row["score"]
 
 
 def _judges(index: TaskIndex, task: str, one: str, other: str) -> dict[str, Outcome]:
@@ -205,8 +209,12 @@ def _judges(index: TaskIndex, task: str, one: str, other: str) -> dict[str, Outc
         if pair.other == other:
             found[pair.reviewer] = pair.outcome
     labels = [row for row in index.tables.of_task("labels", task).to_dicts() if row.get("preference") is not None]
-    said = [{**row, "reviewer": f"{row['rater']} (person)", "format": "", "value": _share(row)} for row in labels]
+    said = [{**row, "reviewer": _person(row), "format": "", "value": _share(row)} for row in labels]
     return found | {pair.reviewer: pair.outcome for pair in judged_pairs(said, one) if pair.other == other}
+
+
+def _person(row: Mapping[str, Any]) -> str:
+    return f"{row['rater']} (person{', ' + row['criterion'] if row.get('criterion') else ''})"
 
 
 def _share(row: Mapping[str, Any]) -> float:
@@ -217,13 +225,14 @@ def _share(row: Mapping[str, Any]) -> float:
 def marked_words(one: str | None, other: str | None) -> tuple[Sequence[Piece] | None, Sequence[Piece] | None, bool]:
     """Both texts in pieces, words that only one has being marked; and whether the texts are short enough for that."""
     if one is None or other is None:
-        return one and [(False, one)], other and [(False, other)], True
+        alone = [None if text is None else [(False, text)] for text in (one, other)]
+        return alone[0], alone[1], True
     words = [re.findall(r"\S+\s*|\s+", text) for text in (one, other)]
     if max(map(len, words)) > MOST_WORDS:
         return [(False, one)], [(False, other)], False
     plain = [[word.strip().casefold() for word in side] for side in words]
     pieces: tuple[list[Piece], list[Piece]] = ([], [])
-    for kind, *ends in difflib.SequenceMatcher(None, *plain, autojunk=False).get_opcodes():
+    for kind, *ends in difflib.SequenceMatcher(None, plain[0], plain[1], autojunk=False).get_opcodes():
         for side, (begin, end) in enumerate((ends[:2], ends[2:])):
             text = "".join(words[side][begin:end])
             # the space after the last word is not a word

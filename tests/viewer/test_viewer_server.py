@@ -87,7 +87,7 @@ async def test_what_is_not_there_is_a_404_that_says_so(viewer):
 
 async def test_a_query_that_means_nothing_is_told_what_is_allowed(viewer):
     page, _ = await viewer.get("runs/words/tasks?order=size", status=400)
-    assert "order must be one of task, score, spread, missing, failures" in page
+    assert "order must be one of task, score, spread, disagreement, missing, failures" in page
 
 
 async def test_failures_and_retries_are_shown_with_their_cause(tmp_path):

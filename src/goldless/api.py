@@ -36,8 +36,9 @@ from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.option_forms import from_arguments, several
-from goldless.runs.options import CALLING, DETECTION, REVIEWING, SCORING, STOPPING, Options, Progress
+from goldless.runs.options import CALLING, DETECTION, REVIEWING, SCORING, STOPPING, Options
 from goldless.runs.pipeline import evaluate_study, review_study
+from goldless.runs.progress import Progress
 from goldless.runs.review_results import Review
 from goldless.runs.store import save_review, save_run
 from goldless.studies import as_study

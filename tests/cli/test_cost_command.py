@@ -10,7 +10,7 @@ import pytest
 
 import goldless as package
 from goldless.judging.scales import SCALES
-from goldless.runs import store
+from goldless.runs import progress_file
 
 SERVER = "http://127.0.0.1:1/v1#model"
 TEXTS = {f"t{i}": {"ann": f"good {i}", "bob": f"poor {i}", "cy": f"bad {i}"} for i in range(1, 6)}
@@ -173,14 +173,14 @@ def test_a_folder_is_told_that_the_work_is_done_once_though_panels_and_metrics_a
     goldless, recorded, tmp_path, monkeypatch
 ):
     states = []
-    real = store.write_text
+    real = progress_file.write_text
 
     def noted(path, text):
-        if path.name == store.PROGRESS_FILE:
+        if path.name == progress_file.PROGRESS_FILE:
             states.append(json.loads(text)["state"])
         real(path, text)
 
-    monkeypatch.setattr(store, "write_text", noted)
+    monkeypatch.setattr(progress_file, "write_text", noted)
     chosen = ("--recorded", "--metric", "length", "--resamples", "200", "--out", tmp_path / "out")
     ended = goldless("cost", recorded, *chosen)
     assert ended.code == 0, ended.err

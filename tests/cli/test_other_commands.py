@@ -16,7 +16,7 @@ import goldless as library
 from goldless.cli.console import ProgressBars, warnings_as_messages
 from goldless.models.canaries import INSTRUCTION, REPEATS, TEXTS
 from goldless.models.scripted import ScriptedModel
-from goldless.runs.options import Progress
+from goldless.runs.progress import Progress
 
 VERBS = ["demo", "score", "doctor", "study", "study check", "study show", "models", "models list", "models pull"]
 
@@ -117,18 +117,28 @@ def test_doctor_takes_nothing_from_the_journal(goldless, scorer_file, monkeypatc
 
 
 def test_a_line_on_the_progress_has_stage_counts_rate_and_cost():
-    times = iter([0.0, 5.0, 10.0, 41.0])
+    times = iter([0.0, 5.0, 10.0, 40.0, 41.0])
     bars = ProgressBars(clock=lambda: next(times))
     assert bars.line() == "preparing for 5 seconds"
+    bars(Progress("scoring", 0, 1000, 0, None))
     bars(Progress("scoring", 31, 1000, 310, None))
-    assert bars.line() == "scoring: 31 of 1,000, 1.0/s 10 tok/s, price unknown"
+    assert bars.line() == "scoring: 31 of 1,000, 1.0/s 10 tok/s, price unknown, 16 min left"
 
 
-def test_the_rate_of_a_fleet_is_that_of_all_its_workers():
-    times = iter([0.0, 10.0, 20.0])
+def test_the_rate_of_a_fleet_is_that_of_all_its_workers_and_failed_calls_are_no_progress():
+    times = iter([0.0, 10.0, 20.0, 20.0])
     bars = ProgressBars(clock=lambda: next(times))
-    bars(Progress("scoring", 40, 1000, 0, 0.0, workers=4))
-    assert bars.line() == "scoring: 40 of 1,000, 4 workers 4.0/s"
+    bars(Progress("scoring", 0, 500, 0, 0.0, workers=4))
+    bars(Progress("scoring", 40, 500, 0, 0.0, workers=4, failed=60))
+    assert bars.line() == "scoring: 40 of 500 (60 failed), 4 workers 4.0/s, 40 s left"
+
+
+def test_replies_from_the_journal_do_not_count_for_the_rate_after_a_minute():
+    times = iter([0.0, 0.0, 1.0, 40.0, 80.0, 80.0])
+    bars = ProgressBars(clock=lambda: next(times))
+    for done in (0, 900, 939, 979):
+        bars(Progress("scoring", done, 1000, 0, 0.0))
+    assert bars.line() == "scoring: 979 of 1,000, 1.0/s, 21 s left"
 
 
 def test_failed_calls_are_told_beside_those_done():

@@ -114,11 +114,12 @@ async def test_failures_and_retries_are_shown_with_their_cause(tmp_path):
 async def test_progress_is_served_by_itself_while_a_run_is_going_on(viewer, runs):
     (runs / "going").mkdir()
     progress = {"state": "running", "stage": "scoring", "done": 3, "total": 12, "tokens": 4200, "cost_usd": 0.5}
+    progress |= {"failed": 1, "workers": 4, "per_second": 0.5, "seconds_left": 16.2}
     (runs / "going" / "progress.json").write_text(json.dumps(progress))
     page, _ = await viewer.get("runs/going")
     assert 'data-live="/runs/going/progress"' in page
     part, headers = await viewer.get("runs/going/progress")
-    assert "3 of 12 (25 %), 4,200 tokens, 0.5000 USD" in part
+    assert "3 of 12 (25 %), 1 failed, 4 workers, 0.5 per second, 4,200 tokens, 0.5000 USD, 16 s left" in part
     assert "<html" not in part
     assert headers["X-Run-State"] == "running"
     (runs / "going" / "progress.json").write_text('{"state": "done"}')

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     # a verb that prints nothing of ours, such as --version, needs none of it
     from rich.console import Console
 
-    from goldless.runs.options import Progress
+    from goldless.runs.progress import Progress
 
 NOTHING = 1
 """A model cannot be used, or nothing could be scored or measured."""
@@ -113,15 +113,17 @@ class ProgressBars:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         from rich import progress
 
+        from goldless.runs.progress import Pace
+
         self._bars = progress.Progress(
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[failed]}"),
             progress.TextColumn("{task.fields[rate]}"),
             progress.TextColumn("{task.fields[cost]}"),
             progress.TimeElapsedColumn(),
-            progress.TextColumn("left"),
-            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.fields[left]}"),
             console=err(),
             transient=True,
             disable=not err().is_terminal,  # in a file it would leave empty lines
@@ -129,7 +131,7 @@ class ProgressBars:
         self._tasks: dict[str, int] = {}
         self._clock = clock
         self._start = clock()
-        self._began: dict[str, float] = {}
+        self._pace = Pace(clock)
         self._last: Progress | None = None
         self._ended = threading.Event()
 
@@ -146,10 +148,10 @@ class ProgressBars:
 
     def __call__(self, progress: Progress) -> None:
         """Show the progress of a stage."""
-        self._began.setdefault(progress.stage, self._clock())
+        self._pace.note(progress)
         self._last = progress
         if err().is_terminal:
-            self._draw(progress, *self._rate_and_cost(progress))
+            self._draw(progress)
 
     def line(self) -> str:
         """The progress so far in one line."""
@@ -158,27 +160,35 @@ class ProgressBars:
             return f"preparing for {self._clock() - self._start:.0f} seconds"
         done = f"{progress.stage}: {progress.done:,} of {progress.total:,}"
         done += f" ({progress.failed:,} failed)" * bool(progress.failed)
-        return ", ".join(filter(None, (done, *self._rate_and_cost(progress))))
+        return ", ".join(filter(None, (done, *self._fields(progress).values())))
 
     def _say_lines(self) -> None:
         # a batch on this machine may take minutes, so lines do not wait for the next one
         while not self._ended.wait(LINE_SECONDS):
             say(self.line())
 
-    def _rate_and_cost(self, progress: Progress) -> tuple[str, str]:
-        seconds = self._clock() - self._began[progress.stage]
-        rate = f"{progress.done / seconds:.1f}/s" if seconds > 0.5 and progress.done else ""
-        if rate and progress.tokens:
-            rate += f" {progress.tokens / seconds:,.0f} tok/s"
+    def _fields(self, progress: Progress) -> dict[str, str]:
+        """What is said beside the counts; an empty text where there is nothing to say."""
+        from goldless.reports.report_table import seconds_text
+
+        speed = self._pace.speed()
+        rate = "" if speed is None else f"{speed.per_second:.1f}/s"
+        if speed is not None and speed.tokens_per_second:
+            rate += f" {speed.tokens_per_second:,.0f} tok/s"
         if progress.workers is not None:
             rate = f"{progress.workers} worker{'s' * (progress.workers != 1)} {rate}".rstrip()
         cost = "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD" * bool(progress.tokens)
-        return rate, cost
+        return {
+            "rate": rate,
+            "cost": cost,
+            "left": "" if speed is None else f"{seconds_text(speed.seconds_left)} left",
+        }
 
-    def _draw(self, progress: Progress, rate: str, cost: str) -> None:
+    def _draw(self, progress: Progress) -> None:
         self._bars.start()
+        fields: dict[str, Any] = {**self._fields(progress)}
+        fields["failed"] = f"[red]{progress.failed:,} failed" * bool(progress.failed)
         if progress.stage not in self._tasks:
-            self._tasks[progress.stage] = self._bars.add_task(progress.stage, total=progress.total, rate="", cost="")
+            self._tasks[progress.stage] = self._bars.add_task(progress.stage, total=progress.total, **fields)
         task = self._bars.tasks[self._tasks[progress.stage]]
-        rate = f"[red]{progress.failed:,} failed[/] {rate}" if progress.failed else rate
-        self._bars.update(task.id, completed=progress.done, total=progress.total, rate=rate, cost=cost)
+        self._bars.update(task.id, completed=progress.done, total=progress.total, **fields)

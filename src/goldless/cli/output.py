@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from goldless.reports.report_table import ReportTable
     from goldless.runs.opening import Spending
-    from goldless.runs.options import Progress
+    from goldless.runs.progress import Progress
     from goldless.studies import Study
 
 Result = TypeVar("Result")
@@ -55,7 +55,8 @@ class Output:
 
         A folder for results is checked first, and keeps the progress in a file.
         """
-        from goldless.runs.store import ProgressFile, check_writable
+        from goldless.runs.progress_file import ProgressFile
+        from goldless.runs.store import check_writable
         from goldless.studies import as_study
 
         source = as_study(study)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from goldless.errors import UserError
-from goldless.runs.options import Progress
+from goldless.runs.progress import Progress
 
 LARGEST_SEED = 2**32 - 1
 """numpy's, which the training seeds too."""

@@ -48,7 +48,8 @@ from goldless.models.journal import Journal
 from goldless.models.local_weights import HfModel
 from goldless.models.local_weights.specification import HfSpecification, parse_specification
 from goldless.runs.opening import TRAINED_ON, OpenModel, Part, open_models, task_marks
-from goldless.runs.options import Options, Progress
+from goldless.runs.options import Options
+from goldless.runs.progress import Progress
 from goldless.studies import Study
 from goldless.templates import FIELDS
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from goldless.errors import UserError
 from goldless.gre_bench.extracted_text import storable
-from goldless.runs.options import Progress
+from goldless.runs.progress import Progress
 
 HUMAN = "human"
 """The baseline agent and its group: the human review that is scored like the models' reviews."""

@@ -30,7 +30,8 @@ from goldless.models.usage import Price
 from goldless.records import CallFailure
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, open_models, refuse_without_chat
-from goldless.runs.options import Options, Progress
+from goldless.runs.options import Options
+from goldless.runs.progress import Progress
 from goldless.signature import Signature
 from goldless.studies import Study
 
@@ -201,17 +202,19 @@ async def _written(
 ) -> dict[str, list[GeneratedReview]]:
     """All reviews by agent, in the order of the papers; agents run in parallel."""
     found: dict[tuple[str, str], GeneratedReview] = {}
-    ways, total = request.ways, len(lengths) * len(study.tasks)
+    ways, total, failed = request.ways, len(lengths) * len(study.tasks), 0
 
     async def one_model(name: str) -> None:
         settings = _signature(request, stages[name], models[name], exact=lengths[name].exact)
 
         async def one(task: str) -> None:
+            nonlocal failed
             paper = study.task(task)
             evidence = await stages[name].write(paper)
             asked = asked_about(ways[name], paper.prompt) if name in ways else None
             found[name, task] = GeneratedReview(name, evidence, settings, asked)
-            request.asking.progress(_progress(len(found), total, models))
+            failed += found[name, task].is_open
+            request.asking.progress(_progress(len(found), total, models, failed))
 
         await side_by_side(one, study.tasks, models[name].at_once(CALLS_AT_ONCE))
 
@@ -225,11 +228,12 @@ def _signature(request: ReviewRequest, stage: GenerationStage, model: OpenModel,
     return str(Signature("review", {"model": model.identity.short, **request.settings, **context, **estimated}))
 
 
-def _progress(done: int, total: int, models: Mapping[str, OpenModel]) -> Progress:
+def _progress(ended: int, total: int, models: Mapping[str, OpenModel], failed: int) -> Progress:
     ledgers = [model.ledger for model in models.values()]
     tokens = sum(ledger.usage.input_tokens + ledger.usage.output_tokens for ledger in ledgers)
     cost = None if any(ledger.price is None for ledger in ledgers) else sum(ledger.spent_usd for ledger in ledgers)
-    return Progress("writing reviews", done, total, tokens, cost)
+    workers = max((model.workers for model in models.values() if model.workers is not None), default=None)
+    return Progress("writing reviews", ended - failed, total, tokens, cost, workers, failed)
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------

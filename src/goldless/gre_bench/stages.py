@@ -36,9 +36,10 @@ from goldless.gre_bench.review_generation import Asking, ReviewRequest, generate
 from goldless.models.catalogue import open_model
 from goldless.models.interface import ChatModel
 from goldless.models.provider import Use
-from goldless.runs.options import Options, Progress, check_options
+from goldless.runs.options import Options, check_options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.plan import plan_run
+from goldless.runs.progress import Progress
 from goldless.runs.store import check_writable, save_run, try_writing
 from goldless.studies import Study
 

@@ -200,6 +200,7 @@ class Collector:
             failed += any(is_open(row.failure) for row in rows)
             self.report("writing synopses", finished, len(wanted), writer, failed)
 
+        self.report("writing synopses", 0, len(wanted), writer)
         await side_by_side(one, wanted, writer.at_once(CALLS_AT_ONCE))
         return synopses_frame([done[task.task, name] for task, name in wanted])
 
@@ -221,6 +222,7 @@ class Collector:
             failed += is_open(done[response].failure)
             self.report("rewriting", len(done), len(wanted), rewriter, failed)
 
+        self.report("rewriting", 0, len(wanted), rewriter)
         await side_by_side(one, wanted, rewriter.at_once(CALLS_AT_ONCE))
         made = rewrites_frame([done[response] for response in wanted])
         return Preprocessor(template.name, made if known is None else pl.concat([known.table, made]))
@@ -361,6 +363,7 @@ class Collector:
             found[number] = rows.drop(TOKENS)
             self.report("scoring", done, sum(counts), scorer, failed)
 
+        self.report("scoring", 0, sum(counts), scorer)
         in_flight = scorer.at_once(TASKS_AT_ONCE, here=BATCHES_TOGETHER if together else 1)
         await side_by_side(some, range(len(groups)), in_flight)
         evidence = pl.concat([empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in found)])
@@ -399,13 +402,14 @@ class Collector:
             failed += open_rows(rows)
             self.report("judging", done, len(asked), critic, failed)
 
+        self.report("judging", 0, len(asked), critic)
         await side_by_side(some, range(len(batches)), critic.at_once(1))
         verdicts = pl.concat([empty(VERDICTS), *found])
         if self.options.on_too_long == "error":
             _refuse_too_long(verdicts)
         return verdicts
 
-    def report(self, stage: str, ended: int, total: int, model: OpenModel, failed: int) -> None:
+    def report(self, stage: str, ended: int, total: int, model: OpenModel, failed: int = 0) -> None:
         """Report the progress of a stage; what failed for a temporary cause is not done."""
         self.options.progress(model.progress(stage, ended - failed, total, failed))
 

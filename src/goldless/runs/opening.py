@@ -41,7 +41,8 @@ from goldless.models.journalled import JournalledChat, JournalledScorer, Reused
 from goldless.models.provider import Use
 from goldless.models.usage import Budget, Ledger, PayingModel, batch_share, price_of
 from goldless.records import CallFailure, Response, Task
-from goldless.runs.options import Options, Progress
+from goldless.runs.options import Options
+from goldless.runs.progress import Progress
 from goldless.templates import TEMPLATES, Template
 
 SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL"
@@ -187,8 +188,12 @@ class OpenModel:
     def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
         """Progress of a stage that calls it, with the cost of its calls so far."""
         usage, spent = self.ledger.usage, self.spending.cost_usd
-        workers = self.model.crew.size if isinstance(self.model, FleetModel) else None
-        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent, workers, failed)
+        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent, self.workers, failed)
+
+    @property
+    def workers(self) -> int | None:
+        """Of the fleet that computes it; None: there is none."""
+        return self.model.crew.size if isinstance(self.model, FleetModel) else None
 
 
 async def _cache_counts(model: Any) -> Mapping[str, CacheCounts]:

@@ -54,10 +54,11 @@ if TYPE_CHECKING:
     from goldless.metrics.qualification import Combination, Threshold, Weighting
     from goldless.models.interface import ChatModel, Scorer
     from goldless.models.usage import Price
+    from goldless.runs.progress import Progress
     from goldless.statistics.comparisons import Compare, PeersOfPair
     from goldless.templates import Template
 
-__all__ = ["Options", "Progress", "check_options", "check_review_options", "metric_names"]
+__all__ = ["Options", "check_options", "check_review_options", "metric_names"]
 
 METRICS = "Metrics"
 CRITIC = "TVD-MI"
@@ -112,22 +113,6 @@ DEFAULT_METRICS = "default"
 HUMAN_THRESHOLD = 0.6
 AUTO_EXAM_THRESHOLD = 0.55
 """PRE's fixed limit of consistency, and ours where a single candidate has no mean to be compared with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a stage is."""
-
-    stage: str
-    done: int
-    """Without those that failed and that another run asks again."""
-    total: int
-    tokens: int
-    cost_usd: float | None
-    workers: int | None = None
-    """Of the fleet; None: there is none."""
-    failed: int = 0
-    """Ended without a reply, and to be asked again by another run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

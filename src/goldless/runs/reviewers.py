@@ -295,6 +295,7 @@ class ReviewCollector:
             failed += open_rows(found[place])
             self._report(f"reviewing by {name}", done - failed, len(asked), name, failed)
 
+        self._report(f"reviewing by {name}", 0, len(asked), name)
         await side_by_side(some, range(len(batches)), model.at_once(1))
         return pl.concat([empty(JUDGEMENTS), *found])
 

@@ -1,20 +1,16 @@
-"""The run folder: everything needed to recompute a published number without models or keys.
-
-Also the progress of a run, in a small file of its folder.
-"""
+"""The run folder: everything needed to recompute a published number without models or keys."""
 
 from __future__ import annotations
 
 import json
 import platform
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import polars as pl
 
@@ -28,7 +24,6 @@ from goldless.reports.documents.tables import review_markdown
 from goldless.reports.spreadsheets import guarded_frame
 from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frames, response_frame
 from goldless.runs.opening import Spending
-from goldless.runs.options import Progress
 from goldless.runs.review_results import Review, review_as_json
 from goldless.runs.rounds import stopped_as_json
 from goldless.studies import Study
@@ -313,50 +308,3 @@ def pair_matrix(pairs: Frames, agents: Sequence[str]) -> list[list[float | None]
 def as_texts(table: pl.LazyFrame | pl.DataFrame) -> pl.LazyFrame:
     """The table with names as plain text columns, which every Parquet reader supports."""
     return table.lazy().with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
-
-
-PROGRESS_FILE = "progress.json"
-SECONDS_BETWEEN = 1.0
-State = Literal["running", "done", "failed", "interrupted"]
-
-
-class ProgressFile:
-    """Writes the progress of a run, at most once a second, and how it ended."""
-
-    def __init__(self, folder: Path, verb: str, then: Callable[[Progress], None]) -> None:
-        self._path = folder / PROGRESS_FILE
-        self._verb = verb
-        self._then = then
-        self._last: Progress | None = None
-        self._written_at = 0.0
-        self._ended = False
-
-    def __enter__(self) -> Self:
-        """Record the start."""
-        self._write("running")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Record how it ended."""
-        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
-        self._write("done" if kind is None else "interrupted" if interrupted else "failed")
-
-    def interrupt(self) -> None:
-        """Record that it ends now, where there is no time to leave the block; the last that is recorded."""
-        self._write("interrupted")
-        self._ended = True
-
-    def __call__(self, progress: Progress) -> None:
-        """Record the progress of a stage, and pass it on."""
-        self._last = progress
-        if time.monotonic() - self._written_at >= SECONDS_BETWEEN:
-            self._write("running")
-        self._then(progress)
-
-    def _write(self, state: State) -> None:
-        if self._ended:
-            return
-        self._written_at = time.monotonic()
-        stage = {} if self._last is None else asdict(self._last)
-        now = {"state": state, "verb": self._verb, **stage, "updated_at": time.time()}
-        write_text(self._path, json.dumps(now) + "\n")

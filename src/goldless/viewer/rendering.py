@@ -13,7 +13,7 @@ from goldless._version import __version__
 from goldless.reports.html.charts.axis import Scale
 from goldless.reports.html.charts.svg import element, line
 from goldless.reports.html.labels import is_number, numeral, visible
-from goldless.reports.report_table import MINUS
+from goldless.reports.report_table import MINUS, seconds_text
 from goldless.viewer.links import Links
 
 MISSING = "missing"
@@ -51,6 +51,7 @@ def environment() -> jinja2.Environment:
         "nats": nats,
         "end": end,
         "given": given,
+        "seconds": seconds_text,
     }
     found.globals |= {"version": __version__, "longest": LONGEST}
     return found

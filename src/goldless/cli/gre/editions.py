@@ -19,7 +19,8 @@ from goldless.cli.score import tell_evaluation
 from goldless.cli.signals import run_async
 from goldless.errors import UserError
 from goldless.runs.option_forms import metric_names, split
-from goldless.runs.options import CALLING, Options, Progress
+from goldless.runs.options import CALLING, Options
+from goldless.runs.progress import Progress
 
 if TYPE_CHECKING:
     from goldless.gre_bench.edition import Edition

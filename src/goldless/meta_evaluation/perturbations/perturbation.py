@@ -19,7 +19,7 @@ from goldless.models.interface import ChatReply, ChatRequest, Message, Writer, u
 from goldless.records import CallFailure, Response, Task
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
-from goldless.runs.options import Options, Progress
+from goldless.runs.options import Options
 from goldless.statistics.checks import check_seed
 from goldless.studies import Study, study_from_records
 
@@ -268,10 +268,7 @@ class OpenWriter:
     def tell(self, stage: str, done: int, total: int) -> None:
         """Report the progress of a stage; without a writer it is too fast to report."""
         if self.model is not None:
-            ledger = self.model.ledger
-            tokens = ledger.usage.input_tokens + ledger.usage.output_tokens
-            cost = None if ledger.price is None else ledger.spent_usd
-            self.options.progress(Progress(stage, done, total, tokens, cost))
+            self.options.progress(self.model.progress(stage, done, total))
 
 
 @asynccontextmanager

@@ -481,10 +481,14 @@ class ProgressDocument(Part):
     state: Text = "unknown"
     stage: Text = ""
     done: Count | None = None
+    failed: Count | None = None
     total: Count | None = None
     failed: Count = 0
     tokens: Count | None = None
     cost_usd: Number = None
+    workers: Count | None = None
+    per_second: Number = None
+    seconds_left: Number = None
     updated_at: Number = None
     message: Text | None = None
     error: Text | None = None

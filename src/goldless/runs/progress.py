@@ -1,0 +1,66 @@
+"""How far a run is and how fast it goes. Importing this is light."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+LOOK_BACK_SECONDS = 60.0
+"""The time over which a rate is taken: replies from the journal come in a burst that says nothing about the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a stage is."""
+
+    stage: str
+    done: int
+    """Without those that failed and that another run asks again."""
+    total: int
+    tokens: int
+    cost_usd: float | None
+    workers: int | None = None
+    """Of the fleet; None: there is none."""
+    failed: int = 0
+    """Ended without a reply, and to be asked again by another run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast a stage goes, with all its workers."""
+
+    per_second: float
+    tokens_per_second: float
+    seconds_left: float
+
+
+class Pace:
+    """Measures the speed of the stage that was reported last."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen: deque[tuple[float, Progress]] = deque()
+
+    def note(self, progress: Progress) -> None:
+        """Note a report."""
+        now = self._clock()
+        if self._seen and self._seen[-1][1].stage != progress.stage:
+            self._seen.clear()
+        self._seen.append((now, progress))
+        while len(self._seen) > 2 and self._seen[1][0] < now - LOOK_BACK_SECONDS:
+            self._seen.popleft()
+
+    def speed(self) -> Speed | None:
+        """The speed between the first report that is remembered and now; None: too early to tell."""
+        if len(self._seen) < 2:
+            return None
+        (began, first), (_, last) = self._seen[0], self._seen[-1]
+        seconds = self._clock() - began
+        ended = last.done + last.failed
+        if seconds < 0.5 or ended == first.done + first.failed:
+            return None
+        # failed calls take time but are no progress
+        left = (last.total - ended) * seconds / (ended - first.done - first.failed)
+        return Speed((last.done - first.done) / seconds, (last.tokens - first.tokens) / seconds, max(0.0, left))

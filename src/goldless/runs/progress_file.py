@@ -1,0 +1,64 @@
+"""The progress of a run, in a small file of its folder, for whoever watches from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal, Self
+
+from goldless.files import write_text
+from goldless.runs.progress import Pace, Progress
+
+PROGRESS_FILE = "progress.json"
+SECONDS_BETWEEN = 1.0
+"""Between two writes of the file."""
+State = Literal["running", "done", "failed", "interrupted"]
+
+
+class ProgressFile:
+    """Writes the progress of a run, at most once a second, and how it ended."""
+
+    def __init__(self, folder: Path, verb: str, then: Callable[[Progress], None]) -> None:
+        self._path = folder / PROGRESS_FILE
+        self._verb = verb
+        self._then = then
+        self._last: Progress | None = None
+        self._pace = Pace()
+        self._written_at = 0.0
+        self._ended = False
+
+    def __enter__(self) -> Self:
+        """Record the start."""
+        self._write("running")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Record how it ended."""
+        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
+        self._write("done" if kind is None else "interrupted" if interrupted else "failed")
+
+    def interrupt(self) -> None:
+        """Record that it ends now, where there is no time to leave the block; the last that is recorded."""
+        self._write("interrupted")
+        self._ended = True
+
+    def __call__(self, progress: Progress) -> None:
+        """Record the progress of a stage, and pass it on."""
+        self._last = progress
+        self._pace.note(progress)
+        if time.monotonic() - self._written_at >= SECONDS_BETWEEN:
+            self._write("running")
+        self._then(progress)
+
+    def _write(self, state: State) -> None:
+        if self._ended:
+            return
+        self._written_at = time.monotonic()
+        stage = {} if self._last is None else asdict(self._last)
+        speed = self._pace.speed() if state == "running" else None
+        pace = {} if speed is None else asdict(speed)
+        now = {"state": state, "verb": self._verb, **stage, **pace, "updated_at": time.time()}
+        write_text(self._path, json.dumps(now) + "\n")

@@ -41,13 +41,14 @@ pytestmark = [
 
 
 def study(*, tasks: int = TASKS, word: str = "") -> list[dict[str, str]]:
-    """Texts of a few words each; ``word`` is in one of them."""
+    """Texts of a few words each, no task like another; ``word`` is in one of them."""
     words = ["zarn", "bluk", "mipo", "tolu", "vond", "rask", "lirp", "hoft", "quex", "ebbo"]
     return [
         {
             "task": f"t{task}",
             "agent": f"a{agent}",
             "text": " ".join(words[(task + step * (agent + 1)) % 10] for step in range(3 + agent))
+            + f" n{task // 10}"
             + f" {word}" * (bool(word) and (task, agent) == (1, 1)),
         }
         for task, agent in itertools.product(range(tasks), range(AGENTS))
@@ -161,6 +162,7 @@ def test_nodes_may_join_and_leave(cluster, book, expected):
         book.order("pause", "0")
         run.join()
     assert found == [expected]
+    assert book.computed_again() <= 2 * (QUESTIONS - 1)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -141,13 +141,6 @@ def test_replies_from_the_journal_do_not_count_for_the_rate_after_a_minute():
     assert bars.line() == "scoring: 979 of 1,000, 1.0/s, 21 s left"
 
 
-def test_failed_calls_are_told_beside_those_done():
-    times = iter([0.0, 10.0, 20.0])
-    bars = ProgressBars(clock=lambda: next(times))
-    bars(Progress("scoring", 40, 1000, 0, 0.0, failed=3))
-    assert bars.line() == "scoring: 40 of 1,000 (3 failed), 4.0/s"
-
-
 def test_where_there_is_no_terminal_lines_come_even_while_a_batch_is_running(monkeypatch, capsys):
     monkeypatch.setattr("goldless.cli.console.LINE_SECONDS", 0.01)
     said = threading.Event()

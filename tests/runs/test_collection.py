@@ -70,8 +70,8 @@ def test_a_scorer_that_is_faster_with_many_tasks_gets_them_in_one_call_and_gives
     assert together == one_by_one
     assert single.sizes[-TASKS:] == [9] * TASKS
     assert many.sizes[-3:] == [18, 18, 9]
-    assert first == [9, 18, 27, 36, 45]
-    assert second == [18, 36, 45]
+    assert first == [0, 9, 18, 27, 36, 45]
+    assert second == [0, 18, 36, 45]
 
 
 class Overtaking(Recording):

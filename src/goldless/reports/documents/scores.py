@@ -481,7 +481,6 @@ class ProgressDocument(Part):
     state: Text = "unknown"
     stage: Text = ""
     done: Count | None = None
-    failed: Count | None = None
     total: Count | None = None
     failed: Count = 0
     tokens: Count | None = None

@@ -28,6 +28,14 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.timeout(3000))
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What was measured, below the results."""
+    for report in terminalreporter.getreports("passed"):
+        if report.when == "call" and Path(__file__).parent.name in report.nodeid:
+            for name, value in report.user_properties:
+                terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {name}: {value}")
+
+
 @pytest.fixture(scope="session")
 def logs(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("servers")
@@ -54,14 +62,15 @@ def new_vllm(weights: Path, logs: Path) -> Callable[..., Server]:
         command = [program, "serve", weights, "--served-model-name", MODEL, "--dtype", dtype, "--enforce-eager"]
         place = ["--host", "127.0.0.1", "--port", port, "--max-model-len", 4096]
         environment = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
-        return Server([*command, *place], logs / f"vllm-{port}.log", port=port, environment=environment)
+        emptied = {"VLLM_SERVER_DEV_MODE": "1"}  # its prefix cache can be emptied over HTTP
+        return Server([*command, *place], logs / f"vllm-{port}.log", port=port, environment=environment | emptied)
 
     return make
 
 
 @pytest.fixture(scope="session")
 def vllm(new_vllm: Callable[..., Server]) -> Iterator[Server]:
-    """A vLLM; GOLDLESS_VLLM_PORT uses one that runs already, with the same weights and name."""
+    """A vLLM; GOLDLESS_VLLM_PORT uses one that runs already, with the same weights, name and development mode."""
     if port := os.environ.get("GOLDLESS_VLLM_PORT"):
         yield new_vllm(port=int(port))
         return

@@ -15,8 +15,8 @@ from typing import Self
 
 MODEL = "smol"
 """The name under which every server has the embedded model's weights."""
-READY_SECONDS = 400
-"""A busy machine of two cores imports vLLM for a minute or two."""
+READY_SECONDS = 900
+"""vLLM starts in about a minute on two free cores; on busy ones five minutes were seen."""
 END_SECONDS = 20
 
 

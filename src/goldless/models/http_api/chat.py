@@ -20,7 +20,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
 from goldless.models.http_api.client import ApiKey, part_of
@@ -59,13 +59,34 @@ def reply_of(written: Written, request: ChatRequest, retries: tuple[CallFailure,
     if not request.choices:
         return reply
     answer = written_answer(reply.text, request.choices)
-    begin = written.thinking_characters + (answer[1] if answer else 0)
-    logprobs = answer_logprobs(steps, request.choices, begin=begin)
+    logprobs = answer_logprobs(steps, request.choices, begin=_begin(written, answer))
     if answer is not None:
         return replace(reply, text=answer[0], finish="choice", choice_logprobs=logprobs)
     if logprobs is not None:
         return replace(reply, text=max(logprobs, key=logprobs.__getitem__), finish="choice", choice_logprobs=logprobs)
     return reply
+
+
+def hides_answers(written: Written, request: ChatRequest) -> bool:
+    """Whether the answers' probabilities are unknown only because some answers are not among the listed tokens."""
+    read = partial(answer_logprobs, written.steps, request.choices)
+    begin = _begin(written, written_answer(written.text, request.choices))
+    return read(begin=begin) is None and read(begin=begin, bounded=True) is not None
+
+
+def with_tokens_of(written: Written, other: Written) -> Written:
+    """The text with the alternatives of another reply to the same request added, as long as the two agree."""
+    steps = list(written.steps)
+    for i, (step, same) in enumerate(zip(written.steps, other.steps, strict=False)):
+        if step.token != same.token:
+            break
+        steps[i] = replace(step, alternatives=tuple((dict(same.alternatives) | dict(step.alternatives)).items()))
+    return replace(written, steps=tuple(steps))
+
+
+def _begin(written: Written, answer: tuple[str, int] | None) -> int:
+    """The character at which the answer begins, thinking included."""
+    return written.thinking_characters + (answer[1] if answer else 0)
 
 
 def without_key(reply: ChatReply, key: ApiKey) -> ChatReply:
@@ -127,10 +148,13 @@ def written_answer(text: str, answers: Sequence[str]) -> tuple[str, int] | None:
     return next(iter(found.items())) if len(found) == 1 else None
 
 
-def answer_logprobs(steps: Sequence[Step], answers: Sequence[str], *, begin: int) -> Mapping[str, float] | None:
+def answer_logprobs(
+    steps: Sequence[Step], answers: Sequence[str], *, begin: int, bounded: bool = False
+) -> Mapping[str, float] | None:
     """The log-probability of each answer in nats, normalised over the answers; None if the tokens are ambiguous.
 
-    ``begin`` is the character of the text at which the answer begins.
+    ``begin`` is the character of the text at which the answer begins. ``bounded``: an answer that is not listed has the
+    most that it can have, however much that is.
     """
     position = 0
     for index, step in enumerate(steps):
@@ -138,18 +162,20 @@ def answer_logprobs(steps: Sequence[Step], answers: Sequence[str], *, begin: int
         position += len(step.token)
         if position <= begin or not step.token[len(before) :].strip(_SPACE):
             continue  # not there yet, or only white space
-        return _distinguish(steps[index:], answers, lead=before.lstrip(_SPACE))
+        return _distinguish(steps[index:], answers, lead=before.lstrip(_SPACE), bounded=bounded)
     return None
 
 
-def _distinguish(steps: Sequence[Step], answers: Sequence[str], *, lead: str) -> Mapping[str, float] | None:
+def _distinguish(
+    steps: Sequence[Step], answers: Sequence[str], *, lead: str, bounded: bool
+) -> Mapping[str, float] | None:
     """Continue while every answer could still follow, then read the masses."""
     written = ""
     for step in steps:
         masses, shared = _masses(step, answers, written, lead)
         begun = _begun(step.token, written, lead)
         if not all(answer.startswith(begun) for answer in answers) or sum(masses.values()) > _NEGLIGIBLE * shared:
-            return _normalised(step, masses, shared)
+            return _normalised(step, masses, shared, bounded=bounded)
         written, lead = begun, ""
     return None
 
@@ -180,16 +206,16 @@ def _completes(begun: str, answer: str) -> bool:
     return begun.startswith(answer) and not re.match(r"\w", begun[len(answer) :])
 
 
-def _normalised(step: Step, masses: dict[str, float], shared: float) -> Mapping[str, float] | None:
-    total = sum(masses.values())
+def _normalised(step: Step, masses: dict[str, float], shared: float, *, bounded: bool) -> Mapping[str, float] | None:
     listed = [math.exp(logprob) for _, logprob in step.alternatives]
     # An answer that is not listed has less than the least token listed, and no more than what is left of 1.
     bound = max(min(*listed, 1.0 - sum(listed)), 1e-12)
-    unlisted = any(mass == 0.0 for mass in masses.values())
-    if total < _LEAST_MASS or shared > _NEGLIGIBLE * total or (unlisted and bound > _NEGLIGIBLE * total):
-        return None
     filled = {answer: mass or bound for answer, mass in masses.items()}
     whole = sum(filled.values())
+    total = whole if bounded else sum(masses.values())
+    unlisted = not bounded and not all(masses.values())
+    if total < _LEAST_MASS or shared > _NEGLIGIBLE * total or (unlisted and bound > _NEGLIGIBLE * total):
+        return None
     return {answer: math.log(mass / whole) for answer, mass in filled.items()}
 
 

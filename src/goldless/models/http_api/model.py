@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
+from functools import partial
 from typing import Any
 
 import anyio
 
 from goldless.errors import CallError
-from goldless.models.http_api.chat import reply_of, without_key
+from goldless.models.http_api.calls import Answer
+from goldless.models.http_api.chat import hides_answers, reply_of, with_tokens_of, without_key
 from goldless.models.http_api.client import AttemptError
 from goldless.models.http_api.dialects import Dialect
 from goldless.models.http_api.probed_model import ProbedModel
@@ -28,6 +30,7 @@ from goldless.models.interface import (
     TokenLogprobs,
 )
 from goldless.models.turn_signs import without_turn_signs
+from goldless.models.usage import most_chat_usage
 from goldless.records import CallFailure
 
 CHECK_SECONDS = 10.0
@@ -141,7 +144,38 @@ class HttpModel(ProbedModel):
             answer = await self._ask(request)
         except AttemptError as failure:
             return self._record(failure)
-        return self._reply(answer.data, request, answer.retries)
+        reply = self._reply(answer.data, request, answer.retries)
+        if isinstance(reply, CallFailure) or not request.choices or reply.choice_logprobs is not None:
+            return reply
+        tokenizer = self._server_tokenizer if self._names_tokens else None
+        return reply if tokenizer is None else await self._named(tokenizer, request, answer, reply)
+
+    async def _named(
+        self, tokenizer: ServerTokenizer, request: ChatRequest, answer: Answer, reply: ChatReply
+    ) -> ChatReply:
+        """The reply with the probabilities of answers that were not among the most probable tokens.
+
+        Their tokens are asked for by id, which vLLM can since 0.32 and others ignore; most of the request is in its
+        prefix cache.
+        """
+        written = self._format.read(answer.data)
+        if not hides_answers(written, request):
+            return reply
+        try:
+            ids = await tokenizer.first_ids(self._calls, request.choices)
+            body = self._format.body(request, model=self._name, wording=self._wording) | {"logprob_token_ids": ids}
+            most = most_chat_usage(self, request)
+            send = partial(self._calls.post, self._format.route(self._name), body, most)
+            more = await self._calls.paid(most, send, lambda found: self._format.usage(found.data))
+            with reading():
+                other = self._format.read(more.data)
+        except AttemptError as failure:
+            self._names_tokens = not failure.is_answer
+            return reply
+        complete = with_tokens_of(written, other)
+        self._names_tokens = not hides_answers(complete, request)  # otherwise the server ignores the ids
+        found = reply_of(complete, request, answer.retries)
+        return reply if found.choice_logprobs is None else without_key(found, self._client.key)
 
     def _reply(self, data: Any, request: ChatRequest, retries: tuple[CallFailure, ...] = ()) -> ChatReply | CallFailure:
         try:
@@ -161,10 +195,10 @@ class HttpModel(ProbedModel):
 
         Raises CallError if its tokenizer does not respond.
         """
-        if self._listing is None or not self._listing.has_tokenizer(self._name) or not self._counts_tokens:
+        if self._server_tokenizer is None or not self._counts_tokens:
             return None
         try:
-            return len(await ServerTokenizer(self._name).chat_ids(self._calls, tuple(messages)))
+            return len(await self._server_tokenizer.chat_ids(self._calls, tuple(messages)))
         except AttemptError as failure:
             if not failure.is_answer:
                 raise CallError(failure.record()) from None

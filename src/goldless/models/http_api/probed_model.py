@@ -32,7 +32,7 @@ from goldless.models.http_api.probing import (
     sglang_weights,
 )
 from goldless.models.http_api.reading import reading
-from goldless.models.http_api.tokenizing import LocalTokenizer
+from goldless.models.http_api.tokenizing import LocalTokenizer, ServerTokenizer
 from goldless.models.http_api.turns import Turns
 from goldless.models.interface import (
     Capabilities,
@@ -118,7 +118,10 @@ class ProbedModel:
         self._dialect: Dialect | None = None
         self._rejection: AttemptError | None = None
         self._scoring_probed = False
-        self._counts_tokens = True
+        self._server_tokenizer: ServerTokenizer | None = None
+        """Of a server that looks as if it showed one."""
+        self._counts_tokens = self._names_tokens = True
+        """Whether its tokenizer knows chats, and whether tokens may be named by their ids; not if it failed once."""
         self._weights: str | None = None
         """The weights behind the name, as the server calls them."""
         self._fingerprint = ""
@@ -241,7 +244,9 @@ class ProbedModel:
             if not self._name:
                 self._name = listing.only_model(self._client.base_url)
             self._weights = listing.weights(self._name)
-            self.capabilities = replace(self.capabilities, keeps_prefixes=listing.has_tokenizer(self._name))
+            if listing.has_tokenizer(self._name):
+                self._server_tokenizer = ServerTokenizer(self._name)
+                self.capabilities = replace(self.capabilities, keeps_prefixes=True)
             if listing.is_sglang(self._name):
                 with suppress(AttemptError):
                     self._weights = await sglang_weights(self._hasty_calls)

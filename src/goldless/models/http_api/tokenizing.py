@@ -164,6 +164,11 @@ class ServerTokenizer:
             raise bad_reply("/detokenize returned no text")
         return text
 
+    async def first_ids(self, calls: Calls, words: Sequence[str]) -> list[int]:
+        """The ids that each of the words begins with, at the beginning of a text and after a space."""
+        texts = [form for word in words for form in (word, f" {word}")]
+        return list(dict.fromkeys([(await self._kept(calls, text))[0] for text in texts]))
+
     async def _kept(self, calls: Calls, text: tuple[Message, ...] | str) -> tuple[int, ...]:
         """The ids, requested once for all concurrent callers; waiting callers share a failure."""
         while (known := self._ids.get(text)) is None:

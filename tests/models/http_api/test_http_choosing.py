@@ -6,7 +6,16 @@ import math
 
 import pytest
 
-from goldless.models.http_api.chat import Step, answer_logprobs, steps_of, written_answer
+from goldless.models.http_api.chat import (
+    Step,
+    Written,
+    answer_logprobs,
+    hides_answers,
+    steps_of,
+    with_tokens_of,
+    written_answer,
+)
+from goldless.models.interface import ChatRequest, Message, Usage
 
 
 def step(token: str, **alternatives: float) -> Step:
@@ -131,3 +140,34 @@ def test_no_tokens_are_no_probabilities():
 @pytest.mark.parametrize("content", [[{"token": 3}], ["text"], [{"token": "a"}], [{"token": "a", "logprob": None}]])
 def test_log_probabilities_of_another_shape_are_none(content):
     assert steps_of(content) == ()
+
+
+# --- answers that are not among the listed tokens ---------------------------------------------------------------------
+
+YES_NO = ChatRequest((Message("user", "?"),), max_tokens=4, choices=("yes", "no"))
+
+
+def wrote(*steps: Step) -> Written:
+    return Written("".join(one.token for one in steps), "stop", Usage(), steps)
+
+
+@pytest.mark.parametrize(
+    ("listed", "hidden"),
+    [
+        ({"yes": 0.5, "The": 0.3}, True),  # no may have up to 0.2
+        ({"yes": 0.5, "no": 0.3}, False),  # both are known
+        ({"yes": 0.99, "The": 0.001}, False),  # no is negligible
+        ({"The": 0.97, "A": 0.01, "yes": 0.009}, False),  # whatever no has, the model is not answering
+        ({"The": 0.5, "A": 0.4}, True),  # both may have up to 0.1
+    ],
+)
+def test_an_answer_is_hidden_where_its_probability_would_tell(listed, hidden):
+    assert hides_answers(wrote(step(next(iter(listed)), **listed)), YES_NO) is hidden
+
+
+def test_tokens_of_another_reply_are_added_as_long_as_both_write_the_same():
+    first = wrote(step("yes", yes=0.5, The=0.3), step("!", **{"!": 0.9}))
+    named = wrote(step("yes", yes=0.5, no=0.1), step(".", **{".": 0.8}))
+    found = with_tokens_of(first, named)
+    assert probabilities(found.steps, ("yes", "no")) == pytest.approx({"yes": 0.5 / 0.6, "no": 0.1 / 0.6})
+    assert found.steps[1] == first.steps[1]

@@ -162,8 +162,8 @@ class SglangDialect(_IdsDialect):
 class VllmDialect(_IdsDialect):
     """vLLM: ``prompt_logprobs`` on ``/v1/completions``.
 
-    vLLM recomputes the whole prompt for such a request and has no start offset, so the reply covers context and
-    target.
+    vLLM recomputes the whole prompt for such a request, and this route has no start offset, so the reply covers context
+    and target.
     """
 
     name = "vllm"
@@ -265,8 +265,7 @@ class EchoDialect:
     """The oldest dialect: ``/v1/completions`` with ``echo`` and ``logprobs``, over plain text.
 
     The server has no visible tokenizer, so context and target are sent as one text, and ``text_offset`` must prove that
-    a
-    token begins exactly where the target begins. A tokenizer that merges across the boundary makes the target's
+    a token begins exactly where the target begins. A tokenizer that merges across the boundary makes the target's
     log-probability undefined; then nothing is returned.
     """
 

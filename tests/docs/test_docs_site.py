@@ -93,7 +93,7 @@ def test_the_page_of_a_metric_has_its_formula(page):
 
 def commands_of(text: str) -> Iterator[list[str]]:
     """The words of every ``goldless VERB …`` in code, after the name of the program."""
-    for found in CODE.finditer(text):
+    for found in CODE.finditer(re.sub(r"^```bibtex\n.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)):
         code = next(part for part in found.groups() if part is not None).replace("\\\n", " ")
         for line in code.splitlines():
             for command in re.findall(r"(?:^|[\s`|(])goldless\s+([a-z-]+\b[^|;`]*)", re.sub(r"\s#\s.*", "", line)):

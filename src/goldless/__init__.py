@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         gate,
         plan,
         review,
+        select,
         watch,
     )
     from goldless.comparison.comparing import PairedComparison
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from goldless.runs.evaluation import Evaluation
     from goldless.runs.review_results import Review
     from goldless.runs.store import save_review, save_run
+    from goldless.selection.selecting import Selection
     from goldless.studies import Study, import_study, read_study, sample_study, study_from_frame, write_study
 
 __all__ = [
@@ -90,6 +92,7 @@ __all__ = [
     "Problem",
     "Review",
     "ScriptedModel",
+    "Selection",
     "Study",
     "StudyError",
     "TextTooLongError",
@@ -117,6 +120,7 @@ __all__ = [
     "save_crash_test",
     "save_review",
     "save_run",
+    "select",
     "study_from_frame",
     "watch",
     "write_study",
@@ -124,7 +128,7 @@ __all__ = [
 
 _HOMES = {
     "goldless.api": "agree bias calibrate compare consistency cost crash_test evaluate explain export gate plan review "
-    "watch",
+    "select watch",
     "goldless.comparison.comparing": "PairedComparison",
     "goldless.comparison.gating": "Gate",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
@@ -144,6 +148,7 @@ _HOMES = {
     "goldless.runs.estimate": "Plan",
     "goldless.runs.review_results": "Review",
     "goldless.runs.store": "save_review save_run",
+    "goldless.selection.selecting": "Selection",
     "goldless.studies": "Study import_study read_study sample_study study_from_frame write_study",
 }
 """Where each public name is defined. Names are imported on first use, because importing them all takes seconds."""

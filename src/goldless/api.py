@@ -41,12 +41,16 @@ from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.progress import Progress
 from goldless.runs.review_results import Review
 from goldless.runs.store import save_review, save_run
+from goldless.selection.samples import Sampling, samples_study
+from goldless.selection.selecting import TOLERANCE, Selection, select_responses
 from goldless.studies import as_study
 
 RATING = (*SCORING, "reviewers")
 """Scoring with metrics that reviewers may give."""
 EVALUATING = (*RATING, STOPPING)
 """The same, asking no more tasks than needed."""
+SELECTING = (*SCORING, "alpha", "at_least")
+"""Scoring, to choose responses."""
 PLANNING = (*RATING, DETECTION, "alpha", "at_least")
 """Scoring, before it is paid for."""
 
@@ -113,6 +117,13 @@ class Evaluating(Rating, total=False):
     """Arguments of ``evaluate``, which may stop early."""
 
     until: str | Sequence[str]
+    alpha: float
+    at_least: int
+
+
+class Selecting(Scoring, total=False):
+    """Arguments of ``select``."""
+
     alpha: float
     at_least: int
 
@@ -211,6 +222,34 @@ def crash_test(
         margin=margin,
     )
     return _run(partial(run_crash_test, crash=crash), study, from_arguments(Options, "crash_test", RATING, options))
+
+
+def select(
+    study: Any,
+    *,
+    tolerance: str | float = TOLERANCE,
+    sampler: Model | None = None,
+    most: int = 24,
+    temperature: float = 1.0,
+    max_tokens: int = 1024,
+    system: str = "",
+    **options: Unpack[Selecting],
+) -> Selection:
+    """Choose the most informative response to each task among all of its responses, and say whether that is decided.
+
+    - ``study``: as in ``evaluate``, or a mapping of questions to lists of answers.
+    - ``tolerance``: a response that is better by no more than this does not matter: in the metric's unit or, such as
+      ``0.5sd``, in standard deviations of the responses' scores on the task.
+    - ``sampler``: a chat model that is asked for more samples while a task is undecided, up to ``most`` per task, with
+      ``temperature``, ``max_tokens`` and the ``system`` message.
+    - ``options``: those of ``evaluate``; one metric, gem-raw+control by default.
+    """
+    chosen = from_arguments(Options, "select", SELECTING, options)
+    sampling = None
+    if sampler is not None:
+        sampling = Sampling(writer=sampler, most=most, temperature=temperature, max_tokens=max_tokens, system=system)
+    source = samples_study(study.items()) if isinstance(study, Mapping) else study
+    return _run(partial(select_responses, tolerance=tolerance, sampling=sampling), source, chosen)
 
 
 def agree(

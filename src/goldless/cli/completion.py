@@ -26,6 +26,7 @@ MODELS = {
         "rewriter",
         "synopsis_writer",
         "writer",
+        "sampler",
         "changer",
         "reviewers",
         "models",

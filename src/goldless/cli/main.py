@@ -44,6 +44,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     },
     "Decide": {
         "compare": "Compare two agents of one run or of two on their common tasks.",
+        "select": "Choose the best of several responses to each task.",
         "gate": "Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.",
     },
     "Judge": {

@@ -35,6 +35,14 @@ def serve_jury(
     *,
     host: Annotated[str, own("Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, own("Port to listen on.")] = 8321,
+    select_with: Annotated[
+        str | None,
+        own("Scorer that chooses the best of several answers at /v1/select, such as embedded.", flags="MODEL"),
+    ] = None,
+    select_metric: Annotated[
+        str,
+        own("Metric to choose by.", flags="NAME", default="gem-raw+control; for a single question gem-raw"),
+    ] = "default",
     token_variable: Annotated[
         str | None,
         own(
@@ -64,7 +72,7 @@ def serve_jury(
     named = token_variable is not None or token_file is not None
     tokens = Tokens(variable=token_variable, file=token_file) if named else None
     place = {"host": host, "port": port, "tokens": tokens, "tls": tls_context(tls_cert, tls_key)}
-    run_async(_serve, held, place, options)
+    run_async(_serve, held, place, replace(options, metrics=(select_metric,)), select_with)
 
 
 def _split(item: str) -> tuple[Path, str]:
@@ -89,12 +97,14 @@ def _spec_of(licence: Licence) -> str:
     )
 
 
-async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options) -> None:
+async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options, select_with: str | None) -> None:
     from goldless.judging.judges import find_judge
     from goldless.judging.licences import prompt_hash, read_licence, refuse
     from goldless.jury.panel import Juror, Jury, jury_worth
+    from goldless.jury.selector import Selector
     from goldless.jury.server import serve
     from goldless.runs.opening import Part, open_journal, open_models
+    from goldless.runs.options import check_options
 
     found = {path: read_licence(path) for path in held}
     scales = {licence.scale for licence in found.values()}
@@ -108,6 +118,9 @@ async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options)
     claimed = [(licence.identity, licence) for licence in found.values()]
     refuse(claimed, scale=scale.name, prompt_hash=wording, task_kind=kind)  # before any model is reached
     parts = [Part(str(path), spec, "both") for path, spec in held.items()]
+    if select_with is not None:
+        check_options(options)
+        parts.append(Part("", select_with, "scoring"))
     async with (
         open_journal(options.journal) as journal,
         open_models(parts, replace(options, say=say), journal) as models,
@@ -129,4 +142,5 @@ async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options)
         worth = jury_worth(list(found.values()))
         say(str(worth))
         jury = Jury(jurors, worth=worth)
-        await serve(jury, **place, ready=lambda url: say(f"jury listens on {url}"))
+        selector = None if select_with is None else Selector(replace(options, scorer=models[""].model))
+        await serve(jury, **place, selector=selector, ready=lambda url: say(f"jury listens on {url}"))

@@ -33,6 +33,8 @@ class Limits:
 
     most_bytes: int = 4 * 1024 * 1024
     """Maximum bytes of a request."""
+    most_samples: int = 256
+    """Answers in a request to select."""
     most_answers: int = 8
     """Maximum answers of a case; a round robin of 8 asks each juror on a pairwise scale 56 times."""
     longest_text: int = 200_000

@@ -32,6 +32,7 @@ from goldless.jury.access import (
     request_id,
 )
 from goldless.jury.panel import Jury, JuryError, JuryVerdict
+from goldless.jury.selector import Selector
 from goldless.jury.wire import (
     MODEL,
     Case,
@@ -49,7 +50,7 @@ LOGGER = logging.getLogger("goldless.jury")
 DEFAULT_PORT = 8321
 LEAVING_SECONDS = 2.0
 """For replies on their way when the server closes; cases in progress have ended by then."""
-ROUTES = "POST /v1/chat/completions, GET /v1/models and GET /v1/models/MODEL"
+ROUTES = "POST /v1/chat/completions, POST /v1/select, GET /v1/models and GET /v1/models/MODEL"
 _UNSUPPORTED = ("tools", "functions", "logprobs", "audio", "modalities")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -62,6 +63,7 @@ async def serve(
     tokens: Tokens | None = None,
     tls: ssl.SSLContext | None = None,
     limits: Limits | None = None,
+    selector: Selector | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Serve until cancelled, interrupted or terminated; cases in progress are finished first.
@@ -69,7 +71,8 @@ async def serve(
     ``ready`` is called with the address to give clients as ``base_url``; port 0 picks a free port. On SIGHUP the tokens
     are read again.
     """
-    jury_server = listening(jury, host=host, port=port, tokens=tokens, tls=tls, limits=limits or Limits())
+    limits = limits or Limits()
+    jury_server = listening(jury, host=host, port=port, tokens=tokens, tls=tls, limits=limits, selector=selector)
     await serve_until_told(jury_server, ready, None if tokens is None else lambda: _reread(tokens))
 
 
@@ -91,6 +94,7 @@ async def listening(
     tokens: Tokens | None = None,
     tls: ssl.SSLContext | None = None,
     limits: Limits,
+    selector: Selector | None = None,
 ) -> AsyncIterator[str]:
     """Run the server during the block and yield its address; at the end cases in progress are finished."""
     if host not in LOCAL_NAMES and tokens is None:
@@ -98,7 +102,7 @@ async def listening(
             f"listening on {host} needs a token: without one, anyone who reaches the jury could spend your calls. "
             "Set a token, or use host 127.0.0.1"
         )
-    server = _Server(jury, limits)
+    server = _Server(jury, limits, selector)
     app = _application(server, tokens=tokens, most_bytes=limits.most_bytes)
     async with listening_application(app, host=host, port=port, ending_seconds=LEAVING_SECONDS, tls=tls) as url:
         try:
@@ -113,6 +117,7 @@ def _application(server: _Server, *, tokens: Tokens | None, most_bytes: int) -> 
     app.on_response_prepare.append(add_request_id)
     app.router.add_get(HEALTH, server.health)
     app.router.add_post("/v1/chat/completions", server.complete)
+    app.router.add_post("/v1/select", server.select)
     app.router.add_get("/v1/models", server.models)
     app.router.add_get("/v1/models/{model:.+}", server.model)
     return app
@@ -121,8 +126,9 @@ def _application(server: _Server, *, tokens: Tokens | None, most_bytes: int) -> 
 class _Server:
     """Answers requests."""
 
-    def __init__(self, jury: Jury, limits: Limits) -> None:
+    def __init__(self, jury: Jury, limits: Limits, selector: Selector | None = None) -> None:
         self._jury = jury
+        self._selector = selector
         self._limits = limits
         self._slots = asyncio.Semaphore(limits.at_once)
         self._present = 0
@@ -152,7 +158,23 @@ class _Server:
         self._refuse_if_stopping()
         body = await self._body(request)
         case = self._case(body)
-        # only now: requests that never arrive in full must not take the places of others
+        async with self._in_progress():
+            verdict = await self._jury.decide(case.question, case.answers)
+        if body.get("stream"):
+            return await _stream(request, body, verdict, case.worded(verdict))
+        return _json(completion(verdict, case.worded(verdict)))
+
+    async def select(self, request: web.Request) -> web.Response:
+        self._refuse_if_stopping()
+        if self._selector is None:
+            raise RequestError("this server does not select: it was started without --select-with", status=404)
+        body = await self._body(request)
+        async with self._in_progress():
+            return _json(await self._selector.reply(body, self._limits))
+
+    @asynccontextmanager
+    async def _in_progress(self) -> AsyncIterator[None]:
+        """A case that has arrived in full: requests that never do must not take the places of others."""
         if self._present >= self._limits.at_once + self._limits.waiting:
             raise RequestError("too many cases are waiting. Try again in a moment", status=429, code="rate_limit")
         self._present += 1
@@ -160,14 +182,11 @@ class _Server:
         try:
             async with self._slots:
                 self._refuse_if_stopping()
-                verdict = await self._jury.decide(case.question, case.answers)
+                yield
         finally:
             self._present -= 1
             if not self._present:
                 self._empty.set()
-        if body.get("stream"):
-            return await _stream(request, body, verdict, case.worded(verdict))
-        return _json(completion(verdict, case.worded(verdict)))
 
     def _refuse_if_stopping(self) -> None:
         if self._stopping:

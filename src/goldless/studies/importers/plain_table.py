@@ -23,6 +23,9 @@ NOT_AGENTS = (
 """How the names of columns begin that are hardly agents, for hints only."""
 TASK_TEXTS = ("prompt", "reference")
 
+ONE_AGENT = "sample"
+"""The agent of all samples of a table that names none."""
+
 
 class PlainTable:
     """Tables of responses, one row per response or, if wide, one row per task."""
@@ -168,7 +171,7 @@ def numbered(lines: Iterator[Line], repeats: Repeats | None) -> Iterator[Line]:
         key = line.row.get("task"), line.row.get("agent")
         seen[key] += 1
         if repeats == "samples":
-            yield Line(line.number, {**line.row, SAMPLE: seen[key]})
+            yield Line(line.number, {"agent": ONE_AGENT, **line.row, SAMPLE: seen[key]})
         elif seen[key] == 1:
             yield line
         elif repeats != "first":

@@ -1,0 +1,1 @@
+"""Selection: the best of several responses to each task, by how informative they are about each other."""

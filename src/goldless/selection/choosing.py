@@ -1,0 +1,161 @@
+"""Choosing: from the scores of responses with each other to the best one, and whether that is decided.
+
+The unit is the peer. Two candidates are compared by the differences of their scores with the same peers, which are
+further samples of the same source: the question is which of the two says more about one more sample. A wrong choice
+needs a false claim against the best candidate, of which there is one per rival, so alpha is divided by their number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from goldless.arrays import FloatArray
+from goldless.errors import UserError
+from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, Bound, least_tasks, radius
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How much better a response may be than the chosen one without mattering."""
+
+    value: float
+    spreads: bool = False
+    """Whether it is in standard deviations of the responses' scores on the task; else in the metric's unit."""
+
+    @classmethod
+    def parse(cls, given: str | float) -> Tolerance:
+        """The tolerance that is written as 0.5 or 0.5sd."""
+        written = str(given).strip()
+        number = written.removesuffix("sd")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not 0 <= value < math.inf:
+            raise UserError(
+                f"tolerance must be a number from 0 on in the metric's unit, or in standard deviations of the "
+                f"responses' scores such as 0.5sd, got {given!r}"
+            )
+        return cls(value, written != number)
+
+    def __str__(self) -> str:
+        """As it is written."""
+        return f"{self.value:g}{'sd' * self.spreads}"
+
+    def of(self, scores: FloatArray) -> float:
+        """The tolerance in the metric's unit, for these responses' scores."""
+        spread = float(scores.std(ddof=1)) if len(scores) > 1 else 0.0
+        return self.value * spread if self.spreads else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a choice is decided."""
+
+    alpha: float = 0.05
+    """Probability of a wrong choice on a task that is called decided."""
+    at_least: int = AT_LEAST
+    """Common peers before anything is decided."""
+    tolerance: Tolerance = field(default_factory=lambda: Tolerance(1.0, spreads=True))
+    """A rival that is better by no more than this does not matter."""
+    bound: Bound = FIXED_SAMPLE
+    """The kind of interval: for a number of samples that was fixed beforehand, or valid whenever one stops."""
+    most: int | None = None
+    """The number of samples that there can be; None: those that are there."""
+
+    def for_each(self, candidates: int) -> float:
+        """Alpha of one comparison."""
+        return self.alpha / max(1, (self.most or candidates) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The chosen response to a task."""
+
+    task: str
+    chosen: str | None
+    """Whose response it is; None: no response has a score."""
+    text: str | None
+    score: float | None
+    runner_up: str | None
+    """The best rival with another text; None: there is none."""
+    margin: float | None
+    """By how much the chosen one is better than the runner-up, with the same peers."""
+    low: float | None
+    """The interval of the margin, corrected for all rivals; None: too few common peers."""
+    high: float | None
+    peers: int
+    """Peers that both were compared with."""
+    decided: bool
+    samples: int
+    """Responses that there are."""
+    missing: int = 0
+    """Of these, the ones without a score, and samples that a model failed to give."""
+
+
+def choose(
+    task: str, texts: Mapping[str, str | None], scores: Mapping[tuple[str, str], float], rule: Rule, *, failed: int = 0
+) -> Choice:
+    """The best of these responses; ``scores``: of a response with a peer, where there is one.
+
+    Of equal ones the first. Responses with the same text are not rivals; None: the text is not known.
+    """
+    names = list(texts)
+    table = np.full((len(names), len(names)), np.nan)
+    place = {name: i for i, name in enumerate(names)}
+    for (agent, peer), score in scores.items():
+        if agent in place and peer in place and agent != peer:
+            table[place[agent], place[peer]] = score
+    scored = ~np.isnan(table).all(axis=1) if len(names) > 1 else np.zeros(len(names), np.bool_)
+    missing = int((~scored).sum()) + failed
+    if not scored.any():
+        same = len(set(texts.values())) == 1 and None not in texts.values()
+        chosen = names[0] if same else None
+        text = None if chosen is None else texts[chosen]
+        return Choice(task, chosen, text, None, None, None, None, None, 0, same, len(names), missing)
+    means = np.array([np.nanmean(row) if there else -np.inf for row, there in zip(table, scored, strict=True)])
+    best = int(means.argmax())
+    mine = texts[names[best]]
+    rivals = [i for i, name in enumerate(names) if i != best and (mine is None or texts[name] != mine)]
+    found = {i: _compared(table, best, i, rule, len(names)) for i in rivals}
+    tolerance = rule.tolerance.of(means[scored])
+    decided = all(low is not None and low > -tolerance for _, low, _, _ in found.values())
+    margin, low, high, peers = None, None, None, 0
+    second = max((i for i in rivals if scored[i]), key=lambda i: means[i], default=None)
+    if second is not None:
+        margin, low, high, peers = found[second]
+    enough = peers >= least_tasks(rule.for_each(len(names)), rule.at_least) or not rivals
+    return Choice(
+        task=task,
+        chosen=names[best],
+        text=mine,
+        score=float(means[best]),
+        runner_up=None if second is None else names[second],
+        margin=margin,
+        low=low,
+        high=high,
+        peers=peers,
+        decided=decided and enough,
+        samples=len(names),
+        missing=missing,
+    )
+
+
+def _compared(
+    table: FloatArray, first: int, second: int, rule: Rule, candidates: int
+) -> tuple[float | None, float | None, float | None, int]:
+    """The mean difference with common peers, its interval and their number."""
+    differences = table[first] - table[second]
+    differences = differences[~np.isnan(differences)]
+    n = len(differences)
+    if not n:
+        return None, None, None, 0
+    mean = float(differences.mean())
+    if n < 2:
+        return mean, None, None, n
+    around = radius(float(n), float(differences.std(ddof=1)), alpha=rule.for_each(candidates), bound=rule.bound)
+    return mean, mean - around, mean + around, n

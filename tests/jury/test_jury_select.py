@@ -1,0 +1,84 @@
+"""Selecting over the wire, with a scripted scorer."""
+
+from __future__ import annotations
+
+import re
+
+import aiohttp
+import pytest
+from jury_client import ZARN
+from jury_models import juror
+
+from goldless.jury.access import Limits
+from goldless.jury.panel import Jury
+from goldless.jury.selector import Selector
+from goldless.jury.server import listening
+from goldless.models.scripted import ScriptedModel
+from goldless.runs.options import Options
+
+pytestmark = pytest.mark.anyio
+
+
+def shared_words(context: str, target: str) -> list[float]:
+    known = set(re.findall(r"\w+", context))
+    return [-0.5 if word in known else -3.0 for word in re.findall(r"\w+", target)]
+
+
+@pytest.fixture
+def selector(tmp_path) -> Selector:
+    return Selector(Options(scorer=ScriptedModel(logprobs=shared_words, name="words"), journal=tmp_path / "j"))
+
+
+async def post(selector: Selector | None, *bodies, **limits):
+    limited = Limits(**limits)
+    found = []
+    async with (
+        listening(Jury([juror(ZARN)]), host="127.0.0.1", port=0, limits=limited, selector=selector) as url,
+        aiohttp.ClientSession() as client,
+    ):
+        for body in bodies:
+            async with client.post(f"{url}/select", json=body) as reply:
+                found.append((reply.status, await reply.json()))
+    return found
+
+
+ONE = {"question": "Which?", "answers": ["quex", "it is zarn bluk", "zarn bluk it was"]}
+
+
+async def test_the_most_informative_answer_is_chosen_and_what_it_rests_on_is_shown(selector):
+    ((status, said), (_, several)) = await post(selector, ONE, {"cases": [ONE, {"answers": ["mipo tolu", "tolu"]}]})
+    assert status == 200
+    (choice,) = said["choices"]
+    assert choice["winner"] in {1, 2}
+    assert choice["text"] == ONE["answers"][choice["winner"]]
+    assert {"margin", "low", "high", "peers", "decided", "samples", "missing", "runner_up"} <= set(choice)
+    assert (said["metric"], said["unit"]) == ("gem-raw", "nats")
+    assert several["metric"] == "gem-raw+control"
+    assert len(several["choices"]) == 2
+
+
+async def test_what_is_not_a_case_is_refused_and_all_wrong_ones_are_named(selector):
+    bad = [
+        {"answers": ["only one"]},
+        {"question": 3, "answers": ["a", "b"]},
+        {"cases": [ONE, {"answers": "ab"}, {"answers": []}]},
+        {"cases": []},
+        {**ONE, "n": 2},
+        {**ONE, "tolerance": "much"},
+        {"answers": ["a", "b" * 300]},
+        {"answers": ["a"] * 40},
+    ]
+    replies = await post(selector, *bad, longest_text=200, most_samples=20)
+    assert {status for status, _ in replies} == {400}
+    said = [body["error"]["message"] for _, body in replies]
+    assert "case 2, 3" in said[2]
+    assert "unknown fields: n" in said[4]
+    assert "tolerance must be" in said[5]
+    assert "200 characters" in said[6]
+    assert "at most 20 answers, got 40" in said[7]
+
+
+async def test_a_server_without_a_scorer_says_how_to_start_it_with_one():
+    ((status, body),) = await post(None, ONE)
+    assert status == 404
+    assert "--select-with" in body["error"]["message"]

@@ -90,6 +90,11 @@ def deciding(before: Path, after: Path) -> None:
     assert_type(gate, goldless.Gate)
     assert_type(gate.certificate.allows, bool)
     goldless.gate(before, baseline="v1")  # type: ignore[call-arg]
+    best = goldless.select(
+        {"Which?": ["one", "two"]}, metrics="gem-raw", sampler="openai:gpt", most=20, tolerance="1sd"
+    )
+    assert_type(best, goldless.Selection)
+    assert_type(best.texts(), dict[str, str])
     goldless.compare(before, metric="gem-raw")  # type: ignore[call-arg]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from goldless.errors import MetricError, UserError
 from goldless.evidence import OPEN_KINDS
 from goldless.files import whole
+from goldless.metrics.likelihood import CONTROL
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options
@@ -103,13 +104,9 @@ async def select_responses(
     that are not decided yet.
     """
     allowed = Tolerance.parse(tolerance)
-    others = max(1, len(study.tasks) - 1)
-    options = replace(
-        options,
-        metrics=_metric(options, study),
-        own_samples=True,
-        control_tasks=min(options.control_tasks, others),
-    )
+    options = replace(options, metrics=_metric(options, study), own_samples=True)
+    if len(study.tasks) > 1 and CONTROL in str(options.metrics[0]):
+        options = replace(options, control_tasks=min(options.control_tasks, len(study.tasks) - 1))
     _check(study, options, sampling)
     samples = Samples.of(study)
     if sampling is None:

@@ -27,13 +27,14 @@ from aiohttp import web
 
 from goldless.errors import UserError
 from goldless.http_serving import listening_application, serve_until_told
+from goldless.studio import labelling, run_deletion
 from goldless.studio.access import METHODS, Access
 from goldless.viewer import rendering
 from goldless.viewer.library import Library, find_runs
 from goldless.viewer.links import Links
 from goldless.viewer.server import ENDING_SECONDS, HOST, Route, application, html, static_files
 
-MODULES: tuple[ModuleType, ...] = ()
+MODULES: tuple[ModuleType, ...] = (labelling,)
 """The modules of pages, in the order of the navigation."""
 OWN_FOLDER = ".studio"
 """What the studio keeps beside the runs."""
@@ -45,6 +46,14 @@ class StudioLinks(Links):
     def navigation(self) -> tuple[tuple[str, str], ...]:
         """Runs, comparison, and one page of each module."""
         return (*super().navigation(), *(module.NAVIGATION for module in MODULES))
+
+    def label(self, run: str) -> str | None:
+        """Where pairs of its responses are labelled."""
+        return labelling.address(run)
+
+    def delete(self, run: str) -> str | None:
+        """Where a run can be deleted."""
+        return run_deletion.address(run)
 
 
 class Studio:
@@ -69,7 +78,7 @@ class Studio:
     def application(self) -> web.Application:
         """All pages."""
         routes: list[Route] = [("GET", "/studio/{name}", static_files("goldless.studio"))]
-        for module in MODULES:
+        for module in (*MODULES, run_deletion):
             routes += module.routes(self)
         return application(
             self.library, links=self.links, routes=routes, methods=METHODS, middlewares=[self.access.check]

@@ -27,6 +27,10 @@ class Links:
         compare = self.compare()
         return ((self.home(), "Runs"), *([] if compare is None else [(compare, "Compare")]))
 
+    def label(self, run: str) -> str | None:  # noqa: ARG002
+        """Where pairs of its responses are labelled: not in the viewer."""
+        return None
+
     def delete(self, run: str) -> str | None:  # noqa: ARG002
         """Where a run can be deleted: not in the viewer, which is read-only."""
         return None

@@ -1,0 +1,193 @@
+"""The studies that are being labelled: where their labels go, and which there are."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlencode
+
+import polars as pl
+
+from goldless.errors import UserError
+from goldless.records import Preference
+from goldless.studies import Study, read_study, write_study
+from goldless.studio.label_agreement import Scores
+from goldless.studio.label_file import LabelFile
+from goldless.studio.label_order import ORDERS, Order, Pair, Seat
+from goldless.viewer.evidence_tables import Stamp, stamp
+from goldless.viewer.library import Library
+
+FOLDER = "labels"
+"""In the studio's folder: studies of runs and of single files, with their labels."""
+COLUMNS = ("task", "first", "second", "rater", "preference", "criterion")
+LONGEST_RATER = 80
+LONGEST_CRITERION = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """What an address says: which study, who labels, by what, and in which order."""
+
+    run: str
+    study: str
+    """The path of a study, if it is not that of a run."""
+    seat: Seat
+    order: Order
+    metrics: str
+    """The run whose metrics are compared with the labels; empty: none."""
+
+    @property
+    def address(self) -> str:
+        """The query of its addresses."""
+        criterion = self.seat.criterion or ""
+        named = {"run": self.run, "study": self.study, "rater": self.seat.rater, "criterion": criterion}
+        rest = {"order": self.order, "seed": str(self.seat.seed), "metrics": self.metrics}
+        return urlencode({name: value for name, value in (named | rest).items() if value}, errors="surrogatepass")
+
+
+def read_sitting(given: Mapping[str, str]) -> Sitting:
+    """What an address says; an error names what is missing or wrong."""
+    study = (given.get("study") or "").strip()
+    run = "" if study else (given.get("run") or "")
+    if not run and not study:
+        raise UserError("choose a run, or name a study, to label its pairs")
+    rater = (given.get("rater") or "").strip()
+    if not rater or len(rater) > LONGEST_RATER:
+        raise UserError(f"your name must have 1 to {LONGEST_RATER} characters, got {len(rater)}")
+    criterion = (given.get("criterion") or "").strip()
+    if len(criterion) > LONGEST_CRITERION:
+        raise UserError(f"the criterion must have at most {LONGEST_CRITERION} characters, got {len(criterion):,}")
+    order, seed = given.get("order") or "decisive", given.get("seed") or "0"
+    if order not in ORDERS:
+        raise UserError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    if not re.fullmatch(r"[0-9]{1,9}", seed):
+        raise UserError(f"seed must be a whole number from 0 to 999999999, got {seed[:40]!r}")
+    metrics = given.get("metrics") or ""
+    return Sitting(run, study, Seat(rater, criterion or None, int(seed)), order, metrics)
+
+
+@dataclass(slots=True)
+class OpenStudy:
+    """A study on the desk, and its labels as they are in the file."""
+
+    folder: Path
+    study: Study
+    preferences: list[Preference]
+    read_at: Stamp
+    answers: Mapping[str, tuple[str, ...]]
+    given: dict[Seat, list[Preference]] = field(default_factory=dict)
+    """Labels given since the studio was started, which can be undone."""
+
+    def on(self, criterion: str | None) -> list[Preference]:
+        """All preferences on a criterion."""
+        return [label for label in self.preferences if label.criterion == criterion]
+
+    @property
+    def criteria(self) -> list[str]:
+        """The criteria of its labels."""
+        named = {label.criterion for label in self.study.labels()} | {label.criterion for label in self.preferences}
+        return sorted(name for name in named if name is not None)
+
+
+class Desk:
+    """Opens studies and writes labels, one change at a time."""
+
+    def __init__(self, library: Library, folder: Path) -> None:
+        self._library = library
+        self._folder = folder / FOLDER
+        self._open: dict[Path, OpenStudy] = {}
+        self._copies: dict[Path, tuple[Stamp, Path]] = {}
+        self._lock = threading.RLock()
+
+    def open(self, sitting: Sitting) -> OpenStudy:
+        """The study, read again if its labels were changed by anything else."""
+        with self._lock:
+            folder = self._place(sitting)
+            kept = self._open.get(folder)
+            if kept is None or kept.read_at != stamp([LabelFile(folder).path]):
+                kept = self._open[folder] = _opened(folder, {} if kept is None else kept.given)
+            return kept
+
+    def add(self, sitting: Sitting, pair: Pair, preference: float) -> bool:
+        """Write a label; False: this rater has labelled the pair already."""
+        with self._lock:
+            desk, seat = self.open(sitting), sitting.seat
+            if any(
+                label.rater == seat.rater and label.task == pair.task and pair.agents == {label.first, label.second}
+                for label in desk.on(seat.criterion)
+            ):
+                return False
+            label = Preference(pair.task, pair.left, pair.right, seat.rater, preference, seat.criterion)
+            LabelFile(desk.folder).add(label)
+            desk.preferences.append(label)
+            desk.given.setdefault(seat, []).append(label)
+            desk.read_at = stamp([LabelFile(desk.folder).path])
+            return True
+
+    def undo(self, sitting: Sitting) -> Preference | None:
+        """Take back the last label that this rater gave; None: there is none since the studio was started."""
+        with self._lock:
+            desk = self.open(sitting)
+            given = desk.given.get(sitting.seat, [])
+            if not given:
+                return None
+            label = given.pop()
+            LabelFile(desk.folder).remove(label)
+            if label in desk.preferences:
+                desk.preferences.remove(label)
+            desk.read_at = stamp([LabelFile(desk.folder).path])
+            return label
+
+    def _place(self, sitting: Sitting) -> Path:
+        """The folder that labels are written to: the study's own, or a copy for a run and for a single file."""
+        if not sitting.study:
+            run = self._library.run(sitting.run)
+            return self._copied(run.path, run.name)
+        path = Path(sitting.study).expanduser()
+        if not path.exists():
+            raise UserError(f"{path}: no such file or folder. Give the path of a study, or of a table of responses")
+        return path.resolve() if path.is_dir() else self._copied(path, path.stem)
+
+    def _copied(self, path: Path, name: str) -> Path:
+        """The copy, made the first time; one for each state of the texts, so that labels stay with what was read."""
+        now = stamp(sorted(path.iterdir()) if path.is_dir() else [path])
+        kept = self._copies.get(path)
+        if kept is not None and kept[0] == now and kept[1].is_dir():
+            return kept[1]
+        study = read_study(path)
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip(".-")[:60] or "study"
+        folder = self._folder / f"{plain}-{study.fingerprint[:8]}"
+        if not folder.is_dir():
+            write_study(study.without_recorded(), folder)
+        self._copies[path] = now, folder
+        return folder
+
+    def scores(self, sitting: Sitting) -> Scores:
+        """The scores of the chosen run's metrics, by task and agent."""
+        name = sitting.metrics or sitting.run
+        if not name:
+            return {}
+        frame = self._library.index(self._library.run(name)).scores
+        return {
+            str(metric): {(task, agent): score for task, agent, score in rows.select("task", "agent", "score").rows()}
+            for (metric,), rows in frame.group_by("metric", maintain_order=True)
+        }
+
+
+def _opened(folder: Path, given: dict[Seat, list[Preference]]) -> OpenStudy:
+    before = stamp([LabelFile(folder).path])
+    study = read_study(folder)
+    answers = {task.task: tuple(response.agent for response in responses) for task, responses in study}
+    if not any(len(agents) > 1 for agents in answers.values()):
+        raise UserError(f"{study.name} has no task with two responses, so there are no pairs to label")
+    return OpenStudy(folder, study, list(study.preferences()), before, answers, given)
+
+
+def as_table(labels: list[Preference]) -> pl.DataFrame:
+    """Labels with the columns of the labels table."""
+    schema = {name: pl.Float64 if name == "preference" else pl.String for name in COLUMNS}
+    rows = [tuple(getattr(label, name) for name in COLUMNS) for label in labels]
+    return pl.DataFrame(rows, schema=schema, orient="row")

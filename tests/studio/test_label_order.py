@@ -1,0 +1,198 @@
+"""Which pair is next and on which side, where labels are written, and what they say; expected values by hand."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+
+import polars as pl
+import pytest
+
+from goldless.errors import UserError
+from goldless.records import Preference
+from goldless.studies import read_study, study_from_frame, write_study
+from goldless.studio.label_agreement import label_agreement
+from goldless.studio.label_desk import Desk, read_sitting
+from goldless.studio.label_file import LabelFile
+from goldless.studio.label_order import Pair, Seat, named_pair, next_pair, pairs_in_all
+from goldless.viewer.library import Library
+
+ANSWERS = {f"t{i:02}": ("ann", "bob", "cy") for i in range(40)}
+SEAT = Seat("eve", None, 0)
+
+
+def labelled(answers, seat, order, preference, most=10_000):
+    """Labels of a rater who judges all pairs that are shown; in the order in which they were."""
+    found: list[Preference] = []
+    while len(found) < most and (pair := next_pair(answers, seat, found, order)) is not None:
+        found.append(Preference(pair.task, pair.left, pair.right, seat.rater, preference(pair)))
+    return found
+
+
+@pytest.mark.parametrize("order", ["decisive", "random"])
+def test_every_pair_is_shown_once_and_no_agent_has_a_side(order):
+    """120 pairs: a fair coin gives each agent 27 to 53 of its 80 on the left in all but 1 of 400 cases."""
+    found = labelled(ANSWERS, SEAT, order, lambda _: 0.0)
+    assert pairs_in_all(ANSWERS) == 120
+    assert len({(one.task, frozenset((one.first, one.second))) for one in found}) == 120
+    left = Counter(one.first for one in found)
+    assert all(27 <= left[agent] <= 53 for agent in ("ann", "bob", "cy"))
+
+
+def test_order_and_sides_are_the_same_for_a_seed_and_differ_between_raters():
+    def shown(seat):
+        return [(one.task, one.first, one.second) for one in labelled(ANSWERS, seat, "random", lambda _: 0.0, most=20)]
+
+    assert shown(SEAT) == shown(Seat("eve", None, 0))
+    assert shown(SEAT) != shown(Seat("eve", None, 1))
+    assert shown(SEAT) != shown(Seat("dan", None, 0))
+
+
+def test_a_pair_that_is_decided_gives_way_to_one_that_is_not():
+    """ann beats bob 6 : 0 and cy 3 : 3. P(p < 1/2) is 1/128 for the first and 1/2 for the second."""
+    said = [("ann", "bob", 1.0)] * 6 + [("ann", "cy", 1.0), ("ann", "cy", -1.0)] * 3
+    labels = [Preference(f"t{i:02}", one, other, "dan", value) for i, (one, other, value) in enumerate(said)]
+    pair = next_pair(ANSWERS, SEAT, labels, "decisive")
+    assert pair.agents == {"ann", "cy"}
+
+
+def test_agents_without_two_responses_to_a_task_are_never_a_pair():
+    answers = {"t1": ("ann", "bob"), "t2": ("cy",)}
+    assert [one.task for one in labelled(answers, SEAT, "decisive", lambda _: 1.0)] == ["t1"]
+
+
+def test_the_name_of_a_pair_shows_no_agent_and_leads_back_to_it():
+    pair = next_pair(ANSWERS, SEAT, [], "random")
+    name = SEAT.name(pair)
+    assert named_pair(ANSWERS, SEAT, pair.task, name) == pair
+    assert not any(agent in name for agent in pair.agents)
+    assert named_pair(ANSWERS, SEAT, "t00" if pair.task != "t00" else "t01", name) is None
+
+
+# --- where labels go ---------------------------------------------------------------------------------------------
+
+
+def study():
+    rows = [{"task": t, "agent": a, "text": f"{a} on {t}"} for t in ("t1", "t2") for a in ("ann", "bob", "cy")]
+    return study_from_frame(pl.DataFrame(rows), name="toy")
+
+
+LABEL = Preference("t1", "ann", "bob", "eve", 1.0, "clear, and short")
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_a_label_is_added_to_the_table_that_is_there_and_can_be_taken_back(tmp_path, kind):
+    write_study(study(), tmp_path / "s", format=kind)
+    old = {"task": ["t2"], "agent": ["cy"], "rater": ["old"], "score": [3.5]}
+    path = tmp_path / "s" / f"labels.{kind}"
+    frame = pl.DataFrame(old)
+    {"jsonl": frame.write_ndjson, "csv": frame.write_csv, "parquet": frame.write_parquet}[kind](path)
+    before = path.read_bytes()
+    file = LabelFile(tmp_path / "s")
+    other = Preference("t2", "cy", "ann", "eve", -1.0)
+    for label in (LABEL, other):
+        file.add(label)
+    found = read_study(tmp_path / "s")
+    assert list(found.preferences()) == [LABEL, other]
+    assert [rating.score for rating in found.ratings()] == [3.5]
+    assert file.remove(LABEL)
+    assert not file.remove(LABEL)
+    assert list(read_study(tmp_path / "s").preferences()) == [other]
+    if kind == "jsonl":
+        assert path.read_bytes().startswith(before)
+
+
+def test_a_folder_of_parts_is_not_written_to(tmp_path):
+    (tmp_path / "labels").mkdir()
+    with pytest.raises(UserError, match="folder of parts"):
+        LabelFile(tmp_path).add(LABEL)
+
+
+def test_a_rater_who_is_killed_loses_no_label(tmp_path):
+    write_study(study(), tmp_path / "s")
+    script = """
+import sys
+from pathlib import Path
+from goldless.records import Preference
+from goldless.studio.label_file import LabelFile
+for number in range(100_000):
+    LabelFile(Path(sys.argv[1])).add(Preference("t1", "ann", "bob", f"r{number}", 1.0))
+    print(number, flush=True)
+"""
+    command = [sys.executable, "-c", script, str(tmp_path / "s")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        said = [child.stdout.readline() for _ in range(50)]
+        os.kill(child.pid, signal.SIGKILL)
+    raters = [label.rater for label in read_study(tmp_path / "s").preferences()]
+    assert raters[:50] == [f"r{int(number)}" for number in said]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    (tmp_path / "runs").mkdir()
+    write_study(study(), tmp_path / "s")
+    return Desk(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), tmp_path / "runs" / ".studio")
+
+
+def test_a_pair_is_labelled_once_by_a_rater_and_a_change_from_outside_is_seen(desk, tmp_path):
+    sitting = read_sitting({"study": str(tmp_path / "s"), "rater": "eve"})
+    pair = Pair("t1", "bob", "ann")
+    assert desk.add(sitting, pair, 1.0)
+    assert not desk.add(sitting, pair, -1.0)
+    LabelFile(tmp_path / "s").add(Preference("t2", "ann", "cy", "dan", 1.0))
+    assert [label.rater for label in desk.open(sitting).on(None)] == ["eve", "dan"]
+    assert desk.undo(sitting) == Preference("t1", "bob", "ann", "eve", 1.0)
+    assert desk.undo(sitting) is None
+    assert [label.rater for label in desk.open(sitting).on(None)] == ["dan"]
+
+
+def test_a_single_file_is_left_as_it_is_and_its_labels_go_to_a_copy(desk, tmp_path):
+    path = tmp_path / "answers.jsonl"
+    pl.DataFrame([{"task": "t", "agent": a, "text": a} for a in ("ann", "bob")]).write_ndjson(path)
+    before = path.read_bytes()
+    sitting = read_sitting({"study": str(path), "rater": "eve"})
+    desk.add(sitting, Pair("t", "ann", "bob"), -1.0)
+    assert path.read_bytes() == before
+    folder = desk.open(sitting).folder
+    assert folder.is_relative_to(tmp_path / "runs" / ".studio" / "labels")
+    assert [label.preference for label in read_study(folder).preferences()] == [-1.0]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"rater": "eve"}, "choose a run, or name a study"),
+        ({"study": "x"}, "your name must have 1 to 80 characters"),
+        ({"study": "x", "rater": "eve", "order": "best"}, "order must be one of decisive, random"),
+        ({"study": "x", "rater": "eve", "seed": "-1"}, "seed must be a whole number"),
+        ({"study": "x", "rater": "eve", "criterion": "c" * 301}, "at most 300 characters, got 301"),
+    ],
+)
+def test_an_address_that_lacks_something_says_what(given, said):
+    with pytest.raises(UserError, match=said):
+        read_sitting(given)
+
+
+# --- what labels say ---------------------------------------------------------------------------------------------
+
+
+def test_agreement_is_the_share_of_pairs_on_which_a_metric_prefers_the_same_response():
+    """Two raters agree on t1 (ann before bob) and differ on t2, so one pair is decided; m says bob, n says ann."""
+    labels = [
+        Preference("t1", "ann", "bob", "eve", 1.0),
+        Preference("t1", "bob", "ann", "dan", -1.0),
+        Preference("t2", "ann", "bob", "eve", 1.0),
+        Preference("t2", "ann", "bob", "dan", -1.0),
+    ]
+    scores = {
+        "m": {("t1", "ann"): 1.0, ("t1", "bob"): 2.0},
+        "n": {("t1", "ann"): 2.0, ("t1", "bob"): 1.0},
+    }
+    found = label_agreement(study(), labels, scores)
+    assert (found.labels, found.raters, found.pairs, found.decided) == (4, 2, 2, 1)
+    assert [(one.name, one.accuracy) for one in found.metrics] == [("n", 1.0), ("m", 0.0)]
+    assert found.ceiling.accuracy.value == 0.5
+    assert label_agreement(study(), [], scores) is None

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from goldless.errors import UserError
 from goldless.reports.spreadsheets import guarded_frame
+from goldless.studio.host import Host
 from goldless.studio.label_agreement import label_agreement
 from goldless.studio.label_desk import Desk, OpenStudy, Sitting, as_table, read_sitting
 from goldless.studio.label_order import ORDERS, Pair, named_pair, next_pair, pairs_in_all
 from goldless.viewer.library import PageNotFoundError
 from goldless.viewer.server import Route
-
-if TYPE_CHECKING:
-    from goldless.studio.shell import Studio
 
 NAVIGATION = ("/label", "Label")
 VERDICTS = {"a": 1.0, "b": -1.0, "tie": 0.0}
@@ -31,7 +29,7 @@ def address(run: str) -> str:
     return f"{NAVIGATION[0]}?{urlencode({'run': run}, errors='surrogatepass')}"
 
 
-def routes(studio: Studio) -> list[Route]:
+def routes(studio: Host) -> list[Route]:
     """Its pages."""
     pages = _Pages(studio)
     return [
@@ -47,7 +45,7 @@ def routes(studio: Studio) -> list[Route]:
 class _Pages:
     """Handlers; reading and writing is done in threads."""
 
-    def __init__(self, studio: Studio) -> None:
+    def __init__(self, studio: Host) -> None:
         self._studio = studio
         self._desk = Desk(studio.library, studio.folder)
 

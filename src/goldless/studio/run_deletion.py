@@ -6,18 +6,15 @@ import asyncio
 import secrets
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from aiohttp import web
 
 from goldless.errors import UserError
 from goldless.files import cannot_write
+from goldless.studio.host import Host
 from goldless.viewer.library import Library
 from goldless.viewer.server import Route
-
-if TYPE_CHECKING:
-    from goldless.studio.shell import Studio
 
 
 def address(run: str) -> str:
@@ -25,7 +22,7 @@ def address(run: str) -> str:
     return f"/delete/{quote(run, safe='', errors='surrogatepass')}"
 
 
-def routes(studio: Studio) -> list[Route]:
+def routes(studio: Host) -> list[Route]:
     """Its pages."""
 
     async def ask(request: web.Request) -> web.Response:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.stats import rankdata
 
 from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.audit.texts import sampled_tasks
+from goldless.statistics.rank_correlation import centred_ranks
 from goldless.studies import Study
 
 NO_MORE_THAN_LENGTH = 0.8
@@ -127,8 +127,7 @@ def _within_tasks(values: FloatArray, lengths: FloatArray) -> float | None:
     for scores, sizes in zip(values, lengths, strict=True):
         there = ~np.isnan(scores) & ~np.isnan(sizes)
         if there.sum() >= 3:
-            pair = np.stack([rankdata(scores[there]), rankdata(sizes[there])])
-            ranks.append(pair - pair.mean(axis=1, keepdims=True))
+            ranks.append(np.stack([centred_ranks(scores[there]), centred_ranks(sizes[there])]))
     if sum(pair.shape[1] for pair in ranks) < LEAST_RESPONSES:
         return None
     first, second = np.concatenate(ranks, axis=1)

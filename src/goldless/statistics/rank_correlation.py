@@ -36,7 +36,7 @@ def rank_coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
     n = len(first)
     if n < 2:
         return np.full(3, np.nan)
-    ranks = [_centred_ranks(column) for column in (first, second)]
+    ranks = [centred_ranks(column) for column in (first, second)]
     spread = np.sqrt(float((ranks[0] ** 2).sum()) * float((ranks[1] ** 2).sum()))
     if spread == 0:
         return np.array([np.nan, np.nan, 0.0])
@@ -128,7 +128,7 @@ def _row_correlations(first: FloatArray, second: FloatArray, coefficient: Coeffi
     return found
 
 
-def _centred_ranks(column: FloatArray) -> FloatArray:
+def centred_ranks(column: FloatArray) -> FloatArray:
     """Ranks with ties sharing theirs, less their mean."""
     _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
     ranks: FloatArray = (np.cumsum(counts) - counts / 2)[place] - len(column) / 2

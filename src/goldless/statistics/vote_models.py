@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from goldless.arrays import FloatArray, IntArray
@@ -112,6 +111,8 @@ def judge_aware_bradley_terry(
         if aware:
             slope[responses:] += (beyond * reach).sum(axis=0)
         return misfit + float(at @ at) / 2, slope
+
+    from scipy.optimize import minimize  # noqa: PLC0415 - most commands fit nothing, and would import it
 
     begin = np.zeros(responses + judges * aware)
     found = minimize(loss, begin, jac=True, method="TNC", options={"maxfun": 3000, "ftol": 1e-7}).x

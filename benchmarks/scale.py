@@ -5,19 +5,27 @@
     python benchmarks/scale.py --rows 1e8 --plain-up-to 1e7     # 1 GB of data and 4 GB of temporary files
     python benchmarks/scale.py --rows 1e7 --threads 1,2,4
     python benchmarks/scale.py --tasks 1e4,1e5,1e6,1e7    # intervals and tests over this many tasks
+    python benchmarks/scale.py --workers 1,2,4            # work items through a Ray cluster on this machine
 
 Each run is a process of its own: the whole command, from the start of Python to the printed leaderboard, with 10,000
 resamples and tests of all pairs of agents. Beside it, what a user would write instead: polars that reads the table into
 memory and computes the agents' means, without checks, intervals, tests and signature. CPU seconds are those of all
 threads; on a busy machine they say more than the time on the clock.
+
+With ``--workers``, a scripted model whose every question takes a fixed time to compute is asked about 300 tasks of
+three agents, nine questions and one work item each, without Ray and then by 1, 2 and 4 workers.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 import json
 import math
 import os
+import re
+import resource
 import shutil
 import sys
 import tempfile
@@ -28,6 +36,9 @@ from pathlib import Path
 
 AGENTS = 6
 """Of the tables of scores; those of evidence have 20."""
+PER_MIB = 2**20 if sys.platform == "darwin" else 2**10
+"""Peak memory is in bytes on macOS, otherwise in KiB."""
+FLEET_TASKS, FLEET_AGENTS, QUESTION_SECONDS = 300, 3, 0.002
 
 
 @dataclass(frozen=True)
@@ -54,8 +65,7 @@ def run(arguments: list[str], threads: int | None = None) -> Run:
         text = printed.read().decode()
     if status:
         sys.exit(f"{' '.join(arguments)} ended with {os.waitstatus_to_exitcode(status)}")
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return Run(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / unit, text)
+    return Run(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / PER_MIB, text)
 
 
 # --- in processes of their own -------------------------------------------------------------------------------------
@@ -93,6 +103,43 @@ def statistics(tasks: int) -> None:
     print(time.process_time() - begin)
 
 
+def scripted_score(folder: Path, context: str, target: str) -> list[float]:
+    """Compute for a fixed time, and note what this process took so far."""
+    until = time.process_time() + QUESTION_SECONDS
+    while time.process_time() < until:
+        pass
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    (folder / str(os.getpid())).write_text(f"{used.ru_utime + used.ru_stime} {used.ru_maxrss / PER_MIB}")
+    known = set(re.findall(r"\w+", context))
+    return [-0.5 if word in known else -2.0 for word in re.findall(r"\w+", target)]
+
+
+def fleet(workers: int, folder: Path) -> None:
+    """Score a study on a fleet, or in this process for no workers, and print what it took."""
+    import goldless  # noqa: PLC0415
+    from goldless.models.scripted import ScriptedModel  # noqa: PLC0415
+
+    folder.mkdir()
+    study = [
+        {"task": f"t{task}", "agent": f"a{agent}", "text": f"text of {agent} for {task}"}
+        for task, agent in itertools.product(range(FLEET_TASKS), range(FLEET_AGENTS))
+    ]
+    stage: list[tuple[float, float]] = []
+    board = goldless.evaluate(
+        study,
+        metrics="gem-raw",
+        scorer=ScriptedModel(name="script", logprobs=functools.partial(scripted_score, folder)),
+        on=f"ray?workers={workers}&cpus=1" if workers else None,
+        journal=folder.parent / "journal.sqlite",
+        resamples=100,
+        progress=lambda _: stage.append((time.perf_counter(), time.process_time())),
+    ).leaderboard()
+    used = [list(map(float, path.read_text().split())) for path in folder.iterdir() if path.name != str(os.getpid())]
+    seconds, cpu = (last - first for first, last in zip(stage[0], stage[-1], strict=True))
+    peaks = [peak for _, peak in used]
+    print(json.dumps([seconds, cpu, sum(one for one, _ in used), max(peaks, default=0), len(used), repr(board)]))
+
+
 # --- the tables ----------------------------------------------------------------------------------------------------
 
 
@@ -123,7 +170,7 @@ def sizes_table(kind: str, sizes: list[int], plain_up_to: int, scratch: Path) ->
         run([__file__, "--child", "make", "--kind", kind, "--rows", str(rows), "--folder", str(folder)])
         found, means = scored(kind, folder)
         ours.append(found)
-        print(f"{rows:14,} rows\n{line('goldless', found)}")
+        print(f"{rows:14,} rows\n{line('goldless', found)}", flush=True)
         if rows <= plain_up_to:
             peer = run([__file__, "--child", "plain", "--kind", kind, "--folder", str(folder)])
             apart = max(abs(means[agent] - mean) for agent, mean in json.loads(peer.printed).items())
@@ -157,6 +204,26 @@ def tasks_table(sizes: list[int]) -> None:
         print(f"{tasks:14,} tasks {float(found.printed):9.1f} CPU s {found.mib:8,.0f} MiB")
 
 
+def workers_table(numbers: list[int], scratch: Path) -> None:
+    """The same study by 1, 2, 4 workers, and without Ray."""
+    questions = FLEET_TASKS * FLEET_AGENTS**2
+    print(f"{FLEET_TASKS:,} items, {questions:,} questions of {QUESTION_SECONDS * 1e3:g} ms; {os.cpu_count()} cores")
+    boards = set()
+    for number in [0, *numbers]:
+        folder = scratch / f"workers-{number}" / "used"
+        folder.parent.mkdir()
+        found = run([__file__, "--child", "fleet", "--rows", str(number), "--folder", str(folder)])
+        seconds, driver, workers, peak, at_work, board = json.loads(found.printed.splitlines()[-1])
+        boards.add(board)
+        print(
+            f"{f'{at_work} workers' if number else 'without Ray':>14} {FLEET_TASKS / seconds:7.1f} items/s "
+            f"{seconds:7.1f} s; CPU s: driver {driver:6.1f}, workers {workers:6.1f}; "
+            f"MiB: driver {found.mib:6,.0f}, largest worker {peak:6,.0f}",
+            flush=True,
+        )
+    print(f"{len(boards)} different leaderboards")
+
+
 def main() -> None:
     def numbers(text: str) -> list[int]:
         return [int(float(part)) for part in text.split(",")]
@@ -167,6 +234,7 @@ def main() -> None:
     parser.add_argument("--plain-up-to", type=float, default=1e7, help="rows beyond which polars in memory is not run")
     parser.add_argument("--threads", type=numbers)
     parser.add_argument("--tasks", type=numbers)
+    parser.add_argument("--workers", type=numbers)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -174,6 +242,7 @@ def main() -> None:
         "make": lambda: make(given.kind, given.rows[0], given.folder),
         "plain": lambda: plain(given.kind, given.folder),
         "statistics": lambda: statistics(given.rows[0]),
+        "fleet": lambda: fleet(given.rows[0], given.folder),
     }
     if given.child:
         children[given.child]()
@@ -182,7 +251,9 @@ def main() -> None:
         tasks_table(given.tasks)
         return
     with tempfile.TemporaryDirectory() as scratch:
-        if given.threads:
+        if given.workers:
+            workers_table(given.workers, Path(scratch))
+        elif given.threads:
             threads_table(given.kind, given.rows[0], given.threads, Path(scratch))
         else:
             sizes_table(given.kind, given.rows, int(given.plain_up_to), Path(scratch))

@@ -28,7 +28,7 @@ test: install-dev browser lint
 torture: install-dev
 	$(VENV)/bin/python tests/torture/torture.py
 
-# The promises of a fleet, with more tasks, more losses and the embedded model; a few minutes.
+# The promises of a fleet, with more tasks, more losses and the embedded model; some minutes, 16 on a very busy machine.
 test-fleet: install-dev
 	GOLDLESS_TEST_FLEET=large $(VENV)/bin/python -m pytest tests/fleet
 

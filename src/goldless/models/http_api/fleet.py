@@ -252,11 +252,11 @@ class FleetModel:
 
         try:
             async with anyio.create_task_group() as tasks:
-                await _while_up(replica, lambda: replica.model.score([left[index] for index in places], take))
+                await replica.while_up(lambda: replica.model.score([left[index] for index in places], take))
         finally:
             replica.load -= waiting
         for index in left.keys() - failed:
-            earlier[index] += (_lost(replica),)
+            earlier[index] += (replica.lost,)
 
     async def _called(self, key: str, ask: Callable[[HttpModel], Awaitable[Reply]]) -> Reply:
         """What one of the servers returns. Raises CallError."""
@@ -281,7 +281,7 @@ class FleetModel:
         while (replica := await self._server(key, tried)) is not None:
             replica.load += 1
             try:
-                reply = await _while_up(replica, partial(ask, replica.model))
+                reply = await replica.while_up(partial(ask, replica.model))
             finally:
                 replica.load -= 1
             if not _moves(reply):
@@ -319,26 +319,6 @@ class FleetModel:
 def _key(messages: Sequence[Message]) -> str:
     """What decides on the server: the task, or else the messages."""
     return TASK.get() or content_hash([message.content for message in messages])
-
-
-async def _while_up(replica: Replica, work: Callable[[], Awaitable[Reply]]) -> Reply | CallFailure:
-    """The result of the work, or a lost connection as soon as the server is known to be gone."""
-
-    async def stop() -> None:
-        await replica.gone.wait()
-        tasks.cancel_scope.cancel()
-
-    if not replica.gone.is_set():
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stop)
-            done = await work()
-            tasks.cancel_scope.cancel()
-            return done
-    return _lost(replica)
-
-
-def _lost(replica: Replica) -> CallFailure:
-    return CallFailure("connection", f"{replica.address} does not respond any more")
 
 
 def _moves(reply: object) -> TypeGuard[CallFailure]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import TypeVar
 
 import anyio
 
@@ -21,6 +22,9 @@ from goldless.models.http_api.fleet_addresses import FleetAddresses
 from goldless.models.http_api.model import HttpModel
 from goldless.models.interface import Message, ModelIdentity, ScoreReply, TokenLogprobs
 from goldless.models.provider import Say
+from goldless.records import CallFailure
+
+Reply = TypeVar("Reply")
 
 CHECK_SECONDS = 5.0
 """Between two looks at servers that are down, and at the file of addresses."""
@@ -44,6 +48,26 @@ class Replica:
     def score(self, key: str) -> bytes:
         """Its score for a key; the highest of all servers takes the work."""
         return blake2b(f"{key}\0{self.address}".encode(), digest_size=8).digest()
+
+    async def while_up(self, work: Callable[[], Awaitable[Reply]]) -> Reply | CallFailure:
+        """The result of the work, or a lost connection as soon as the server is known to be gone."""
+
+        async def stop() -> None:
+            await self.gone.wait()
+            tasks.cancel_scope.cancel()
+
+        if not self.gone.is_set():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(stop)
+                done = await work()
+                tasks.cancel_scope.cancel()
+                return done
+        return self.lost
+
+    @property
+    def lost(self) -> CallFailure:
+        """The failure of a call that it had when it was gone."""
+        return CallFailure("connection", f"{self.address} does not respond any more")
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,15 @@ def test_archives_and_addresses(goldless, run_folder, tmp_path, monkeypatch):
         server.server_close()
 
 
+def test_a_damaged_archive_is_one_message(goldless, run_folder, tmp_path):
+    archive = Path(shutil.make_archive(str(tmp_path / "run"), "gztar", run_folder))
+    whole = archive.read_bytes()
+    for at in range(40, len(whole), len(whole) // 8):  # in the header of the archive and between its files
+        archive.write_bytes(whole[:at] + b"\xff" * 30 + whole[at + 30 :])
+        ended = goldless("replay", archive)
+        assert (ended.code, ended.err.count("error: ")) == (2, 1), (at, ended.err)
+
+
 def test_an_archive_writes_nowhere_else(goldless, tmp_path):
     bad = tmp_path / "bad.zip"
     with zipfile.ZipFile(bad, "w") as packed:

@@ -223,7 +223,11 @@ def test_the_command_ends_with_8_where_something_changed(goldless, tmp_path):
     assert "alarm: judge changed" in ended.err
     assert "CHANGED" in ended.out
     assert goldless("watch", folder).code == 2
-    (folder / "occasions.jsonl").write_text("{")
+    for wrong in ("{", "[]", json.dumps({**lines[0], "anchors": {"0": ["high"]}})):
+        (folder / "occasions.jsonl").write_text(wrong)
+        ended = goldless("watch", folder, "--show")
+        assert ended.code == 2
+        assert "cannot be read" in ended.err
+    (folder / "watch.json").write_text(json.dumps({**known, "seed": "=1+1"}))
     ended = goldless("watch", folder, "--show")
-    assert ended.code == 2
-    assert "cannot be read" in ended.err
+    assert (ended.code, "seed: " in ended.err) == (2, True)

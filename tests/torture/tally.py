@@ -26,3 +26,12 @@ class Tally:
     def sound(self) -> bool:
         """Whether nothing went wrong, and anything was tried."""
         return self.tried > 0 and not (self.lost or self.paid_twice or self.tracebacks or self.silent_changes)
+
+    def add(self, other: Tally) -> None:
+        """Count what was found elsewhere, too."""
+        self.tried += other.tried
+        self.lost += other.lost
+        self.paid_twice += other.paid_twice
+        self.tracebacks += other.tracebacks
+        self.silent_changes += other.silent_changes
+        self.notes += other.notes

@@ -1,7 +1,8 @@
 """Every trial of faults, as ``make torture`` runs it: one table, in which every column but "tried" must be 0.
 
-``python tests/torture/torture.py [--share 1.0] [--seed 0] [--only NAME]``. The trials run side by side, each in its own
-process. What went wrong is listed below the table; with the same seed it happens again. Exit code 1 if anything did.
+``python tests/torture/torture.py [--share 1.0] [--seed 0] [--only NAME]``. The trials run on two cores, in parts, each
+in its own process. What went wrong is listed below the table; with the same seed it happens again. Exit code 1 if
+anything did.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import multiprocessing
+import resource
 import sys
 import time
 import traceback
@@ -21,17 +23,18 @@ from tally import Tally
 sys.path.append(str(Path(__file__).parents[1] / "servers"))
 
 TRIALS = {
-    "kills": 200,
-    "signals": 200,
-    "mutated_files": 10_000,
-    "server_faults": 173,
-    "mutated_replies": 10_000,
-    "processes": 3,
-    "damaged_journals": 40,
-    "hostile_responses": 200,
-    "full_disks": 8,
+    "server_faults": (173, 1),
+    "kills": (200, 4),
+    "mutated_files": (10_000, 8),
+    "signals": (200, 4),
+    "processes": (3, 1),
+    "full_disks": (8, 1),
+    "damaged_journals": (40, 1),
+    "mutated_replies": (10_000, 1),
+    "hostile_responses": (200, 1),
 }
-"""How often each is tried, the longest first. Each module has a function ``run(count, seed)``."""
+"""How often each is tried, and in how many parts, so that both cores are busy to the end; long ones first. Each module
+has a function ``run(count, seed)``."""
 COLUMNS = ("tried", "lost", "paid_twice", "tracebacks", "silent_changes")
 MOST_NOTES = 20
 
@@ -46,10 +49,19 @@ def one(name: str, count: int, seed: int) -> tuple[Tally, float]:
     return tally, time.monotonic() - began
 
 
-def table(results: Sequence[tuple[Tally, float]]) -> str:
+def parts(name: str, share: float, seed: int) -> list[tuple[str, int, int]]:
+    """A kind of trial in parts: its name, how often it is tried in each, and each one's seed."""
+    tried, most = TRIALS[name]
+    count = max(1, round(tried * share))
+    number = min(count, most)
+    sizes = [count // number + (part < count % number) for part in range(number)]
+    return [(name, size, seed * most + part) for part, size in enumerate(sizes)]
+
+
+def table(results: Sequence[Tally]) -> str:
     """The table, as it stands in the documentation."""
     lines = ["| trial | tried | lost | paid twice | tracebacks | silent changes |", "|---|---|---|---|---|---|"]
-    for tally, _ in results:
+    for tally in results:
         counts = " | ".join(f"{getattr(tally, column):,}" for column in COLUMNS)
         lines.append(f"| {tally.kind} | {counts} |")
     return "\n".join(lines)
@@ -63,23 +75,27 @@ def main() -> int:
     parser.add_argument("--only", choices=TRIALS, action="append", help="repeat it for several")
     options = parser.parse_args()
     wanted = options.only or list(TRIALS)
-    found: dict[str, tuple[Tally, float]] = {}
+    jobs = [job for name in wanted for job in parts(name, options.share, options.seed)]
+    found = {name: Tally(name.replace("_", " ")) for name in wanted}
+    began = time.monotonic()
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
-        asked = {
-            pool.submit(one, name, max(1, round(TRIALS[name] * options.share)), options.seed): name for name in wanted
-        }
+        asked = {pool.submit(one, *job): job for job in jobs}
         for done in as_completed(asked):
-            name = asked[done]
-            found[name] = done.result()
-            sys.stderr.write(f"{name}: {'sound' if found[name][0].sound else 'NOT SOUND'}, {found[name][1]:.0f} s\n")
-    results = [found[name] for name in wanted]
+            name, count, seed = asked[done]
+            tally, seconds = done.result()
+            found[name].add(tally)
+            said = "sound" if tally.sound else "NOT SOUND"
+            sys.stderr.write(f"{name}, {count} with seed {seed}: {said}, {seconds:.0f} s\n")
+    used = sum(sum(resource.getrusage(whose)[:2]) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    sys.stderr.write(f"{(time.monotonic() - began) / 60:.1f} minutes, {used / 60:.1f} of one core\n")
+    results = list(found.values())
     sys.stdout.write(table(results) + "\n")
-    for tally, _ in results:
+    for tally in results:
         for note in tally.notes[:MOST_NOTES]:
             sys.stdout.write(f"{tally.kind}: {note}\n")
         if len(tally.notes) > MOST_NOTES:
             sys.stdout.write(f"{tally.kind}: and {len(tally.notes) - MOST_NOTES} more\n")
-    return 0 if all(tally.sound for tally, _ in results) else 1
+    return 0 if all(tally.sound for tally in results) else 1
 
 
 if __name__ == "__main__":

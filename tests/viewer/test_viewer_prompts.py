@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import anyio
 import polars as pl
 from viewer_runs import chat, scored_run, word_scorer
@@ -173,6 +176,16 @@ def test_without_a_journal_there_are_no_turns_and_no_error(tmp_path):
     assert rows
     assert all(row.turns == () for row in rows)
     assert not (tmp_path / "nowhere.sqlite").exists()
+
+
+def test_a_reply_that_is_not_as_it_was_stored_is_not_shown(tmp_path):
+    assert all(row.turns[0].reply == "one" for row in reviewed(tmp_path, chat("one")))
+    with closing(sqlite3.connect(tmp_path / "j.sqlite")) as journal:
+        journal.execute("""update calls set reply = replace(reply, '"one"', '"two"')""")
+        journal.commit()
+    rows = _judgements(subject(tmp_path / "run", tmp_path / "j.sqlite"), 1).rows
+    assert rows
+    assert all(turn.reply is None for row in rows for turn in row.turns)
 
 
 def test_a_run_of_another_version_is_not_said_to_be_asked_word_for_word(tmp_path):

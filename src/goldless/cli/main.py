@@ -7,6 +7,7 @@ INCONCLUSIVE; 8 a watch found a change; 9 a replay differs; 129, 130 and 143 end
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -82,21 +83,27 @@ PANELS: Mapping[str, Mapping[str, str]] = {
 VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
 
 
+@functools.cache
+def _made(name: str) -> Any:
+    """The command of a verb."""
+    word = f"{name}_" if iskeyword(name) else name.replace("-", "_")
+    module = importlib.import_module(f"goldless.cli.{word}")
+    app = getattr(module, "app", None)
+    if app is None:
+        app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
+        app.command(name=name, cls=Command)(getattr(module, word))
+    found = typer.main.get_command(app)
+    found.name = name
+    return found
+
+
 class _ByName(Mapping[str, Any]):
     """The verbs as commands, each imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in VERBS:
             raise KeyError(name)
-        word = f"{name}_" if iskeyword(name) else name.replace("-", "_")
-        module = importlib.import_module(f"goldless.cli.{word}")
-        app = getattr(module, "app", None)
-        if app is None:
-            app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
-            app.command(name=name, cls=Command)(getattr(module, word))
-        found = typer.main.get_command(app)
-        found.name = name
-        return found
+        return _made(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(VERBS)

@@ -6,6 +6,7 @@ verb; ``[models]`` gives short names to models.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import tomllib
@@ -157,8 +158,8 @@ def _read(path: Path) -> Settings | None:
     """The settings of a file; None: a project file that has none for goldless."""
     try:
         text = path.read_text(encoding="utf-8")
-        whole = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        whole = _parsed(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         if path.name == "pyproject.toml":
             return None  # other tools say so
         raise UserError(f"{path}: cannot be read as TOML: {error}") from None
@@ -170,6 +171,11 @@ def _read(path: Path) -> Settings | None:
     return Settings(
         path, whole, {keys[len(within) :]: line for keys, line in _lines(text) if keys[: len(within)] == within}
     )
+
+
+@functools.lru_cache(4)  # a verb reads its settings several times
+def _parsed(text: str) -> Mapping[str, Any]:
+    return tomllib.loads(text)
 
 
 def _lines(text: str) -> Iterator[tuple[Keys, int]]:

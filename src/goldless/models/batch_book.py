@@ -1,7 +1,8 @@
 """Batches that are out: which calls were handed to a provider to be answered later, kept in the journal's file.
 
-A call is claimed before its batch is sent, so that neither another process nor a later run sends it again. A batch
-whose sending was cut off has no id: nobody knows whether it arrived, and only the user may send its calls again.
+A call is claimed before its batch is sent, so that no other process and no later run sends it again, by a batch or by
+itself. A batch whose sending was cut off has no id: nobody knows whether it arrived, and only the user may send its
+calls again.
 """
 
 from __future__ import annotations
@@ -12,17 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from goldless.models.journal import Journal
-
-SCHEMA = """
-create table if not exists batches (
-    label text primary key, id text, provider text not null, model text not null, occasion text not null,
-    reserved_usd real, submitted_at real not null
-) without rowid;
-create table if not exists batch_calls (
-    own text primary key, key text not null, label text not null, request text not null
-) without rowid;
-create index if not exists batch_calls_by_label on batch_calls (label);
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +40,6 @@ class BatchBook:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        with journal.transaction() as run:
-            for statement in filter(str.strip, SCHEMA.split(";")):
-                run.execute(statement)
 
     def out(self) -> list[BatchOut]:
         """The batches whose replies were not collected yet, oldest first."""
@@ -85,6 +72,8 @@ class BatchBook:
                 usd = None if reserved_usd is None else sum(reserved_usd[key] for key in taken)
                 row = (label, provider, model, self._journal.occasion, usd, time.time())
                 run.execute("insert into batches values (?, null, ?, ?, ?, ?, ?)", row)
+                attempts = [(self._journal.own(key), time.time()) for key in taken]
+                run.executemany("insert into attempts values (?, ?)", attempts)
         return label, taken
 
     def sent(self, label: str, batch: str) -> None:

@@ -141,9 +141,6 @@ class BatchedChat(JournalledChat):
         except NotSentError:
             self._book.release(label)
             raise
-        keys = list(self._book.calls(label))
-        self._journal.begin(keys)
-        self._journal.release(keys)  # from here on they are claimed by being in the batch
         self._book.sent(label, batch)
 
 

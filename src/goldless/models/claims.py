@@ -26,7 +26,11 @@ LEASE_SECONDS = 30.0
 """An owner whose beats did not change for so long has lost its claims."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
 """Between two looks at a call that another process is making."""
-CLAIM = "insert into claims select ?1, ?2 where not exists (select 1 from calls where key = ?1) on conflict do nothing"
+CLAIM = (
+    "insert into claims select ?1, ?2 where not exists (select 1 from calls where key = ?1) "
+    "and not exists (select 1 from batch_calls where own = ?1) on conflict do nothing"
+)
+"""A call in a batch that is out is made, too."""
 Owner = tuple[str, str, int, int]
 """Name, machine, process id and beats."""
 
@@ -42,7 +46,7 @@ class Claims:
         self._closed = threading.Event()
 
     def take(self, keys: Sequence[str]) -> set[str]:
-        """Claim calls and note that they are about to be made; those with a reply or a claim are left out."""
+        """Claim calls and note that they are about to be made, but for those with a reply, a claim, or in a batch."""
         now = time.time()
         with self._file.transaction() as run:
             if self._beating is None:

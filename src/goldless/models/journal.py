@@ -107,9 +107,13 @@ class Journal(JournalFile):
                         self.damaged += 1
 
     def begin(self, keys: Sequence[str]) -> set[str]:
-        """Claim the calls that are about to be made; returns those that have neither a reply nor another's claim."""
+        """Claim the calls that are about to be made; returns those with neither reply, batch nor another's claim."""
         own = {self.own(key): key for key in keys}
         return {own[name] for name in self._claims.take(list(own))}
+
+    def in_batch(self, key: str) -> bool:
+        """Whether the call is in a batch that is out."""
+        return bool(self.rows("select 1 from batch_calls where own = ?", self.own(key)))
 
     def release(self, keys: Sequence[str]) -> None:
         """Release the claims on calls that ended without reply or failure."""

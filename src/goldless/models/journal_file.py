@@ -30,6 +30,14 @@ create table if not exists owners (
     owner text primary key, machine text not null, pid integer not null, beats integer not null
 ) without rowid;
 create table if not exists claims (key text primary key, owner text not null) without rowid;
+create table if not exists batches (
+    label text primary key, id text, provider text not null, model text not null, occasion text not null,
+    reserved_usd real, submitted_at real not null
+) without rowid;
+create table if not exists batch_calls (
+    own text primary key, key text not null, label text not null, request text not null
+) without rowid;
+create index if not exists batch_calls_by_label on batch_calls (label);
 """
 ADDED = (
     ("calls", "estimated integer not null default 0"),

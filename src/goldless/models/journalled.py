@@ -46,6 +46,11 @@ from goldless.records import CallFailure
 _REQUEST_FIELDS = dataclasses.fields(ChatRequest)
 Spread = Callable[[Mapping[str, ScoreReply]], None]
 """Delivers replies by key to every request with that key."""
+IN_BATCH = CallFailure(
+    "waiting",
+    "in a batch that is out, so it is not asked again. Collect it by the command with --batch, or see goldless batches",
+    attempts=0,
+)
 OVER_BUDGET = CallFailure("budget", "not sent: it could have exceeded the budget", attempts=0)
 
 
@@ -249,7 +254,7 @@ class JournalledChat(_Journalled):
                 return OVER_BUDGET
         if not self._journal.begin([key]):
             self.ledger.settle(aside.usd, None)
-            return None
+            return IN_BATCH if self._journal.in_batch(key) else None
         try:
             return self._kept(key, request, await self._reply(request), aside)
         finally:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import lzma
 import shutil
 import tarfile
 import tempfile
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -70,7 +72,7 @@ def _unpacked(archive: Path, folder: Path) -> Path:
             _untar(archive, folder)
         else:
             raise UserError(f"{archive.name}: not an archive ({', '.join(ARCHIVES)}). Give a run folder or its archive")
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as error:
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, ValueError, EOFError, OSError) as error:
         raise UserError(f"{archive.name}: cannot be unpacked ({error}). Fetch it again") from error
     return folder
 

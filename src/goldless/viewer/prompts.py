@@ -19,9 +19,11 @@ from goldless.judging.asking import CHOICE_TOKENS, asked_again
 from goldless.judging.critic import find_critic_prompt
 from goldless.judging.judges import find_judge
 from goldless.judging.licences import prompt_hash
-from goldless.models.interface import ChatRequest, Message, ModelIdentity, ScoreRequest
+from goldless.models.interface import ChatRequest, Message, ModelIdentity, ScoreRequest, Usage
+from goldless.models.journal import REPLIES
 from goldless.models.journalled import chat_key
 from goldless.models.scripted import ScriptedModel
+from goldless.models.stored_reply import sound_reply
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
@@ -268,6 +270,8 @@ def _finished(work: Coroutine[Any, Any, Found]) -> Found:
 
 LONGEST_WAIT_SECONDS = 1.0
 MOST_FAILURES = 20
+OLD_REPLIES = REPLIES.replace("estimated, checksum", "0, null")
+"""As journals of format 1 have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,17 +350,27 @@ def _turns(
 
 def _turn(journal: sqlite3.Connection, identity: ModelIdentity, request: ChatRequest) -> Turn | None:
     key = chat_key(identity, request)
-    row = journal.execute("select reply from calls where key = ?", (key,)).fetchone()
+    reply = _sound(journal, key)
     failed = journal.execute(
         "select kind, message, attempts from failures where key = ? order by created_at limit ?", (key, MOST_FAILURES)
     ).fetchall()
-    if row is None and not failed:
+    if reply is None and not failed:
         return None
-    reply: Mapping[str, Any] = {} if row is None else json.loads(row[0])
+    said: Mapping[str, Any] = {} if reply is None else json.loads(reply)
     return Turn(
         messages=request.messages,
-        reply=reply.get("text"),
-        finish=reply.get("finish"),
-        logprobs=reply.get("choice_logprobs") or {},
+        reply=said.get("text"),
+        finish=said.get("finish"),
+        logprobs=said.get("choice_logprobs") or {},
         failed=tuple(FailedAttempt(*one) for one in failed),
     )
+
+
+def _sound(journal: sqlite3.Connection, key: str) -> str | None:
+    """The stored reply if it is as it was stored; a damaged one counts as not there."""
+    # a journal that no run has opened since lacks the checksums, and this one is only read
+    known = {column[1] for column in journal.execute("pragma table_info(calls)")}
+    query = REPLIES if known >= {"checksum", "estimated"} else OLD_REPLIES
+    for name, said, given, written, cost, _, stored in journal.execute(query.format(marks="?"), (key,)):
+        return sound_reply(name, said, Usage(given, written), cost, stored)
+    return None

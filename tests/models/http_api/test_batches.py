@@ -15,7 +15,7 @@ from goldless.models.batched import WAITING, BatchedChat, batching, raise_if_wai
 from goldless.models.catalogue import open_model
 from goldless.models.interface import ChatReply, ChatRequest, Message, NotSentError
 from goldless.models.journal import Journal
-from goldless.models.journalled import OVER_BUDGET, chat_key
+from goldless.models.journalled import OVER_BUDGET, JournalledChat, chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price, batch_share
 
@@ -94,6 +94,22 @@ async def test_calls_wait_in_one_batch_and_a_later_run_has_their_replies(server,
     assert out(run) == []
     assert await run("a", "b") == ["Reply to a", "Reply to b"]
     assert len(server.batches) == 1
+
+
+async def test_a_call_in_a_batch_that_is_out_is_not_paid_again_by_a_command_without_batches(server, run_of):
+    run = run_of("openai")
+    await run("a")
+    asked = len(server.asked)
+    with closing(Journal(run.path)) as journal:
+        model = open_model(run.spec)
+        chat = JournalledChat(model, journal, Ledger(run.spec, None, None))
+        in_batch = await chat.chat(request("a"))
+        await model.aclose()
+    assert in_batch.kind == "waiting"
+    assert "goldless batches" in in_batch.message
+    assert len(server.asked) == asked
+    server.end()
+    assert await run("a") == ["Reply to a"]
 
 
 @pytest.mark.parametrize("provider", SPECS)

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from goldless._version import __version__
 from goldless.errors import UserError
@@ -20,6 +22,7 @@ from goldless.studies.checking import Checking, all_at_once
 from goldless.studies.tables import ALLOWED, Source, is_table
 
 WATCH, OCCASIONS = "watch.json", "occasions.jsonl"
+Numbers = dict[str, list[Annotated[float, Field(allow_inf_nan=False)]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,8 @@ class Watched:
     fingerprint: str
     judge: Mapping[str, str]
     """How the anchors are asked: the model as given, the metric or scale, the wording."""
-    alpha: float
-    seed: int
+    alpha: Annotated[float, Field(gt=0, lt=1)]
+    seed: Annotated[int, Field(ge=0)]
     id: str
     """A random name, which keeps the calls of this watch apart in the journal."""
     goldless: str = __version__
@@ -46,11 +49,11 @@ class Occasion:
     at: str
     model: str
     """Identity of the model, as it reported itself."""
-    anchors: dict[str, list[float]]
+    anchors: Numbers
     """Values by item."""
     missing: int
     """Items without a value, such as replies that could not be read."""
-    stream: dict[str, list[float]] = field(default_factory=dict)
+    stream: Numbers = field(default_factory=dict)
     """Scores of the system by response; empty: none were given."""
     stream_hash: str | None = None
     restart: bool = False
@@ -67,14 +70,21 @@ def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:
     if not (folder / WATCH).is_file():
         return None, []
     try:
-        known = Watched(**json.loads((folder / WATCH).read_text(encoding="utf-8")))
+        known = TypeAdapter(Watched).validate_json((folder / WATCH).read_bytes())
         path = folder / OCCASIONS
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-        return known, [Occasion(**json.loads(line)) for line in lines if line.strip()]
-    except (OSError, ValueError, TypeError) as error:
+        lines = path.read_bytes().splitlines() if path.is_file() else []
+        return known, [TypeAdapter(Occasion).validate_json(line) for line in lines if line.strip()]
+    except (OSError, ValidationError) as error:
+        said = error if isinstance(error, OSError) else _first(error)
         raise UserError(
-            f"{folder}: the watch cannot be read ({error}). Restore it, or watch in another folder"
+            f"{folder}: the watch cannot be read ({said}). Restore it, or watch in another folder"
         ) from error
+
+
+def _first(error: ValidationError) -> str:
+    """What is wrong first, and where."""
+    found = error.errors()[0]
+    return f"{'.'.join(map(str, found['loc'])) or 'a line'}: {found['msg']}"
 
 
 def start_watch(folder: Path, watched: Watched) -> None:

@@ -1,0 +1,265 @@
+"""Sound folders of every kind that a verb reads: studies, runs, editions, other tools' results, journals, settings."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import polars as pl
+from commands import goldless, home
+
+from goldless.gre_bench.edition import open_edition
+from goldless.gre_bench.stages import Asking, score_edition
+from goldless.meta_evaluation.watching import watch
+from goldless.models.interface import ModelIdentity, Usage
+from goldless.models.journal import Entry, Journal
+from goldless.models.scripted import ScriptedModel
+from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.options import Options
+from goldless.studies import read_study
+
+Rows = Sequence[dict[str, object]]
+
+TASKS = [f"t{i}" for i in range(4)]
+WORTH = {"ann": 3, "bob": 2, "cy": 1}
+QUICK = ("--resamples", "100")
+FILES = Path(__file__).parents[1] / "importers" / "files"
+"""Small results that other tools wrote."""
+
+
+def tables() -> dict[str, Rows]:
+    """A study with every kind of recorded evidence."""
+    pairs = [(one, other) for one in WORTH for other in WORTH if one != other]
+    said = {True: "one", False: "two"}
+    return {
+        "tasks": [{"task": t, "prompt": f"What of {t}?", "reference": f"word {t}"} for t in TASKS],
+        "responses": [{"task": t, "agent": a, "text": f"{'word ' * w}{t}"} for t in TASKS for a, w in WORTH.items()],
+        "agents": [{"agent": a, "group": "g", "parameters": 7.5} for a in WORTH],
+        "labels": [{"task": t, "agent": a, "rater": "p", "score": w} for t in TASKS[:2] for a, w in WORTH.items()],
+        "judgements": [
+            {"reviewer": r, "format": "pairwise", "task": t, "first": a, "second": b}
+            | {"output": said[r == "lazy" or WORTH[a] > WORTH[b]]}
+            for t in TASKS
+            for r in ("honest", "lazy")
+            for a, b in pairs
+        ],
+        "logprobs": [
+            {"scorer": "toy", "task": t, "target": b, "given": a, "sum_logprob_nats": -9.0 + WORTH.get(a or "", 0)}
+            | {"tokens": 3}
+            for t in TASKS
+            for b in WORTH
+            for a in (None, *WORTH)
+            if a != b
+        ],
+        "verdicts": [
+            {"critic": "toy", "task": t, "first": a, "second": b, "second_task": u, "value": 0.9 if t == u else 0.2}
+            for i, t in enumerate(TASKS)
+            for a, b in pairs
+            for u in (t, TASKS[(i + 1) % len(TASKS)], TASKS[(i + 2) % len(TASKS)])
+        ],
+        "rewrites": [
+            {"rewriter": "toy", "task": t, "agent": a, "text": t * w} for t in TASKS for a, w in WORTH.items()
+        ],
+    }
+
+
+def write(path: Path, rows: Rows) -> None:
+    """A table in the format that the name ends with."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.suffix == ".csv":
+        pl.DataFrame(rows, infer_schema_length=None).write_csv(path)
+    elif path.suffix == ".parquet":
+        pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
+    else:
+        path.write_text(json.dumps(rows))
+
+
+def make(place: Path) -> None:
+    """Make all of them under this folder, each with a name of its own."""
+    with home(place / "home"):
+        _studies(place)
+        _script(place)
+        _runs(place)
+        _edition(place)
+        _journal(place)
+        _settings(place)
+        _others(place)
+        _board_logs(place)
+
+
+def _run(*words: object) -> None:
+    """A command that must succeed, or be incomplete."""
+    ran = goldless(*words)
+    if ran.code not in {0, 3}:
+        raise RuntimeError(f"{' '.join(map(str, words))} ended with {ran.code}: {ran.err[-500:]}")
+
+
+def _studies(place: Path) -> None:
+    for form in ("jsonl", "csv", "parquet"):
+        for name, rows in tables().items():
+            write(place / f"study-{form}" / f"{name}.{form}", rows)
+    write(place / "single" / "answers.jsonl", tables()["responses"])
+
+
+def _script(place: Path) -> None:
+    """A scorer and a judge that know all that the sound commands ask."""
+    asked: dict[tuple[str, str], list[float]] = {}
+
+    def logprobs(context: str, target: str) -> list[float]:
+        return asked.setdefault((context, target), _logprobs(context, target))
+
+    model = ScriptedModel(logprobs=logprobs, tokens=_words, name="toy")
+    study = read_study(place / "single" / "answers.jsonl")
+    pair = ExplainOptions(task="t0", agent="ann", peer="bob", scorer=model, journal=place / "asked.sqlite")
+    anyio.run(explain_pair, study, pair)
+    options = Options(metrics=("gem-raw",), scorer=model, journal=place / "asked.sqlite")
+    anyio.run(lambda: watch(study, options, folder=place / "asked"))
+    shutil.rmtree(place / "asked")
+    (place / "asked.sqlite").unlink()
+    rows = [{"context": c, "target": t, "logprobs": v, "tokens": _words(t)} for (c, t), v in asked.items()]
+    write(place / "models" / "script.jsonl", [*rows, {"prompt": "Well?", "answer": "one"}])
+    shutil.copy(place / "single" / "answers.jsonl", place / "models" / "answers.jsonl")
+
+
+def _logprobs(context: str, target: str) -> list[float]:
+    return [-1.0 - 0.001 * (len(context) % 97) + (0.5 if target in context else 0.0)] * len(_words(target))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+\W*|\W+", text)
+
+
+def _runs(place: Path) -> None:
+    first, out = place / "study-jsonl", ("--out", place / "run")
+    panel = ("--recorded", "--reviewers", "honest,lazy", "--exam", "none")
+    _run("score", first, "--metric", "gem-raw,tvd-mi,length", "--recorded", *QUICK, *out)
+    _run("review", first, *panel, *QUICK, *out)
+    (place / "archive").mkdir()
+    with tarfile.open(place / "archive" / "run.tar.gz", "w:gz") as archive:
+        archive.add(place / "run", "run")
+    scorer = f"scripted:{place / 'models' / 'script.jsonl'}"
+    anchors = place / "models" / "answers.jsonl"
+    for _ in range(2):
+        _run("watch", place / "watch", "--anchors", anchors, "--metric", "gem-raw", "--scorer", scorer)
+    scores = [{"task": t, "agent": a, "score": w} for t in TASKS for a, w in WORTH.items()]
+    write(place / "watch" / "stream.csv", scores)
+
+
+def _edition(place: Path) -> None:
+    papers = place / "papers"
+    write(papers / "papers.jsonl", [{"paper": p, "title": p, "abstract": "Of it."} for p in ("p1", "p2")])
+    write(papers / "reviews.jsonl", [{"paper": p, "review": r, "text": "good"} for p in ("p1", "p2") for r in "abc"])
+    (papers / "papers").mkdir()
+    for paper in ("p1", "p2"):
+        (papers / "papers" / f"{paper}.txt").write_text("The whole paper.")
+    _run("gre", "collect", place / "edition", "--from-folder", papers)
+    model = ScriptedModel(logprobs=_logprobs)
+    settings = {"metrics": ["gem-raw"], "resamples": 100}
+    begun, asking = open_edition(place / "edition"), Asking(journal=place / "asked.sqlite")
+    anyio.run(lambda: score_edition(begun, settings, stand_ins={"scorer": model}, asking=asking))
+    (place / "asked.sqlite").unlink()
+    board = [{"agent": a, "gem": w / 10, "gem-s[abstract]": w / 9, "parameters": 10 * w} for a, w in WORTH.items()]
+    write(place / "board" / "board.csv", board)
+    write(place / "board" / "benchmarks.csv", [{"agent": a, "mmlu": 60 + w, "gpqa": w} for a, w in WORTH.items()])
+
+
+def _journal(place: Path) -> None:
+    path = place / "journal" / "journal.sqlite"
+    path.parent.mkdir()
+    reply = '{"text":"kept","finish":"stop","token_logprobs":null,"choice_logprobs":null}'
+    with contextlib.closing(Journal(path)) as journal:
+        chats = [Entry(f"a{i}", "chat", '{"q":"x"}', reply, Usage(10, 5), 0.01) for i in range(30)]
+        journal.record(ModelIdentity("http", "one"), chats)
+        score = Entry("b", "score", '{"context":"h"}', '{"logprobs":[-1.0]}', Usage(3, 0), None)
+        journal.record(ModelIdentity("http", "two"), [score], {"h": "c"})
+
+
+def _settings(place: Path) -> None:
+    folder = place / "settings"
+    shutil.copytree(place / "models", folder)
+    (folder / "goldless.toml").write_text(
+        'resamples = 100\n[score]\nmetric = "length"\n[models]\ntoy = "scripted:script.jsonl"\n'
+    )
+    fields = ("rewrite", "predict", "synopsis_heading", "candidate_heading")
+    (folder / "words.toml").write_text("".join(f'{field} = "Say it."\n' for field in fields))
+    licence = {"reviewer": "toy", "scale": "pairwise", "task_kind": "any", "weight": 0.9, "identity": {"name": "a"}}
+    (folder / "licence.json").write_text(json.dumps(licence))
+
+
+def _others(place: Path) -> None:
+    """Results of other tools, named by their format."""
+    for name in ("lm_eval", "promptfoo", "every_eval_ever"):
+        shutil.copytree(FILES / name, place / f"import-{name}")
+    for name, files in {"inspect": ("inspect/alpha.eval", "inspect/beta.json"), "traces": ("otel_otlp.json",)}.items():
+        (place / f"import-{name}").mkdir()
+        for file in files:
+            shutil.copy(FILES / file, place / f"import-{name}")
+    row = {"instruction": "Name a colour.", "output_1": "Red.", "generator_1": "base", "output_2": "Blue."}
+    row |= {"dataset": "d", "generator_2": "mine", "annotator": "judge/v1", "preference": 1.25}
+    write(place / "import-alpaca_eval" / "annotations.json", [row, row | {"instruction": "Another."}])
+    vote = {"model_a": "m-1", "model_b": "m-2", "winner": "model_a", "language": "en"}
+    votes = [{"id": f"v{i}", **vote, **{f"conversation_{side}": _talk(i, side) for side in "ab"}} for i in range(2)]
+    write(place / "import-arena_votes" / "votes.jsonl", votes)
+    write(place / "import-table" / "any.csv", [{"id": t, "model": a, "output": a + t} for t in TASKS for a in WORTH])
+    write(place / "import-wide" / "wide.csv", [{"task": t, **{a: a + t for a in WORTH}} for t in TASKS])
+
+
+def _talk(number: int, said: str) -> Rows:
+    return [{"role": "user", "content": f"question {number}"}, {"role": "assistant", "content": said * 3}]
+
+
+def _board_logs(place: Path) -> None:
+    bench, hard = place / "import-mt_bench", place / "import-arena_hard"
+    write(bench / "question.jsonl", [{"question_id": 81, "category": "c", "turns": ["Write.", "Shorter."]}])
+    write(hard / "question.jsonl", [{"uid": "u1", "category": "hard", "prompt": "Prove it."}])
+    for model in ("m-1", "m-2"):
+        answer = {"question_id": 81, "answer_id": "x", "model_id": model, "tstamp": 1.0}
+        choices = [{"index": 0, "turns": [f"A text of {model}.", "Text."]}]
+        write(bench / "model_answer" / f"{model}.jsonl", [answer | {"choices": choices}])
+        messages = [{"role": "user", "content": "Prove it."}, {"role": "assistant", "content": {"answer": model}}]
+        made = {"uid": "u1", "ans_id": "x", "model": model, "messages": messages, "metadata": {}}
+        write(hard / "model_answer" / f"{model}.jsonl", [made])
+        _helm_run(place / "import-helm" / model, model)
+        _lighteval_details(place / "import-lighteval" / "details" / model / "2026-08-01T00-00-00")
+    pair = {"question_id": 81, "model_1": "m-1", "model_2": "m-2", "judge": ["gpt-4", "pair-v2"], "turn": 1}
+    single = {"question_id": 81, "model": "m-1", "judge": ["gpt-4", "single-v1"], "judgment": "[[7]]"}
+    write(bench / "model_judgment" / "gpt-4_pair.jsonl", [pair | {"g1_winner": "model_1", "g2_winner": "tie"}])
+    write(bench / "model_judgment" / "gpt-4_single.jsonl", [single | {"score": 7, "turn": 1}])
+    games = [{"score": "A>>B", "judgment": "…"}, {"score": "A=B", "judgment": "…"}]
+    judged = {"uid": "u1", "judge": "gpt", "model": "m-2", "baseline": "m-1", "games": games}
+    write(hard / "model_judgment" / "gpt.jsonl", [judged])
+
+
+def _helm_run(folder: Path, model: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / "run_spec.json").write_text(json.dumps({"name": f"open_qa:subset=a,model={model}"}))
+    right = {"output": {"text": "answer"}, "tags": ["correct"]}
+    states = [
+        {
+            "instance": {"id": f"id{i}", "input": {"text": f"Q{i}"}, "references": [right]},
+            "train_trial_index": 0,
+            "request": {"prompt": f"P{i}"},
+            "result": {"success": True, "completions": [{"text": f"{model} says {i}"}]},
+        }
+        for i in range(2)
+    ]
+    whole = {"adapter_spec": {"model": model}, "request_states": states}
+    (folder / "scenario_state.json").write_text(json.dumps(whole))
+    stats = [{"name": {"name": "f1_score", "split": "test"}, "count": 1, "mean": 0.25}]
+    scores = [{"instance_id": "id0", "train_trial_index": 0, "stats": stats}]
+    (folder / "per_instance_stats.json").write_text(json.dumps(scores))
+
+
+def _lighteval_details(folder: Path) -> None:
+    doc = {"query": "Is it?", "choices": ["true", "false"], "gold_index": [1], "id": "0", "task_name": "custom|ask|0"}
+    response = {"text": ["yes", "no."], "text_post_processed": None, "logprobs": []}
+    row = {"doc": doc, "model_response": response, "metric": {"exact": 0.5}}
+    write(folder / "details_custom|ask|0_2026-08-01T00-00-00.parquet", [row])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -27,8 +26,6 @@ def damage(path: Path, random: Random) -> str:
         kinds += [_csv_cell] * 4
     if path.suffix == ".parquet":
         kinds += [_column] * 4
-    if path.suffix == ".eval":
-        kinds += [_member] * 6
     if path.suffix == ".toml":
         kinds += [_setting] * 4
     return f"{path.name} {random.choice(kinds)(path, random)}"
@@ -102,20 +99,6 @@ def _changed(data: object, random: Random) -> str:
             return f"{key} is {str(at[key])[:20]!r}"
         at = at[key]
     return "unchanged"
-
-
-def _member(path: Path, random: Random) -> str:
-    """A value in one file of a zip archive."""
-    with zipfile.ZipFile(path) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    name = random.choice([name for name in files if name.endswith(".json")])
-    data = json.loads(files[name])
-    how = _changed(data, random)
-    files[name] = json.dumps(data).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for each, content in files.items():
-            archive.writestr(each, content)
-    return f"{name}: {how}"
 
 
 def _setting(path: Path, random: Random) -> str:

@@ -32,7 +32,7 @@ import numpy as np
 import polars as pl
 
 TIMES = 7
-LIMIT_SECONDS = 1.0
+LIMIT_SECONDS = 0.5
 WORDS = [f"w{number}" for number in range(5_000)]
 
 
@@ -131,6 +131,7 @@ def interactions(run: str) -> dict[str, str]:
         "search 200,000 replies": f"{base}/tasks?q=w17%20w42&in=replies",
         "one task": f"{base}/tasks/223",
         "one response: prompts and replies": f"{base}/tasks/223/agents/3",
+        "two agents side by side": f"{base}/side-by-side?one=agent-01&other=agent-07",
         "failed calls, last page": f"{base}/failures?page=999",
     }
 

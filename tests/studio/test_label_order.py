@@ -161,6 +161,14 @@ def test_a_single_file_is_left_as_it_is_and_its_labels_go_to_a_copy(desk, tmp_pa
     assert [label.preference for label in read_study(folder).preferences()] == [-1.0]
 
 
+def test_a_run_folder_is_not_changed_even_if_it_is_given_by_its_path(desk, tmp_path):
+    write_study(study(), tmp_path / "run")
+    (tmp_path / "run" / "leaderboard.json").write_text("{}")
+    before = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert desk.add(read_sitting({"study": str(tmp_path / "run"), "rater": "eve"}), Pair("t1", "ann", "bob"), 1.0)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == before
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -187,12 +195,11 @@ def test_agreement_is_the_share_of_pairs_on_which_a_metric_prefers_the_same_resp
         Preference("t2", "ann", "bob", "eve", 1.0),
         Preference("t2", "ann", "bob", "dan", -1.0),
     ]
-    scores = {
-        "m": {("t1", "ann"): 1.0, ("t1", "bob"): 2.0},
-        "n": {("t1", "ann"): 2.0, ("t1", "bob"): 1.0},
-    }
+    rows = [("m", "t1", "ann", 1.0), ("m", "t1", "bob", 2.0), ("n", "t1", "ann", 2.0), ("n", "t1", "bob", 1.0)]
+    scores = pl.DataFrame(rows, schema=["metric", "task", "agent", "score"], orient="row")
     found = label_agreement(study(), labels, scores)
     assert (found.labels, found.raters, found.pairs, found.decided) == (4, 2, 2, 1)
     assert [(one.name, one.accuracy) for one in found.metrics] == [("n", 1.0), ("m", 0.0)]
     assert found.ceiling.accuracy.value == 0.5
+    assert label_agreement(study(), labels, None).metrics == ()
     assert label_agreement(study(), [], scores) is None

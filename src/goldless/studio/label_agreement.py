@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import polars as pl
 
 from goldless.meta_evaluation.agreement.ceiling import Ceiling, human_ceiling
 from goldless.meta_evaluation.judges import scoring_judge
@@ -15,8 +17,6 @@ from goldless.studies import Study
 
 DRAWS: Draws = {"seed": 0, "resamples": 500, "level": 0.95}
 """Fewer than a report has, since they are drawn again with every label."""
-Scores = Mapping[str, Mapping[tuple[str, str], float | None]]
-"""By metric: scores by task and agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +33,20 @@ class LabelAgreement:
     ceiling: Ceiling
 
 
-def label_agreement(study: Study, labels: Sequence[Preference], scores: Scores) -> LabelAgreement | None:
-    """Agreement on one criterion; None: there are no labels."""
+def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataFrame | None) -> LabelAgreement | None:
+    """Agreement on one criterion; None: there are no labels. ``scores``: metric, task, agent, score."""
     if not labels:
         return None
-    tasks, agents = list(study.tasks), [agent.agent for agent in study.agents]
+    # only what was labelled: a large study is as quick as a small one
+    tasks, agents = list(dict.fromkeys(label.task for label in labels)), [agent.agent for agent in study.agents]
     voted = pair_labels([], labels, tasks=tasks, agents=agents, least_margin=usual_margin(labels))
     found: list[Accuracy] = []
-    if voted.n_decided:
-        judges = [scoring_judge(name, "scores", known, tasks=tasks, agents=agents) for name, known in scores.items()]
+    if voted.n_decided and scores is not None:
+        known: dict[str, dict[tuple[str, str], float | None]] = {}
+        rows = scores.filter(pl.col("task").is_in(tasks)).select("metric", "task", "agent", "score")
+        for metric, task, agent, score in rows.iter_rows():
+            known.setdefault(metric, {})[task, agent] = score
+        judges = [scoring_judge(name, "scores", some, tasks=tasks, agents=agents) for name, some in known.items()]
         found = accuracies([judge.credits(voted, "default") for judge in judges], **DRAWS)
     return LabelAgreement(
         labels=len(labels),

@@ -14,11 +14,10 @@ import polars as pl
 from goldless.errors import UserError
 from goldless.records import Preference
 from goldless.studies import Study, read_study, write_study
-from goldless.studio.label_agreement import Scores
 from goldless.studio.label_file import LabelFile
 from goldless.studio.label_order import ORDERS, Order, Pair, Seat
 from goldless.viewer.evidence_tables import Stamp, stamp
-from goldless.viewer.library import Library
+from goldless.viewer.library import Library, find_runs
 
 FOLDER = "labels"
 """In the studio's folder: studies of runs and of single files, with their labels."""
@@ -149,7 +148,8 @@ class Desk:
         path = Path(sitting.study).expanduser()
         if not path.exists():
             raise UserError(f"{path}: no such file or folder. Give the path of a study, or of a table of responses")
-        return path.resolve() if path.is_dir() else self._copied(path, path.stem)
+        own = path.is_dir() and [run.path for run in find_runs(path).values()] != [path]
+        return path.resolve() if own else self._copied(path, path.stem)
 
     def _copied(self, path: Path, name: str) -> Path:
         """The copy, made the first time; one for each state of the texts, so that labels stay with what was read."""
@@ -165,16 +165,14 @@ class Desk:
         self._copies[path] = now, folder
         return folder
 
-    def scores(self, sitting: Sitting) -> Scores:
-        """The scores of the chosen run's metrics, by task and agent."""
+    def scores(self, sitting: Sitting) -> pl.DataFrame | None:
+        """The scores of the chosen run's metrics; None: no run is chosen."""
         name = sitting.metrics or sitting.run
-        if not name:
-            return {}
-        frame = self._library.index(self._library.run(name)).scores
-        return {
-            str(metric): {(task, agent): score for task, agent, score in rows.select("task", "agent", "score").rows()}
-            for (metric,), rows in frame.group_by("metric", maintain_order=True)
-        }
+        return self._library.index(self._library.run(name)).scores if name else None
+
+    def dropped(self) -> list[Path]:
+        """Files that were dropped on the studio."""
+        return sorted(path for path in self._folder.parent.glob("files/*/*") if path.is_file())
 
 
 def _opened(folder: Path, given: dict[Seat, list[Preference]]) -> OpenStudy:

@@ -50,8 +50,8 @@ class _Pages:
         self._desk = Desk(studio.library, studio.folder)
 
     async def start(self, request: web.Request) -> web.Response:
-        runs = await asyncio.to_thread(self._studio.library.summaries)
-        return self._studio.page("label.html", runs=runs, given=request.query, orders=ORDERS)
+        runs, dropped = await asyncio.to_thread(lambda: (self._studio.library.summaries(), self._desk.dropped()))
+        return self._studio.page("label.html", runs=runs, dropped=dropped, given=request.query, orders=ORDERS)
 
     async def pair(self, request: web.Request) -> web.Response:
         sitting = read_sitting(request.query)

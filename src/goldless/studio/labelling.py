@@ -51,7 +51,8 @@ class _Pages:
 
     async def start(self, request: web.Request) -> web.Response:
         runs, dropped = await asyncio.to_thread(lambda: (self._studio.library.summaries(), self._desk.dropped()))
-        return self._studio.page("label.html", runs=runs, dropped=dropped, given=request.query, orders=ORDERS)
+        finished = [run for run in runs if run.results]
+        return self._studio.page("label.html", runs=finished, dropped=dropped, given=request.query, orders=ORDERS)
 
     async def pair(self, request: web.Request) -> web.Response:
         sitting = read_sitting(request.query)

@@ -68,7 +68,7 @@ def test_only_words_that_the_other_text_lacks_are_marked_and_no_letter_is_lost()
 
 
 def test_who_did_better_is_said_for_every_metric_reviewer_and_person(library):
-    row = two_texts(make_index(library.root), "t1", "ann", "bob")
+    (row,) = two_texts(make_index(library.root), ["t1"], "ann", "bob")
     assert {s.metric: s.better for s in row.scores} == {"m": "one", "review: pairwise": "other"}
     assert row.judges == {"r": "depends on the order", "s": "lost", "u": "no verdict", "eve (person)": "won"}
 

@@ -94,7 +94,7 @@ def side_by_side_page(library: Library, links: Links, name: str, given: Mapping[
         query=query,
         counts=counts,
         total=len(found),
-        rows=[two_texts(index, task, one, other) for task in shown["task"]],
+        rows=two_texts(index, shown["task"].to_list(), one, other),
         numbers=(index.agent_numbers[one], index.agent_numbers[other]),
         page=page,
         pages=pages,
@@ -170,23 +170,50 @@ def _between(index: TaskIndex, metric: str, one: str, other: str) -> pl.DataFram
     return won.select("task", (2 * pl.col("worth") - 1).alias("difference")).collect()
 
 
-# --- one task --------------------------------------------------------------------------------------------------------
+# --- the tasks of a page -------------------------------------------------------------------------------------------
 
 
-def two_texts(index: TaskIndex, task: str, one: str, other: str) -> TwoTexts:
-    """The two texts on a task, and who did better under each metric and for each judge."""
-    texts = index.tables.responses(task)
-    first, second, marked = marked_words(texts.get(one), texts.get(other))
-    return TwoTexts(
-        number=index.numbers[task],
-        task=task,
-        prompt=index.tables.task(task).prompt,
-        one=first,
-        other=second,
-        marked=marked,
-        scores=tuple(_two_scores(index, task, one, other)),
-        judges=_judges(index, task, one, other),
-    )
+def two_texts(index: TaskIndex, tasks: Sequence[str], one: str, other: str) -> list[TwoTexts]:
+    """The two texts on each task, and who did better under each metric and for each judge."""
+    texts: dict[tuple[str, str], str] = {}
+    for row in _rows(index, "responses", tasks, pl.col("agent").is_in([one, other]), ("task", "agent", "text")):
+        texts[row["task"], row["agent"]] = row["text"]
+    prompts = {row["task"]: row.get("prompt") for row in _rows(index, "tasks", tasks, pl.lit(True), ("task", "prompt"))}
+    judged = _judged(index, tasks, one, other)
+    found = []
+    for task in tasks:
+        first, second, marked = marked_words(texts.get((task, one)), texts.get((task, other)))
+        scores = tuple(_two_scores(index, task, one, other))
+        judges = {pair.reviewer: pair.outcome for pair in judged_pairs(judged.get(task, ()), one)}
+        number = index.numbers[task]
+        found.append(TwoTexts(number, task, prompts.get(task), first, second, marked, scores, judges))
+    return found
+
+
+def _rows(
+    index: TaskIndex, table: str, tasks: Sequence[str], wanted: pl.Expr, columns: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The wanted rows of some tasks, with only these columns; none if the table has no tasks."""
+    frame, there = index.tables.scan(table), index.tables.columns(table)
+    if frame is None or "task" not in there:
+        return []
+    rows = frame.select(name for name in columns if name in there)
+    return rows.filter(pl.col("task").is_in(list(tasks)) & wanted).collect().to_dicts()
+
+
+def _judged(index: TaskIndex, tasks: Sequence[str], one: str, other: str) -> dict[str, list[dict[str, Any]]]:
+    """Comparisons of the two by reviewers and by people, by task."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for table, columns in (
+        ("judgements", ("task", "reviewer", "format", "first", "second", "value")),
+        ("labels", ("task", "rater", "criterion", "first", "second", "preference")),
+    ):
+        if {"first", "second"} <= set(index.tables.columns(table)):
+            both = pl.col("first").is_in([one, other]) & pl.col("second").is_in([one, other])
+            for row in _rows(index, table, tasks, both, columns):
+                person = {"reviewer": _person(row), "format": "", "value": _share(row)} if table == "labels" else {}
+                found.setdefault(row["task"], []).append(row | person)
+    return found
 
 
 def _two_scores(index: TaskIndex, task: str, one: str, other: str) -> list[TwoScores]:
@@ -201,16 +228,6 @@ def _two_scores(index: TaskIndex, task: str, one: str, other: str) -> list[TwoSc
 
 def _score(row: Mapping[str, Any] | None) -> float | None:
     return None if row is None else row["score"]
-
-
-def _judges(index: TaskIndex, task: str, one: str, other: str) -> dict[str, Outcome]:
-    found: dict[str, Outcome] = {}
-    for pair in judged_pairs(index.tables.of_task("judgements", task).to_dicts(), one):
-        if pair.other == other:
-            found[pair.reviewer] = pair.outcome
-    labels = [row for row in index.tables.of_task("labels", task).to_dicts() if row.get("preference") is not None]
-    said = [{**row, "reviewer": _person(row), "format": "", "value": _share(row)} for row in labels]
-    return found | {pair.reviewer: pair.outcome for pair in judged_pairs(said, one) if pair.other == other}
 
 
 def _person(row: Mapping[str, Any]) -> str:

@@ -120,6 +120,10 @@ def test_what_cannot_select_is_refused(tmp_path):
     for metric in ("length", "peer-prediction", "review[5-level]"):
         with pytest.raises(MetricError, match="cannot select"):
             goldless.select(rows(), metrics=metric)
+    with pytest.raises(UserError, match="no task has two responses"):
+        goldless.select({"Which?": ["alone"], "What?": ["also"]}, scorer=scorer())
+    with pytest.raises(UserError, match="must be a list of strings"):
+        goldless.select({"Which?": "a b"}, scorer=scorer())
     with pytest.raises(UserError, match="one metric"):
         goldless.select(rows(), metrics="gem-raw,mi")
     bare = [{k: v for k, v in row.items() if k != "prompt"} for row in rows()]

@@ -156,11 +156,11 @@ def own(help: str, panel: str | None = None, flags: str = "", *, default: str = 
     return typer.Option(*names, **settings | ({"show_default": False} if default else {}))
 
 
-def like(name: str, help: str = "", *, default: str = "") -> Any:  # noqa: A002
+def like(name: str, help: str = "", *, default: str | None = None) -> Any:  # noqa: A002
     """The run option of that name, for a verb that passes its words on in another way."""
     option = declared(Options)[name]
     flags = " ".join((*option.flags, option.metavar or ""))
-    return own(help or option.help, option.group, flags, default=default or option.default_text)
+    return own(help or option.help, option.group, flags, default=option.default_text if default is None else default)
 
 
 def _markup(text: str) -> str:
@@ -192,7 +192,7 @@ def verb(
             for name in taken(Options, takes)
             if name not in {*parameters, *without} and declared(Options)[name].flags
         ]
-        shared = [_parameter(name, (helps or {}).get(name, "")) for name in names]
+        shared = [_parameter(name, (helps or {}).get(name, ""), usual or {}) for name in names]
         former = {old: name for name in names if (old := declared(Options)[name].old)}
         shared += [_former(old, name) for old, name in former.items()]
         shown = list(_output_parameters(out)) if "output" in parameters else []
@@ -244,13 +244,14 @@ def _former(old: str, name: str) -> inspect.Parameter:
     return _keyword(old, option.form.typed | None, None, typer.Option(f"--{old.replace('_', '-')}", hidden=True))
 
 
-def _parameter(name: str, said: str) -> inspect.Parameter:
+def _parameter(name: str, said: str, usual: Mapping[str, Any]) -> inspect.Parameter:
     """A run option as a parameter of a command; None where it is not given and its value is not a single word."""
+    shown = ", ".join(map(str, usual[name])) if name in usual else None
     default = defaults(Options)[name]
     typed = declared(Options)[name].form.typed
     if not isinstance(default, str | int | float):
         default, typed = None, typed | None
-    return _keyword(name, typed, default, like(name, said))
+    return _keyword(name, typed, default, like(name, said, default="" if "(default:" in said else shown))
 
 
 def _keyword(name: str, typed: Any, default: Any, info: Any) -> inspect.Parameter:

@@ -55,6 +55,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     "Trust": {
         "audit": "Look for shared texts, copied prompts and colluding agents.",
         "crashtest": "Stress-test metrics with degraded and superficially altered responses.",
+        "drill": "Measure whether metrics score honest responses above deceptive ones.",
         "agree": "Compare metrics and reviewers with human labels.",
         "calibrate": "Estimate agents' scores on the people's scale from few labels.",
         "watch": "Ask fixed anchors again and say whether the judge or the system changed.",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from goldless.concurrency import side_by_side
+from goldless.errors import UserError
 from goldless.metrics.metric import Pairing
 from goldless.models.interface import ChatRequest, Message, unusable
 from goldless.records import CallFailure, FailureKind, Response, Task
@@ -41,6 +42,9 @@ class Sampling:
 def samples_study(cases: Iterable[tuple[str | None, Sequence[str]]], name: str = "samples") -> Study:
     """A study of questions with their answers, all by one agent; tasks are numbered from 1."""
     numbered = [(str(number), question, answers) for number, (question, answers) in enumerate(cases, 1)]
+    for _, question, answers in numbered:
+        if isinstance(answers, str) or not all(isinstance(text, str) for text in answers):
+            raise UserError(f"the answers to {question!r} must be a list of strings, got {answers!r}")
     tasks = [Task(task, question) for task, question, _ in numbered]
     responses = [Response(task, str(i), text) for task, _, answers in numbered for i, text in enumerate(answers, 1)]
     return study_from_records(tasks, responses, name=name)

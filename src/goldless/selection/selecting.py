@@ -104,9 +104,10 @@ async def select_responses(
     that are not decided yet.
     """
     allowed = Tolerance.parse(tolerance)
-    options = replace(options, metrics=_metric(options, study), own_samples=True)
-    if len(study.tasks) > 1 and CONTROL in str(options.metrics[0]):
-        options = replace(options, control_tasks=min(options.control_tasks, len(study.tasks) - 1))
+    tasks = study.n_tasks_with_peers if sampling is None else len(study.tasks)
+    options = replace(options, metrics=_metric(options, tasks), own_samples=True)
+    if tasks > 1 and CONTROL in str(options.metrics[0]):
+        options = replace(options, control_tasks=min(options.control_tasks, tasks - 1))
     _check(study, options, sampling)
     samples = Samples.of(study)
     if sampling is None:
@@ -129,11 +130,11 @@ async def select_responses(
             wanted = min(sampling.most, math.ceil(wanted * GROWTH))
 
 
-def _metric(options: Options, study: Study) -> tuple[Any, ...]:
+def _metric(options: Options, tasks: int) -> tuple[Any, ...]:
     """The metric as named; the default one has task control where there are other tasks."""
     if list(options.metrics) != [DEFAULT_METRICS]:
         return tuple(options.metrics)
-    return ("gem-raw+control" if len(study.tasks) > 1 else "gem-raw",)
+    return ("gem-raw+control" if tasks > 1 else "gem-raw",)
 
 
 def _check(study: Study, options: Options, sampling: Sampling | None) -> None:
@@ -147,6 +148,11 @@ def _check(study: Study, options: Options, sampling: Sampling | None) -> None:
             "gem-raw+control, gem-s[prompt]+control, tvd-mi or rouge-l"
         )
     if sampling is None:
+        if not options.recorded and not study.n_tasks_with_peers:
+            raise UserError(
+                f"{study.name}: no task has two responses to choose from. Add samples, or name a model that gives them "
+                "with --sampler"
+            )
         return
     if options.recorded:
         raise UserError("--sampler asks a model for samples, which have no recorded evidence. Leave out --recorded")

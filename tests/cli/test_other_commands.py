@@ -133,6 +133,17 @@ def test_the_rate_of_a_fleet_is_that_of_all_its_workers_and_failed_calls_are_no_
     assert bars.line() == "scoring: 40 of 500 (60 failed), 4 workers 4.0/s, 40 s left"
 
 
+@pytest.mark.parametrize(
+    ("now", "said"), [(130, "0.2/s, 70 s left"), (160, "0.2/s, 40 s left"), (300, "0.1/s, 2 min left")]
+)
+def test_the_rate_falls_only_where_the_next_batch_is_late(now, said):
+    times = iter([0.0, 0.0, 100.0, now])
+    bars = ProgressBars(clock=lambda: next(times))
+    bars(Progress("scoring", 0, 32, 0, 0.0))
+    bars(Progress("scoring", 16, 32, 0, 0.0))
+    assert bars.line() == f"scoring: 16 of 32, {said}"
+
+
 def test_replies_from_the_journal_do_not_count_for_the_rate_after_a_minute():
     times = iter([0.0, 0.0, 1.0, 40.0, 80.0, 80.0])
     bars = ProgressBars(clock=lambda: next(times))

@@ -53,14 +53,18 @@ class Pace:
             self._seen.popleft()
 
     def speed(self) -> Speed | None:
-        """The speed between the first report that is remembered and now; None: too early to tell."""
+        """The speed between the first and the last report that are remembered; None: too early to tell."""
         if len(self._seen) < 2:
             return None
-        (began, first), (_, last) = self._seen[0], self._seen[-1]
-        seconds = self._clock() - began
-        ended = last.done + last.failed
-        if seconds < 0.5 or ended == first.done + first.failed:
-            return None
+        (began, first), (reported, last) = self._seen[0], self._seen[-1]
+        # a batch may take minutes: waiting for the next report is slowness only where it is late
+        usual = (reported - began) / (len(self._seen) - 1)
+        waited = self._clock() - reported
+        seconds = reported - began + max(0.0, waited - usual)
         # failed calls take time but are no progress
-        left = (last.total - ended) * seconds / (ended - first.done - first.failed)
+        ended = last.done + last.failed
+        ended_since = ended - first.done - first.failed
+        if seconds < 0.5 or not ended_since:
+            return None
+        left = (last.total - ended) * seconds / ended_since - min(waited, usual)
         return Speed((last.done - first.done) / seconds, (last.tokens - first.tokens) / seconds, max(0.0, left))

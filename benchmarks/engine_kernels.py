@@ -1,9 +1,11 @@
 """Kernels of the embedded engine beside transformers: speed, memory, and how far the sums are apart.
 
     python benchmarks/engine_kernels.py [FILE.gguf]
+    python benchmarks/engine_kernels.py --products        # matrix products alone, onnxruntime beside torch
 
 Each way runs in a process of its own and scores the same token ids: real sentences of the sample study, 600 tokens of
-context and 150 of target an item, each item from scratch, with the head on the target only.
+context and 150 of target an item, each item from scratch, with the head on the target only. Products are those of a
+layer of the embedded model, by one thread, taking turns. CPU seconds say more than the clock on a busy machine.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -23,6 +27,9 @@ from goldless.models.embedded import locate_embedded
 
 WAYS = ("transformers", "float32", "blocks")
 CONTEXT, TARGET = 600, 150
+PRODUCTS = {(576, 1536): 2, (1536, 576): 1, (576, 576): 2, (576, 192): 2}
+"""Inputs and outputs of the weights of a layer, and how many there are of each."""
+PRODUCT_TOKENS = 384
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -64,26 +71,74 @@ def scorer(way: str, path: Path) -> Callable[[Pair], float]:
     return score
 
 
+def products() -> None:
+    """Print the speed of the products with weights, and the ratio of a whole layer's."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import numpy as np  # noqa: PLC0415 - it and torch read the number of threads when they are loaded
+    import onnxruntime  # noqa: PLC0415
+    import torch  # noqa: PLC0415
+    from onnx import TensorProto, helper, numpy_helper  # noqa: PLC0415
+
+    def session(weights: Any) -> Any:
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy")
+        product = helper.make_node("MatMul", ["x", "w"], ["y"])
+        graph = helper.make_graph([product], "product", [x], [y], [numpy_helper.from_array(weights, "w")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+    torch.set_num_threads(1)
+    random, layer = np.random.default_rng(0), {"onnxruntime": 0.0, "torch": 0.0}
+    for (inputs, outputs), number in PRODUCTS.items():
+        x = random.standard_normal((PRODUCT_TOKENS, inputs), np.float32)
+        w = random.standard_normal((inputs, outputs), np.float32)
+        prepared, given, weights = session(w), torch.from_numpy(x), torch.from_numpy(np.ascontiguousarray(w.T))
+        ways: dict[str, Callable[[], Any]] = {
+            "onnxruntime": lambda s=prepared, x=x: s.run(None, {"x": x}),
+            "torch": lambda x=given, w=weights: torch.nn.functional.linear(x, w),
+        }
+        for compute in ways.values():
+            compute()
+        seconds: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(60):
+            for name, compute in ways.items():
+                begin = time.process_time()
+                compute()
+                seconds[name].append(time.process_time() - begin)
+        for name, found in seconds.items():
+            middle, operations = statistics.median(found), 2 * PRODUCT_TOKENS * inputs * outputs / 1e9
+            layer[name] += number * middle
+            speeds = f"{operations / middle:.0f} GFLOP per CPU s, best {operations / min(found):.0f}"
+            print(f"{inputs} x {outputs}: {name} {speeds}", flush=True)
+    print(f"a layer: onnxruntime takes {layer['onnxruntime'] / layer['torch']:.2f} times the CPU time of torch")
+
+
 def measure(way: str, path: Path, pairs: list[Pair]) -> dict[str, Any]:
     begin = time.perf_counter()
     score = scorer(way, path)
     score(pairs[0])
     loaded = time.perf_counter() - begin
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     sums = [score(pair) for pair in pairs]
-    seconds = time.perf_counter() - begin
+    seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
     tokens = sum(len(context) + len(target) for context, target in pairs)
     scale = 1 if sys.platform == "darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale / 2**20
-    return {"load_seconds": loaded, "tokens_per_second": tokens / seconds, "peak_mib": peak, "sums": sums}
+    rates = {"tokens_per_second": tokens / seconds, "per_cpu_second": tokens / cpu}
+    return {"load_seconds": loaded, **rates, "peak_mib": peak, "sums": sums}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=Path, help="a GGUF file; the embedded model where none is named")
     parser.add_argument("--items", type=int, default=6)
+    parser.add_argument("--products", action="store_true", help="measure matrix products alone")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.products:
+        products()
+        return 0
     path = (arguments.file or locate_embedded(print)).resolve()
     if arguments.way:
         pairs = [(tuple(c), tuple(t)) for c, t in json.load(sys.stdin)]
@@ -94,8 +149,10 @@ def main() -> int:
     pairs = items(path, arguments.items)
     scorer("blocks", path)  # converts the file now, so that loading is measured apart from converting
     print(f"{path.name}: {len(pairs)} items of {CONTEXT} + {TARGET} tokens\n")
-    print("| way | load and first item, s | tokens/s | peak memory, MiB | largest difference of a sum, nats |")
-    print("|---|---|---|---|---|")
+    print(
+        "| way | load and first item, s | tokens/s | tokens per CPU s | peak MiB | largest difference of a sum, nats |"
+    )
+    print("|---|---|---|---|---|---|")
     reference: list[float] | None = None
     for way in ways:
         command = [sys.executable, __file__, str(path), "--way", way]
@@ -104,8 +161,8 @@ def main() -> int:
         reference = reference or found["sums"]
         apart = max(abs(a - b) for a, b in zip(reference, found["sums"], strict=True))
         print(
-            f"| {way} | {found['load_seconds']:.1f} | {found['tokens_per_second']:.0f} | {found['peak_mib']:.0f} | "
-            f"{apart:.1e} |",
+            f"| {way} | {found['load_seconds']:.1f} | {found['tokens_per_second']:.0f} | "
+            f"{found['per_cpu_second']:.0f} | {found['peak_mib']:.0f} | {apart:.1e} |",
             flush=True,
         )
     return 0

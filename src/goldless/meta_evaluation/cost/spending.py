@@ -251,7 +251,7 @@ def _growth(part: str, options: Options, metric: str) -> str:
     chosen = options.peer_sample is not None or options.peers is not None
     if part == "critic" and options.budget_calls is not None:
         return "nothing: the budget limits the calls"
-    if part == "scorer":
+    if part == "scorer" or part.startswith("juror "):
         return "tasks times agents (chosen peers)" if chosen else "tasks times agents² (every ordered pair of agents)"
     if part == "critic":
         pairs = "tasks times agents (chosen peers)" if chosen else "tasks times agents² (every ordered pair of agents)"

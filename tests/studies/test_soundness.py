@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import mutated_files
 import polars as pl
 import pytest
+from sound_folders import tables, write
 
 from goldless.errors import StudyError
 from goldless.studies import read_study
@@ -15,17 +15,17 @@ COLUMNS = ("task", "agent", "text")
 @pytest.fixture
 def study(tmp_path):
     """A sound study with every kind of evidence, in JSONL."""
-    for name, rows in mutated_files.tables().items():
-        mutated_files.write(tmp_path / "study", name, rows, "jsonl")
+    for name, rows in tables().items():
+        write(tmp_path / "study" / f"{name}.jsonl", rows)
     return tmp_path / "study"
 
 
 def rewritten(study, table, change, form="jsonl"):
     """The table with its third row changed."""
-    rows = mutated_files.tables()[table]
+    rows = tables()[table]
     change(rows[2])
     (study / f"{table}.jsonl").unlink(missing_ok=True)
-    mutated_files.write(study, table, rows, form)
+    write(study / f"{table}.{form}", rows)
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
@@ -56,8 +56,15 @@ def test_a_value_of_another_type_is_found_by_study_check(goldless, study, table,
     assert f"{table}.jsonl:3: {column} must be" in ended.err
 
 
+def test_names_that_are_lists_are_told_and_not_cast(goldless, study):
+    write(study / "verdicts.jsonl", [{**row, "critic": [1.5]} for row in tables()["verdicts"]])
+    ended = goldless("score", study, "--recorded", "--metric", "tvd-mi")
+    assert ended.code == 2
+    assert "verdicts.jsonl" in ended.err
+
+
 def test_a_damaged_part_is_reported_by_its_file(goldless, study):
-    rows = pl.DataFrame(mutated_files.tables()["verdicts"])
+    rows = pl.DataFrame(tables()["verdicts"])
     (study / "verdicts.jsonl").unlink()
     (study / "verdicts").mkdir()
     for number, half in enumerate((rows[:50], rows[50:])):
@@ -73,7 +80,7 @@ def test_a_damaged_part_is_reported_by_its_file(goldless, study):
 
 
 def test_a_column_of_another_type_in_parquet_is_found(goldless, study):
-    rows = pl.DataFrame(mutated_files.tables()["verdicts"]).with_columns(value=pl.lit("high"))
+    rows = pl.DataFrame(tables()["verdicts"]).with_columns(value=pl.lit("high"))
     (study / "verdicts.jsonl").unlink()
     rows.write_parquet(study / "verdicts.parquet")
     assert "verdicts.parquet: value must be numbers, got" in goldless("study", "check", study).err
@@ -89,8 +96,3 @@ def test_a_million_equal_rows_in_no_space_and_two_hundred_thousand_columns_are_r
     wide.write_text(",".join(["task", "agent", "text", *(f"c{i}" for i in range(200_000))]) + "\n")
     with pytest.raises(StudyError, match="at most 10,000 columns, got 200,003"):
         read_study(wide)
-
-
-def test_mutated_files_end_no_command_in_a_traceback():
-    tally = mutated_files.run(6, seed=3)
-    assert tally.sound, tally.notes

@@ -44,7 +44,8 @@ def scan(data: Recorded) -> pl.LazyFrame:
     Damaged pages raise when it is collected; inside ``reading`` that becomes a ``StudyError``.
     """
     if isinstance(data, Path) and not is_parquet(data):
-        return _read_rows(data).lazy()
+        with reading(data):
+            return _read_rows(data).lazy()
     if isinstance(data, Path):
         with reading(data):
             lazy = _scan_parquet(parts_of(data))

@@ -132,3 +132,13 @@ def test_merge_saves_both_sides_of_a_damaged_page(goldless, path, tmp_path):
     assert goldless("journal", "merge", path, "--journal", saved).code == 0
     assert {"a000", "b1"} <= keys(saved)
     assert 200 < len(keys(saved)) < 302
+
+
+@pytest.mark.parametrize("verb", [("check",), ("show",), ("compact",), ("forget", "--older-than", 1, "--yes")])
+def test_a_file_whose_damage_sqlite_repeats_in_its_message_is_told(journal, path, verb):
+    """The message is no text then, which is another kind of error."""
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE", b"CREATE TA\xff\xfeE"))
+    ended = journal(*verb)
+    assert ended.code in {1, 2}
+    assert "Traceback" not in ended.err
+    assert "journal" in ended.err + ended.out

@@ -47,6 +47,8 @@ ADDED = (
 """Columns that journals of format 1 do not have: whether a call's tokens and cost are the most they can be, a checksum
 of the reply, and what a failed call may have cost.
 """
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What reading a damaged file raises; the last where SQLite's own message repeats text of the file."""
 FORMAT = 2
 MOST_VARIABLES = 500
 LONGEST_WAIT_SECONDS = 60
@@ -75,7 +77,7 @@ class JournalFile:
                 cached_statements=64,
             )
             self._set_up()
-        except (sqlite3.Error, OSError) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise UserError(
                 f"{self.path}: cannot be used as a journal ({error}). Choose another file with --journal, or set "
                 "GOLDLESS_HOME to a writable folder"
@@ -87,7 +89,7 @@ class JournalFile:
         with self._lock:
             try:
                 return self._connection.execute(query, values).fetchall()
-            except sqlite3.DatabaseError as error:
+            except DAMAGED as error:
                 raise self._unusable("read", error) from error
 
     def rows_of(self, query: str, keys: Sequence[str]) -> Iterator[Any]:
@@ -108,7 +110,7 @@ class JournalFile:
                 with contextlib.suppress(sqlite3.DatabaseError):
                     if self._connection.in_transaction:
                         self._connection.execute("rollback")
-                if not isinstance(error, sqlite3.DatabaseError):
+                if not isinstance(error, DAMAGED):
                     raise
                 raise self._unusable("write", error) from error
 
@@ -116,7 +118,7 @@ class JournalFile:
         """Close the file."""
         self._connection.close()
 
-    def _unusable(self, what: str, error: sqlite3.DatabaseError) -> UserError:
+    def _unusable(self, what: str, error: Exception) -> UserError:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code in OUTSIDE:
             return UserError(

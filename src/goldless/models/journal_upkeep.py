@@ -13,7 +13,7 @@ from typing import Any
 from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.journal import KEEP
-from goldless.models.journal_file import JournalFile
+from goldless.models.journal_file import DAMAGED, JournalFile
 from goldless.models.stored_reply import checksum, sound_reply
 
 MOST_PROBLEMS = 20
@@ -145,7 +145,7 @@ def merge(file: JournalFile, path: Path) -> Merged:
                 else:
                     known += 1
             for table, columns in (("models", 2), ("bodies", 2), ("canaries", 3)):
-                with suppress(sqlite3.DatabaseError):  # they explain replies; without them replies are still found
+                with suppress(*DAMAGED):  # they explain replies; without them replies are still found
                     marks = ",".join("?" * columns)
                     rows = [tuple(map(_text, row)) for row in other.execute(f"select * from {table}")]  # noqa: S608 - fixed names
                     run.executemany(f"insert into {table} values ({marks}) on conflict do nothing", rows)  # noqa: S608
@@ -160,7 +160,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         other = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
         other.text_factory = bytes
         other.execute("select 1 from calls limit 1").fetchall()
-    except sqlite3.DatabaseError as error:
+    except DAMAGED as error:
         raise UserError(f"{path}: cannot be read as a journal ({error})") from error
     return other
 
@@ -168,7 +168,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 def _file_problems(other: sqlite3.Connection) -> list[str]:
     try:
         found = [_text(line) for (line,) in other.execute(f"pragma integrity_check({MOST_PROBLEMS})")]
-    except sqlite3.DatabaseError as error:
+    except DAMAGED as error:
         return [str(error)]
     return [] if found == ["ok"] else [str(line) for line in found]
 
@@ -183,9 +183,9 @@ def _rows(other: sqlite3.Connection, problems: list[str]) -> Iterator[tuple[Any,
         for row in other.execute(query):
             last = row[0]
             yield row
-    except sqlite3.DatabaseError as error:
+    except DAMAGED as error:
         problems.append(str(error))
-        with suppress(sqlite3.DatabaseError):
+        with suppress(*DAMAGED):
             for row in other.execute(f"{query} desc"):
                 if row[0] <= last:
                     return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import polars as pl
@@ -18,6 +18,11 @@ from goldless.viewer.library import Library, RunFolder
 Made = TypeVar("Made")
 SHOWN = 5
 _TEXTS: Schema = dict.fromkeys(("task", "agent", "text", "prompt", "reference", "metric", "peer"), pl.String)
+_NEEDED: Mapping[str, Sequence[str]] = {
+    "responses": ("agent", "text"),
+    "pair_scores": ("metric", "agent", "peer", "score"),
+}
+"""Columns of tables that are no evidence."""
 
 
 class DamagedRunError(UserError):
@@ -32,6 +37,8 @@ def page_of(make: Callable[..., Made], library: Library, links: object, run: str
         raise
     except Exception as error:
         found = damaged_files(library.run(run))
+        if isinstance(error, KeyError):
+            found += _lacking(library.run(run), error.args[0])
         if not found and not isinstance(error, (pl.exceptions.PolarsError, *UNREADABLE)):
             raise
         listed = "; ".join(found[:SHOWN]) or str(error).splitlines()[0]
@@ -55,3 +62,11 @@ def damaged_files(run: RunFolder) -> list[str]:
             except StudyError as error:
                 found += map(str, error.problems)
     return found
+
+
+def _lacking(run: RunFolder, column: object) -> list[str]:
+    """The tables without a column that they must have."""
+    tables = EvidenceTables(run.path)
+    must = {name: _NEEDED.get(name, EVIDENCE.get(name, ())) for name in TABLES if tables.files(name)}
+    lacking = [name for name, columns in must.items() if column in columns and column not in tables.columns(name)]
+    return [f"{name}: the column {column} is missing" for name in lacking]

@@ -7,8 +7,9 @@ import pytest
 from viewer_runs import written_run
 
 from goldless.errors import UserError
-from goldless.viewer.library import find_runs, listed
-from goldless.viewer.run_pages import as_address, read_query
+from goldless.viewer.library import Library, find_runs, listed
+from goldless.viewer.links import Links
+from goldless.viewer.run_pages import as_address, read_query, run_page
 from goldless.viewer.task_index import IndexShelf, TaskQuery, make_index
 
 SCORES = [
@@ -185,6 +186,19 @@ def test_a_folder_of_runs_or_one_run_folder_is_listed_and_nothing_else(tmp_path)
     assert by_name["going"].missing is None
 
 
+def test_an_interrupted_run_says_how_to_go_on_and_no_rate(tmp_path):
+    (tmp_path / "run").mkdir()
+    document = (
+        '{"state": "interrupted", "stage": "scoring", "done": 4, "total": 9, "per_second": 2.5, "seconds_left": 2}'
+    )
+    (tmp_path / "run" / "progress.json").write_text(document)
+    page = run_page(Library(tmp_path, journal=tmp_path / "j.sqlite"), Links(), "run")
+    assert "Run the same command again to go on" in page
+    assert "4 of 9" in page
+    assert "per second" not in page
+    assert "0 tasks" not in page
+
+
 def test_a_run_that_has_been_silent_for_long_is_not_called_running(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "progress.json").write_text('{"state": "running", "updated_at": 1000.0}')
@@ -195,7 +209,8 @@ def test_a_run_that_has_been_silent_for_long_is_not_called_running(tmp_path):
 def test_a_results_file_that_cannot_be_read_does_not_hide_the_run(tmp_path, text):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "leaderboard.json").write_text(text)
-    assert [run.results for run in listed(tmp_path)] == [()]
+    (run,) = listed(tmp_path)
+    assert (run.results, run.state) == ((), "damaged")
 
 
 def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path):

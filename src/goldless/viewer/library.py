@@ -32,7 +32,7 @@ MAIN = ("leaderboard", "review", "crash_test")
 STALE_SECONDS = 120
 """A run without progress for this long may have been killed."""
 
-State = Literal["complete", "incomplete", "running", "silent", "failed", "interrupted", "unknown"]
+State = Literal["complete", "incomplete", "running", "silent", "failed", "interrupted", "damaged", "unknown"]
 Found = TypeVar("Found", bound=Part)
 
 
@@ -136,14 +136,15 @@ class RunFolder:
         results += [] if review is None else [f"review ({review.scale})"]
         results += [] if crash is None else ["crash test"]
         main = [found for found in (leaderboard, review) if found is not None]
-        leader, score = next(iter(self.ranked), (None, None))
         found = [*main, *([] if crash is None else [crash]), *others.values()]
+        state = _state(self.progress, main or found)
+        leader, score = next(iter(self.ranked), (None, None))
         return RunSummary(
             name=self.name,
             study=next((one.study for one in (*found, self.made_by) if one.study), None),
             results=(*results, *others),
             made_at=self._made_at(),
-            state=_state(self.progress, main or found),
+            state="damaged" if state == "unknown" and any(self.problems) else state,
             missing=sum(n for one in main for n in one.failures.values()) if main else None,
             progress=self.progress,
             has_report=self.report is not None,

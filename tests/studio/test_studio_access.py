@@ -15,7 +15,7 @@ from goldless.viewer.server import HEADERS
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
-class Browser:
+class Asking:
     """Asks as a browser does, with the cookies that it was given."""
 
     def __init__(self, session, url, studio):
@@ -38,7 +38,7 @@ async def browser(tmp_path):
     studio = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")
     jar = aiohttp.CookieJar(unsafe=True)  # one that keeps cookies of addresses without a name
     async with listening(studio) as url, aiohttp.ClientSession(cookie_jar=jar) as session:
-        yield Browser(session, url, studio)
+        yield Asking(session, url, studio)
 
 
 async def test_nothing_is_shown_without_the_token(browser):

@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding, listed
+from goldless.statistics.comparisons import too_few_tasks
 from goldless.studies import Study
 
 RESPONSES = 3_000
@@ -65,6 +66,14 @@ class _Sample:
     def of_task(self, task: int) -> npt.NDArray[np.int64]:
         """Rows of the responses to a task."""
         return np.flatnonzero(self.task == task)
+
+
+def study_warnings(study: Study) -> Iterator[str]:
+    """What to know about a study before it is scored: too few tasks, and what its texts show."""
+    shared = sum(len(responses) > 1 for _, responses in study) if study.n_responses else len(study.tasks)
+    if len(study.agents) > 1 and (few := too_few_tasks(shared)):
+        yield few
+    yield from (finding.message for finding in text_findings(study))
 
 
 def text_findings(study: Study) -> list[Finding]:

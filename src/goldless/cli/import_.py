@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from goldless.cli.command import OUTPUT, FilesArgument, own, verb
 from goldless.cli.console import say
-from goldless.cli.imported import import_summary
 from goldless.cli.output import Output
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ def import_(
     """
     from goldless.studies import import_study, write_study
     from goldless.studies.reading import StudyFiles
+    from goldless.studies.summary import import_summary
     from goldless.studies.writing import check_target
 
     assert isinstance(files, StudyFiles)

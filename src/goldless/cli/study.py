@@ -25,8 +25,7 @@ def check(path: StudyArgument) -> None:
       goldless study check answers.csv
       goldless study check study/
     """
-    from goldless.audit.texts import text_findings
-    from goldless.statistics.comparisons import too_few_tasks
+    from goldless.audit.texts import study_warnings
     from goldless.studies import as_study
     from goldless.studies.soundness import check_inside
 
@@ -45,11 +44,8 @@ def check(path: StudyArgument) -> None:
     counts += [f"recorded: {', '.join(study.recorded)}"] * bool(study.recorded)
     line = f"{study.name}: OK, {', '.join(counts)}"
     echo(f"{line}\n")
-    shared = sum(len(responses) > 1 for _, responses in study) if study.n_responses else len(study.tasks)
-    if len(study.agents) > 1 and (few := too_few_tasks(shared)):
-        say(f"warning: {few}", style="yellow")
-    for finding in text_findings(study):
-        say(f"warning: {finding.message}", style="yellow")
+    for warning in study_warnings(study):
+        say(f"warning: {warning}", style="yellow")
 
 
 @app.command(cls=Command)

@@ -21,20 +21,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from aiohttp import web
 
 from goldless.errors import UserError
 from goldless.http_serving import listening_application, serve_until_told
-from goldless.studio import labelling, run_deletion
+from goldless.studio import labelling, new_run, paste, run_deletion, watch
 from goldless.studio.access import METHODS, Access
+from goldless.studio.children import Children
 from goldless.viewer import rendering
 from goldless.viewer.library import Library, find_runs
 from goldless.viewer.links import Links
 from goldless.viewer.server import ENDING_SECONDS, HOST, Route, application, html, static_files
 
-MODULES: tuple[ModuleType, ...] = (labelling,)
+MODULES: tuple[ModuleType, ...] = (paste, new_run, labelling)
 """The modules of pages, in the order of the navigation."""
 OWN_FOLDER = ".studio"
 """What the studio keeps beside the runs."""
@@ -55,6 +57,10 @@ class StudioLinks(Links):
         """Where a run can be deleted."""
         return run_deletion.address(run)
 
+    def watch(self, run: str) -> str | None:
+        """Where a run is watched, stopped and continued."""
+        return f"/watch/{quote(run, safe='', errors='surrogatepass')}"
+
 
 class Studio:
     """What the modules share: the runs, the folder of the studio's own files, and how pages are made."""
@@ -70,6 +76,7 @@ class Studio:
         self.folder = root / OWN_FOLDER
         self.links = StudioLinks()
         self.access = Access(self.page)
+        self.children = Children(root, self.folder / "runs")
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> web.Response:
         """A page."""
@@ -78,11 +85,12 @@ class Studio:
     def application(self) -> web.Application:
         """All pages."""
         routes: list[Route] = [("GET", "/studio/{name}", static_files("goldless.studio"))]
-        for module in (*MODULES, run_deletion):
+        for module in (*MODULES, run_deletion, watch):
             routes += module.routes(self)
-        return application(
-            self.library, links=self.links, routes=routes, methods=METHODS, middlewares=[self.access.check]
-        )
+        checks = [self.access.check]
+        app = application(self.library, links=self.links, routes=routes, methods=METHODS, middlewares=checks)
+        app.on_cleanup.append(lambda _: self.children.end_all())
+        return app
 
 
 @functools.cache

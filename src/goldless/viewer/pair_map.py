@@ -14,9 +14,10 @@ from goldless.concurrency import in_own_thread
 from goldless.errors import UserError
 from goldless.metrics.information_map import InformationMap, make_information_map
 from goldless.models.embedded import find_embedded
+from goldless.records import Response, Task
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.sentences import split_sentences
-from goldless.studies import read_study
+from goldless.studies import Study, read_study, study_from_records
 from goldless.templates import TEMPLATES
 
 SURPRISE_LIMITS = (3.0, 5.0, 8.0)
@@ -167,9 +168,23 @@ class MapMaker:
             text="responses" if row.get("rewriter") is None else "rewrites",
             journal=self._journal,
         )
+        return self._computed(read_study(folder), options)
+
+    def of_texts(self, candidate: str, peer: str, *, task: str | None = None) -> PairMap:
+        """The complete map of two texts that are in no run; what the task already says does not count."""
+        texts = {"candidate": candidate, "peer": peer}
+        study = study_from_records(
+            [Task("pasted", prompt=task)], [Response("pasted", agent, text) for agent, text in texts.items()]
+        )
+        synopsis = None if task is None else "prompt"
+        options = ExplainOptions(
+            task="pasted", agent="candidate", peer="peer", synopsis=synopsis, journal=self._journal
+        )
+        return self._computed(study, options)
+
+    def _computed(self, study: Study, options: ExplainOptions) -> PairMap:
         with self._lock:
-            found = in_own_thread(explain_pair, read_study(folder), options)
-        return whole_map(found)
+            return whole_map(in_own_thread(explain_pair, study, options))
 
 
 def whole_map(found: InformationMap) -> PairMap:

@@ -228,7 +228,7 @@ def _answering(links: Links, methods: Collection[str]) -> Middleware:
         except RefusedError as error:
             response = problem(error.status, str(error))
         except web.HTTPException as error:
-            response = problem(error.status, "Page not found.")
+            response = problem(error.status, "This request is too large." if error.status == 413 else "Page not found.")
         except PageNotFoundError as error:
             response = problem(404, str(error))
         except UserError as error:

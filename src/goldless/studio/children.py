@@ -1,0 +1,110 @@
+"""Runs that the studio started: each a child process with the command line's own ``goldless score``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from goldless.errors import UserError
+from goldless.files import write_text
+
+ENDING_SECONDS = 10.0
+LOG_BYTES = 20_000
+_NAME = re.compile(r"\w[\w .+-]{0,79}")
+
+
+def checked_run_name(given: str) -> str:
+    """The name of a run, which is its folder's."""
+    name = given.strip()
+    if not _NAME.fullmatch(name) or name.endswith("."):
+        raise UserError(
+            f"a run's name must have up to 80 letters, digits, spaces and . _ + -, and start with a letter or digit, "
+            f"got {given[:100]!r}"
+        )
+    return name
+
+
+class Children:
+    """Starts, stops and continues runs; their commands are kept, so that they can go on after a restart."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._root, self._folder = root.resolve(), folder
+        self._processes: dict[str, asyncio.subprocess.Process] = {}
+
+    async def start(self, name: str, arguments: Sequence[str]) -> None:
+        """Start ``goldless ARGUMENTS --out RUN``, or the same again."""
+        if self.running(name):
+            raise UserError(f"{name} is running already")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_text(self._folder / f"{name}.json", json.dumps({"arguments": list(arguments)}))
+        command = [sys.executable, "-m", "goldless", *arguments, "--out", str(self._root / name)]
+        # a session of its own: Ctrl-C in the studio's terminal ends the studio, which then stops its runs in good order
+        with (self._folder / f"{name}.log").open("wb") as log:
+            self._processes[name] = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
+            )
+
+    async def go_on(self, name: str) -> None:
+        """Start a run again with its own command: what is in the journal is neither computed nor paid for again."""
+        arguments = self.command(name)
+        if arguments is None:
+            raise UserError(f"{name} was not started here. Run its command again where you started it")
+        await self.start(name, arguments)
+
+    def stop(self, name: str) -> None:
+        """End a run in good order, and at once if told again; one that has just ended is left as it is."""
+        if name not in self._processes:
+            raise UserError(f"{name} is not running here")
+        if self.running(name):
+            self._processes[name].send_signal(signal.SIGTERM)
+
+    def running(self, name: str) -> bool:
+        """Whether it is a child that has not ended."""
+        return name in self._processes and self._processes[name].returncode is None
+
+    def exit_code(self, name: str) -> int | None:
+        """How it ended; None: it is running, or was not started since the studio was."""
+        return self._processes[name].returncode if name in self._processes else None
+
+    def names(self) -> set[str]:
+        """Runs that were started here, now or earlier."""
+        return {path.stem for path in self._folder.glob("*.json")}
+
+    def command(self, name: str) -> list[str] | None:
+        """The arguments it was started with; None: it was not started here."""
+        try:
+            return [str(word) for word in json.loads((self._folder / f"{name}.json").read_bytes())["arguments"]]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def said(self, name: str) -> str:
+        """The end of what it printed."""
+        try:
+            with (self._folder / f"{name}.log").open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_BYTES))
+                return log.read().decode(errors="replace")
+        except OSError:
+            return ""
+
+    async def end_all(self) -> None:
+        """Stop all, and wait for them."""
+        left = [process for process in self._processes.values() if process.returncode is None]
+        for process in left:
+            process.send_signal(signal.SIGTERM)
+        for process in left:
+            try:
+                await asyncio.wait_for(process.wait(), ENDING_SECONDS)
+            except TimeoutError:
+                process.kill()
+                await process.wait()

@@ -1,0 +1,149 @@
+"""The studio in a real browser: paste two texts, drop a file and run it, stop and go on; accessibility."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from loopback import Behaviour, LoopbackServer, chat_reply
+from studio_server import served
+
+pytestmark = pytest.mark.slow
+
+ROWS = [
+    {"task": task, "agent": agent, "text": text}
+    for task, by in {
+        "t1": {"ann": "zarn bluk mipo tolu", "bob": "zarn bluk mipo", "cy": "<b>quex</b>"},
+        "t2": {"ann": "vond rask", "bob": "rask vond ebbo", "cy": "quex"},
+    }.items()
+    for agent, text in by.items()
+]
+DROP = """([name, text]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([text], name));
+  document.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+}"""
+PATIENCE = 120_000
+"""Milliseconds that a child process may take to start on a busy machine."""
+
+
+class Visit:
+    """A page of the studio, let in by its token, and what it said."""
+
+    def __init__(self, page, url: str, token: str) -> None:
+        self.page, self.url = page, url
+        self.said: list[str] = []
+        page.set_default_timeout(PATIENCE)
+        page.on("console", lambda message: self.said.append(f"{message.text} {message.location}"))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.goto(f"{url}?token={token}")
+        page.wait_for_url(url)
+
+    def open(self, path: str):
+        self.page.goto(self.url + path)
+        return self.page
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    with served(tmp_path / "runs", tmp_path / "j.sqlite") as (studio, url):
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        visit = Visit(context.new_page(), url, studio.access.token)
+        yield visit
+        context.close()
+    assert visit.said == []
+
+
+@pytest.fixture
+def faults(pictures):
+    """Keeps a picture of a page and returns what is wrong with it, in light and dark and on a phone."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+    def look(page, name: str) -> list[tuple[str, str]]:
+        found = []
+        for scheme, width in (("light", 1280), ("dark", 360)):
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 900})
+            pictures(page, f"studio-{name}-{scheme}-{width}")
+            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
+            found += [(one["id"], one["nodes"][0]["html"]) for one in axe.run(page).response["violations"]]
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size({"width": 1280, "height": 900})
+        return found
+
+    return look
+
+
+@pytest.mark.embedded
+def test_two_pasted_texts_become_a_map_whose_sentences_light_up(visit, faults, embedded_file):
+    page = visit.open("paste")
+    assert faults(page, "paste") == []
+    page.get_by_label("First text").fill("A cat sat. <b>Dogs</b> bark.")
+    page.get_by_label("Second text").fill("The cat sat there.")
+    page.get_by_role("button", name="Show the map").click()
+    page.locator("[data-map]").wait_for()
+    assert "nats of information about the second text" in page.locator(".lead").inner_text()
+    assert page.get_by_text("<b>Dogs</b> bark.").count() == 1
+    page.get_by_role("button", name="C1: light up what it goes with").focus()
+    assert page.locator("[data-sentence=P1]").get_attribute("class") == "lit"
+    assert faults(page, "map") == []
+    page.reload()  # the address alone is enough
+    page.locator("[data-map]").wait_for()
+
+
+def test_a_dropped_file_is_checked_planned_and_run_to_the_end(visit, faults):
+    page = visit.open("new")
+    assert faults(page, "new") == []
+    page.evaluate(DROP, ["odd names.csv", "id,model,output\n1,ann,zarn\n1,bob,zarn\n"])
+    page.get_by_text("cannot be read").wait_for()
+    for label, column in (("task", "id"), ("agent", "model"), ("text", "output")):
+        page.get_by_label(label, exact=True).fill(column)
+    page.get_by_role("button", name="Read it again").click()
+    page.get_by_text("read as table").wait_for()
+    page = visit.open("new")
+    page.evaluate(DROP, ["answers.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS)])
+    page.get_by_text("no difference can be significant").wait_for()
+    assert page.locator(".lead").first.inner_text().startswith("ready 2 tasks, 3 agents, 6 responses")
+    page.get_by_text("Other metrics", exact=True).click()
+    page.get_by_label("The usual ones").uncheck()
+    page.get_by_label("length number of words").check()
+    page.get_by_role("button", name="Plan these choices").click()
+    page.get_by_text("No model is called.").wait_for()
+    assert faults(page, "checked") == []
+    page.get_by_label("Name of the run").fill("my first run")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url("**/runs/my%20first%20run")
+    # ann wrote 4 and 2 words
+    assert page.get_by_role("row", name="ann").get_by_role("cell", name="3.0").count() == 1
+
+
+def test_a_run_is_stopped_and_goes_on_without_asking_again(visit, faults):
+    gate, asked = threading.Event(), []
+
+    def judge(body):
+        asked.append(json.dumps(body))
+        if len(asked) > 3:
+            gate.wait(PATIENCE / 1_000)
+        return chat_reply("Yes")
+
+    with LoopbackServer(Behaviour(chat=judge)) as server:
+        page = visit.open("new")
+        page.evaluate(DROP, ["answers.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS)])
+        page.get_by_text("Other metrics", exact=True).click()
+        page.get_by_label("The usual ones").uncheck()
+        page.get_by_label("tvd-mi how well").check()
+        page.get_by_text("Critic, for tvd-mi").click()
+        page.get_by_label("Critic", exact=True).fill(f"{server.url}#toy")
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.get_by_text("time left").wait_for()
+        assert faults(page, "watch") == []
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_text("interrupted", exact=True).wait_for()
+        assert faults(page, "stopped") == []
+        before = len(asked)
+        gate.set()
+        page.get_by_role("button", name="Go on").click()
+        page.wait_for_url("**/runs/answers")
+    assert before >= 4
+    assert not set(asked[:3]) & set(asked[before:])

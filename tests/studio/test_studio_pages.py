@@ -1,0 +1,143 @@
+"""What the studio's pages refuse, and how a run's pace follows from what was seen of it."""
+
+from __future__ import annotations
+
+import json
+
+import aiohttp
+import pytest
+
+from goldless.errors import UserError
+from goldless.reports.documents.scores import ProgressDocument
+from goldless.studio import dropped
+from goldless.studio.children import checked_run_name
+from goldless.studio.shell import Studio, listening
+from goldless.studio.watch import Pace, Paces
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+TABLE = b"task,agent,text\nt1,ann,zarn\nt1,bob,<i>bluk</i>\n"
+
+
+class Pages:
+    """Asks as a page of the studio does."""
+
+    def __init__(self, session, url, root):
+        self.session, self.url, self.root = session, url, root
+
+    async def get(self, path, status=200):
+        async with self.session.get(self.url + path) as answer:
+            text = await answer.text()
+            assert answer.status == status, text
+            return text
+
+    async def post(self, path, data, status=303):
+        headers = {"Origin": self.url.rstrip("/"), "Sec-Fetch-Site": "same-origin"}
+        async with self.session.post(self.url + path, data=data, headers=headers, allow_redirects=False) as answer:
+            text = await answer.text()
+            assert answer.status == status, text
+            return answer.headers.get("Location", "").lstrip("/") or text
+
+    async def drop(self, name="answers.csv", content=TABLE, status=303):
+        form = aiohttp.FormData(quote_fields=False)
+        form.add_field("file", content, filename=name, content_type="text/csv")
+        return await self.post("new", form, status)
+
+
+@pytest.fixture
+async def pages(tmp_path):
+    studio = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with listening(studio) as url, aiohttp.ClientSession(cookie_jar=jar) as session:
+        await session.get(f"{url}?token={studio.access.token}")
+        yield Pages(session, url, tmp_path)
+
+
+async def test_a_file_name_with_a_path_is_refused_and_nothing_is_written(pages):
+    for name in ("../out.csv", "a/b.csv", "..\\out.csv", ".hidden", "..", "x" * 200 + ".csv"):
+        assert "file&#39;s name must" in await pages.drop(name, status=400)
+    assert [path for path in pages.root.rglob("*") if path.suffix in {".csv", ".hidden"}] == []
+
+
+async def test_a_file_that_is_too_large_is_refused_and_not_kept(pages, monkeypatch):
+    monkeypatch.setattr(dropped, "MOST_BYTES", 1_000)
+    assert "more than 0 MB" in await pages.drop(content=b"x" * 1_001, status=413)
+    assert [path for path in (pages.root / "runs").rglob("*") if path.is_file()] == []
+
+
+async def test_every_problem_of_a_file_is_shown_at_once(pages):
+    page = await pages.get(await pages.drop(content=b"task,agent,text\nt1,ann,\nt1,bob,x\nt1,bob,y\n"))
+    assert "cannot be read" in page
+    assert "2 problems" in page
+
+
+async def test_texts_and_names_of_a_file_are_escaped(pages):
+    page = await pages.get(await pages.drop("<i>x</i>.csv".replace("/", ""), b"task,agent,text\n<i>t,ann,\n"))
+    assert "<i>" not in page
+    assert "&lt;i&gt;" in page
+
+
+async def test_a_form_that_the_page_cannot_send_is_refused(pages):
+    place = await pages.drop()
+    good = {"name": "r", "metric": "length"}
+    for wrong, said in (
+        ({"name": "../r"}, "a run&#39;s name must"),
+        ({"name": ".studio"}, "a run&#39;s name must"),
+        ({"metric": "python:evil.py:f"}, "metric must be one of"),
+        ({"budget": "much"}, "budget"),
+        ({"column-task": "nothing"}, "the files cannot be read"),
+    ):
+        assert said in await pages.post(f"{place}/run", good | wrong, 400)
+    assert [path.name for path in (pages.root / "runs").iterdir()] == [".studio"]
+    await pages.get("new/0123456789abcdef", 404)
+    await pages.get("new/..%2Fpasted", 404)
+    await pages.get("watch/nothing", 404)
+    await pages.post("watch/nothing/stop", {}, 400)
+    await pages.post("watch/nothing/go", {}, 400)
+
+
+async def test_a_name_that_is_taken_is_refused(pages):
+    (pages.root / "runs" / "r").mkdir()
+    assert "there is a run &#39;r&#39; already" in await pages.post(f"{await pages.drop()}/run", {"name": "r"}, 400)
+
+
+async def test_texts_that_cannot_be_mapped_are_told_and_kept_in_the_form(pages):
+    page = await pages.post("paste", {"first": "x" * 4_001, "second": " "}, 400)
+    assert "The first text has 4,001 characters; at most 4,000 fit here" in page
+    assert "The second text is empty" in page
+    assert "x" * 4_001 in page
+    await pages.get("paste/0123456789abcdef", 404)
+
+
+def test_names_of_runs_are_plain_names_of_folders():
+    for name in ("first", "Größe 7+1", "a.b"):
+        assert checked_run_name(f" {name} ") == name
+    for name in ("", ".", "..", "a/b", "a\\b", "-rf", "a.", "a\nb", "x" * 81):
+        with pytest.raises(UserError, match="a run's name must"):
+            checked_run_name(name)
+
+
+def test_the_pace_is_that_of_the_last_minute_and_starts_again_with_a_run():
+    paces = Paces()
+
+    def at(seconds, done, total=1_000):
+        return paces.of("r", ProgressDocument(stage="scoring", done=done, total=total), seconds)
+
+    assert at(0, 0) is None
+    assert at(10, 100) == Pace(10.0, 90.0)
+    at(70, 400)  # 300 in 60 seconds
+    assert at(71, 400) == Pace(300 / 61, 600 / (300 / 61))
+    assert at(80, 5) is None
+    assert at(90, 15) == Pace(1.0, 985.0)
+    assert Pace(0.5, 90.0).rate == "30.0 per minute"
+    assert Pace(12.0, 90.0).left == "2 min"
+
+
+async def test_a_command_survives_a_restart_and_a_run_from_elsewhere_has_none(tmp_path):
+    studio = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    folder = tmp_path / "runs" / ".studio" / "runs"
+    folder.mkdir(parents=True)
+    (folder / "r.json").write_text(json.dumps({"arguments": ["score", "x.csv"]}))
+    assert studio.children.command("r") == ["score", "x.csv"]
+    with pytest.raises(UserError, match="was not started here"):
+        await studio.children.go_on("other")

@@ -1,10 +1,11 @@
-"""How fast the viewer answers on a large run, and what a script that reads the whole tables takes for the same.
+"""How fast the studio answers on a large run, and what a script that reads the whole tables takes for the same.
 
     python benchmarks/viewer.py [--tasks 450] [--agents 10] [--reviewers 5] [--rows-a-group 5000] [--folder FOLDER]
 
 A run is generated: every ordered pair of agents on every task judged by every reviewer (450 · 90 · 5 = 202,500
 judgements, each with a reply of about 60 words), and as many log-probabilities of about 60 tokens each. *viewer* is the
-whole product path: ``goldless view`` as a process of its own, asked over HTTP, the page taken to its last byte.
+whole product path: ``goldless studio``, which has all pages of ``goldless view``, as a process of its own, asked over
+HTTP, the page taken to its last byte.
 *polars* and *pandas* are what somebody would write instead: read the table, keep the rows, print the first fifty; each
 in a process of its own that has the library loaded before the clock starts. Every interaction is timed several times;
 the median is printed, and for the viewer also the first time, which pays for its index.
@@ -33,6 +34,7 @@ import polars as pl
 
 TIMES = 7
 LIMIT_SECONDS = 0.5
+BROWSER = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
 WORDS = [f"w{number}" for number in range(5_000)]
 
 
@@ -95,8 +97,8 @@ def generate(folder: Path, tasks: int, agents: int, reviewers: int, rows_a_group
 
 @contextmanager
 def viewer(folder: Path) -> Iterator[str]:
-    """``goldless view`` as a process of its own; its address."""
-    command = [sys.executable, "-m", "goldless", "view", str(folder), "--no-browser"]
+    """``goldless studio`` as a process of its own, let in by its token; its address."""
+    command = [sys.executable, "-m", "goldless", "studio", str(folder), "--no-browser"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own command
         assert process.stderr is not None
         line = ""
@@ -105,7 +107,9 @@ def viewer(folder: Path) -> Iterator[str]:
             if not line:
                 sys.exit("the viewer did not start")
         try:
-            yield re.search(r"http://\S+/", line)[0]  # type: ignore[index]
+            address = re.search(r"http://\S+/\?token=\S+", line)[0]  # type: ignore[index]
+            ask(address)
+            yield address.partition("?")[0]
         finally:
             process.terminate()
 
@@ -113,7 +117,7 @@ def viewer(folder: Path) -> Iterator[str]:
 def ask(url: str) -> float:
     """Seconds until the last byte of a page is here."""
     begin = time.perf_counter()
-    with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - our own server
+    with BROWSER.open(url, timeout=60) as answer:
         answer.read()
     return time.perf_counter() - begin
 
@@ -132,6 +136,9 @@ def interactions(run: str) -> dict[str, str]:
         "one task": f"{base}/tasks/223",
         "one response: prompts and replies": f"{base}/tasks/223/agents/3",
         "two agents side by side": f"{base}/side-by-side?one=agent-01&other=agent-07",
+        "paste two texts": "paste",
+        "a new run": "new",
+        "label pairs": "label",
         "failed calls, last page": f"{base}/failures?page=999",
     }
 

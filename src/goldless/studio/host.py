@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from goldless.studio.children import Children
 from goldless.viewer.library import Library
 
 
@@ -20,6 +21,14 @@ class Host(Protocol):
     @property
     def folder(self) -> Path:
         """The folder of the studio's own files."""
+
+    @property
+    def journal(self) -> Path:
+        """Where replies of models are kept."""
+
+    @property
+    def children(self) -> Children:
+        """The runs that were started here."""
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> web.Response:
         """A page."""

@@ -8,7 +8,6 @@ import json
 import re
 from collections import OrderedDict
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -16,12 +15,10 @@ from goldless.errors import GoldlessError
 from goldless.files import write_text
 from goldless.models.embedded import find_embedded
 from goldless.studies import as_study
+from goldless.studio.host import Host
 from goldless.viewer.library import PageNotFoundError
 from goldless.viewer.pair_map import GAIN_LIMITS, SENTENCE_LIMITS, PairMap
 from goldless.viewer.server import Route
-
-if TYPE_CHECKING:
-    from goldless.studio.shell import Studio
 
 NAVIGATION = ("/paste", "Paste")
 MOST_CHARACTERS = 4_000
@@ -30,7 +27,7 @@ MAPS_KEPT = 40
 _ID = re.compile(r"[0-9a-f]{16}")
 
 
-def routes(studio: Studio) -> list[Route]:
+def routes(studio: Host) -> list[Route]:
     """The form, the map of two texts, and its progress."""
     pages = _Pages(studio)
     return [
@@ -73,7 +70,7 @@ class Pasted:
 class _Pages:
     """The handlers; maps are computed in the background, one at a time."""
 
-    def __init__(self, studio: Studio) -> None:
+    def __init__(self, studio: Host) -> None:
         self._studio = studio
         self._folder = studio.folder / "pasted"
         self._maps: OrderedDict[tuple[str, bool], asyncio.Task[PairMap]] = OrderedDict()

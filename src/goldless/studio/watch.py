@@ -6,25 +6,23 @@ import asyncio
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from aiohttp import web
 
 from goldless.reports.documents.scores import ProgressDocument
 from goldless.reports.report_table import seconds_text
+from goldless.studio.host import Host
 from goldless.viewer.library import PageNotFoundError, RunSummary
 from goldless.viewer.server import Route
-
-if TYPE_CHECKING:
-    from goldless.studio.shell import Studio
 
 RATE_SECONDS = 60.0
 """The rate is that of the last minute: what is in the journal is fast, what is asked is not."""
 LEAST_SECONDS = 2.0
 
 
-def routes(studio: Studio) -> list[Route]:
+def routes(studio: Host) -> list[Route]:
     """The page of a run, its live part, and its two buttons."""
     pages = _Pages(studio)
     return [
@@ -78,7 +76,7 @@ class Paces:
 
 
 class _Pages:
-    def __init__(self, studio: Studio) -> None:
+    def __init__(self, studio: Host) -> None:
         self._studio = studio
         self._paces = Paces()
 

@@ -199,7 +199,10 @@ async def test_a_failed_call_is_left_open_and_said_to_be(folder, generate):
     generated = await generate(path, {"m": scripted(answers=busy)}, progress=seen.append)
     assert generated.open == 1
     assert generated.incomplete == "incomplete: 1 of 2 reviews are missing (server_error 1). Run the same command again"
-    assert [(p.stage, p.done, p.total) for p in seen] == [("writing reviews", 1, 2), ("writing reviews", 2, 2)]
+    assert [(p.stage, p.done, p.failed, p.total) for p in seen] == [
+        ("writing reviews", 1, 0, 2),
+        ("writing reviews", 1, 1, 2),
+    ]
     assert (await generate(path, {"m": scripted()})).incomplete is None
 
 

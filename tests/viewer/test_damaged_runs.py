@@ -21,7 +21,7 @@ SOUND = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0" / "score"
 PAGES = ("runs/run", "runs/run/tasks", "runs/run/tasks/0", "runs/run/tasks/0/agents/0", "runs/run/failures")
 
 
-@pytest.mark.parametrize("how", ["cut", "list", "pages", "metric", "agent"])
+@pytest.mark.parametrize("how", ["cut", "list", "pages", "metric", "agent", "number"])
 @pytest.mark.parametrize("table", ["tasks", "responses", "logprobs", "verdicts", "pair_scores"])
 async def test_a_damaged_table_is_named_on_the_page(tmp_path, table, how):
     shutil.copytree(SOUND, tmp_path / "runs" / "run")
@@ -32,6 +32,8 @@ async def test_a_damaged_table_is_named_on_the_page(tmp_path, table, how):
         file.write_bytes(file.read_bytes()[:-20])
     elif how == "list":
         pl.read_parquet(file).with_columns(task=pl.lit([1])).write_parquet(file)
+    elif how == "number":
+        pl.read_parquet(file).with_columns(text=1.5, prompt=1.5).write_parquet(file)
     elif how in {"metric", "agent"}:
         pl.read_parquet(file).drop(how, strict=False).write_parquet(file)
     else:

@@ -49,8 +49,8 @@ def scan(data: Recorded) -> pl.LazyFrame:
     if isinstance(data, Path):
         with reading(data):
             lazy = _scan_parquet(parts_of(data))
-            return _texts_as_text(lazy)
-    return _texts_as_text(data)
+            return texts_as_text(lazy)
+    return texts_as_text(data)
 
 
 def _scan_parquet(files: list[Path]) -> pl.LazyFrame:
@@ -58,10 +58,11 @@ def _scan_parquet(files: list[Path]) -> pl.LazyFrame:
     if all(schema == schemas[0] for schema in schemas):
         return pl.scan_parquet(files, glob=False)
     # A part may lack a column, or have one of nulls only: whatever type holds all parts.
-    return pl.concat([_texts_as_text(pl.scan_parquet(file, glob=False)) for file in files], how="diagonal_relaxed")
+    return pl.concat([texts_as_text(pl.scan_parquet(file, glob=False)) for file in files], how="diagonal_relaxed")
 
 
-def _texts_as_text(lazy: pl.LazyFrame) -> pl.LazyFrame:
+def texts_as_text(lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """The table with names and texts as text, whatever type they were written in."""
     schema = lazy.collect_schema()
     casts = [pl.col(name).cast(pl.String) for name in TEXTS if name in schema and schema[name] != pl.String]
     return lazy.with_columns(casts) if casts else lazy

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from goldless.records import Task
 from goldless.reports.html.run_results import evidence_files
+from goldless.studies.recorded import texts_as_text
 
 TABLES = (
     "tasks",
@@ -66,7 +67,7 @@ class EvidenceTables:
 
     def scan(self, table: str) -> pl.LazyFrame | None:
         """The table as a lazy frame."""
-        return pl.scan_parquet(self.files(table), glob=False) if self.columns(table) else None
+        return texts_as_text(pl.scan_parquet(self.files(table), glob=False)) if self.columns(table) else None
 
     def of_task(self, table: str, task: str, *, without: Iterable[str] = (TOKEN_VALUES,)) -> pl.DataFrame:
         """The rows of one task, with their position in the table as ``row``."""

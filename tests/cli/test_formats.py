@@ -94,7 +94,7 @@ VERBS = (
 TITLES = {
     "score": ["gem-raw"],
     "plan": ["Plan for study"],
-    "review": ["Exam report", "win rate", "bradley-terry"],
+    "review": ["win rate", "bradley-terry", "Exam report"],
     "crashtest": ["length"],
     "agree": ["Agreement with people", "Rank correlations", "Human ceiling", "First minus second"],
     "cost": ["Cost on study", "The same on", "Reviewers' judgements", "Best panel", "Frontier"],
@@ -167,9 +167,9 @@ def test_the_leaderboard_has_the_same_numbers_in_latex_and_csv(goldless, command
 
 def test_reviewers_have_the_same_numbers_in_latex_and_csv(goldless, command):
     """The honest reviewer says what people say on all pairs, the lazy one on half of them."""
-    exam, wins, _ = read_latex(goldless(*command("review"), "--format", "latex").out)
+    wins, _, exam = read_latex(goldless(*command("review"), "--format", "latex").out)
     parts = goldless(*command("review"), "--format", "csv").out.split("\n\n")
-    given, ranking, _ = (list(csv.DictReader(io.StringIO(part))) for part in parts)
+    ranking, _, given = (list(csv.DictReader(io.StringIO(part))) for part in parts)
     assert [(row["reviewer"], float(row["accuracy"])) for row in given] == [("honest", 1.0), ("lazy", 0.5)]
     assert [line[0:3:2] for line in exam.rows[1:]] == [["honest", "1.0000"], ["lazy", "0.5000"]]
     assert [(line[1], line[2]) for line in wins.rows[1:]] == [

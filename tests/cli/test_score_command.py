@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 import goldless as library
-from goldless.cli.score import verdict
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
+from goldless.reports.findings import in_text, of_one, over_all
 from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 
 LN4 = math.log(4)
@@ -38,17 +38,17 @@ def script(toy_scorer, study_file, script_file, tmp_path) -> str:
     return f"scripted:{script_file(rows)}"
 
 
-@pytest.mark.parametrize("verbose", [False, True])
-def test_the_table_comes_on_standard_output_in_80_columns_verbose_with_the_signature(
-    goldless, study_file, script, verbose
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_table_comes_on_standard_output_in_80_columns_and_with_all_of_the_signature_if_asked(
+    goldless, study_file, script, whole
 ):
-    ended = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, *["-v"] * verbose)
+    ended = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, *["--signature"] * whole)
     assert ended.code == 0
     lines = ended.out.splitlines()
     for rank, (agent, score) in enumerate(EXPECTED, 1):
         assert any(re.match(rf"\s*{rank}\s+{agent}\s+{score:.2f}\s", line) for line in lines), ended.out
     signatures = [line for line in lines if line.startswith("gem-raw|scorer:scripted:")]
-    assert [line.endswith(f"|goldless:{library.__version__}") for line in signatures] == [True] * verbose
+    assert [line.endswith(f"|goldless:{library.__version__}") for line in signatures] == [True] * whole
     assert max(len(line) for line in lines if line not in signatures) <= 80
 
 
@@ -98,7 +98,7 @@ def test_metrics_may_be_repeated_or_separated_by_commas(goldless, study_file, sc
 
 def test_options_reach_the_signature(goldless, study_file, script):
     arguments = ("--seed", 5, "--resamples", 150, "--level", 0.8)
-    out = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, *arguments, "-v").out
+    out = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, *arguments, "--signature").out
     assert "|interval:tasks-bootstrap-t-or-t-0.8(t-under-10)|" in out
     assert "|resamples:150|seed:5|" in out
     assert "80% interval" in out
@@ -249,12 +249,18 @@ def test_a_sentence_says_who_leads_and_whether_that_is_decided():
         )
         return Leaderboard("gem-raw", "nats", 0.95, found, (), "gem-raw|")
 
-    decided = verdict(board(("ann", ("bob", "cy")), ("bob", ()), ("cy", ())))
-    assert decided == "ann leads under gem-raw, and this is decided: it is better than all 2 others."
-    partly = verdict(board(("ann", ("cy",)), ("bob", ("cy",)), ("cy", ())))
-    assert "but this is not decided: it is better than 1 of 2 others, and not shown to be better than bob." in partly
-    assert "not shown to be better than any other" in verdict(board(("ann", ()), ("bob", ())))
-    assert verdict(board(("ann", ()))) == ""
+    def said(*agents, metric="gem-raw"):
+        return in_text(of_one(metric, board(*agents)))
+
+    assert "This is decided: it is better than both others." in said(("ann", ("bob", "cy")), ("bob", ()), ("cy", ()))
+    partly = said(("ann", ("cy",)), ("bob", ("cy",)), ("cy", ()))
+    assert "It is better than 1 of 2 others, but not shown to be better than bob." in partly
+    assert "not shown to be better than any other" in said(("ann", ()), ("bob", ()))
+    assert "There is no other agent" in said(("ann", ()))
+    longest = said(("ann", ("bob",)), ("bob", ()), metric="length")
+    assert "ann is highest under length" in longest
+    assert "it is longer than the other." in longest
+    assert "better" not in longest
 
 
 def test_after_the_table_it_says_what_to_run_next_and_a_plan_counts_the_same_calls(goldless, study_file, script):
@@ -263,7 +269,7 @@ def test_after_the_table_it_says_what_to_run_next_and_a_plan_counts_the_same_cal
     ended = goldless("score", path, "--metric", "gem-raw", "--scorer", script)
     assert f"next: goldless crashtest {path} --metric gem-raw" in ended.err
     assert f"goldless explain {path} --task t1 --agent " in ended.err
-    assert " leads under gem-raw, " in ended.out
+    assert " leads under gem-raw with " in ended.out
     (together,) = plan["together"]
     assert f": {together['calls']} calls now (" in ended.err
 
@@ -281,3 +287,39 @@ def test_a_second_run_into_a_folder_says_what_it_replaces_and_another_study_is_r
     other = goldless("score", "sample", "--metric", "length", *run)
     assert other.code == 2
     assert "has results of another study" in other.err
+
+
+def test_a_signature_is_one_line_unless_all_of_it_is_asked_for(goldless, study_file, script):
+    out = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "-v").out
+    (line,) = [line for line in out.splitlines() if line.startswith("gem-raw|scorer:")]
+    assert line.endswith("… (--signature for all)")
+    assert len(line) <= 80
+
+
+def test_the_verdict_is_over_all_metrics_and_comes_before_the_tables(goldless, study_file):
+    ended = goldless("score", study_file(), "--metric", "rouge-l,length")
+    first, *rest = ended.out.splitlines()
+    assert "is highest under rouge-l with" in first
+    assert any(line.startswith("rouge-l (") for line in rest)
+    assert "better than #" not in ended.out
+    assert "higher is better" not in ended.out
+    assert "length (words, a control: longer is not better)" in ended.out
+
+
+def test_metrics_that_agree_and_metrics_that_do_not_are_said_to():
+    def board(*agents: str, beaten: bool = False) -> Leaderboard:
+        rows = tuple(
+            LeaderboardRow(i, agent, None, 9.0 - i, None, None, 10, 10, 10, 0, agents[i:] if beaten else ())
+            for i, agent in enumerate(agents, 1)
+        )
+        return Leaderboard("m", "nats", 0.95, rows, (), "m|")
+
+    (alike,) = over_all({"one": board("ann", "bob", "cy", beaten=True), "two": board("ann", "cy", "bob")})
+    # of ann/bob, ann/cy and bob/cy the last is turned round
+    assert in_text(alike) == (
+        "ann leads under both metrics; one decides it. They put 2 of 3 pairs of agents in the same order."
+    )
+    (unlike,) = over_all({"one": board("ann", "bob", beaten=True), "two": board("bob", "ann")})
+    assert in_text(unlike).strip() == (
+        "The metrics disagree on the best agent: ann leads under one (decided); bob leads under two."
+    )

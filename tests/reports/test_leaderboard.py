@@ -37,7 +37,7 @@ def board(values=VALUES, agents=AGENTS, level=0.95, **options):
 
 def rendered(leaderboard, width: int = 80) -> str:
     out = io.StringIO()
-    Console(file=out, width=width, force_terminal=False).print(leaderboard.to_rich())
+    Console(file=out, width=width, force_terminal=False).print(*leaderboard.to_rich(width))
     return out.getvalue()
 
 

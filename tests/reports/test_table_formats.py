@@ -229,6 +229,6 @@ def test_the_terminal_shows_a_reason_where_a_value_is_absent():
         "T", (Column("x", "x", "number", reason="why"), Column("y", "y")), ({"why": "no task", "y": "a\x1b[2Kb"},)
     )
     out = io.StringIO()
-    Console(file=out, width=80).print(made.to_rich())
+    Console(file=out, width=80).print(*made.to_rich(80))
     assert "no task" in out.getvalue()
     assert "a[2Kb" in out.getvalue()

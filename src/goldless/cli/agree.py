@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from goldless.cli.command import RESULT_FOLDER, StudyArgument, like, own, verb
 from goldless.cli.console import NOTHING, end, say
-from goldless.cli.output import Output
-from goldless.cli.score import tell_evaluation
+from goldless.cli.output import Output, findings
+from goldless.cli.score import tell_all
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
@@ -71,7 +71,12 @@ def agree(
     spending = () if found.evaluation is None else found.evaluation.spending
     output.keep(source, "agree", found.as_json(), found.to_markdown, name="agreement", spending=spending)
     output.print_tables(
-        found.tables(), found.as_json, csv=found.to_csv, markdown=found.to_markdown, signatures=found.signatures()
+        found.tables(),
+        found.as_json,
+        csv=found.to_csv,
+        markdown=found.to_markdown,
+        signatures=found.signatures(),
+        findings=findings("agreement", found.as_json),
     )
     _tell(found, output)
 
@@ -84,7 +89,7 @@ def _tell(found: Agreement, output: Output) -> None:
             say(f"{where}{note}", style="yellow")
     output.tell_folder()
     if found.evaluation is not None:
-        tell_evaluation(found.evaluation, Output())
+        tell_all(found.evaluation, Output())
     numbers = [
         number
         for one in found.criteria

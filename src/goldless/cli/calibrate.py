@@ -10,7 +10,7 @@ import typer
 from goldless.cli.command import RESULT_FOLDER, like, own, verb
 from goldless.cli.console import say
 from goldless.cli.output import Output
-from goldless.cli.score import tell_evaluation
+from goldless.cli.score import tell_all
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def calibrate(
         say(note)
     output.tell_folder()
     if found.evaluation is not None:
-        tell_evaluation(found.evaluation, Output())
+        tell_all(found.evaluation, Output())
 
 
 def _keep_next(found: Calibration, output: Output) -> None:

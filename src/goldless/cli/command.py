@@ -55,7 +55,7 @@ METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
 """What the help shows for a type, where the option itself does not say it."""
 READING_PARAMETERS = ("importer", "columns", "wide", "repeats")
 Repeats = Literal["samples", "first", "agents", "tasks"]
-OUTPUT_PARAMETERS = ("out_folder", "table", "json_only", "verbose")
+OUTPUT_PARAMETERS = ("out_folder", "table", "json_only", "verbose", "signature")
 
 
 class Command(TyperCommand):
@@ -211,8 +211,10 @@ def verb(
                 words |= {name: word for old, name in former.items() if (word := given.pop(old)) is not None}
                 given["options"] = _options(words, usual or {})
             if "output" in parameters:
-                folder, shown_as, as_json, verbose = (given.pop(p, None) for p in OUTPUT_PARAMETERS)
-                given["output"] = Output("json" if as_json else shown_as, folder, verbose=bool(verbose))
+                folder, shown_as, as_json, verbose, whole = (given.pop(p, None) for p in OUTPUT_PARAMETERS)
+                given["output"] = Output(
+                    "json" if as_json else shown_as, folder, verbose=bool(verbose), signatures=bool(whole)
+                )
             for name in studies:
                 given[name] = given_study(given[name], **{option: given.pop(option) for option in READING_PARAMETERS})
             command(**given)
@@ -316,8 +318,10 @@ def _output_parameters(out: str) -> Iterable[inspect.Parameter]:
     yield _keyword("table", Format, "rich", own("Format of the tables on standard output.", OUTPUT, "--format"))
     said = "Print one JSON object on standard output (same as --format json)."
     yield _keyword("json_only", bool, False, own(said, OUTPUT, "--json"))
-    said = "Also print signatures and numeric details."
+    said = "Also print signatures, each on one line, and numeric details."
     yield _keyword("verbose", bool, False, own(said, OUTPUT, "--verbose -v"))
+    said = "Print signatures in full: how exactly each number was made."
+    yield _keyword("signature", bool, False, own(said, OUTPUT, "--signature"))
 
 
 def _arranged(

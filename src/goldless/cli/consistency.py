@@ -10,7 +10,7 @@ import typer
 
 from goldless.cli.command import RESULT_FOLDER, like, verb
 from goldless.cli.console import incomplete, say
-from goldless.cli.output import Output, tell_spending
+from goldless.cli.output import Output, findings, tell_spending
 from goldless.errors import UserError
 from goldless.runs.options import CRITIC, METRICS, MODELS, STATISTICS, Options
 
@@ -48,7 +48,7 @@ def consistency(
     report = found.table()
     output.keep(source, "consistency", found.as_json(), report.to_markdown, spending=found.spending)
     signatures = [f"{name}: {signature}" for name, signature in found.signatures.items()]
-    output.print_tables([report], found.as_json, signatures=signatures)
+    output.print_tables([report], found.as_json, signatures=signatures, findings=findings("consistency", found.as_json))
     for note in dict.fromkeys((*found.notes, *(row.note for row in found.rows if row.note))):
         say(note)
     tell_spending(found.spending)

@@ -36,8 +36,8 @@ DIFFERENT = 9
 """A replay: a printed value is not met again."""
 INTERRUPTED = 130
 
-LINE_SECONDS = 10.0
-"""Between two progress lines of a stage, where standard error is not a terminal."""
+FIRST_LINE_SECONDS, LINE_SECONDS = 2.0, 10.0
+"""Before the first progress line, and between two, where standard error is not a terminal."""
 
 
 @cache
@@ -164,8 +164,10 @@ class ProgressBars:
 
     def _say_lines(self) -> None:
         # a batch on this machine may take minutes, so lines do not wait for the next one
-        while not self._ended.wait(LINE_SECONDS):
+        wait = FIRST_LINE_SECONDS
+        while not self._ended.wait(wait):
             say(self.line())
+            wait = LINE_SECONDS
 
     def _fields(self, progress: Progress) -> dict[str, str]:
         """What is said beside the counts; an empty text where there is nothing to say."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from goldless.cli.command import RESULT_FOLDER, StudyArgument, own, verb
 from goldless.cli.console import incomplete, say
-from goldless.cli.output import Output, tell_spending
+from goldless.cli.output import Output, findings, tell_spending
 from goldless.errors import UserError
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
@@ -91,7 +91,7 @@ def cost(
     }
     spending = () if panels is None else panels.review.spending
     output.keep(opened, "cost", data, lambda: "\n".join(one.to_markdown() for one in tables), spending=spending)
-    output.print_tables(tables, lambda: data)
+    output.print_tables(tables, lambda: data, findings=findings("cost", lambda: data))
     _tell(report, panels, output)
 
 

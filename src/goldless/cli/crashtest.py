@@ -8,7 +8,7 @@ import typer
 
 from goldless.cli.command import OUTPUT, StudyArgument, own, verb
 from goldless.cli.console import METRIC_FAILED, NOTHING, end, incomplete, say
-from goldless.cli.output import Output, tell_spending
+from goldless.cli.output import Output, findings, tell_spending
 from goldless.cli.perturb import PERTURBATIONS, WRITER
 from goldless.runs.option_forms import split
 from goldless.runs.options import CRITIC, METRICS, MODELS, STATISTICS, Options
@@ -99,6 +99,7 @@ def _print(test: CrashTest, output: Output) -> None:
         csv=lambda: card_csv(test),
         markdown=lambda: card_markdown(test),
         below=(long,),
+        findings=findings("crash_test", lambda: card_json(test)),
     )
 
 

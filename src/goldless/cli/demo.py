@@ -9,7 +9,7 @@ from goldless.cli.command import RUN_FOLDER, own, verb
 from goldless.cli.console import out, say
 from goldless.cli.output import Output
 from goldless.cli.review import print_review, tell_review
-from goldless.cli.score import print_leaderboards, tell_evaluation
+from goldless.cli.score import end_evaluation, print_leaderboards, tell_evaluation
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def demo(
     if output.shown_as == "rich":
         out().print(READING, markup=False)
     tell_evaluation(evaluation, output)
+    end_evaluation(evaluation)
 
 
 def _review(study: Study, options: Options, output: Output) -> None:

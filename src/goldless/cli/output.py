@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from goldless.cli.console import ProgressBars, echo, out, say
 from goldless.cli.signals import before_ending, run_async
+from goldless.reports.findings import Said, in_text
 
 if TYPE_CHECKING:
-    # a verb's help shows no table
-    from rich.table import Table
-
+    from goldless.reports.leaderboard import Leaderboard, RaterTable
     from goldless.reports.report_table import ReportTable
     from goldless.runs.opening import Spending
     from goldless.runs.progress import Progress
@@ -35,6 +34,8 @@ class Output:
     folder: Path | None = None
     """For results and evidence; None: nothing is written."""
     verbose: bool = False
+    signatures: bool = False
+    """Whether signatures are printed in full."""
 
     @property
     def with_details(self) -> bool:
@@ -106,12 +107,13 @@ class Output:
         rich: Callable[[], None] | None = None,
         signatures: Sequence[str] = (),
         below: Sequence[str] = (),
+        findings: Iterable[Said] = (),
     ) -> None:
         """Print tables.
 
         ``as_json``: the plain data behind them. ``csv``, ``markdown``, ``rich``: replace the tables in a format.
-        ``signatures``: of the tables' evidence; without them each table's own is printed below it. ``below``: notes
-        under the tables on a terminal.
+        ``signatures``: of the tables' evidence; without them each table's own is printed below it. On a terminal,
+        ``findings`` are sentences above the tables, ``below`` notes under them.
         """
         if self.shown_as == "json":
             text = json.dumps(as_json(), ensure_ascii=False, indent=2, allow_nan=False)
@@ -122,10 +124,34 @@ class Output:
             echo(("\n".join(table.to_markdown() for table in tables) if markdown is None else markdown()) + "\n")
         elif self.shown_as == "latex":
             echo("\n".join(_latex(tables, signatures)))
-        elif rich is not None:
-            rich()
         else:
-            _print_rich(tables, signatures, below, details=self.with_details)
+            print_findings(findings)
+            if rich is not None:
+                rich()
+            else:
+                self._print_rich(tables, signatures, below)
+
+    def print_signature(self, *lines: str) -> None:
+        """Print signatures, each on one line unless all of it is asked for; nothing where no details are wanted."""
+        for line in lines if self.with_details or self.signatures else ():
+            shown = line if self.signatures else folded_signature(line, out().width)
+            out().print(shown, markup=False, soft_wrap=True, style="dim")
+
+    def _print_rich(self, tables: Sequence[ReportTable], signatures: Sequence[str], below: Sequence[str]) -> None:
+        for i, table in enumerate(tables, 1):
+            print_whole(table)
+            # notes that several tables share are printed below the last of them
+            notes = [line for line in table.notes if all(line not in other.notes for other in tables[i:])]
+            later = any(table.signature == other.signature for other in tables[i:])
+            own = table.signature.split(" || ") if table.signature and not (signatures or later) else []
+            for line in notes:
+                out().print(line, markup=False)
+            self.print_signature(*own)
+            if (notes or own) and tables[i:]:
+                out().print()
+        for line in below:
+            out().print(line, markup=False, style="dim")
+        self.print_signature(*signatures)
 
 
 def tell_spending(rows: Iterable[Spending]) -> None:
@@ -154,33 +180,39 @@ def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator
         yield table.to_latex()
 
 
-def print_whole(table: Table) -> None:
-    """Print a table as wide as it must be: lines that a narrow terminal breaks are better than cells cut off."""
-    from rich.measure import Measurement
-
-    # measured as if the terminal were wide: its own width does not matter here
-    least = Measurement.get(out(), out().options.update(width=10_000), table).minimum
-    if least > out().width:
-        table.width = least
-    out().print(table, crop=False, no_wrap=True, overflow="ignore")
+def print_whole(table: ReportTable | Leaderboard | RaterTable) -> None:
+    """Print a table so that nothing is cut off, in several parts if the terminal is narrow."""
+    for part in table.to_rich(out().width):
+        # a single name may be wider than the terminal, which then breaks the line
+        out().print(part, crop=False, no_wrap=True, overflow="ignore", soft_wrap=True)
 
 
-def _print_rich(
-    tables: Sequence[ReportTable], signatures: Sequence[str], below: Sequence[str], *, details: bool
-) -> None:
-    for i, table in enumerate(tables, 1):
-        print_whole(table.to_rich())
-        # notes that several tables share are printed below the last of them
-        notes = [line for line in table.notes if all(line not in other.notes for other in tables[i:])]
-        later = any(table.signature == other.signature for other in tables[i:])
-        own = table.signature.split(" || ") if details and table.signature and not (signatures or later) else []
-        for line in notes:
-            out().print(line, markup=False, soft_wrap=True)
-        for line in own:
-            out().print(line, markup=False, soft_wrap=True, style="dim")
-        if (notes or own) and tables[i:]:
-            out().print()
-    for line in below:
-        out().print(line, markup=False, style="dim")
-    for line in signatures if details else ():
-        out().print(line, markup=False, soft_wrap=True, style="dim")
+def print_findings(findings: Iterable[Said]) -> None:
+    """Print sentences above the tables."""
+    said = [in_text(one) for one in findings]
+    for line in said:
+        out().print(line, markup=False)
+    if said:
+        out().print()
+
+
+def findings(name: str, data: Callable[[], Any]) -> Iterator[Said]:
+    """What a result says, in sentences; ``name``: that of its document. Nothing is read until the first is wanted."""
+    from goldless.reports import meta_findings
+    from goldless.reports.documents import meta_evaluation as documents
+
+    makers: dict[str, tuple[Callable[[Any], Iterator[Said]], Any]] = {
+        "agreement": (meta_findings.agreement_findings, documents.AgreementDocument),
+        "bias": (meta_findings.bias_findings, documents.BiasDocument),
+        "consistency": (meta_findings.consistency_findings, documents.ConsistencyDocument),
+        "cost": (meta_findings.cost_findings, documents.CostDocument),
+        "crash_test": (meta_findings.crash_findings, documents.CrashTestDocument),
+    }
+    made, kind = makers[name]
+    yield from made(kind.model_validate(data()))
+
+
+def folded_signature(line: str, width: int) -> str:
+    """The signature on one line: its beginning, and how to see the rest."""
+    rest = "… (--signature for all)"
+    return line if len(line) <= width else line[: max(20, width - len(rest))] + rest

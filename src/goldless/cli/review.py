@@ -35,26 +35,31 @@ def review(study: StudyArgument, *, options: Options, output: Output) -> None:
 
 
 def print_review(review: Review, output: Output, level: float) -> None:
-    """Print the exam report and the rankings on standard output."""
-    from goldless.reports.documents.tables import review_markdown, review_tables
+    """Print warnings on standard error, then the verdict, the rankings and the exam report on standard output."""
+    from goldless.reports.documents.tables import review_findings, review_markdown, review_tables
     from goldless.runs.review_results import review_as_json
 
     if not review.complete:
         say(f"INCOMPLETE: {review.open} calls are left", style="yellow")
+    if review.failures:
+        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(review.failures.items()))
+        say(f"missing: {sum(review.failures.values())} ({causes})", style="yellow")
     data = review_as_json(review)
-    output.print_tables(review_tables(data, level=level), lambda: data, markdown=lambda: review_markdown(data))
+    output.print_tables(
+        review_tables(data, level=level),
+        lambda: data,
+        markdown=lambda: review_markdown(data),
+        findings=review_findings(data),
+    )
     if review.stopped is not None and output.shown_as == "rich":
         print_stopped(review.stopped)
 
 
 def tell_review(review: Review, output: Output) -> None:
     """Report the rest on standard error; exit with 3 if incomplete, 4 if no reviewer passed, 1 without a verdict."""
-    tell_spending(review.spending)
     for note in review.notes:
         say(note, style="yellow")
-    if review.failures:
-        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(review.failures.items()))
-        say(f"missing: {sum(review.failures.values())} ({causes})", style="yellow")
+    tell_spending(review.spending)
     output.tell_folder("results and evidence")
     if not review.complete:
         incomplete(f"{review.open} left")

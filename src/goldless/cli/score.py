@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from goldless.cli.command import RUN_FOLDER, StudyArgument, as_words, verb
 from goldless.cli.console import NOTHING, end, incomplete, out, say
-from goldless.cli.output import Output, tell_spending
+from goldless.cli.output import Output, print_whole, tell_spending
 from goldless.runs.options import SCORING, STOPPING, Options
 
 if TYPE_CHECKING:
@@ -45,15 +45,16 @@ def score(study: StudyArgument, *, options: Options, output: Output) -> None:
     tell_evaluation(evaluation, output)
     if output.shown_as == "rich":
         _suggest(study, evaluation, output)
+    end_evaluation(evaluation)
 
 
 def print_leaderboards(evaluation: Evaluation, output: Output) -> None:
-    """Print every metric's leaderboard on standard output."""
+    """Print warnings on standard error, then the verdict and every metric's leaderboard on standard output."""
+    from goldless.reports.findings import over_all
     from goldless.reports.leaderboard import Leaderboard
     from goldless.runs.store import as_json
 
-    if not evaluation.complete:
-        say(f"INCOMPLETE: this covers {evaluation.asked - evaluation.open} of {evaluation.asked} calls", style="yellow")
+    tell_warnings(evaluation)
     boards: list[Leaderboard | RaterTable] = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
     if evaluation.raters is not None:
         boards.append(evaluation.raters.table)
@@ -62,7 +63,10 @@ def print_leaderboards(evaluation: Evaluation, output: Output) -> None:
         lambda: as_json(evaluation),
         csv=lambda: _csv(boards),
         markdown=lambda: _markdown(boards),
-        rich=lambda: _print_boards(boards, evaluation, details=output.with_details),
+        rich=lambda: _print_boards(boards, evaluation, output),
+        findings=over_all({name: outcome.leaderboard for name, outcome in evaluation.outcomes.items()})
+        if evaluation.stopped is None
+        else ((evaluation.stopped.sentence,),),
     )
 
 
@@ -80,24 +84,24 @@ def _markdown(boards: Sequence[Leaderboard | RaterTable]) -> str:
     return "\n".join(f"## {board.metric}\n\n" * (len(boards) > 1) + board.to_markdown() for board in boards)
 
 
-def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evaluation, *, details: bool) -> None:
+def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evaluation, output: Output) -> None:
+    from goldless.reports.findings import in_text, of_one
     from goldless.reports.leaderboard import Leaderboard
 
     summaries = {name: outcome.summary for name, outcome in evaluation.outcomes.items()}
+    stopped = evaluation.stopped
     for board in boards:
-        out().print(board.to_rich())
-        for line in board.notes if isinstance(board, Leaderboard) else ():
-            out().print(line, markup=False)
+        print_whole(board)
         if isinstance(board, Leaderboard):
-            stopped = evaluation.stopped
-            if stopped is None and (said := verdict(board)):
-                out().print(said, markup=False)
+            if stopped is None and len(evaluation.outcomes) > 1:
+                out().print(in_text(of_one(board.metric, board)), markup=False)
+            for line in board.notes:
+                out().print(line, markup=False)
             if stopped is not None and stopped.by == board.metric:
                 print_stopped(stopped)
-        if details:
-            for name, value in summaries.get(board.metric, {}).items():
-                out().print(f"{name.replace('_', ' ')}: {value:.4f}", markup=False, style="dim")
-            out().print(board.signature, markup=False, soft_wrap=True, style="dim")
+        for name, value in summaries.get(board.metric, {}).items() if output.with_details else ():
+            out().print(f"{name.replace('_', ' ')}: {value:.4f}", markup=False, style="dim")
+        output.print_signature(board.signature)
         out().print()
     for outcome in evaluation.outcomes.values():
         groups = outcome.groups
@@ -114,39 +118,19 @@ def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evalua
 
 
 def print_stopped(stopped: Stopped) -> None:
-    """Print the comparisons of a question and its answer."""
+    """Print the comparisons of a question."""
     from goldless.reports.decisions import decision_table
 
     table = decision_table(stopped.question, stopped.comparisons, stopped.usd_per_task)
-    out().print(table.to_rich())
-    for line in (*table.notes, stopped.sentence):
+    print_whole(table)
+    for line in table.notes:
         out().print(line, markup=False)
-
-
-def verdict(board: Leaderboard) -> str:
-    """One sentence: which agent leads, and whether that is decided; empty where nothing is compared."""
-    scored = [row for row in board.rows if row.score is not None]
-    if len(scored) < 2:
-        return ""
-    lead, others = scored[0], [row.agent for row in scored[1:]]
-    open_ = [agent for agent in others if agent not in lead.better_than]
-    if not open_:
-        many = "the other agent" if len(others) == 1 else f"all {len(others)} others"
-        return f"{lead.agent} leads under {board.metric}, and this is decided: it is better than {many}."
-    if len(open_) == len(others):
-        undecided = "but this is not decided: it is not shown to be better than any other"
-        return f"{lead.agent} leads under {board.metric}, {undecided}."
-    named = ", ".join(open_[:3]) + (f" and {len(open_) - 3} more" if len(open_) > 3 else "")
-    return (
-        f"{lead.agent} leads under {board.metric}, but this is not decided: it is better than "
-        f"{len(others) - len(open_)} of {len(others)} others, and not shown to be better than {named}."
-    )
 
 
 def _suggest(study: str, evaluation: Evaluation, output: Output) -> None:
     """Say what to run next: where a score comes from, and whether the metric can be trusted here."""
     metrics = [outcome.metric for outcome in evaluation.outcomes.values()]
-    if not metrics:
+    if not metrics or not evaluation.complete:
         return
     name = as_words(study)
     say(f"next: goldless crashtest {name} --metric {quote(metrics[0])}  # can the metric be trusted on this study?")
@@ -165,20 +149,37 @@ def _three(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def tell_evaluation(evaluation: Evaluation, output: Output) -> None:
-    """Report on standard error what a reader of the table must know; exit with 3 where the run is incomplete."""
-    tell_spending(evaluation.spending)
-    if evaluation.canaries is not None and output.verbose:
-        say(f"sums differ between batches of this engine by up to {evaluation.canaries.noise_nats:.1e} nats")
+def tell_warnings(evaluation: Evaluation) -> None:
+    """Report on standard error what a reader of the tables must know first."""
+    if not evaluation.complete:
+        say(f"INCOMPLETE: this covers {evaluation.asked - evaluation.open} of {evaluation.asked} calls", style="yellow")
+    for finding in evaluation.findings:
+        if finding.metrics:  # those of the texts were said before anything was asked
+            say(f"warning: {finding.message}", style="yellow")
     if evaluation.tasks_without_peers:
         listed = ", ".join(evaluation.tasks_without_peers[:10])
         count = len(evaluation.tasks_without_peers)
         say(f"{count} task{'s' * (count != 1)} with fewer than two responses, not scored: {listed}", style="yellow")
-    for finding in evaluation.findings:
-        if finding.metrics:  # those of the texts were said before anything was asked
-            say(f"warning: {finding.message}", style="yellow")
     _tell_missing(evaluation)
+
+
+def tell_evaluation(evaluation: Evaluation, output: Output) -> None:
+    """Report on standard error what was spent and where the results are."""
+    tell_spending(evaluation.spending)
+    if evaluation.canaries is not None and output.verbose:
+        say(f"sums differ between batches of this engine by up to {evaluation.canaries.noise_nats:.1e} nats")
     output.tell_folder("results and evidence")
+
+
+def tell_all(evaluation: Evaluation, output: Output) -> None:
+    """Warnings, spending and folder, and the exit code, for a verb with tables of its own."""
+    tell_warnings(evaluation)
+    tell_evaluation(evaluation, output)
+    end_evaluation(evaluation)
+
+
+def end_evaluation(evaluation: Evaluation) -> None:
+    """Exit with 3 where the run is incomplete, with 1 where nothing was scored."""
     if not evaluation.complete:
         incomplete(f"{evaluation.asked - evaluation.open} of {evaluation.asked}")
     boards = [outcome.leaderboard for outcome in evaluation.outcomes.values()]

@@ -21,8 +21,8 @@ from goldless.signature import Signature
 def _columns(name: str, decimals: int, level: float) -> tuple[Column, ...]:
     interval = f"{level * 100:g}% interval"
     return (
-        Column("metric", "asked as", least=8),
-        Column("term", "term", least=11),
+        Column("metric", "asked as"),
+        Column("term", "term"),
         Column("tasks", "tasks", "count"),
         Column("missing asked", "missing", "fraction"),
         Column(f"{name}_before", "before", "number", decimals=decimals),

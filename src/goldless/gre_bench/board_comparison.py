@@ -115,7 +115,7 @@ class BoardComparison(AsJson):
             known = ", ".join(found.metric for found in self.agreements)
             raise UserError(f"metric {metric!r} was not compared. Compared: {known}")
         columns = [
-            Column("agent", "agent", least=8),
+            Column("agent", "agent"),
             Column("first_rank", "# first", "count"),
             Column("second_rank", "# second", "count"),
             Column("rank_change", "rose by", "signed", decimals=0),

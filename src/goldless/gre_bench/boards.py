@@ -167,7 +167,7 @@ class Board:
 
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first."""
-        columns = [Column("agent", "agent", least=8), Column("family", "family"), Column("parameters", "size", "large")]
+        columns = [Column("agent", "agent"), Column("family", "family"), Column("parameters", "size", "large")]
         rows: dict[str, dict[str, Cell]] = {}
         for metric, scores in self.metrics.items():
             columns.append(Column(metric, metric, "number", "missing", 2))

@@ -111,7 +111,7 @@ class Clock(AsJson):
     def table(self) -> ReportTable:
         """One row per agent: its cutoff and the share of papers after it."""
         columns = (
-            Column("agent", "agent", least=8),
+            Column("agent", "agent"),
             Column("cutoff_date", "cut-off", absent="unknown"),
             Column("clean", "papers after cutoff", "count", "unknown"),
             Column("dated", "dated", "count"),
@@ -135,7 +135,7 @@ class Clock(AsJson):
         )
         columns = (
             *ranked,
-            Column("agent", "agent", least=8),
+            Column("agent", "agent"),
             Column("score", "score", "number", "missing", 2),
             Column("low high", interval, "interval", decimals=2),
             Column("difference", "minus human", "signed", decimals=2),

@@ -74,7 +74,7 @@ class EditionScores:
     def table(self) -> ReportTable:
         """One row per agent with all metrics, sorted by the first; agents without reviews come last."""
         boards = {name: outcome.leaderboard for name, outcome in self.evaluation.outcomes.items()}
-        columns = [Column("agent", "agent", least=8), Column("parameters", "size", "large")]
+        columns = [Column("agent", "agent"), Column("parameters", "size", "large")]
         columns.append(Column("written papers", "reviews", "fraction"))
         rows: dict[str, dict[str, Cell]] = {}
         parameters = {agent.agent: agent.parameters for agent in self.evaluation.agents}

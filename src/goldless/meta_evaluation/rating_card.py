@@ -148,7 +148,7 @@ def metric_table(test: CrashTest, metric: str) -> ReportTable:
     """The results of one metric, one row per perturbation."""
     results = test.of(metric)
     columns = (
-        _names_column(test),
+        NAMES,
         Column("must", "must", wide=True),
         Column("smd", "SMD", "number", decimals=2),
         Column("smd_low smd_high", f"{100 * test.level:g} %", "interval", decimals=2),
@@ -159,7 +159,7 @@ def metric_table(test: CrashTest, metric: str) -> ReportTable:
         *([Column("unchanged", "same", "count")] if any(result.unchanged for result in results) else ()),
         *([Column("missing", "missing", "count")] if any(result.missing for result in results) else ()),
         *([Column("not_made", "not made", "count")] if any(result.not_made for result in results) else ()),
-        Column("rating", "rating", least=max(map(len, RATINGS))),
+        Column("rating", "rating"),
     )
     counts = ", ".join(f"{test.count(metric, rating)} {rating}" for rating in RATINGS)
     return ReportTable(
@@ -175,8 +175,7 @@ def metric_table(test: CrashTest, metric: str) -> ReportTable:
     )
 
 
-def _names_column(test: CrashTest) -> Column:
-    return Column("marked", "perturbation", least=max(len(result.perturbation) for result in test.results) + 2)
+NAMES = Column("marked", "perturbation")
 
 
 def _marked(result: CrashResult) -> str:
@@ -194,7 +193,7 @@ def overview_table(test: CrashTest) -> ReportTable:
             value = "" if one.smd.value is None else f"{one.smd.value:+.2f} "
             cells[metric] = f"{value}{one.rating}"
         rows.append(cells)
-    columns = (_names_column(test), Column("must", "must", wide=True))
+    columns = (NAMES, Column("must", "must", wide=True))
     return ReportTable(
         f"Crash test on {test.study}", (*columns, *(Column(name, name) for name in test.metrics)), tuple(rows)
     )

@@ -12,8 +12,8 @@ LISTED = 3
 ROWS = 12
 """Comparisons shown in a terminal; the rest is in the JSON."""
 COLUMNS = (
-    Column("first", "first", least=8),
-    Column("second", "second", least=8),
+    Column("first", "first"),
+    Column("second", "second"),
     Column("difference", "difference", "number", "-", 3),
     Column("n", "tasks", "figure"),
     Column("p_adjusted", "p (corrected)", "probability", "-"),

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from goldless.reports.formats import plain, simple_table
+from goldless.reports.controls import comparative, direction
 from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.terminal_tables import TerminalColumn, fitted_tables
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
 from goldless.statistics.standings import Missing, Standings
 
@@ -85,46 +86,38 @@ class Leaderboard:
         """A booktabs LaTeX table, with the signature in a comment and in the caption."""
         return self.table(beaten="ranks").to_latex()
 
-    def to_rich(self) -> Table:
-        """A table for the terminal, with an interval plot; the agents that one beats are given by rank.
+    def to_rich(self, width: int = 80) -> list[Table]:
+        """Tables for a terminal of that width, with an interval plot if there is room; beaten agents are given by rank.
 
-        It does not contain the signature: print that below, so that it can be copied.
+        They do not contain the signature: print that below, so that it can be copied.
         """
         shown = self.table(beaten="ranks")
-        table = simple_table(shown.title)
-        for column in shown.columns:
-            if column.left:
-                table.add_column(column.heading, overflow="fold", min_width=column.least)
-            else:
-                table.add_column(column.heading, justify="right", no_wrap=True)
-            if column.kind == "interval":
-                table.add_column("", no_wrap=True)
-        scale = self._scale()
-        for row, values in zip(self.rows, shown.rows, strict=True):
-            cells = [plain(column.text(values)) for column in shown.columns]
-            cells.insert(4, plain(_bar(row, *scale), "cyan"))
-            table.add_row(*cells)
-        return table
+        columns, scale = shown.terminal_columns(), self._scale()
+        bars = [_bar(row, *scale) for row in self.rows]
+        columns.insert(4, TerminalColumn("", bars, left=True, style="cyan", wraps=False, can_go=True))
+        return fitted_tables(shown.title, columns, width, keys=shown.keys)
 
     def table(self, *, beaten: Literal["names", "ranks"] = "names") -> ReportTable:
         """The table for people; ``beaten``: whether the agents that one beats are given by name or by rank."""
-        decimals = self._decimals()
+        decimals, word = self._decimals(), comparative(self.metric)
         columns = (
             Column("rank", "#", "count"),
-            Column("agent", "agent", least=8),
+            Column("agent", "agent"),
             Column("score", "score", "number", "missing", decimals),
             Column("low high", f"{self.level * 100:g}% interval", "interval", "", decimals, reason="note"),
             Column("n", "tasks", "figure"),
             Column("missing asked", "missing", "fraction"),
             *[Column("between_prompts", "±prompts", "number", decimals=decimals)] * self.several_prompts,
-            Column("beaten", "better than" if beaten == "names" else "beats #", least=7),
+            Column(
+                "beaten", f"{word} than" if beaten == "names" else "beats #" if word == "better" else f"{word} than #"
+            ),
         )
         ranks = {row.agent: str(row.rank) for row in self.rows}
         rows = []
         for row in self.rows:
             others = ", ".join(row.better_than) if beaten == "names" else " ".join(ranks[a] for a in row.better_than)
             rows.append({**asdict(row), "beaten": others or None})
-        title = f"{self.metric} ({self.unit}, higher is better)"
+        title = f"{self.metric} ({self.unit}, {direction(self.metric)})"
         return ReportTable(title, columns, tuple(rows), self.signature, notes=self.notes)
 
     @property
@@ -313,6 +306,6 @@ class RaterTable:
         rows = tuple({"metric": self.metric, **asdict(row)} for row in self.rows)
         return ReportTable("", columns, rows, self.signature).to_csv()
 
-    def to_rich(self) -> Table:
-        """A table for the terminal; print the signature below it."""
-        return self.table().to_rich()
+    def to_rich(self, width: int = 80) -> list[Table]:
+        """Tables for a terminal of that width; print the signature below."""
+        return self.table().to_rich(width)

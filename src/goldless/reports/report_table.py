@@ -21,10 +21,9 @@ from goldless.reports.formats import (
     latex_text,
     markdown_cell,
     markdown_table,
-    plain,
-    simple_table,
 )
 from goldless.reports.spreadsheets import guarded
+from goldless.reports.terminal_tables import TerminalColumn, fitted_tables
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -54,8 +53,6 @@ PAIRS = (*BRACKETED, "fraction")
 SINGLE: dict[str, Kind] = {"interval": "number", "signed interval": "signed", "shares": "number", "fraction": "count"}
 """The kind of each single value of a kind with two."""
 LARGE = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
-LEAST_WIDTH = 12
-"""Minimum width of a text column in the terminal, if needed; longer text wraps."""
 MINUS = "\u2212"
 
 
@@ -71,8 +68,6 @@ class Column:
     """Placeholder for a missing value; None: a dash, and in a page the word missing."""
     decimals: int = 4
     """Decimals of numbers and intervals."""
-    least: int | None = None
-    """Minimum width in characters in the terminal."""
     wide: bool = False
     """Left out in the terminal and on paper, to save space."""
     reason: str = ""
@@ -167,24 +162,21 @@ class ReportTable:
         """The columns shown in the terminal and on paper."""
         return tuple(column for column in self.columns if not column.wide)
 
-    def to_rich(self) -> Table:
-        """A table for the terminal; print notes and signature below it, so that they can be copied."""
-        table = simple_table(self.title)
-        for column in self.narrow:
-            longest = max([len(column.heading), *(len(column.text(row)) for row in self.rows)])
-            table.add_column(
-                plain(column.heading),
-                justify="left" if column.left else "right",
-                no_wrap=not column.left,
-                overflow="fold",
-                min_width=column.least or (min(LEAST_WIDTH, longest) if column.left else longest),
-            )
-        for place, row in enumerate(self.rows):
-            last = place >= len(self.rows) - self.apart
-            if last and place == len(self.rows) - self.apart:
-                table.add_section()
-            table.add_row(*(plain(column.text(row)) for column in self.narrow), style="bold" if last else "")
-        return table
+    def to_rich(self, width: int = 80) -> list[Table]:
+        """Tables for a terminal of that width; print notes and signature below, so that they can be copied."""
+        return fitted_tables(self.title, self.terminal_columns(), width, keys=self.keys, apart=self.apart)
+
+    @property
+    def keys(self) -> int:
+        """The number of columns that say what a row is about: up to the first that is a text."""
+        return 1 + next((place for place, column in enumerate(self.narrow) if column.left), 0)
+
+    def terminal_columns(self) -> list[TerminalColumn]:
+        """Its columns as texts for the terminal."""
+        return [
+            TerminalColumn(column.heading, [column.text(row) for row in self.rows], column.left)
+            for column in self.narrow
+        ]
 
     def to_markdown(self) -> str:
         """A Markdown table with title above, notes and signature below."""

@@ -15,7 +15,7 @@ import typer
 from goldless.cli.command import OUTPUT, like, own, verb
 from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, say
 from goldless.cli.output import Output, tell_spending
-from goldless.cli.score import tell_evaluation
+from goldless.cli.score import tell_all
 from goldless.cli.signals import run_async
 from goldless.errors import UserError
 from goldless.runs.option_forms import metric_names, split
@@ -306,7 +306,7 @@ def _tell_scores(edition: Edition, scores: EditionScores, run: str | None = None
     if scores.left_out:
         reasons = ", ".join(f"{count} {reason}" for reason, count in scores.left_out.items())
         say(f"papers left out when collecting: {reasons}")
-    tell_evaluation(scores.evaluation, Output(folder=edition.run_folder(run)))
+    tell_all(scores.evaluation, Output(folder=edition.run_folder(run)))
 
 
 # --- all of it -----------------------------------------------------------------------------------------------------

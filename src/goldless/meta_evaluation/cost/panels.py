@@ -178,7 +178,7 @@ class Frontier:
     def _columns(self) -> tuple[Column, ...]:
         interval = f"{self.level * 100:g}%"
         return (
-            Column("panel", "panel", least=14),
+            Column("panel", "panel"),
             Column("usd", "USD", "usd", "?"),
             Column("effective_votes", "votes", "number", decimals=2),
             Column("accuracy", "agrees", "number", "missing"),

@@ -121,13 +121,22 @@ class CeilingNote(RaterNote):
     note: Text | None = None
 
 
+class JudgeComparisonNote(Bounded):
+    """Two judges on what both judged."""
+
+    statistic: Text = ""
+    first: Text = ""
+    second: Text = ""
+    p_holm: Number = None
+
+
 class CriterionNote(Part):
     """All judges compared with the labels of one criterion."""
 
     criterion: Text | None = None
     labels: LabelCountsNote = LabelCountsNote()
     judges: tuple[JudgeNote, ...]
-    comparisons: tuple[Part, ...] = ()
+    comparisons: tuple[JudgeComparisonNote, ...] = ()
     ceiling: CeilingNote = CeilingNote()
     signature: Text = ""
     notes: Texts = ()
@@ -169,6 +178,8 @@ class BiasNote(Bounded):
 
     bias: Text
     judge: Text
+    kind: Text = ""
+    """reviewer, reviewers (a pair, or all), panel, metric or people."""
     measure: Text = ""
     about: Text | None = None
     value: Number = None

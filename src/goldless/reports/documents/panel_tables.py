@@ -71,7 +71,7 @@ def peers_table(review: ReviewDocument) -> Iterator[ReportTable]:
         return
     known = {row.name: row.accuracy for row in review.reviewers if row.accuracy is not None}
     columns = (
-        Column("reviewer", "reviewer", least=8),
+        Column("reviewer", "reviewer"),
         Column("accuracy", "estimate", "number", decimals=3),
         Column("low high", "interval", "interval", "", 2),
         Column("n", "n", "figure"),
@@ -88,7 +88,7 @@ def position_table(review: ReviewDocument) -> Iterator[ReportTable]:
     if review.settings.orders == "both" or not shown:
         return
     columns = (
-        Column("reviewer", "reviewer", least=8),
+        Column("reviewer", "reviewer"),
         Column("value", "prefers the first", "number", "missing", 3),
         Column("low high", "interval", "interval", "", 3),
         Column("n", "comparisons", "figure"),

@@ -364,6 +364,22 @@ class RankedAgent(Bounded):
         """Asked minus used."""
         return self.asked - self.used
 
+    def standing(self, beaten: dict[str, set[str]] | None, agents: tuple[RankedAgent, ...]) -> AgentScore:
+        """The agent on a leaderboard; ``beaten``: whom each agent beats, None: not tested."""
+        own = None if beaten is None else tuple(a.agent for a in agents if a.agent in beaten.get(self.agent, ()))
+        return AgentScore(
+            rank=self.rank,
+            agent=self.agent,
+            score=self.score,
+            low=self.low,
+            high=self.high,
+            n=self.n_tasks,
+            asked=self.asked,
+            used=self.used,
+            missing=self.missing,
+            better_than=own,
+        )
+
 
 class RankingNote(Part):
     """One ranking."""
@@ -401,10 +417,38 @@ class ReviewDocument(Result):
     panel: PanelNote = PanelNote()
     ranking: tuple[RankedAgent, ...] = ()
     rankings: dict[Text, RankingNote] = EMPTY
+    comparisons: tuple[AgentComparison, ...] | None = None
+    """Agents by their shares of the votes, or mean ratings; None: an older document."""
     settings: ReviewSettings = ReviewSettings()
     failures: dict[Text, Count] = EMPTY
     until: UntilNote | None = None
     sweep: tuple[SweepNote, ...] = ()
+
+    @property
+    def boards(self) -> dict[str, RankedMetric]:
+        """Each ranking as a leaderboard: with the agents that one is shown to beat."""
+        beaten = None if self.comparisons is None else _beaten(self.comparisons)
+        rankings = self.rankings or ({"ranking": RankingNote(agents=self.ranking)} if self.ranking else {})
+        return {
+            name: RankedMetric(
+                unit=ranking.unit,
+                level=self.level,
+                rows=tuple(row.standing(beaten, ranking.agents) for row in ranking.agents),
+                comparisons=self.comparisons or (),
+                signature=self.signature,
+                notes=ranking.notes,
+            )
+            for name, ranking in rankings.items()
+        }
+
+
+def _beaten(comparisons: tuple[AgentComparison, ...]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for one in comparisons:
+        if one.decided and one.difference:
+            better, worse = (one.first, one.second) if one.difference > 0 else (one.second, one.first)
+            found.setdefault(better, set()).add(worse)
+    return found
 
 
 # --- an edition of GRE-bench -----------------------------------------------------------------------------------------

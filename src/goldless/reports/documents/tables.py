@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from goldless.reports.documents.panel_tables import peers_table, position_table, worth_sentences
+from goldless.reports.findings import Said, of_one
 from goldless.reports.formats import code_line, markdown_table
 from goldless.reports.report_table import Cell, Column, ReportTable
 
 # what reads documents brings pydantic: it is loaded when the first of them is read
 if TYPE_CHECKING:
     from goldless.reports.documents.meta_evaluation import CriterionNote, RaterNote
-    from goldless.reports.documents.scores import PanelNote, RankingNote, ReviewDocument, ReviewerNote, TraitNote
+    from goldless.reports.documents.scores import PanelNote, RankedMetric, ReviewDocument, ReviewerNote, TraitNote
 
 Data = Mapping[str, Any]
 """A review, or agreement on one criterion, as in ``review.json`` and ``agreement.json``."""
@@ -36,23 +37,44 @@ def _review(data: Data) -> ReviewDocument:
 
 
 def review_tables(data: Data, *, level: float) -> list[ReportTable]:
-    """The exam report, then every ranking; the panel's agreement with people is a note below the last."""
+    """Every ranking, then the exam report; the panel's agreement with people is a note below the last ranking."""
     review = _review(data)
-    tables = [_exam_table(review)]
+    tables = []
+    for i, (name, board) in enumerate(review.boards.items(), 1):
+        notes = _panel_notes(review.panel, review.reviewers) if i == len(review.rankings) else ()
+        tables.append(_ranking_table(board, name, level=level, notes=notes))
+    tables.append(_exam_table(review))
     tables += [_confidence_table(review)] * any(_sure(row) for row in review.reviewers)
     tables += [_sweep_table(review, level=level)] * bool(review.sweep)
-    tables += [*position_table(review), *peers_table(review)]
-    for i, (name, ranking) in enumerate(review.rankings.items(), 1):
-        notes = _panel_notes(review.panel, review.reviewers) if i == len(review.rankings) else ()
-        tables.append(_ranking_table(ranking, name, level=level, signature=review.signature, notes=notes))
-    return tables
+    return [*tables, *position_table(review), *peers_table(review)]
+
+
+def review_findings(data: Data) -> list[Said]:
+    """Who leads, whom it beats, and who voted."""
+    return found_in_review(_review(data))
+
+
+def found_in_review(review: ReviewDocument) -> list[Said]:
+    """The same of a document."""
+    passed = sum(row.passed for row in review.reviewers)
+    who = f"{passed} of {len(review.reviewers)} reviewer{'s' * (len(review.reviewers) != 1)} can vote"
+    name, board = next(iter(review.boards.items()), ("", None))
+    if board is None or all(row.score is None for row in board.rows):
+        why = f": {review.nobody_passed}" if review.nobody_passed else ""
+        return [(f"The review has no ranking; {who}{why}.",)]
+    lead = of_one(name, board) if review.until is None else (review.until.summary,)
+    agrees: Said = ()
+    if review.panel.accuracy is not None:
+        used = f"{review.panel.pairs_used or review.panel.n_pairs:,}"
+        agrees = (f", and agree with people on {review.panel.accuracy:.3f} of {used} pairs",)
+    return [lead, (f"{who}", *agrees, ".")]
 
 
 def _exam_table(review: ReviewDocument) -> ReportTable:
     """One row per reviewer and trait: value with interval and n, limit, weight of the vote, agreement."""
     judged = any(row.accuracy is not None for row in review.reviewers)
     columns = (
-        Column("reviewer", "reviewer", least=8),
+        Column("reviewer", "reviewer"),
         Column("passed", "passed", wide=True),
         Column("weight", "vote", "number", "none"),
         *[Column("accuracy", "accuracy", "number")] * judged,
@@ -84,7 +106,7 @@ def _confidence_table(review: ReviewDocument) -> ReportTable:
     """One row per reviewer: how sure it was of easy and of hard items, beside its accuracy in the human exam."""
     examined = any("human exam" in row.traits for row in review.reviewers)
     columns = (
-        Column("reviewer", "reviewer", least=8),
+        Column("reviewer", "reviewer"),
         Column("unit", "in"),
         *(
             Column(f"{part}_{name}", f"{part} {name}", "number")
@@ -121,10 +143,9 @@ def _sweep_table(review: ReviewDocument, *, level: float) -> ReportTable:
     return ReportTable("The panel's agreement with people by limit and weights", columns, rows, review.signature)
 
 
-def _ranking_table(
-    ranking: RankingNote, name: str, *, level: float, signature: str, notes: tuple[str, ...]
-) -> ReportTable:
-    """One row per agent."""
+def _ranking_table(board: RankedMetric, name: str, *, level: float, notes: tuple[str, ...]) -> ReportTable:
+    """One row per agent; ranks of the agents that it beats, unless that was not tested."""
+    tested = any(row.better_than is not None for row in board.rows)
     columns = (
         Column("ranking", "ranking", wide=True),
         Column("rank", "#", "count"),
@@ -133,9 +154,14 @@ def _ranking_table(
         Column("low high", _interval(level), "interval", "", 3),
         Column("n_tasks", "tasks", "figure"),
         Column("missing asked", "missing", "fraction"),
+        *[Column("beaten", "beats #")] * tested,
     )
-    rows = tuple(row.cells(ranking=name, missing=row.missing) for row in ranking.agents)
-    return ReportTable(f"{name} ({ranking.unit}, higher is better)", columns, rows, signature, notes)
+    ranks = {row.agent: str(row.rank) for row in board.rows}
+    rows = tuple(
+        row.cells(ranking=name, n_tasks=row.n, beaten=" ".join(ranks[one] for one in row.better_than or ()) or None)
+        for row in board.rows
+    )
+    return ReportTable(f"{name} ({board.unit}, higher is better)", columns, rows, board.signature, notes)
 
 
 def _panel_notes(panel: PanelNote, reviewers: Sequence[ReviewerNote]) -> tuple[str, ...]:
@@ -222,7 +248,8 @@ def judge_table(data: Data, name: str, *, level: float, signature: str) -> Repor
         f"Agreement with people{name}: {labels.decided} of {labels.pairs} pairs decided "
         f"({labels.tied} tied), {labels.raters} rater{'s' * (labels.raters != 1)}"
     )
-    rows = tuple(judge.accuracy.cells(judge=judge.name) for judge in found.judges)
+    ordered_judges = sorted(found.judges, key=lambda judge: -(judge.accuracy.accuracy or 0.0))
+    rows = tuple(judge.accuracy.cells(judge=judge.name) for judge in ordered_judges)
     return ReportTable(title, columns, rows, signature)
 
 

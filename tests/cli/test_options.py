@@ -212,5 +212,7 @@ def test_a_verb_takes_the_options_it_names_and_no_others():
 
     names = list(inspect.signature(paint).parameters)
     assert names == ["shade", "seed", "journal", "out_folder", "table", "json_only", "verbose", "signature"]
-    paint(shade="blue", seed=3, journal=None, out_folder=None, table="csv", json_only=True, verbose=False, signature=False)
+    paint(
+        shade="blue", seed=3, journal=None, out_folder=None, table="csv", json_only=True, verbose=False, signature=False
+    )
     assert seen == {"shade": "blue", "seed": 3, "output": Output("json", None)}

@@ -30,8 +30,8 @@ from goldless.reports.html.run_results import RESULTS
 from goldless.reports.html.words import signature_parts
 
 SECTIONS = {
-    "leaderboard": {"leaderboard", "comparisons", "pairs"},
-    "review": {"review"},
+    "leaderboard": {"ranking", "leaderboard", "comparisons", "pairs"},
+    "review": {"ranking", "leaderboard", "review"},
     "crash_test": {"crash-test"},
     "agreement": {"agreement"},
     "calibration": {"calibration"},
@@ -104,15 +104,15 @@ def test_the_verdict_names_the_leader_its_interval_and_whom_it_is_not_shown_to_b
     one = board(THREE)
     one["rows"][0]["better_than"] = ["cy"]
     text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
-    assert "ann leads under gem-raw with 12.50 nats (95\u202f% interval 11.00 to 14.00 on 4 tasks)." in text
-    assert "It is better than 1 of 2 others, but not significantly better than bob. Nothing is missing." in text
+    assert "ann leads under gem-raw with 12.50 nats (95\u202f% interval 11.00 to 14.00, 4 tasks)." in text
+    assert "It is better than 1 of 2 others, but not shown to be better than bob. Nothing is missing." in text
 
 
 def test_the_verdict_says_when_the_leader_beats_all_others(tmp_path):
     one = board(THREE)
     one["rows"][0]["better_than"] = ["bob", "cy"]
     text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
-    assert "It is better than both others (corrected for many comparisons)." in text
+    assert "This is decided: it is better than both others." in text
 
 
 def test_an_incomplete_run_is_said_to_be_one(tmp_path):
@@ -125,7 +125,7 @@ def test_a_score_that_is_missing_is_said_to_be_and_never_shown_as_zero(tmp_path)
     folder = write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": board({**THREE, "dot": None})})})
     page = page_of(folder)
     row = re.search(r"<bdi>dot</bdi></th>(.*?)</tr>", (folder / "report.html").read_text(), re.DOTALL)[1]
-    assert 'class="absent n">missing</td>' in row
+    assert 'absent">no task was scored</td>' in row
     assert "8 of 32 pair scores are missing." in page.text
 
 

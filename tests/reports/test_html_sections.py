@@ -23,7 +23,7 @@ from report_folders import (
 
 from goldless.reports.documents.meta_evaluation import BiasNote
 from goldless.reports.html import write_report
-from goldless.reports.html.blocks import Code, Figure, Table, Term, html_cells
+from goldless.reports.html.blocks import Code, Figure, Fold, Switched, Table, Term, html_cells
 from goldless.reports.html.page import report_page
 from goldless.reports.html.run_results import read_run
 from goldless.reports.html.sections.asked import asked_section
@@ -43,8 +43,16 @@ def run_of(folder: Path, documents, **more):
     return read_run(write_folder(folder, documents, **more))
 
 
+def inside(blocks):
+    """The blocks, and those in folds and of metrics that are not switched on."""
+    for block in blocks:
+        yield block
+        if isinstance(block, Fold | Switched):
+            yield from inside(block.blocks)
+
+
 def figures(section) -> list[Figure]:
-    return [block for block in section.blocks if isinstance(block, Figure)]
+    return [block for block in inside(section.blocks) if isinstance(block, Figure)]
 
 
 def rows(table: Table) -> list[dict[str, str]]:
@@ -62,7 +70,7 @@ def test_a_leaderboard_has_a_figure_for_each_metric(tmp_path):
 def test_scores_under_several_wordings_are_shown_side_by_side(tmp_path):
     by_wording = {"general": {"ann": 12.0, "bob": 7.0, "cy": None}, "plain": {"ann": 13.0, "bob": 7.5, "cy": -2.0}}
     run = run_of(tmp_path, {"leaderboard": leaderboard(m=board(THREE, by_wording=by_wording))})
-    table = next(block for block in leaderboard_section(run).blocks if isinstance(block, Table))
+    table = next(block for block in inside(leaderboard_section(run).blocks) if isinstance(block, Table))
     assert [column.heading for column in table.columns] == ["agent", "general", "plain"]
     assert rows(table)[2] == {"agent": "cy", "w0": "missing", "w1": "\u22122.00"}
 
@@ -100,7 +108,7 @@ def test_a_leaderboard_says_whether_pairs_or_responses_are_counted(tmp_path, mor
     (figure,) = figures(leaderboard_section(run))
     assert f"missing count {counted};" in figure.data[0].caption[1]
     lead = "".join(part for part in verdict_blocks(run)[0].parts if isinstance(part, str))
-    assert f"1 of 24 {'pair' if 'pairs' in counted else 'response'} scores are" in lead
+    assert f"1 of 24 {'pair scores' if 'pairs' in counted else 'scores'} are" in lead
 
 
 @pytest.mark.parametrize(
@@ -371,7 +379,7 @@ def test_signatures_of_scorers_that_were_compared_are_shown(tmp_path):
 def test_the_judge_that_agrees_most_is_named_with_interval_pairs_and_tasks(tmp_path):
     (lead,) = verdict_blocks(run_of(tmp_path, {"agreement": agreement()}))
     text = "".join(part.word if isinstance(part, Term) else str(part) for part in lead.parts)
-    assert "0.750 (95\u202f% interval 0.700 to 0.800) of 198 pairs with a clear human preference, on 40 tasks." in text
+    assert "agrees most with people: on 0.750 (0.700 to 0.800) of 198 pairs with a clear human preference." in text
 
 
 # --- with results as a run writes them ------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ class Output:
             later = any(table.signature == other.signature for other in tables[i:])
             own = table.signature.split(" || ") if table.signature and not (signatures or later) else []
             for line in notes:
-                out().print(line, markup=False)
+                out().print(line, markup=False, soft_wrap=True)
             self.print_signature(*own)
             if (notes or own) and tables[i:]:
                 out().print()

@@ -57,9 +57,9 @@ def print_review(review: Review, output: Output, level: float) -> None:
 
 def tell_review(review: Review, output: Output) -> None:
     """Report the rest on standard error; exit with 3 if incomplete, 4 if no reviewer passed, 1 without a verdict."""
+    tell_spending(review.spending)
     for note in review.notes:
         say(note, style="yellow")
-    tell_spending(review.spending)
     output.tell_folder("results and evidence")
     if not review.complete:
         incomplete(f"{review.open} left")

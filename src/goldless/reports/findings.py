@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Protocol
@@ -11,6 +11,10 @@ from goldless.reports.controls import comparative
 
 MOST_NAMED = 3
 MOST_METRICS = 6
+REVIEW = "review: "
+"""How the name of a review's ranking begins."""
+RATES = frozenset({"win rate", "score", "rating"})
+"""Units that are said before the number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,9 @@ class Board(Protocol):
         """The agents."""
 
 
-def in_text(said: Said) -> str:
-    """A sentence as plain text."""
-    return "".join(part.text if isinstance(part, Name) else part for part in said)
+def in_text(said: Said, shown: Callable[[str], str] = str) -> str:
+    """A sentence as plain text; ``shown``: how names are written."""
+    return "".join(shown(part.text) if isinstance(part, Name) else part for part in said)
 
 
 def named(names: Sequence[str], most: int = MOST_NAMED) -> Said:
@@ -106,8 +110,10 @@ def of_one(metric: str, board: Board) -> Said:
         return Name(metric), ": no agent could be scored."
     lead = scored[0]
     word = comparative(metric)
-    leads = " leads under " if word == "better" else " is highest under "
-    return Name(lead.agent), leads, Name(metric), f" with {_value(lead, board)}. ", *_decided(lead, scored, word)
+    leads: Said = (" leads under " if word == "better" else " is highest under ", Name(metric))
+    if metric.startswith(REVIEW):
+        leads = (" leads in the review",)
+    return Name(lead.agent), *leads, f" with {_value(lead, board)}. ", *_decided(lead, scored, word)
 
 
 def _value(row: Standing, board: Board) -> str:
@@ -116,7 +122,9 @@ def _value(row: Standing, board: Board) -> str:
     if row.low is not None and row.high is not None:
         ends = f"{board.level * 100:g}\u202f% interval {_number(row.low, decimals)} to {_number(row.high, decimals)}"
     tasks = f", {row.n:,} task{'s' * (row.n != 1)}" if row.n else ""
-    return f"{_number(row.score or 0.0, decimals)} {board.unit} ({ends}{tasks})"
+    score = _number(row.score or 0.0, decimals)
+    score = f"a {board.unit} of {score}" if board.unit in RATES else f"{score} {board.unit}"
+    return f"{score} ({ends}{tasks})"
 
 
 def _decimals(board: Board) -> int:

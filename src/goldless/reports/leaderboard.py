@@ -108,9 +108,7 @@ class Leaderboard:
             Column("n", "tasks", "figure"),
             Column("missing asked", "missing", "fraction"),
             *[Column("between_prompts", "±prompts", "number", decimals=decimals)] * self.several_prompts,
-            Column(
-                "beaten", f"{word} than" if beaten == "names" else "beats #" if word == "better" else f"{word} than #"
-            ),
+            Column("beaten", f"{word} than" if beaten == "names" else "beats #" if word == "better" else f"{word} #"),
         )
         ranks = {row.agent: str(row.rank) for row in self.rows}
         rows = []

@@ -151,13 +151,19 @@ def cost_findings(document: CostDocument) -> Iterator[Said]:
     if not edge:
         return
     shown = [edge[0], *_nearly(edge), edge[-1]] if len(edge) > 1 else edge
-    parts = _list([(Name(row.name), f": {row.accuracy:.3f} for {usd_text(row.usd or 0.0)} USD") for row in shown])
+    parts = _list([(*_panel(row), f": {row.accuracy:.3f} for {usd_text(row.usd or 0.0)} USD") for row in shown])
     yield ("What the money buys, in agreement with people: ", *parts, ".")
     single = [row for row in (*panels.by_size, *panels.frontier) if len(row.reviewers) == 1 and row.usd is not None]
     best = max(single, key=lambda row: row.accuracy or 0.0, default=None)
     if best is not None and best.reviewers not in {row.reviewers for row in shown}:
         said = f": {best.accuracy:.3f} for {usd_text(best.usd or 0.0)} USD."
         yield ("The most accurate single reviewer is ", Name(best.name), said)
+
+
+def _panel(row: PanelCostNote) -> Iterator[str | Name]:
+    for place, name in enumerate(row.reviewers):
+        yield from [" + "] * bool(place)
+        yield Name(name)
 
 
 def _nearly(edge: Sequence[PanelCostNote]) -> list[PanelCostNote]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from goldless.reports.documents.panel_tables import peers_table, position_table, worth_sentences
-from goldless.reports.findings import Said, of_one
+from goldless.reports.findings import REVIEW, Said, of_one
 from goldless.reports.formats import code_line, markdown_table
 from goldless.reports.report_table import Cell, Column, ReportTable
 
@@ -62,7 +62,7 @@ def found_in_review(review: ReviewDocument) -> list[Said]:
     if board is None or all(row.score is None for row in board.rows):
         why = f": {review.nobody_passed}" if review.nobody_passed else ""
         return [(f"The review has no ranking; {who}{why}.",)]
-    lead = of_one(name, board) if review.until is None else (review.until.summary,)
+    lead = of_one(f"{REVIEW}{name}", board) if review.until is None else (review.until.summary,)
     agrees: Said = ()
     if review.panel.accuracy is not None:
         used = f"{review.panel.pairs_used or review.panel.n_pairs:,}"
@@ -156,12 +156,12 @@ def _ranking_table(board: RankedMetric, name: str, *, level: float, notes: tuple
         Column("missing asked", "missing", "fraction"),
         *[Column("beaten", "beats #")] * tested,
     )
-    ranks = {row.agent: str(row.rank) for row in board.rows}
-    rows = tuple(
-        row.cells(ranking=name, n_tasks=row.n, beaten=" ".join(ranks[one] for one in row.better_than or ()) or None)
-        for row in board.rows
-    )
-    return ReportTable(f"{name} ({board.unit}, higher is better)", columns, rows, board.signature, notes)
+    ranks = {row.agent: str(row.rank) for row in board.rows if row.rank is not None}
+    rows = []
+    for row in board.rows:
+        beaten = [ranks[one] for one in row.better_than or () if one in ranks and row.agent in ranks]
+        rows.append(row.cells(ranking=name, n_tasks=row.n, beaten=" ".join(beaten) or None))
+    return ReportTable(f"{name} ({board.unit}, higher is better)", columns, tuple(rows), board.signature, notes)
 
 
 def _panel_notes(panel: PanelNote, reviewers: Sequence[ReviewerNote]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -11,22 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from goldless.reports.findings import Name as Name  # noqa: PLC0414 - sections take all inline parts from here
+from goldless.reports.findings import named
+from goldless.reports.html.charts.svg import described
 from goldless.reports.html.labels import is_number, label, visible
 from goldless.reports.html.words import WORDS
 from goldless.reports.report_table import Column, Kind
 
 if TYPE_CHECKING:
+    from goldless.reports.documents.scores import RankedMetric
     from goldless.reports.html.run_results import RunResults
 
 LONG = 40
 """A longer text, or one with a longer word, needs a wide column."""
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name from the data, set apart from our own text."""
-
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,15 @@ class Term:
     word: str = ""
 
 
-Inline = str | Name | Term
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to a section of the page."""
+
+    slug: str
+    word: str
+
+
+Inline = str | Name | Term | Link
 Words = str | tuple[Inline, ...]
 
 
@@ -97,8 +102,8 @@ class Figure:
     pictures: Sequence[Markup]
     """The chart, and optionally a narrow version for small screens."""
     data: Sequence[Table]
-    unfolded: bool = False
-    """Whether the data table is open at first."""
+    finding: str = ""
+    """What the chart shows, in words: the description that a screen reader reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,73 @@ class Fold:
     blocks: Sequence[Block]
 
 
-Block = Paragraph | Heading | Code | Bullets | Table | Figure | Fold
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """Blocks about one metric, shown while the reader's switch is on it."""
+
+    place: int
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCell:
+    """An agent under one metric."""
+
+    rank: str
+    score: HtmlCell
+    ends: str
+    plot: Markup
+    beats: str
+    missing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The ranking: agents by metrics."""
+
+    metrics: Sequence[tuple[str, str, str]]
+    """Name, what the numbers are, and the heading of the agents that one is above."""
+    rows: Sequence[tuple[str, Sequence[ScoreCell | None]]]
+    """An agent and its cells."""
+    linked: bool
+    """Whether the page has texts to link to."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardText:
+    """A response on a card."""
+
+    agent: int
+    name: str
+    scores: str
+    text: str
+    leads: Sequence[int] = ()
+    """The metrics under which the agent is one of the two leading ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A task with some of its responses."""
+
+    number: int | None
+    """Its number in the viewer; None: unknown."""
+    task: str
+    prompt: str
+    texts: Sequence[CardText]
+    said: Mapping[int, Words]
+    """By metric, what the two leading agents scored."""
+    opened: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts that can be searched and filtered by agent."""
+
+    agents: Sequence[str]
+    cards: Sequence[Card]
+
+
+Block = Paragraph | Heading | Code | Bullets | Table | Figure | Fold | Switched | Matrix | Texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +190,20 @@ class Section:
     slug: str
     title: str
     blocks: tuple[Block, ...]
+    appendix: bool = False
+    """Whether it is folded, after all others."""
 
 
-def section(slug: str, title: str) -> Callable[[Callable[[RunResults], Iterable[Block]]], SectionMaker]:
+def section(
+    slug: str, title: str, *, appendix: bool = False
+) -> Callable[[Callable[[RunResults], Iterable[Block]]], SectionMaker]:
     """Decorator: turn a function that yields blocks into a section; None if it yields nothing."""
 
     def decorated(make: Callable[[RunResults], Iterable[Block]]) -> SectionMaker:
         @functools.wraps(make)
         def made(run: RunResults) -> Section | None:
             blocks = tuple(make(run))
-            return Section(slug, title, blocks) if blocks else None
+            return Section(slug, title, blocks, appendix) if blocks else None
 
         return made
 
@@ -166,14 +241,15 @@ def remarks(texts: Iterable[str]) -> tuple[Paragraph, ...]:
 
 def listed(names: Sequence[str], most: int = 6) -> tuple[Inline, ...]:
     """Names separated by commas; only the first of many."""
-    parts: list[Inline] = []
-    for place, name in enumerate(names[:most]):
-        if place:
-            parts.append(" and " if place == len(names) - 1 else ", ")
-        parts.append(Name(name))
-    if len(names) > most:
-        parts.append(f" and {len(names) - most} more")
-    return tuple(parts)
+    return named(names, most)
+
+
+def each_metric(run: RunResults, make: Callable[[str, RankedMetric], Iterable[Block]]) -> Iterator[Switched]:
+    """Blocks of each metric that has some, shown one metric at a time."""
+    for place, (metric, board) in enumerate(run.standings.items()):
+        blocks = tuple(make(metric, board))
+        if blocks:
+            yield Switched(place, blocks)
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -269,7 +345,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters |= {"visible": visible, "label": label, "kind": lambda block: type(block).__name__, "shown": _shown}
-    found.globals |= {"words": WORDS, "table_html": table_html}
+    found.globals |= {"words": WORDS, "table_html": table_html, "described": described}
     return found
 
 

@@ -21,6 +21,7 @@ from goldless.reports.html.sections.calibration import calibration_section
 from goldless.reports.html.sections.edition import edition_section
 from goldless.reports.html.sections.leaderboard import leaderboard_section, raters_section, sizes_section
 from goldless.reports.html.sections.meta_evaluation import bias_section, cost_section, crash_test_section
+from goldless.reports.html.sections.ranking import ranking_section, texts_section
 from goldless.reports.html.sections.review import agreement_section, consistency_section, review_section
 from goldless.reports.html.sections.scores import comparisons_section, pair_scores_section, task_scores_section
 from goldless.reports.html.sections.verdict import verdict_blocks
@@ -29,21 +30,23 @@ from goldless.reports.html.words import glossary
 REPORT = "report.html"
 HERE = Path(__file__).parent
 SECTIONS: tuple[SectionMaker, ...] = (
-    leaderboard_section,
+    ranking_section,
+    texts_section,
     edition_section,
     comparisons_section,
-    pair_scores_section,
-    task_scores_section,
-    sizes_section,
-    raters_section,
     review_section,
-    crash_test_section,
     agreement_section,
     calibration_section,
-    consistency_section,
+    crash_test_section,
     bias_section,
     cost_section,
+    consistency_section,
+    raters_section,
     missing_section,
+    leaderboard_section,
+    task_scores_section,
+    pair_scores_section,
+    sizes_section,
     asked_section,
 )
 """Sections in page order."""
@@ -66,13 +69,15 @@ def report_page(run: RunResults) -> str:
     sections = [found for make in SECTIONS if (found := make(run)) is not None]
     used: set[str] = set()
     drawn = [_drawn(one, used) for one in (verdict, *sections)]
-    styles = [_trusted(light_css()), _trusted(theme_css()), _file("chart.css"), _file("style.css")]
+    switch = _trusted(switch_css(len(run.standings)))
+    styles = [_trusted(light_css()), _trusted(theme_css()), _file("chart.css"), _file("style.css") + switch]
     script = _file("report.js")
     return (
         environment()
         .get_template("report.html")
         .render(
             study=label(run.study),
+            metrics=list(run.standings),
             made=_made_at(run),
             verdict=drawn[0],
             sections=list(zip(sections, drawn[1:], strict=True)),
@@ -81,6 +86,21 @@ def report_page(run: RunResults) -> str:
             script=script,
             policy=_policy(styles, script),
         )
+    )
+
+
+def switch_css(metrics: int) -> str:
+    """Rules that show what belongs to the metric that the reader chose; all of it if there is only one."""
+    if metrics < 2:
+        return (
+            ".of-0{display:revert}\n.cards:not(.all) .by:not(.by-0),.cards:not(.all) .card:not(.for-0){display:none}\n"
+        )
+    return "".join(
+        f"main:has(#metric-{place}:checked) .of-{place}{{display:revert}}\n"
+        f"main:has(#metric-{place}:checked) .cards:not(.all) .card:not(.for-{place}){{display:none}}\n"
+        f"main:has(#metric-{place}:checked) .cards:not(.all) .by:not(.by-{place}){{display:none}}\n"
+        f"main:has(#metric-{place}:checked) .m-{place}{{background:var(--raised)}}\n"
+        for place in range(metrics)
     )
 
 

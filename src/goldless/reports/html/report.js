@@ -56,7 +56,7 @@
     rows.sort(([a], [b]) => (a === null) - (b === null) || (a === null ? 0 : compare(a, b) * (down ? -1 : 1)));
     body.append(...rows.map(([, row]) => row));
   };
-  document.querySelectorAll("table").forEach((table) => {
+  document.querySelectorAll("table:not(.matrix)").forEach((table) => {
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       // a real button would keep the browser from repeating the headings on every printed page
       const control = document.createElement("span");
@@ -130,7 +130,7 @@
   };
   // only what scrolls needs to be reached by keyboard
   const reach = () =>
-    document.querySelectorAll(".scroll, pre").forEach((box) => {
+    document.querySelectorAll(".scroll, pre, .text, .prompt").forEach((box) => {
       if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight + 1) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
     });
@@ -154,7 +154,90 @@
     tools.querySelectorAll("button").forEach((button) => {
       button.setAttribute("aria-label", `Download ${button.textContent}: ${title}`);
     });
-    figure.querySelector("figcaption").after(tools);
+    figure.querySelector("details.data").append(tools);
   });
+
+  // --- the ranking: in the order of the metric that is switched on ---
+  const radios = [...document.querySelectorAll(".switch input")];
+  const chosen = () => Math.max(0, radios.findIndex((radio) => radio.checked));
+  const order = () => {
+    const body = document.querySelector(".matrix tbody");
+    if (!body) return;
+    const rank = (row) => {
+      const cell = row.querySelector(`.m-${chosen()}`);
+      return cell && "v" in cell.dataset ? -Number(cell.dataset.v) : Infinity;
+    };
+    const rows = [...body.rows].map((row) => [rank(row), row]);
+    rows.sort(([a], [b]) => (a === b ? 0 : a - b));
+    body.append(...rows.map(([, row]) => row));
+  };
+  radios.forEach((radio) => radio.addEventListener("change", order));
+
+  // --- the texts: searched, filtered by agent, reached from a number ---
+  const texts = document.getElementById("texts");
+  if (texts) {
+    const find = texts.querySelector(".find");
+    const who = texts.querySelector(".who");
+    const all = texts.querySelector(".cards");
+    const cards = [...texts.querySelectorAll(".card")];
+    const count = texts.querySelector(".count");
+    texts.querySelector(".filter").hidden = false;
+    const show = () => {
+      const words = find.value.trim().toLowerCase();
+      const agent = who.value;
+      all.classList.toggle("all", Boolean(words || agent));
+      cards.forEach((card) => {
+        const mine = !agent || card.dataset.agents.split(" ").includes(agent);
+        card.hidden = !(mine && (!words || card.textContent.toLowerCase().includes(words)));
+        // the chosen agent beside those that lead
+        card.querySelectorAll(".by").forEach((text) => {
+          const leads = text.classList.contains(`by-${chosen()}`);
+          text.hidden = Boolean(agent) && !leads && text.dataset.agent !== agent;
+        });
+      });
+      const shown = cards.filter((card) => card.offsetParent !== null);
+      shown.forEach((card, place) => (card.open = place === 0));
+      count.textContent = `${shown.length} ${shown.length === 1 ? "task" : "tasks"}`;
+      return shown;
+    };
+    find.addEventListener("input", show);
+    who.addEventListener("change", show);
+    radios.forEach((radio) => radio.addEventListener("change", show));
+    document.querySelectorAll("a.evidence").forEach((link) =>
+      link.addEventListener("click", () => {
+        const radio = radios[Number(link.dataset.metric)];
+        if (radio && !radio.checked) radio.click();
+        find.value = "";
+        who.value = link.dataset.agent;
+        const [first] = show();
+        first?.querySelector("summary").focus({ preventScroll: true });
+      }),
+    );
+    show();
+    // the viewer serves a report as …/runs/NAME/report, beside the pages of its tasks
+    if (/\/runs\/[^/]+\/report$/.test(location.pathname)) {
+      const link = (address, text) => {
+        const found = make("a", text);
+        found.href = address;
+        found.className = "viewer";
+        return found;
+      };
+      cards.forEach((card) => {
+        if ("number" in card.dataset) card.append(link(`tasks/${card.dataset.number}`, "All evidence on this task"));
+      });
+      texts.querySelector(".filter").append(link("tasks", "All tasks in the viewer"));
+    }
+  }
+
+  // a link into a fold opens it
+  const unfold = () => {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    target.querySelector(":scope > details.part")?.setAttribute("open", "");
+    for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
   reach();
 })();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -27,6 +28,7 @@ from goldless.reports.documents.scores import (
     RankedMetric,
     ReviewDocument,
 )
+from goldless.reports.findings import REVIEW
 from goldless.reports.spreadsheets import unguarded_frame
 from goldless.studies.tables import PARTS
 
@@ -68,7 +70,7 @@ class Failed:
     """The message or reply; None: nothing was stored."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RunResults:
     """The content of a report; None: the folder has no such document, or it cannot be read."""
 
@@ -89,11 +91,30 @@ class RunResults:
     failed: tuple[Failed, ...] = ()
     problems: tuple[str, ...] = ()
     """What could not be read."""
+    folder: Path | None = None
+    """Where the texts are."""
 
     @property
     def boards(self) -> dict[str, RankedMetric]:
         """The metrics that rank agents, by name."""
         return {} if self.leaderboard is None else self.leaderboard.boards
+
+    @cached_property
+    def standings(self) -> dict[str, RankedMetric]:
+        """All that ranks agents: the metrics, and the first ranking of the review."""
+        reviewed = {} if self.review is None else self.review.boards
+        first = list(reviewed.items())[:1]
+        return {**self.boards, **{f"{REVIEW}{name}": board for name, board in first if board.rows}}
+
+    @cached_property
+    def all_scores(self) -> pl.DataFrame | None:
+        """metric, task, agent and score under every standing: for a review, the share of the votes or mean rating."""
+        found = [] if self.scores is None else [self.scores.select("metric", "task", "agent", "score")]
+        reviewed = next((name for name in self.standings if name not in self.boards), None)
+        if reviewed is not None and self.review is not None and self.folder is not None:
+            votes = _votes(self.folder, self.review)
+            found += [] if votes is None else [votes.select(pl.lit(reviewed).alias("metric"), "task", "agent", "score")]
+        return pl.concat(found) if found else None
 
     @property
     def results(self) -> dict[str, Result]:
@@ -126,6 +147,7 @@ def read_run(folder: Path) -> RunResults:
         scores=scores,
         failed=failed,
         problems=(*problems, *_mixed(documents)),
+        folder=folder,
         **documents,  # type: ignore[arg-type]  # each under its own name, by RESULTS and BESIDE
     )
 
@@ -154,6 +176,32 @@ def _scores(path: Path, problems: list[str]) -> pl.DataFrame | None:
         return None
     frame = unguarded_frame(frame)
     return frame.with_columns(pl.col("score").replace([float("inf"), float("-inf"), float("nan")], None))
+
+
+def _votes(folder: Path, review: ReviewDocument) -> pl.DataFrame | None:
+    """task, agent and score of the reviewers that vote, weighted; None: there are no judgements to read."""
+    files = evidence_files(folder, "judgements")
+    weights = {row.name: row.weight or 1.0 for row in review.reviewers if row.name in review.panel.reviewers}
+    try:
+        frame = pl.scan_parquet(files, glob=False) if files and weights else None
+        if frame is None or not {"reviewer", "format", "task", "value"} <= set(frame.collect_schema().names()):
+            return None
+        there = frame.filter(
+            pl.col("reviewer").is_in(list(weights)) & (pl.col("format") == review.scale) & pl.col("value").is_not_null()
+        )
+        weight = pl.col("reviewer").replace_strict(weights, return_dtype=pl.Float64).alias("weight")
+        value, columns = pl.col("value").cast(pl.Float64), there.collect_schema().names()
+        sides = [
+            there.filter(pl.col(name).is_not_null()).select(
+                "task", pl.col(name).alias("agent"), worth.alias("v"), weight
+            )
+            for name, worth in (("first", value), ("second", 1 - value), ("agent", value))
+            if name in columns
+        ]
+        share = (pl.col("v") * pl.col("weight")).sum() / pl.col("weight").sum()
+        return pl.concat(sides).group_by("task", "agent", maintain_order=True).agg(share.alias("score")).collect()
+    except (OSError, ValueError, pl.exceptions.PolarsError):
+        return None  # said where failed calls are counted
 
 
 def evidence_files(folder: Path, table: str) -> list[Path]:

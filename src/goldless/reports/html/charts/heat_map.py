@@ -1,4 +1,4 @@
-"""The heat map: a square of cells, with names for rows and the same names' numbers for columns."""
+"""The heat map: a square of cells, with the same names for rows and columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from goldless.reports.html.charts.svg import HEAT_OPACITY, element, hint, pictur
 from goldless.reports.html.labels import fitted, text_width
 
 LABEL_WIDTH = 220
-TOP = 44
+COLUMN_ROOM = 120
+"""Width of a column's name, which is written at a slant."""
+SLANT = 0.72
+"""Height of a name at a slant, as a share of its width."""
 WRITTEN_UP_TO = 12
 """With more names than this, cells are too small for numbers."""
 
@@ -53,22 +56,29 @@ def heat_map(
 ) -> Markup:
     """The heat map; None: no such cell. ``corner`` says what rows and columns are."""
     n = len(names)
-    labels = [f"{place} {fitted(name, LABEL_WIDTH - 30)}" for place, name in enumerate(names, 1)]
+    labels = [fitted(name, LABEL_WIDTH - 30) for name in names]
     left = min(LABEL_WIDTH, max((text_width(text) for text in labels), default=0)) + 14
-    width, height = (22.0, 20.0) if n > WRITTEN_UP_TO else (58.0 if n <= 9 else 46.0, 28.0)
+    longest = max((text_width(cell.text, 11.5) for row in cells for cell in row if cell is not None), default=0.0)
+    width, height = (22.0, 20.0) if n > WRITTEN_UP_TO else (max(46.0, longest + 16.0), 28.0)
     written = n <= WRITTEN_UP_TO
+    heads = [fitted(name, COLUMN_ROOM, 11.5) for name in names]
+    slant = max((text_width(text, 11.5) for text in heads), default=0.0) * SLANT
+    top = 30 + slant
     parts = [words(corner, 0, 14, class_="tick")]
-    for place, text in enumerate(labels):
-        parts.append(words(text, left - 10, TOP + (place + 0.5) * height + 4, class_="label", anchor="end"))
-        parts.append(words(str(place + 1), left + (place + 0.5) * width, TOP - 8, class_="tick", anchor="middle"))
+    for place, (text, head) in enumerate(zip(labels, heads, strict=True)):
+        parts.append(words(text, left - 10, top + (place + 0.5) * height + 4, class_="label", anchor="end"))
+        x, y = left + (place + 0.5) * width, top - 8
+        parts.append(
+            element("g", words(head, 0, 0, class_="tick"), transform=f"translate({x:.1f} {y:.1f}) rotate(-45)")
+        )
     for i, row in enumerate(cells):
         for j, cell in enumerate(row):
             if cell is not None:
-                box = (left + j * width, TOP + i * height, width, height)
+                box = (left + j * width, top + i * height, width, height)
                 parts.append(_cell(cell, box, written=written))
     told = sum(39 + text_width(text, 11.5) for _, text in legend.steps)
-    whole = max(left + n * width + 8, told)
-    below = TOP + n * height + 18
+    whole = max(left + n * width + 8 + slant, told)
+    below = top + n * height + 18
     parts.append(_legend(legend, 0, below))
     return picture(*parts, width=whole, height=below + 24, title=title)
 

@@ -38,6 +38,7 @@ NARROW = 370
 Child = str | Markup
 Shape = Literal["dot", "ring", "cross", "square", "diamond", "triangle"]
 LONGEST_HINT = 300
+LONGEST_FINDING = 1000
 
 
 def element(tag: str, *children: Child, **attributes: str | float | None) -> Markup:
@@ -96,6 +97,14 @@ def picture(*parts: Markup, width: float, height: float, title: str) -> Markup:
         role="img",
         class_="chart",
     )
+
+
+def described(drawn: Markup, finding: str) -> Markup:
+    """The chart with a description for those who cannot see it."""
+    if not finding:
+        return drawn
+    told = element("desc", excerpt(finding, LONGEST_FINDING))
+    return Markup(str(drawn).replace("</title>", f"</title>{told}", 1))  # noqa: S704 - both parts are escaped
 
 
 def pictures(plot: Callable[..., Markup], *given: object, **options: object) -> tuple[Markup, Markup]:

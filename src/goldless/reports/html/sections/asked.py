@@ -67,7 +67,7 @@ AGENT_COLUMNS = (
 )
 
 
-@section("asked", "How this was run")
+@section("asked", "How this was run, and signatures", appendix=True)
 def asked_section(run: RunResults) -> Iterator[Block]:
     """How the run was made; every report has this section."""
     board = run.leaderboard or LeaderboardDocument()
@@ -202,7 +202,7 @@ def _signature_lines(run: RunResults) -> Iterator[tuple[str, str]]:
 # --- what is missing -------------------------------------------------------------------------------------------------
 
 
-@section("missing", "What is missing")
+@section("missing", "What is missing", appendix=True)
 def missing_section(run: RunResults) -> Iterator[Block]:
     """Failed calls by cause with an example each, and tasks that could not be scored; None if nothing is missing."""
     failed = run.failed or tuple(_counted(run))
@@ -237,6 +237,7 @@ def _figure(failed: Sequence[Failed]) -> Figure:
         (Term("missing", "Missing evidence"), " is left out of every score; it never counts as zero."),
         pictures(bar_chart, bars, title="Missing evidence by cause"),
         [Table("Missing evidence", columns, rows)],
+        f"The most frequent cause is {failed[0].cause.replace('_', ' ')}: {failed[0].count:,}.",
     )
 
 

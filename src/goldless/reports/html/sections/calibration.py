@@ -20,7 +20,7 @@ from goldless.reports.html.blocks import (
 )
 from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.labels import percent, plural
+from goldless.reports.html.labels import label, percent, plural
 from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column
 
@@ -74,6 +74,7 @@ def calibration_section(run: RunResults) -> Iterator[Block]:
                 Table("All agents", AGENT_COLUMNS, found.agents),
                 *([Table("Comparisons", COMPARISON_COLUMNS, found.comparisons)] if found.comparisons else []),
             ],
+            f"{label(drawn[0].label)} has the highest mean label: {drawn[0].aside}.",
         )
     if found.shares:
         yield Table("Share of good responses, corrected for the judge's errors", SHARE_COLUMNS, found.shares)

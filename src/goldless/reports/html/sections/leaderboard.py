@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import polars as pl
 
+from goldless.reports.controls import comparative, direction
 from goldless.reports.documents.scores import AgentNote, AgentScore, Information, RankedMetric, RaterMetric
+from goldless.reports.findings import in_text, of_one
 from goldless.reports.html.blocks import (
     Block,
     Figure,
@@ -18,6 +20,7 @@ from goldless.reports.html.blocks import (
     Table,
     Term,
     counts,
+    each_metric,
     ends,
     names,
     note,
@@ -30,7 +33,7 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.scatter import Point, scatter_plot
 from goldless.reports.html.charts.svg import SERIES, Shape, pictures
-from goldless.reports.html.labels import decimals_for, numeral, percent, plural
+from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column, large_text
 from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
@@ -50,14 +53,17 @@ SHAPES: tuple[Shape, ...] = ("dot", "square", "diamond", "triangle", "ring", "cr
 FEWEST_SIZES = 2
 
 
-@section("leaderboard", "Leaderboard")
+@section("leaderboard", "Scores in full", appendix=True)
 def leaderboard_section(run: RunResults) -> Iterator[Block]:
     """The leaderboards; None if no metric ranks agents."""
-    for metric, board in run.boards.items():
-        yield _figure(metric, board)
-        yield from remarks((*board.notes, *_summary(board)))
-        yield from _wordings(board)
-        yield from _groups(board)
+    return each_metric(run, _leaderboard)
+
+
+def _leaderboard(metric: str, board: RankedMetric) -> Iterator[Block]:
+    yield _figure(metric, board)
+    yield from remarks((*board.notes, *_summary(board)))
+    yield from _wordings(board)
+    yield from _groups(board)
 
 
 def interval_source(tasks: Iterable[int]) -> str:
@@ -75,10 +81,10 @@ def _figure(metric: str, board: RankedMetric) -> Figure:
     return Figure(
         "leaderboard",
         ("Scores: ", Name(metric)),
-        (f"Mean score over tasks ({board.unit}, higher is better). ", *_intervals(board.rows, level)),
-        pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, higher is better"),
+        (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *_intervals(board.rows, level)),
+        pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
         [_table(metric, board, decimals)],
-        unfolded=True,
+        finding=in_text(of_one(metric, board), label),
     )
 
 
@@ -109,12 +115,11 @@ def _table(metric: str, board: RankedMetric, decimals: int) -> Table:
         *[_ends("new_peers", "with other peers", decimals)] * any(row.new_peers_low is not None for row in board.rows),
         *[_ends("worst", "worst case", decimals)] * any(row.worst_low is not None for row in board.rows),
         *[number("between_prompts", "± prompts", decimals, absent="-")] * spread,
-        *counts(n="tasks", asked="asked", used="used", missing="missing", beats="better than"),
+        *counts(n="tasks", asked="asked", used="used", missing="missing", beats=f"{comparative(metric)} than"),
     )
     counted = "pairs of responses" if board.counts_pairs else "responses"
-    return Table(
-        (Name(metric), f": asked, used and missing count {counted}; better than is a number of agents"), columns, rows
-    )
+    said = f": asked, used and missing count {counted}; {comparative(metric)} than is a number of agents"
+    return Table((Name(metric), said), columns, rows)
 
 
 def _ends(name: str, heading: str, decimals: int) -> Column:
@@ -152,14 +157,17 @@ def _groups(board: RankedMetric) -> Iterator[Block]:
 # --- size ------------------------------------------------------------------------------------------------------------
 
 
-@section("sizes", "Score by size")
+@section("sizes", "Score by size", appendix=True)
 def sizes_section(run: RunResults) -> Iterator[Block]:
     """Scores by number of parameters; None if fewer than two agents have a size and a score."""
     sized = {row.agent: row for row in run.agents if (row.parameters or 0.0) > 0}
-    for metric, board in run.boards.items():
+
+    def one(metric: str, board: RankedMetric) -> Iterator[Block]:
         found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
         if len(found) >= FEWEST_SIZES:
             yield _sizes(run, metric, board, found)
+
+    return each_metric(run, one)
 
 
 def _sizes(run: RunResults, metric: str, board: RankedMetric, found: Sequence[tuple[AgentScore, AgentNote]]) -> Figure:
@@ -172,6 +180,7 @@ def _sizes(run: RunResults, metric: str, board: RankedMetric, found: Sequence[tu
         if family != "other"
     ]
     people = _people(run, metric, board)
+    largest = max(found, key=lambda one: one[0].score or 0.0)
     both = pictures(
         scatter_plot,
         points,
@@ -202,6 +211,8 @@ def _sizes(run: RunResults, metric: str, board: RankedMetric, found: Sequence[tu
         ),
         both,
         [Table("Agents with known size", columns, [*rows, *theirs])],
+        finding=f"Of the agents with known size, {label(largest[0].agent)} ({large_text(largest[1].parameters or 0.0)} "
+        "parameters) has the highest score.",
     )
 
 
@@ -270,7 +281,7 @@ def _raters(found: Information) -> Figure:
     rows = (found, *found.raters)
     drawn = [
         IntervalRow.of(row.rater, row.value, hint=f"{row.rater}: {numeral(row.value)}, chance {numeral(row.null)}")
-        for row in rows
+        for row in sorted(rows, key=lambda row: -(row.value or 0.0))
     ]
     return Figure(
         "raters",
@@ -281,4 +292,5 @@ def _raters(found: Information) -> Figure:
         ),
         pictures(interval_plot, drawn, title="Information between raters", axis="TVD-MI", reference=found.null),
         [Table("Raters", RATER_COLUMNS, rows)],
+        finding=f"{label(found.rater).capitalize()}: {numeral(found.value)}; by chance {numeral(found.null)}.",
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from goldless.reports.documents.meta_evaluation import (
+    BiasDocument,
     BiasNote,
     CostDocument,
     CrashCard,
@@ -14,10 +16,12 @@ from goldless.reports.documents.meta_evaluation import (
     PanelsNote,
     PerturbationNote,
 )
+from goldless.reports.findings import in_text
 from goldless.reports.html.blocks import (
     Block,
     Bullets,
     Figure,
+    Fold,
     Heading,
     Name,
     Table,
@@ -39,8 +43,9 @@ from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map, st
 from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.scatter import Point, scatter_plot
 from goldless.reports.html.charts.svg import Shape, pictures
-from goldless.reports.html.labels import numeral, percent, plural
+from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.html.run_results import RunResults
+from goldless.reports.meta_findings import bias_findings, cost_findings, crash_findings
 from goldless.reports.report_table import Column, usd_text
 
 SHAPES: dict[str, Shape] = {"pass": "dot", "fail": "cross", "not shown": "ring"}
@@ -76,9 +81,13 @@ def crash_test_section(run: RunResults) -> Iterator[Block]:
         f"{which} were changed in known ways and scored again. "
         "A sound metric falls when content is removed and does not rise when a response is changed only superficially.",
     )
-    if len(card.metrics) > 1:
+    figures = [_crash_figure(metric, one, card) for metric, one in card.metrics.items()]
+    if len(figures) > 1:
+        yield Bullets(tuple(crash_findings(card)))
         yield _overview(card.metrics)
-    yield from (_crash_figure(metric, one, card) for metric, one in card.metrics.items())
+        yield Fold(f"A chart for each of the {len(figures)} metrics", figures)
+    else:
+        yield from figures
 
 
 def _overview(metrics: Mapping[str, CrashCard]) -> Table:
@@ -111,7 +120,9 @@ def _crash_figure(metric: str, one: CrashCard, card: CrashTestDocument) -> Figur
     counted = ", ".join(f"{one.counts.get(rating, 0)} {rating}" for rating in SHAPES)
     table = Table("All changes", CRASH_COLUMNS, one.perturbations)
     term = Term("smd", "Standardised mean difference")
-    return Figure("crash-test", (Name(metric), f": {counted}"), (term, caption), both, [table])
+    failed = [row.perturbation for row in one.perturbations if row.rating == "fail"]
+    finding = f"{label(metric)} fails {', '.join(map(label, failed))}." if failed else f"{label(metric)} fails no test."
+    return Figure("crash-test", (Name(metric), f": {counted}"), (term, caption), both, [table], finding)
 
 
 def _crash_row(row: PerturbationNote) -> IntervalRow:
@@ -151,21 +162,43 @@ def bias_section(run: RunResults) -> Iterator[Block]:
     found = run.bias
     if found is None:
         return
-    yield words(
-        "A bias is significant if the interval excludes the value of an unbiased judge. Where the better response "
-        "may also be the longer one, that value is unknown and the number is for comparison only."
-    )
+    yield Bullets(tuple(bias_findings(found)))
+    yield from _bias_matrix(found)
     for bias in dict.fromkeys(row.bias for row in found.rows):
         rows = [row for row in found.rows if row.bias == bias]
         gaps = [row for row in rows if row.pair]
-        if gaps:
-            yield _gaps(gaps)
-        yield from _bias_figures(bias, [row for row in rows if not row.pair], percent(found.level))
+        figures = [
+            *([_gaps(gaps)] if gaps else []),
+            *_bias_figures(bias, [row for row in rows if not row.pair], percent(found.level)),
+        ]
+        yield Fold(f"{bias.capitalize()} in detail", figures)
     if found.unavailable:
         yield Heading("Not measured")
         whose = ((" of ", *listed(row.judges)) if row.judges else () for row in found.unavailable)
         reasons = zip(found.unavailable, whose, strict=True)
         yield Bullets(tuple((row.bias, *who, f": {row.reason}") for row, who in reasons))
+
+
+def _bias_matrix(found: BiasDocument) -> Iterator[Block]:
+    """One table of judges by biases, those with the most biases first."""
+    rows = [row for row in found.rows if row.kind != "reviewers" and row.neutral is not None and not row.pair]
+    rows = [row for row in rows if row.about in (None, row.judge)]
+    measures = list(dict.fromkeys((row.bias, row.measure, row.neutral) for row in rows))
+    by_judge: dict[str, dict[str, Any]] = {}
+    shown: Counter[str] = Counter()
+    for row in rows:
+        place = measures.index((row.bias, row.measure, row.neutral))
+        value = numeral(row.value, signed=row.neutral == 0.0)
+        by_judge.setdefault(row.judge, {"judge": row.judge})[f"m{place}"] = f"{value} ●" if row.shown else value
+        shown[row.judge] += bool(row.shown)
+    if not by_judge:
+        return
+    columns = [
+        Column(f"m{place}", f"{bias}: {measure} (unbiased {neutral:g})", "figure", "-")
+        for place, (bias, measure, neutral) in enumerate(measures)
+    ]
+    ordered = sorted(by_judge.values(), key=lambda row: -shown[row["judge"]])
+    yield Table("● The interval excludes the value of an unbiased judge", (*names(judge="judge"), *columns), ordered)
 
 
 def _bias_table(caption: str, rows: Sequence[BiasNote]) -> Table:
@@ -178,7 +211,7 @@ def _bias_figures(bias: str, rows: Sequence[BiasNote], level: str) -> Iterator[F
         mine = [row for row in rows if row.neutral == neutral]
         differences = neutral == 0.0
         order = list(dict.fromkeys(row.measure for row in mine))
-        mine.sort(key=lambda row: order.index(row.measure))
+        mine.sort(key=lambda row: (order.index(row.measure), -(row.value or 0.0)))
         drawn = [_bias_row(row, differences=differences) for row in mine]
         what = "difference of shares" if differences else "share"
         unbiased = "for comparison only" if neutral is None else f"unbiased is {neutral:g}"
@@ -187,10 +220,13 @@ def _bias_figures(bias: str, rows: Sequence[BiasNote], level: str) -> Iterator[F
             f"{bias.capitalize()}: {unbiased}",
             (
                 f"With {level} intervals. Dot: significant bias; ring: not significant, or undecidable.",
-                "" if neutral is None else " The line marks an unbiased judge.",
+                " Where the better response may also be the longer one, what an unbiased judge would do is not known."
+                if neutral is None
+                else " The line marks an unbiased judge.",
             ),
             pictures(interval_plot, drawn, title=f"{bias}: {what}", axis=what, reference=neutral),
             [_bias_table(f"{bias.capitalize()}: all numbers", mine)],
+            f"{sum(bool(row.shown) for row in mine)} of {len(mine)} numbers show a bias.",
         )
 
 
@@ -221,10 +257,8 @@ def _gaps(rows: Sequence[BiasNote]) -> Figure:
         reviewers,
         cells,
         title="Preference gap of each pair of reviewers",
-        corner="reviewers; columns are numbered like rows",
-        legend=Legend(
-            ((0.9, "each prefers its own"), (-0.9, "each prefers the other's"), (0.0, "grey: not significant"))
-        ),
+        corner="reviewers",
+        legend=Legend(((0.9, "each prefers its own"), (-0.9, "each prefers the other's"), (0.0, "not significant"))),
     )
     caption = (
         " of two reviewers that are also agents: the share of tasks where one prefers its own response to the "
@@ -232,7 +266,9 @@ def _gaps(rows: Sequence[BiasNote]) -> Figure:
     )
     term = Term("gap", "preference gap")
     table = _bias_table("Preference gaps", rows)
-    return Figure("preference-gap", "Preference gaps", ("The ", term, caption), [picture], [table])
+    many = sum(bool(row.shown) for row in rows)
+    finding = f"{many} of {plural(len(rows), 'pair')} of reviewers {'has' if many == 1 else 'have'} a significant gap."
+    return Figure("preference-gap", "Preference gaps", ("The ", term, caption), [picture], [table], finding)
 
 
 def _gap(row: BiasNote | None, largest: float) -> HeatCell:
@@ -249,8 +285,9 @@ def _gap(row: BiasNote | None, largest: float) -> HeatCell:
 SPREAD = 30.0
 """Costs that differ by more than this factor get a logarithmic axis."""
 USD = Column("usd", "USD", "usd", "unknown")
+LETTERS = 26
 PANEL_COLUMNS = (
-    *texts(panel="panel"),
+    *texts(point="point", panel="panel"),
     *counts(size="size"),
     Column("usd", "USD", "usd"),
     number("effective_votes", "worth votes", 2, absent="-"),
@@ -276,35 +313,45 @@ def cost_section(run: RunResults) -> Iterator[Block]:
     if found is None:
         return
     if found.panels is not None:
-        yield from _panels(found.panels)
-    if found.rows:
-        yield _costs(found)
+        yield from _panels(found.panels, " ".join(in_text(said, label) for said in cost_findings(found)))
+    tables = [_costs(found)] * bool(found.rows)
     if found.reviewers:
-        yield Table("Cost of judgements by reviewer", REVIEWER_COLUMNS, found.reviewers)
+        tables.append(Table("Cost of judgements by reviewer", REVIEWER_COLUMNS, found.reviewers))
+    yield from tables if found.panels is None else [Fold("Cost of each metric and reviewer", tables)] * bool(tables)
     yield from remarks(found.notes)
 
 
-def _panels(panels: PanelsNote) -> Iterator[Block]:
+def _panels(panels: PanelsNote, finding: str) -> Iterator[Block]:
     rows = list({row.reviewers: row for row in reversed([*panels.frontier, *panels.by_size])}.values())[::-1]
     priced = [row for row in rows if row.usd is not None and row.accuracy is not None]
     if len(priced) > 1:
-        yield _panel_figure(priced, {row.reviewers for row in panels.frontier}, panels)
+        yield _panel_figure(priced, {row.reviewers for row in panels.frontier}, panels, finding)
+    elif finding:
+        yield words(finding)
     if panels.unpriced:
         yield note("Not on a frontier because the price is unknown: ", ", ".join(panels.unpriced), ".")
     if panels.note:
         yield note(sentence(panels.note))
 
 
-def _panel_figure(rows: Sequence[PanelCostNote], edge: set[tuple[str, ...]], panels: PanelsNote) -> Figure:
+def _panel_figure(
+    rows: Sequence[PanelCostNote], edge: set[tuple[str, ...]], panels: PanelsNote, finding: str
+) -> Figure:
+    rows = sorted(rows, key=lambda row: (row.usd or 0.0, row.accuracy or 0.0))
+    letters = [chr(ord("A") + place) if place < LETTERS else str(place + 1) for place in range(len(rows))]
     # held-out points are drawn first, so that they are behind the others
     points = [_held_out(row) for row in rows if row.held_out.accuracy is not None]
-    points += [_panel_point(row, on_edge=row.reviewers in edge) for row in rows]
+    points += [
+        _panel_point(row, letter, on_edge=row.reviewers in edge) for row, letter in zip(rows, letters, strict=True)
+    ]
     path = sorted((point.x, point.y) for point in points if point.series == "on the frontier")
     paid = [point.x for point in points if point.x > 0]
     logarithmic = bool(paid) and max(paid) / min(paid) > SPREAD
     cells = [
-        row.cells(panel=row.name, held=row.held_out.accuracy, edge="yes" if row.reviewers in edge else "no")
-        for row in rows
+        row.cells(
+            point=letter, panel=row.name, held=row.held_out.accuracy, edge="yes" if row.reviewers in edge else "no"
+        )
+        for row, letter in zip(rows, letters, strict=True)
     ]
     intervals = f"with {percent(panels.level)} intervals"
     return Figure(
@@ -315,7 +362,8 @@ def _panel_figure(rows: Sequence[PanelCostNote], edge: set[tuple[str, ...]], pan
             Term("frontier"),
             "; rings show the same panels ",
             Term("held out", "on held-out tasks"),
-            f". {sentence(f'compared: {panels.search}')}",
+            f". {sentence(f'compared: {panels.search}')} {len(rows)} are drawn: those on the frontier and the best of ",
+            "each size. The table names them by their letters.",
         ),
         pictures(
             scatter_plot,
@@ -327,13 +375,14 @@ def _panel_figure(rows: Sequence[PanelCostNote], edge: set[tuple[str, ...]], pan
             lines=[("frontier", path)],
         ),
         [Table("Panels", PANEL_COLUMNS, cells)],
+        finding,
     )
 
 
-def _panel_point(row: PanelCostNote, *, on_edge: bool) -> Point:
+def _panel_point(row: PanelCostNote, letter: str, *, on_edge: bool) -> Point:
     usd = row.usd or 0.0
     return Point(
-        row.name,
+        letter,
         usd,
         row.accuracy or 0.0,
         row.low,

@@ -8,6 +8,7 @@ from goldless.reports.documents.fields import Bounded
 from goldless.reports.documents.meta_evaluation import AgreementDocument, CriterionNote, ValueNote
 from goldless.reports.documents.panel_tables import ORDERED, peers_notes, worth_sentences
 from goldless.reports.documents.scores import RankingNote, ReviewDocument, ReviewerNote, TraitNote
+from goldless.reports.findings import in_text
 from goldless.reports.html.blocks import (
     Block,
     Figure,
@@ -36,6 +37,7 @@ from goldless.reports.html.charts.svg import Shape, pictures
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.run_results import RunResults
 from goldless.reports.html.sections.leaderboard import interval_source
+from goldless.reports.meta_findings import agreement_findings, consistency_findings
 from goldless.reports.report_table import Column
 
 RANKINGS = {
@@ -47,18 +49,20 @@ RANKINGS = {
 SHAPES: dict[str, Shape] = {"above": "dot", "not above": "cross"}
 
 
-@section("review", "Peer review")
+@section("review", "Who judged")
 def review_section(run: RunResults) -> Iterator[Block]:
     """The exam, the panel, and the ranking of agents by its votes; None if there was no review."""
     review = run.review
     if review is None:
         return
     yield _summary(review)
+    yield from (words(sentence(one)) for one in worth_sentences(review.panel.worth))
     yield _reviewers(review.reviewers)
+    details: list[Block] = []
     if any(row.traits for row in review.reviewers):
-        yield _exam(review.reviewers)
-    yield from _worth(review)
-    yield from (_ranking(name, ranking) for name, ranking in review.rankings.items())
+        details.append(_exam(review.reviewers))
+    details += [*_worth(review), *(_ranking(name, ranking) for name, ranking in review.rankings.items())]
+    yield Fold("The exam, the order of reviewers, and every ranking", details)
     yield from remarks(review.notes)
 
 
@@ -86,9 +90,10 @@ def _reviewers(reviewers: Sequence[ReviewerNote]) -> Table:
         *counts("-", asked="asked", used="used", missing="missing"),
         *[number("accuracy", "agrees with people", absent="-")] * judged,
         *[number("spearman", "Spearman", 2, absent="-")] * judged,
-        *texts(why="why"),
+        *texts(why="exam"),
     )
-    return Table("Reviewers", columns, [row.cells(vote="yes" if row.passed else "no") for row in reviewers])
+    ordered = sorted(reviewers, key=lambda row: (not row.passed, -(row.weight or 0.0)))
+    return Table("Reviewers", columns, [row.cells(vote="yes" if row.passed else "no") for row in ordered])
 
 
 def _exam(reviewers: Sequence[ReviewerNote]) -> Figure:
@@ -110,7 +115,7 @@ def _exam(reviewers: Sequence[ReviewerNote]) -> Figure:
             limit=row["threshold"],
             hint=row["note"] or "",
         )
-        for row in sorted(rows, key=lambda row: str(row["trait"]))
+        for row in sorted(rows, key=lambda row: (str(row["trait"]), -(row["value"] or 0.0)))
     ]
     columns = (
         *names(reviewer="reviewer"),
@@ -133,12 +138,13 @@ def _exam(reviewers: Sequence[ReviewerNote]) -> Figure:
         "dots are above it, crosses are not, rings have no limit.",
     )
     both = pictures(interval_plot, drawn, title="Exam results of reviewers, with limits", axis="share")
-    return Figure("exam", "The exam", caption, both, [Table("Exam results", columns, rows)])
+    failed = list(dict.fromkeys(row.name for row in reviewers if not row.passed))
+    finding = f"{', '.join(map(label, failed))} did not pass." if failed else "All reviewers passed."
+    return Figure("exam", "The exam", caption, both, [Table("Exam results", columns, rows)], finding)
 
 
 def _worth(review: ReviewDocument) -> Iterator[Block]:
-    """How many votes the panel is worth, whether position decides, and the order of reviewers without labels."""
-    yield from (words(sentence(one)) for one in worth_sentences(review.panel.worth))
+    """Whether position decides, and the order of reviewers without labels."""
     shown = [row for row in review.reviewers if row.first_shown is not None]
     if shown and review.settings.orders != "both":
         columns = (*names(reviewer="reviewer"), number("value", "prefers the first"), ends(), *counts(n="comparisons"))
@@ -193,6 +199,7 @@ def _ranking(name: str, ranking: RankingNote) -> Figure:
         ("Agents by the panel's votes: ", RANKINGS.get(name, Name(name)), f" ({unit}, higher is better), {intervals}."),
         pictures(interval_plot, drawn, title=f"Ranking of agents by {name}", axis=f"{unit}, higher is better"),
         [Table(f"Ranking by {name}", columns, agents)],
+        f"{label(agents[0].agent)} is first with {numeral(agents[0].score, decimals)} {unit}." if agents else "",
     )
 
 
@@ -238,14 +245,13 @@ def agreement_section(run: RunResults) -> Iterator[Block]:
     for one in found.criteria:
         if len(found.criteria) > 1:
             yield Heading((Name(one.criterion or "labels"),))
+        told = [in_text(said, label) for said in agreement_findings(AgreementDocument(criteria=(one,)))]
         yield _labels(one)
-        yield _accuracy(one, level)
-        yield from _correlation(one, level)
-        yield from _ceiling(one)
+        yield _accuracy(one, level, " ".join(told))
+        details: list[Block] = [*_correlation(one, level), *_ceiling(one)]
         if one.comparisons:
-            table = Table("Pairs of judges, on what both judged", COMPARISON_COLUMNS, one.comparisons)
-            many = plural(len(one.comparisons), "comparison")
-            yield Fold(f"Which judges agree with people more than others: {many}", [table])
+            details.append(Table("Pairs of judges, on what both judged", COMPARISON_COLUMNS, one.comparisons))
+        yield Fold("Rank correlations, agreement between people, and which judge exceeds which", details)
         if one.notes:
             yield Fold(plural(len(one.notes), "note"), remarks(one.notes))
 
@@ -267,7 +273,7 @@ def _band(found: ValueNote | None) -> tuple[Band | None, tuple[Inline, ...]]:
     band = Band(found.low, found.high, ONE_PERSON, found.value)
     if found.low is None or found.high is None:
         return band, (" The grey line is the ", ceiling, "; it has no interval.")
-    return band, (" The band is the ", ceiling, ".")
+    return band, (" The band is the ", ceiling, ": how often one person agrees with the others.")
 
 
 def _drawn(name: str, kind: str, value: float | None, found: Bounded) -> IntervalRow:
@@ -282,7 +288,7 @@ def _drawn(name: str, kind: str, value: float | None, found: Bounded) -> Interva
     )
 
 
-def _accuracy(one: CriterionNote, level: str) -> Figure:
+def _accuracy(one: CriterionNote, level: str, finding: str) -> Figure:
     judges = sorted(one.judges, key=lambda judge: -(judge.accuracy.accuracy or 0.0))
     rows = [judge.accuracy.cells(judge=judge.name, kind=judge.kind) for judge in judges]
     drawn = [_drawn(judge.name, judge.kind, judge.accuracy.accuracy, judge.accuracy) for judge in judges]
@@ -292,7 +298,7 @@ def _accuracy(one: CriterionNote, level: str) -> Figure:
         rows.append(people.cells(judge=ONE_PERSON, kind="people", accuracy=people.value, used=people.n))
     caption = (
         f"Share of pairs where a judge prefers the same response as people do, with {level} intervals; "
-        "a tie counts as one half, and 0.5 is chance."
+        "a tie counts as one half, and 0.5 is chance. Blue dots are reviewers and their panel, green squares metrics."
     )
     title = "Accuracy of each judge on pairs with a human preference"
     return Figure(
@@ -301,6 +307,7 @@ def _accuracy(one: CriterionNote, level: str) -> Figure:
         (caption, *told),
         pictures(interval_plot, drawn, title=title, axis="accuracy", reference=0.5, band=band),
         [Table("Accuracy", ACCURACY_COLUMNS, rows)],
+        finding,
     )
 
 
@@ -336,6 +343,7 @@ def _correlation(one: CriterionNote, level: str) -> Iterator[Figure]:
             band=band,
         ),
         [Table("All coefficients", CORRELATION_COLUMNS, rows)],
+        f"{label(main[0][0].name)} is first with {numeral(main[0][1].value)}.",
     )
 
 
@@ -384,5 +392,6 @@ def consistency_section(run: RunResults) -> Iterator[Block]:
         f"Correlation of agents' mean scores under two scorers, with {percent(found.level)} intervals.",
         pictures(interval_plot, drawn, title=title, axis="correlation", reference=0.0),
         [Table("All coefficients", CONSISTENCY_COLUMNS, found.rows)],
+        " ".join(in_text(said, label) for said in consistency_findings(found)),
     )
     yield from remarks(found.notes)

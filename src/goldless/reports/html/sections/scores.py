@@ -9,38 +9,44 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from goldless.reports.controls import comparative, direction
 from goldless.reports.documents.scores import AgentComparison, PeerGraphNote, RankedMetric, TaskInfluence
 from goldless.reports.html.blocks import (
+    Block,
     Figure,
     Inline,
     Name,
     Table,
     Term,
     counts,
+    each_metric,
     names,
     number,
     section,
     signed,
     texts,
 )
-from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map, strength
+from goldless.reports.html.charts.heat_map import WRITTEN_UP_TO, HeatCell, Legend, heat_map, strength
 from goldless.reports.html.charts.peer_circle import MOST_AGENTS, peer_circle
 from goldless.reports.html.charts.row_plots import Numbered, Strip, strip_plot
 from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.labels import decimals_for, numeral, plural
+from goldless.reports.html.labels import decimals_for, label, numeral, plural
 from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column
 from goldless.statistics.deciding import outlook
 
+NEAREST = 3
+"""Undecided differences that are named."""
+
 
 @section("comparisons", "Which agents differ")
-def comparisons_section(run: RunResults) -> Iterator[Figure]:
+def comparisons_section(run: RunResults) -> Iterator[Block]:
     """Paired differences over common tasks, corrected for multiple comparisons; None if nothing was compared."""
-    return (_differences(metric, board) for metric, board in run.boards.items() if board.comparisons)
+    return each_metric(run, lambda metric, board: [_differences(metric, board)] if board.comparisons else [])
 
 
 def _differences(metric: str, board: RankedMetric) -> Figure:
-    agents = [row.agent for row in board.rows]
+    agents, word = [row.agent for row in board.rows], comparative(metric)
     by_pair: dict[tuple[str, str], tuple[AgentComparison, float]] = {}
     for row in board.comparisons:
         by_pair[row.first, row.second] = (row, 1.0)
@@ -51,8 +57,12 @@ def _differences(metric: str, board: RankedMetric) -> Figure:
         agents,
         [[_difference(by_pair.get((one, other)), largest, decimals) for other in agents] for one in agents],
         title=f"{metric}: differences between agents, row minus column",
-        corner="row minus column; columns are numbered like rows",
-        legend=Legend(((0.8, "row is better ▲"), (-0.8, "row is worse ▼"), (0.0, "undecided ·"))),
+        corner="row minus column",
+        legend=Legend(
+            ((0.8, f"row is {word} ▲"), (-0.8, f"column is {word} ▼"), (0.0, "not decided ·"))
+            if len(agents) > WRITTEN_UP_TO
+            else ((0.8, f"row is {word}"), (-0.8, f"column is {word}"), (0.0, "not decided"))
+        ),
     )
     columns = (
         *names(first="first", second="second"),
@@ -66,21 +76,35 @@ def _differences(metric: str, board: RankedMetric) -> Figure:
         "Mean difference over the tasks, and where possible the peers, that both agents have. ",
         f"Coloured and bold: significant at {board.comparisons[0].alpha:g}, ",
         Term("corrected", "corrected for all comparisons"),
-        ". Grey: the data do not show which agent is better.",
+        ". Without colour: the data do not decide.",
     )
-    rows = [row.cells(decided=_decided(row), corrected=row.corrected) for row in board.comparisons]
+    rows = [row.cells(decided=_decided(row, word), corrected=row.corrected) for row in board.comparisons]
     table = Table("All comparisons", columns, rows)
-    return Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table])
+    finding = _told(board.comparisons)
+    return Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table], finding)
 
 
-def _decided(row: AgentComparison) -> str:
+def _told(comparisons: Sequence[AgentComparison]) -> str:
+    """How many differences are decided, and what would decide the nearest of the others."""
+    undecided = [row for row in comparisons if not row.decided and row.difference is not None]
+    many = f"{len(comparisons) - len(undecided):,} of {plural(len(comparisons), 'difference')}"
+    begin = f"{many} {'is' if len(comparisons) == 1 else 'are'} decided."
+    known = sorted((row for row in undecided if row.more_tasks), key=lambda row: row.more_tasks or 0)
+    nearest = (
+        f"{label(row.first)} or {label(row.second)} ({outlook(row.n, row.more_tasks)})" for row in known[:NEAREST]
+    )
+    open_ = "; ".join(nearest) or ", ".join(f"{label(row.first)} or {label(row.second)}" for row in undecided[:NEAREST])
+    return f"{begin} Not decided: {open_}{' and others' * (len(undecided) > NEAREST)}." if undecided else begin
+
+
+def _decided(row: AgentComparison, word: str = "better") -> str:
     if row.difference is None:
         return "no common task"
     if row.corrected is None:
         return "one common task" if row.n == 1 else "no test"
     if not row.decided:
         return "no" if row.more_tasks is None else f"no; {outlook(row.n, row.more_tasks)}"
-    return "first is better" if row.difference > 0 else "second is better"
+    return f"first is {word}" if row.difference > 0 else f"second is {word}"
 
 
 def _difference(found: tuple[AgentComparison, float] | None, largest: float, decimals: int) -> HeatCell | None:
@@ -103,15 +127,18 @@ def _difference(found: tuple[AgentComparison, float] | None, largest: float, dec
 # --- pairs: how much each agent's responses tell about the others' ---------------------------------------------------
 
 
-@section("pairs", "Scores by pair")
-def pair_scores_section(run: RunResults) -> Iterator[Figure | Table]:
+@section("pairs", "Scores by pair", appendix=True)
+def pair_scores_section(run: RunResults) -> Iterator[Block]:
     """The pair matrix of each metric; None if no metric scores pairs."""
-    for metric, board in run.boards.items():
-        if board.matrix.values:
-            yield (_pair_table if _apart(board) else _pair_figure)(metric, board)
-        graph = board.peer_graph
-        if graph is not None and graph.links and len(graph.agents) <= MOST_AGENTS:
-            yield _graph_figure(metric, board, graph)
+    return each_metric(run, _pair_blocks)
+
+
+def _pair_blocks(metric: str, board: RankedMetric) -> Iterator[Block]:
+    if board.matrix.values:
+        yield (_pair_table if _apart(board) else _pair_figure)(metric, board)
+    graph = board.peer_graph
+    if graph is not None and graph.links and len(graph.agents) <= MOST_AGENTS:
+        yield _graph_figure(metric, board, graph)
 
 
 def _graph_figure(metric: str, board: RankedMetric, graph: PeerGraphNote) -> Figure:
@@ -138,7 +165,9 @@ def _graph_figure(metric: str, board: RankedMetric, graph: PeerGraphNote) -> Fig
     table = Table("Every link", columns, [link.cells() for link in graph.links])
     title = f"{metric}: which agents predict which"
     drawn = pictures(peer_circle, graph.agents, links, blocks, title=title)
-    return Figure("peer-graph", ("Peer graph under ", Name(metric)), caption, drawn, [table])
+    most = max(graph.links, key=lambda link: link.excess or 0.0)
+    finding = f"{label(most.first)} and {label(most.second)} predict each other most beyond their levels."
+    return Figure("peer-graph", ("Peer graph under ", Name(metric)), caption, drawn, [table], finding)
 
 
 def _apart(board: RankedMetric) -> bool:
@@ -183,7 +212,7 @@ def _pair_figure(metric: str, board: RankedMetric) -> Figure:
         [line[0][0] for line in pairs],
         [[_pair_cell(pair, (least, most), decimals) if _is_asked(pair) else None for pair in line] for line in pairs],
         title=f"{metric}: mean score of each agent (row) with each peer (column)",
-        corner="row: agent; column: peer, numbered like rows",
+        corner="row: agent; column: peer",
         legend=_legend(least, most, decimals, board.unit),
     )
     caption = (
@@ -193,7 +222,12 @@ def _pair_figure(metric: str, board: RankedMetric) -> Figure:
         "The mean of a row is the agent's score if every task has all agents.",
     )
     table = _table_of_pairs("All pairs", [list(filter(_is_asked, line)) for line in pairs], decimals + 1)
-    return Figure("pairs", ("Pairs: ", Name(metric)), caption, [picture], [table])
+    known = [pair for line in pairs for pair in line if pair[2] is not None]
+    one, other, value = max(known, key=lambda pair: pair[2] or 0.0)
+    finding = (
+        f"The highest score is that of {label(one)} with {label(other)}: {numeral(value, decimals + 1)} {board.unit}."
+    )
+    return Figure("pairs", ("Pairs: ", Name(metric)), caption, [picture], [table], finding)
 
 
 def _is_asked(pair: Pair) -> bool:
@@ -231,13 +265,16 @@ OUTLIERS = 3
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-@section("tasks", "Scores by task")
-def task_scores_section(run: RunResults) -> Iterator[Figure]:
+@section("tasks", "Scores by task", appendix=True)
+def task_scores_section(run: RunResults) -> Iterator[Block]:
     """The spread of scores over tasks; None if the folder has no scores of responses."""
-    for metric, board in run.boards.items():
+
+    def one(metric: str, board: RankedMetric) -> Iterator[Block]:
         scores = None if run.scores is None else run.scores.filter(pl.col("metric") == metric)
         if scores is not None and len(scores):
             yield _tasks_figure(metric, board, scores)
+
+    return each_metric(run, one)
 
 
 def _tasks_figure(metric: str, board: RankedMetric, scores: pl.DataFrame) -> Figure:
@@ -256,14 +293,25 @@ def _tasks_figure(metric: str, board: RankedMetric, scores: pl.DataFrame) -> Fig
             strip_plot,
             [strip for strip, _, _ in found],
             title=f"{metric}: scores of each agent on single tasks",
-            axis=f"{board.unit}, higher is better",
+            axis=f"{board.unit}, {direction(metric)}",
         ),
         [
             *[_influence(board.influence, by_agent, decimals)] * bool(board.influence),
             _spread(metric, [row for _, row, _ in found], decimals),
             *[_beyond(beyond, decimals)] * bool(beyond),
         ],
+        _widest([row for _, row, _ in found], decimals),
     )
+
+
+def _widest(rows: Sequence[Mapping[str, Any]], decimals: int) -> str:
+    """Whose scores are spread most over the tasks."""
+    known = [row for row in rows if row["n"] > 1]
+    if not known:
+        return ""
+    widest = max(known, key=lambda row: row["q3"] - row["q1"])
+    ends = f"{numeral(widest['q1'], decimals)} to {numeral(widest['q3'], decimals)}"
+    return f"The scores of {label(widest['agent'])} vary most: the middle half of its tasks is from {ends}."
 
 
 def _rings(influential: int, beyond: int) -> tuple[Inline, ...]:

@@ -1,0 +1,155 @@
+"""The texts in a report: of the tasks that decide between the leading two agents, and of each agent's best and worst.
+
+Only a bounded number of them is embedded, so that a report stays small however large the run is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from goldless.reports.documents.scores import RankedMetric
+from goldless.reports.html.blocks import Card, CardText, Words
+from goldless.reports.html.labels import decimals_for, excerpt, label, numeral
+from goldless.reports.html.run_results import RunResults, evidence_files
+
+MOST_CHARACTERS, MOST_OF_PROMPT = 1000, 500
+"""Of a response and of a prompt; the rest is left out, and its length is said."""
+EACH_WAY = 2
+"""Tasks per metric that speak most for the leader, and as many for the second."""
+MOST_TEXTS = 100
+
+
+def has_texts(run: RunResults) -> bool:
+    """Whether the folder has texts and scores of single responses."""
+    return run.folder is not None and run.all_scores is not None and bool(evidence_files(run.folder, "responses"))
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """What is shown of one task."""
+
+    agents: dict[str, list[int]] = field(default_factory=dict)
+    """With the metrics under which it is one of the two leading agents."""
+    said: dict[int, Words] = field(default_factory=dict)
+
+
+def deciding_cards(run: RunResults) -> list[Card]:
+    """The cards of all metrics, those that decide first; empty without texts or scores of responses."""
+    scores = run.all_scores
+    if scores is None or not has_texts(run):
+        return []
+    chosen: dict[str, _Chosen] = {}
+    for place, (metric, board) in enumerate(run.standings.items()):
+        mine = scores.filter((pl.col("metric") == metric) & pl.col("score").is_not_null())
+        for task, first, second, said in _between_leaders(board, mine):
+            one = chosen.setdefault(task, _Chosen())
+            for agent in (first, second):
+                one.agents.setdefault(agent, []).append(place)
+            one.said[place] = said
+    texts = sum(len(one.agents) for one in chosen.values())
+    for task, agent in _best_and_worst(run, scores):
+        if texts >= MOST_TEXTS:
+            break
+        one = chosen.setdefault(task, _Chosen())
+        texts += agent not in one.agents
+        one.agents.setdefault(agent, [])
+    return _cards(run, chosen, scores)
+
+
+def _between_leaders(board: RankedMetric, scores: pl.DataFrame) -> Iterator[tuple[str, str, str, Words]]:
+    """Tasks where the two leading agents differ most, and what is said of each."""
+    leaders = [row.agent for row in board.rows if row.score is not None][:2]
+    if len(leaders) < 2:
+        return
+    first, second = leaders
+    of = [
+        scores.filter(pl.col("agent") == agent).select("task", pl.col("score").alias(name))
+        for agent, name in ((first, "a"), (second, "b"))
+    ]
+    both = of[0].join(of[1], on="task", maintain_order="left").with_columns((pl.col("a") - pl.col("b")).alias("by"))
+    ordered = both.sort("by", descending=True, maintain_order=True)
+    ahead = ordered.filter(pl.col("by") > 0).head(EACH_WAY)
+    behind = ordered.filter(pl.col("by") < 0).reverse().head(EACH_WAY)
+    decimals = decimals_for(board.ends)
+    for row in pl.concat([ahead, behind]).iter_rows(named=True):
+        values = f"{label(first)} {numeral(row['a'], decimals)}, {label(second)} {numeral(row['b'], decimals)}"
+        yield row["task"], first, second, f"{values} ({numeral(row['by'], decimals, signed=True)})"
+
+
+def _best_and_worst(run: RunResults, scores: pl.DataFrame) -> list[tuple[str, str]]:
+    """By metric and agent, the task where it scored highest and the one where it scored lowest, beside the others."""
+    there = scores.filter(pl.col("score").is_not_null() & pl.col("metric").is_in(list(run.standings)))
+    apart = pl.col("score") - pl.col("score").mean().over("metric", "task")
+    found = (
+        there.with_columns(apart.alias("apart"))
+        .group_by("metric", "agent", maintain_order=True)
+        .agg(
+            pl.col("task").sort_by("apart").last().alias("best"), pl.col("task").sort_by("apart").first().alias("worst")
+        )
+    )
+    rows = list(found.iter_rows(named=True))
+    return [(row[which], row["agent"]) for which in ("best", "worst") for row in rows]
+
+
+def _cards(run: RunResults, chosen: dict[str, _Chosen], scores: pl.DataFrame) -> list[Card]:
+    responses = _rows(run, "responses", chosen)
+    texts = {(str(row["task"]), str(row["agent"])): row.get("text") for row in responses}
+    tasks = _rows(run, "tasks", chosen)
+    prompts = {str(row["task"]): row.get("prompt") for row in tasks}
+    numbers = {str(row["task"]): int(row["number"]) for row in tasks}
+    places = {name: place for place, name in enumerate(_agents(run))}
+    values = scores.filter(pl.col("task").is_in(list(chosen)))
+    by_response: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    decimals = {metric: decimals_for(board.ends) for metric, board in run.standings.items()}
+    for metric, task, agent, score in values.select("metric", "task", "agent", "score").iter_rows():
+        if metric in decimals:
+            said = f"{label(metric, 24)} {numeral(score, decimals[metric])}"
+            by_response[task, agent].append(said)
+    cards: list[Card] = []
+    for task, one in chosen.items():
+        shown = [
+            CardText(
+                places[agent], agent, " · ".join(by_response.get((task, agent), ())), _cut(texts[task, agent]), led
+            )
+            for agent, led in one.agents.items()
+            if agent in places and texts.get((task, agent)) is not None
+        ]
+        if shown:
+            cards.append(
+                Card(
+                    numbers.get(task),
+                    task,
+                    excerpt(prompts.get(task) or "", MOST_OF_PROMPT),
+                    shown,
+                    one.said,
+                    not cards,
+                )
+            )
+    return cards
+
+
+def _agents(run: RunResults) -> Sequence[str]:
+    return list(dict.fromkeys(row.agent for board in run.standings.values() for row in board.rows))
+
+
+def _cut(text: object) -> str:
+    return excerpt(text, MOST_CHARACTERS)
+
+
+def _rows(run: RunResults, table: str, tasks: Iterable[str]) -> list[dict[str, Any]]:
+    """The rows of these tasks, with their numbers in the table; none if it cannot be read."""
+    files = [] if run.folder is None else evidence_files(run.folder, table)
+    if not files:
+        return []
+    try:
+        frame = pl.scan_parquet(files, glob=False).with_row_index("number")
+        known = set(frame.collect_schema().names())
+        wanted = [name for name in ("number", "task", "agent", "text", "prompt") if name in known]
+        return frame.select(wanted).filter(pl.col("task").cast(pl.String).is_in(list(tasks))).collect().to_dicts()
+    except (OSError, ValueError, pl.exceptions.PolarsError):
+        return []

@@ -1,0 +1,120 @@
+"""The first screen: agents by metrics, and the texts behind the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from markupsafe import Markup
+
+from goldless.reports.controls import comparative, direction
+from goldless.reports.documents.scores import AgentScore, RankedMetric
+from goldless.reports.html.blocks import (
+    Block,
+    HtmlCell,
+    Matrix,
+    ScoreCell,
+    Texts,
+    note,
+    remarks,
+    section,
+    words,
+)
+from goldless.reports.html.charts.axis import Scale, linear_scale
+from goldless.reports.html.charts.svg import element, line
+from goldless.reports.html.evidence import MOST_CHARACTERS, deciding_cards, has_texts
+from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
+from goldless.reports.html.run_results import RunResults
+
+PLOT_WIDTH, PLOT_HEIGHT = 84.0, 12.0
+NAMED = 3
+
+
+@section("ranking", "Ranking")
+def ranking_section(run: RunResults) -> Iterator[Block]:
+    """One table of agents by metrics, sorted by the first metric; None if nothing ranks agents."""
+    boards = run.standings
+    if not boards:
+        return
+    agents = list(dict.fromkeys(row.agent for board in boards.values() for row in board.rows))
+    by_agent = [{row.agent: row for row in board.rows} for board in boards.values()]
+    scales = [linear_scale(board.ends, 5, PLOT_WIDTH - 5) for board in boards.values()]
+    drawn = list(zip(boards.values(), by_agent, scales, strict=True))
+    yield Matrix(
+        [(name, _what(name, board), _above(name)) for name, board in boards.items()],
+        [
+            (agent, [_cell(rows[agent], board, scale) if agent in rows else None for board, rows, scale in drawn])
+            for agent in agents
+        ],
+        linked=has_texts(run),
+    )
+    levels = {board.level for board in boards.values()}
+    yield note(
+        f"Intervals of {' and '.join(percent(level) for level in sorted(levels))} over tasks. Agents with overlapping "
+        "intervals can still differ, because they answered the same tasks: the column on the right says which are "
+        "shown to be above which."
+    )
+    if run.review is not None and len(run.review.boards) == 1 and not run.boards:
+        yield from remarks(run.review.notes)
+
+
+def _what(metric: str, board: RankedMetric) -> str:
+    return f"{board.unit}, {direction(metric)}"
+
+
+def _above(metric: str) -> str:
+    word = comparative(metric)
+    return "beats" if word == "better" else f"{word} than"
+
+
+def _cell(row: AgentScore, board: RankedMetric, scale: Scale) -> ScoreCell:
+    decimals = decimals_for(board.ends)
+    missing = f"{row.missing:,}" if row.missing else "0"
+    if row.score is None:
+        return ScoreCell("", HtmlCell(row.note or "missing", absent=True), "", Markup(""), "", missing)
+    ends = "no interval"
+    if row.low is not None and row.high is not None:
+        ends = f"{numeral(row.low, decimals)} … {numeral(row.high, decimals)}"
+    rank = "" if row.rank is None else str(row.rank)
+    score = HtmlCell(numeral(row.score, decimals), repr(row.score))
+    return ScoreCell(rank, score, ends, _plot(row, scale), _beats(row, board), missing)
+
+
+def _plot(row: AgentScore, scale: Scale) -> Markup:
+    """The interval as a line with the score as a dot; the numbers beside it say the same."""
+    middle = PLOT_HEIGHT / 2
+    parts = [element("circle", cx=scale(row.score or 0.0), cy=middle, r=3.2, class_="dot blue")]
+    if row.low is not None and row.high is not None:
+        parts.insert(0, line(scale(row.low), middle, scale(row.high), middle, "whisker blue"))
+    box = f"0 0 {PLOT_WIDTH:g} {PLOT_HEIGHT:g}"
+    look = {"class_": "mini chart", "aria_hidden": "true", "viewBox": box}
+    return element("svg", *parts, width=PLOT_WIDTH, height=PLOT_HEIGHT, **look)
+
+
+def _beats(row: AgentScore, board: RankedMetric) -> str:
+    """The agents that this one is shown to be above."""
+    if row.better_than is None:
+        return "not tested"
+    below = [other.agent for other in board.rows if other.score is not None and (other.rank or 0) > (row.rank or 0)]
+    if len(below) > 1 and set(below) <= set(row.better_than):
+        return f"all {len(below)} below"
+    more = f" and {len(row.better_than) - NAMED} more" if len(row.better_than) > NAMED else ""
+    return ", ".join(map(label, row.better_than[:NAMED])) + more or "none"
+
+
+@section("texts", "What they differ about")
+def texts_section(run: RunResults) -> Iterator[Block]:
+    """The tasks that decide between the leading two agents, with both texts; None if the folder has no texts."""
+    cards = deciding_cards(run)
+    if not cards:
+        return
+    agents = list(dict.fromkeys(row.agent for board in run.standings.values() for row in board.rows))
+    tasks = 0 if run.all_scores is None else run.all_scores["task"].n_unique()
+    yield words(
+        "The tasks on which the two leading agents differ most, either way, with both responses. Choose an agent, or "
+        "follow a score in the table above, to see where that agent did best and worst."
+    )
+    yield Texts(agents, cards)
+    yield note(
+        f"This file has texts of {plural(len(cards), 'task')} of {tasks:,}, at most {MOST_CHARACTERS:,} characters of "
+        "each. All of them are in the viewer: goldless view."
+    )

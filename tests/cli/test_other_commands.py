@@ -153,7 +153,7 @@ def test_replies_from_the_journal_do_not_count_for_the_rate_after_a_minute():
 
 
 def test_where_there_is_no_terminal_lines_come_even_while_a_batch_is_running(monkeypatch, capsys):
-    monkeypatch.setattr("goldless.cli.console.LINE_SECONDS", 0.01)
+    monkeypatch.setattr("goldless.cli.console.FIRST_LINE_SECONDS", 0.01)
     said = threading.Event()
     monkeypatch.setattr("goldless.cli.console.say", lambda line: said.set() if line.startswith("scoring: 0") else None)
     with ProgressBars() as bars:

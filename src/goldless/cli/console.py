@@ -133,11 +133,16 @@ class ProgressBars:
         self._start = clock()
         self._pace = Pace(clock)
         self._last: Progress | None = None
+        self._preparing: Any = None
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
-        """Start the lines; a bar is drawn as soon as there is something to show."""
-        if not err().is_terminal:
+        """Show at once that something is being done."""
+        if err().is_terminal:
+            blank: dict[str, Any] = dict.fromkeys(("failed", "rate", "cost", "left"), "")
+            self._preparing = self._bars.add_task("preparing", total=None, **blank)
+            self._bars.start()
+        else:
             threading.Thread(target=self._say_lines, name="progress", daemon=True).start()
         return self
 
@@ -187,10 +192,13 @@ class ProgressBars:
         }
 
     def _draw(self, progress: Progress) -> None:
+        if self._preparing is not None:
+            self._bars.remove_task(self._preparing)
+            self._preparing = None
         self._bars.start()
         fields: dict[str, Any] = {**self._fields(progress)}
         fields["failed"] = f"[red]{progress.failed:,} failed" * bool(progress.failed)
         if progress.stage not in self._tasks:
             self._tasks[progress.stage] = self._bars.add_task(progress.stage, total=progress.total, **fields)
-        task = self._bars.tasks[self._tasks[progress.stage]]
-        self._bars.update(task.id, completed=progress.done, total=progress.total, **fields)
+        task: Any = self._tasks[progress.stage]
+        self._bars.update(task, completed=progress.done, total=progress.total, **fields)

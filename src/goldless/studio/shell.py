@@ -57,6 +57,10 @@ class StudioLinks(Links):
         """Where a run can be deleted."""
         return run_deletion.address(run)
 
+    def new(self) -> str | None:
+        """Where a run is started."""
+        return new_run.NAVIGATION[0]
+
     def watch(self, run: str) -> str | None:
         """Where a run is watched, stopped and continued."""
         return f"/watch/{quote(run, safe='', errors='surrogatepass')}"

@@ -35,6 +35,10 @@ class Links:
         """Where a run can be deleted: not in the viewer, which is read-only."""
         return None
 
+    def new(self) -> str | None:
+        """Where a run is started."""
+        return None
+
     def watch(self, run: str) -> str | None:  # noqa: ARG002
         """Where a run is watched, stopped and continued."""
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import environments
 import polars as pl
 import pytest
-from running import MODEL, Server, free_port
+from running import LITELLM_KEY, MODEL, Server, free_port
 
 from goldless.studies.reading import sample_study
 
@@ -80,8 +81,8 @@ def vllm(new_vllm: Callable[..., Server]) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def litellm(vllm: Server, logs: Path) -> Iterator[Server]:
-    """A LiteLLM proxy before the vLLM."""
-    port = free_port()
+    """A LiteLLM proxy before the vLLM; it refuses to start without a key, which is in LITELLM_KEY for its clients."""
+    port, key = free_port(), f"sk-{secrets.token_hex(32)}"
     settings = logs / "litellm.yaml"
     settings.write_text(
         f"model_list:\n  - model_name: {MODEL}\n    litellm_params:\n      model: hosted_vllm/{MODEL}\n"
@@ -89,7 +90,9 @@ def litellm(vllm: Server, logs: Path) -> Iterator[Server]:
     )
     program = environments.litellm().with_name("litellm")
     command = [program, "--config", settings, "--host", "127.0.0.1", "--port", port]
-    with Server(command, logs / "litellm.log", port=port, ready="/health/liveliness") as server:
+    place = {"port": port, "ready": "/health/liveliness", "environment": {"LITELLM_MASTER_KEY": key}}
+    with pytest.MonkeyPatch.context() as patch, Server(command, logs / "litellm.log", **place) as server:
+        patch.setenv(LITELLM_KEY, key)
         yield server
 
 

@@ -15,6 +15,8 @@ from typing import Self
 
 MODEL = "smol"
 """The name under which every server has the embedded model's weights."""
+LITELLM_KEY = "GOLDLESS_TEST_LITELLM_KEY"
+"""The variable that has the key of the LiteLLM proxy."""
 READY_SECONDS = 900
 """vLLM starts in about a minute on two free cores; on busy ones five minutes were seen."""
 END_SECONDS = 20

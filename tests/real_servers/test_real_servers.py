@@ -13,7 +13,7 @@ from dataclasses import asdict
 
 import polars as pl
 import pytest
-from running import MODEL
+from running import LITELLM_KEY, MODEL
 
 from goldless.models.http_api import model_at
 from goldless.models.interface import ChatRequest, Message
@@ -64,7 +64,7 @@ def test_vllm_gives_the_scores_of_the_embedded_engine(vllm, score, of_embedded, 
 
 
 def test_through_litellm_the_scores_are_those_of_vllm(litellm, weights, score, of_embedded, record_property):
-    found = score(f"{litellm.url}#{MODEL}?tokenizer={weights}")
+    found = score(f"{litellm.url}#{MODEL}?tokenizer={weights}&key={LITELLM_KEY}")
     record_property("largest difference in nats", difference := largest_difference(found, of_embedded))
     assert difference < NOISE_NATS
 

@@ -81,11 +81,14 @@ def vllm(new_vllm: Callable[..., Server]) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def litellm(vllm: Server, logs: Path) -> Iterator[Server]:
-    """A LiteLLM proxy before the vLLM; it refuses to start without a key, which is in LITELLM_KEY for its clients."""
+    """A LiteLLM proxy before the vLLM; it refuses to start without a key, which is in LITELLM_KEY for its clients.
+
+    As ``hosted_vllm/`` it refuses token ids.
+    """
     port, key = free_port(), f"sk-{secrets.token_hex(32)}"
     settings = logs / "litellm.yaml"
     settings.write_text(
-        f"model_list:\n  - model_name: {MODEL}\n    litellm_params:\n      model: hosted_vllm/{MODEL}\n"
+        f"model_list:\n  - model_name: {MODEL}\n    litellm_params:\n      model: text-completion-openai/{MODEL}\n"
         f"      api_base: {vllm.url}\n      api_key: none\n"
     )
     program = environments.litellm().with_name("litellm")

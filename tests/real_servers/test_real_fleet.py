@@ -13,10 +13,8 @@ from running import MODEL
 
 from goldless.models.http_api import model_at
 
-pytestmark = pytest.mark.anyio
 
-
-async def test_a_server_killed_in_the_middle_costs_no_score_and_nothing_is_scored_twice(
+def test_a_server_killed_in_the_middle_costs_no_score_and_nothing_is_scored_twice(
     vllm, new_vllm, goldless, small_study, tmp_path
 ):
     journal = tmp_path / "journal.sqlite"
@@ -49,6 +47,7 @@ async def test_a_server_killed_in_the_middle_costs_no_score_and_nothing_is_score
         assert kept.execute("select count(*) from calls where kind = 'score'").fetchone()[0] == scored
 
 
+@pytest.mark.anyio
 async def test_servers_with_another_precision_are_refused(vllm, new_vllm):
     with new_vllm("bfloat16") as other:
         model = model_at(f"{vllm.url},{other.url}#{MODEL}", use="scoring")

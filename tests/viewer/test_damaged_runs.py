@@ -49,6 +49,18 @@ async def test_a_damaged_table_is_named_on_the_page(tmp_path, table, how):
             assert reply.status != 422 or table in text
 
 
+@pytest.mark.parametrize("made", [{"task": [1]}, {"score": "high"}, {"task": "unknown"}])
+def test_a_damaged_table_of_pairs_is_told_by_compare(goldless, tmp_path, made):
+    shutil.copytree(SOUND, tmp_path / "run")
+    file = next((tmp_path / "run").rglob("pair_scores*.parquet"))
+    pairs = pl.read_parquet(file)
+    first, second = pairs["agent"].unique().sort()[:2]
+    pairs.with_columns(**{name: pl.lit(value) for name, value in made.items()}).write_parquet(file)
+    ended = goldless("compare", tmp_path / "run", "--agents", f"{first},{second}", "--metric", pairs["metric"][0])
+    assert ended.code in {0, 2}
+    assert ended.code == 0 or "pair_scores" in ended.err
+
+
 async def test_async_work_runs_inside_a_worker_thread_of_a_running_loop():
     """``anyio.run`` refuses there where sniffio is installed: the thread has the context of the loop."""
 

@@ -63,6 +63,10 @@ class Scored(Protocol):
         """The scores [tasks, agents] that these are means of, NaN where there is none; None: they are not."""
 
 
+PAIRS = {**dict.fromkeys(("metric", "task", "agent", "peer"), pl.String()), "score": pl.Float64()}
+"""Columns of the table of pairs that are read."""
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """A run folder: its study, and what was computed."""
@@ -192,7 +196,8 @@ class ScoredMetric:
             return None
         mine = (pl.col("metric") == self.metric) & ((pl.col("agent") == agent) | (pl.col("peer") == agent))
         try:
-            pairs = pl.scan_parquet(files, glob=False).filter(mine).collect()
+            typed = [pl.col(name).cast(kind) for name, kind in PAIRS.items()]
+            pairs = pl.scan_parquet(files, glob=False).with_columns(typed).filter(mine).collect()
         except (OSError, pl.exceptions.PolarsError) as error:
             why = str(error).splitlines()[0]
             raise UserError(f"{files[0]}: cannot be read ({why}). Score the study again") from error
@@ -214,7 +219,8 @@ class ScoredMetric:
         task = {name: number for number, name in enumerate(self.run.tasks)}
         peer = {name: number for number, name in enumerate(self.run.agents)}
         for one, other, score in rows.drop_nulls("score").select("task", "peer", "score").iter_rows():
-            table[task[one], peer[other]] = score
+            if one in task and other in peer:
+                table[task[one], peer[other]] = score
         return table
 
 

@@ -129,6 +129,15 @@ def test_a_score_that_is_missing_is_said_to_be_and_never_shown_as_zero(tmp_path)
     assert "8 of 32 pair scores are missing." in page.text
 
 
+def test_judgements_that_could_not_be_read_are_counted_in_the_verdict_of_a_review(tmp_path):
+    document = every_document()["review"] | {"failures": {"unparsable": 403}}
+    for row in document["ranking"]:
+        row["used"] = row["asked"]
+    text = page_of(write_folder(tmp_path, {"review": document})).text
+    assert "403 judgements or exam answers are missing." in text
+    assert "Nothing is missing" not in text
+
+
 def test_a_run_that_is_going_on_is_said_to_be(tmp_path):
     progress = {"state": "running", "stage": "scoring", "done": 3, "total": 9}
     text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(), "progress": progress})).text

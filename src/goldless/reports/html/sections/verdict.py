@@ -89,7 +89,11 @@ def _missing(run: RunResults) -> Iterator[Inline]:
     if missing:
         yield f" {missing:,} of {plural(asked, f'{what} is', f'{what}s are')} "
         yield from (Term("missing"), ".")
-    elif asked:
+    failed = 0 if run.review is None else sum(run.review.failures.values())
+    if failed:
+        yield f" {plural(failed, 'judgement or exam answer is', 'judgements or exam answers are')} "
+        yield from (Term("missing"), ".")
+    if asked and not missing and not failed:
         yield " Nothing is missing."
 
 

@@ -56,7 +56,7 @@ async def test_the_token_is_needed_once_and_leaves_a_cookie_only_for_this_site(b
     cookie = headers["Set-Cookie"]
     assert cookie.startswith(f"goldless-studio-{port}=")
     assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
+    assert "SameSite=Lax" in cookie
     assert browser.studio.access.token not in cookie
     page, headers = await browser.ask("compare")
     assert 'href="/compare" aria-current="page"' in page

@@ -116,6 +116,12 @@ def test_a_dropped_file_is_checked_planned_and_run_to_the_end(visit, faults):
     page.wait_for_url("**/runs/my%20first%20run")
     # ann wrote 4 and 2 words
     assert page.get_by_role("row", name="ann").get_by_role("cell", name="3.0").count() == 1
+    # from a number of the report to all evidence of a task: two clicks
+    page = visit.open("runs/my%20first%20run/report")
+    page.locator("a.evidence").first.click()
+    page.get_by_role("link", name="All evidence on this task").first.click()
+    page.wait_for_url("**/runs/my%20first%20run/tasks/*")
+    assert page.get_by_text("zarn bluk mipo tolu").or_(page.get_by_text("rask vond ebbo")).count() > 0
 
 
 def test_a_run_is_stopped_and_goes_on_without_asking_again(visit, faults):

@@ -46,9 +46,10 @@ class Access:
             self._tickets.discard(given)
         elif not (_same(given, self.token) or self._is_in(request)):
             return self._outside(request)
-        # a redirect would count as coming from the page with the link, and then a strict cookie is not sent
+        # lax, as a report is sandboxed and its links to a run's pages count as those of another site; a POST of another
+        # site has no cookie all the same
         response = self._page("enter.html", address=_address(request))
-        response.set_cookie(_cookie(request), self._session, path="/", httponly=True, samesite="Strict")
+        response.set_cookie(_cookie(request), self._session, path="/", httponly=True, samesite="Lax")
         return response
 
     def _is_in(self, request: web.Request) -> bool:

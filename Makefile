@@ -13,7 +13,7 @@ PYTEST = $(VENV)/bin/python -m pytest -n $(WORKERS)
 # What `make check` leaves out: all that needs a model, a browser or torch, runs whole commands or takes seconds.
 QUICK = not (embedded or browser or command or transformers or recorded or slow)
 
-.PHONY: demo check test test-fleet torture properties coverage test-servers lint format docs browser install install-dev address clean
+.PHONY: demo check test test-fleet torture properties coverage test-servers lint format docs pictures browser install install-dev address clean
 
 demo: install
 	$(VENV)/bin/goldless demo --out runs/demo
@@ -53,6 +53,10 @@ browser:
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+
+# The pictures of the pages and of the README, taken of the sample study in Chromium; minutes where the model is new.
+pictures: install-dev browser
+	$(VENV)/bin/python docs/pictures.py
 
 lint: install-dev
 	$(VENV)/bin/ruff check

@@ -38,7 +38,7 @@ QUALITIES = (90, 80, 70, 60, 50, 40)
 METRICS = "gem-raw+control,gem-s[prompt]+control,mi,rouge-l,length"
 DROPPED = Path(goldless_package.__file__).parent / "cli" / "quickstart_answers.csv"
 COLUMNS = 96
-LINES = 26
+LINES = 21
 """Of what the terminal shows; the rest is left out."""
 
 
@@ -93,7 +93,7 @@ def _label(page: Page, scene: Scene) -> None:
 
 
 PICTURES = {
-    "report": Picture(_report, ("h1",), 660),
+    "report": Picture(_report, ("h1", "text=Before you trust this ranking", "table"), 900),
     "map": Picture(_map, ("[data-map]", "text=Candidate:", "text=Peer:", "text=would be lost"), 700, needs_model=True),
     "viewer": Picture(_viewer, ("h1", "text=Log-probabilities"), 760, needs_model=True),
     "studio": Picture(_studio, ("text=ready", "text=Metrics", "text=Plan", "button:has-text('Run')"), 900),

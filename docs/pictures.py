@@ -62,6 +62,8 @@ class Picture:
     open: Callable[[Page, Scene], None]
     parts: tuple[str, ...]
     """Selectors of Playwright."""
+    with_model: tuple[str, ...] = ()
+    """Further ones, where the embedded model is there."""
     height: int = 720
     needs_model: bool = False
 
@@ -85,7 +87,6 @@ def _studio(page: Page, scene: Scene) -> None:
     page.goto(scene.page("/new"))
     page.set_input_files("#file", DROPPED)
     page.wait_for_selector("#plan", timeout=60_000)  # a chosen file is checked at once
-    page.wait_for_selector(".plan table", timeout=120_000)
 
 
 def _label(page: Page, scene: Scene) -> None:
@@ -93,19 +94,19 @@ def _label(page: Page, scene: Scene) -> None:
 
 
 PICTURES = {
-    "report": Picture(_report, ("h1", "text=Before you trust this ranking", "table"), 900),
-    "map": Picture(_map, ("[data-map]", "text=Candidate:", "text=Peer:", "text=would be lost"), 700, needs_model=True),
-    "viewer": Picture(_viewer, ("h1", "text=Log-probabilities"), 760, needs_model=True),
-    "studio": Picture(_studio, ("text=ready", "text=Metrics", "text=Plan", "button:has-text('Run')"), 900),
-    "label": Picture(_label, ("button:has-text('A is better')", "button:has-text('Tie')", "text=labelled by"), 700),
+    "report": Picture(_report, ("h1", "text=Before you trust this ranking", "table"), height=900),
+    "map": Picture(_map, ("[data-map]", "text=Candidate:", "text=Peer:", "text=would be lost"), needs_model=True),
+    "viewer": Picture(_viewer, ("h1", "text=Log-probabilities"), height=760, needs_model=True),
+    "studio": Picture(_studio, ("text=ready", "text=Metrics", "text=Plan"), (".plan table",), height=900),
+    "label": Picture(_label, ("button:has-text('A is better')", "button:has-text('Tie')", "text=labelled by")),
 }
 
 
-def look(page: Page, picture: Picture, scene: Scene) -> None:
+def look(page: Page, picture: Picture, scene: Scene, *, with_model: bool) -> None:
     """Open what a picture shows and wait for its parts."""
     picture.open(page, scene)
-    for part in picture.parts:
-        page.locator(part).first.wait_for(state="visible", timeout=10_000)
+    for part in (*picture.parts, *(picture.with_model if with_model else ())):
+        page.locator(part).first.wait_for(state="visible", timeout=60_000)
 
 
 def enter(page: Page, scene: Scene) -> None:
@@ -167,7 +168,7 @@ def _take(opened: Browser, names: list[str], scene: Scene) -> None:
         enter(page, scene)
         for name in names:
             page.set_viewport_size({"width": 1100, "height": PICTURES[name].height})
-            look(page, PICTURES[name], scene)
+            look(page, PICTURES[name], scene, with_model=True)
             (IMAGES / f"{name}_{scheme}.webp").write_bytes(_image(page))
         page.close()
 

@@ -1,4 +1,4 @@
-"""What the studio's pages refuse, and how a run's pace follows from what was seen of it."""
+"""What the studio's pages refuse, and what they remember of runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import aiohttp
 import pytest
 
 from goldless.errors import UserError
-from goldless.reports.documents.scores import ProgressDocument
 from goldless.studio import dropped
 from goldless.studio.children import checked_run_name
 from goldless.studio.shell import Studio, listening
-from goldless.studio.watch import Pace, Paces
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -115,22 +113,6 @@ def test_names_of_runs_are_plain_names_of_folders():
     for name in ("", ".", "..", "a/b", "a\\b", "-rf", "a.", "a\nb", "x" * 81):
         with pytest.raises(UserError, match="a run's name must"):
             checked_run_name(name)
-
-
-def test_the_pace_is_that_of_the_last_minute_and_starts_again_with_a_run():
-    paces = Paces()
-
-    def at(seconds, done, total=1_000):
-        return paces.of("r", ProgressDocument(stage="scoring", done=done, total=total), seconds)
-
-    assert at(0, 0) is None
-    assert at(10, 100) == Pace(10.0, 90.0)
-    at(70, 400)  # 300 in 60 seconds
-    assert at(71, 400) == Pace(300 / 61, 600 / (300 / 61))
-    assert at(80, 5) is None
-    assert at(90, 15) == Pace(1.0, 985.0)
-    assert Pace(0.5, 90.0).rate == "30.0 per minute"
-    assert Pace(12.0, 90.0).left == "2 min"
 
 
 async def test_a_command_survives_a_restart_and_a_run_from_elsewhere_has_none(tmp_path):

@@ -19,7 +19,7 @@ State = Literal["running", "done", "failed", "interrupted"]
 
 
 class ProgressFile:
-    """Writes the progress of a run, at most once a second, and how it ended."""
+    """Writes the progress of a run, at most once a second within a stage, and how it ended."""
 
     def __init__(self, folder: Path, verb: str, then: Callable[[Progress], None]) -> None:
         self._path = folder / PROGRESS_FILE
@@ -47,9 +47,11 @@ class ProgressFile:
 
     def __call__(self, progress: Progress) -> None:
         """Record the progress of a stage, and pass it on."""
+        begins = self._last is None or self._last.stage != progress.stage
         self._last = progress
         self._pace.note(progress)
-        if time.monotonic() - self._written_at >= SECONDS_BETWEEN:
+        # its first report may be the only one for minutes
+        if begins or time.monotonic() - self._written_at >= SECONDS_BETWEEN:
             self._write("running")
         self._then(progress)
 

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import deque
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from aiohttp import web
 
-from goldless.reports.documents.scores import ProgressDocument
-from goldless.reports.report_table import seconds_text
 from goldless.studio.host import Host
 from goldless.viewer.library import PageNotFoundError, RunSummary
 from goldless.viewer.server import Route
-
-RATE_SECONDS = 60.0
-"""The rate is that of the last minute: what is in the journal is fast, what is asked is not."""
-LEAST_SECONDS = 2.0
 
 
 def routes(studio: Host) -> list[Route]:
@@ -33,52 +24,9 @@ def routes(studio: Host) -> list[Route]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast a stage is."""
-
-    per_second: float
-    seconds_left: float
-
-    @property
-    def rate(self) -> str:
-        """The rate in words, per second or per minute."""
-        slow = self.per_second < 1
-        return f"{self.per_second * (60 if slow else 1):,.1f} per {'minute' if slow else 'second'}"
-
-    @property
-    def left(self) -> str:
-        """The time left in words."""
-        return seconds_text(self.seconds_left)
-
-
-class Paces:
-    """What was seen of runs, from which their rates follow."""
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[str, str], deque[tuple[float, int]]] = {}
-
-    def of(self, run: str, progress: ProgressDocument | None, now: float) -> Pace | None:
-        """The pace of a run's stage; None: not known yet."""
-        if progress is None or progress.done is None or not progress.total:
-            return None
-        seen = self._seen.setdefault((run, progress.stage), deque())
-        if seen and progress.done < seen[-1][1]:
-            seen.clear()  # it was started again
-        seen.append((now, progress.done))
-        while len(seen) > 2 and now - seen[1][0] >= RATE_SECONDS:
-            seen.popleft()
-        seconds, done = now - seen[0][0], progress.done - seen[0][1]
-        if seconds < LEAST_SECONDS or done <= 0:
-            return None
-        rate = done / seconds
-        return Pace(rate, max(0, progress.total - progress.done) / rate)
-
-
 class _Pages:
     def __init__(self, studio: Host) -> None:
         self._studio = studio
-        self._paces = Paces()
 
     async def watch(self, request: web.Request) -> web.Response:
         run = request.match_info["run"]
@@ -116,7 +64,6 @@ class _Pages:
         return {
             "run": summary,
             "state": state,
-            "pace": self._paces.of(run, summary.progress, time.monotonic()) if state == "running" else None,
             "can_stop": running,
             "can_go_on": own is not None and not running and state != "running",
             "said": children.said(run) if own is not None and state != "running" else "",

@@ -70,6 +70,7 @@ class Picture:
 
 def _report(page: Page, scene: Scene) -> None:
     page.goto(scene.report.as_uri())
+    page.evaluate("window.scrollTo(0, document.querySelector('.verdict').offsetTop - 12)")
 
 
 def _map(page: Page, scene: Scene) -> None:
@@ -94,7 +95,7 @@ def _label(page: Page, scene: Scene) -> None:
 
 
 PICTURES = {
-    "report": Picture(_report, ("h1", "text=Before you trust this ranking", "table"), height=900),
+    "report": Picture(_report, (".verdict", "text=Before you trust this ranking", "table"), height=860),
     "map": Picture(_map, ("[data-map]", "text=Candidate:", "text=Peer:", "text=would be lost"), needs_model=True),
     "viewer": Picture(_viewer, ("h1", "text=Log-probabilities"), height=760, needs_model=True),
     "studio": Picture(_studio, ("text=ready", "text=Metrics", "text=Plan"), (".plan table",), height=900),

@@ -86,6 +86,7 @@ def main() -> int:
             found[name].add(tally)
             said = "sound" if tally.sound else "NOT SOUND"
             sys.stderr.write(f"{name}, {count} with seed {seed}: {said}, {seconds:.0f} s\n")
+            sys.stderr.writelines(f"  {note}\n" for note in tally.notes[:MOST_NOTES])
     used = sum(sum(resource.getrusage(whose)[:2]) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     sys.stderr.write(f"{(time.monotonic() - began) / 60:.1f} minutes, {used / 60:.1f} of one core\n")
     results = list(found.values())

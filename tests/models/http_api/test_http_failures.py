@@ -27,6 +27,8 @@ NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
         (str(int(NOW.timestamp()) + 5), 5.0),
         (str(int(NOW.timestamp() + 5) * 1000), 5.0),
         ("soon", None),
+        ("inf", None),
+        ("nan", None),
         ("", None),
         (None, None),
     ],

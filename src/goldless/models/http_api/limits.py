@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -54,6 +55,8 @@ def seconds_until(value: str | None, *, now: datetime | None = None) -> float | 
     except ValueError:
         pass
     else:
+        if not math.isfinite(number):
+            return None
         if number < _EPOCH_SECONDS:
             return max(0.0, number)
         number = number / 1000 if number > _EPOCH_MILLISECONDS else number

@@ -23,7 +23,8 @@ def run(count: int, seed: int) -> Tally:
         if wanted:
             with counted(verb, seed) as trial:
                 right = reference(trial)
-                for done in range(0, wanted, KILLS_PER_ROUND):
+                begun = tally.tried
+                while (done := tally.tried - begun) < wanted:
                     _round(trial, right, min(KILLS_PER_ROUND, wanted - done), f"{seed} {done}", tally)
     return tally
 

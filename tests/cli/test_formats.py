@@ -205,7 +205,7 @@ def test_results_of_all_verbs_stand_in_one_folder_that_can_be_read_as_the_study(
     assert made["study"] == "study"
     assert package.read_study(folder).fingerprint == package.read_study(study).fingerprint == made["fingerprint"]
     page = (folder / "report.html").read_text()
-    for words in ("Leaderboard", "Peer review", "Crash test", "Agreement with people", "Bias of judges", "Cost"):
+    for words in ("Ranking", "Who judged", "Crash test", "Agreement with people", "Bias of judges", "Cost"):
         assert words in page
 
 

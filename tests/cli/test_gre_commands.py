@@ -196,7 +196,7 @@ def test_every_leaderboard_on_the_screen_has_its_own_signature(goldless, configu
     folder = configured("2025")
     config = (folder / "edition.toml").read_text()
     (folder / "edition.toml").write_text(config.replace("[models.ours]", '[models.ours]\ncutoff_date = "2024-05"'))
-    ended = goldless("gre", "run", folder, "-v")
+    ended = goldless("gre", "run", folder, "-v", "--signature")
     assert ended.code == 0, ended.err
     # p2 alone came after the cut-off
     whole, everywhere, common, own = [line for line in ended.out.splitlines() if line.startswith("rouge-l|")]

@@ -442,7 +442,7 @@ async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edi
     lead = "".join(
         part if isinstance(part, str) else getattr(part, "text", "") for part in verdict_blocks(found)[0].parts
     )
-    assert lead.endswith("beta has no score because it has no review. ")
+    assert lead.endswith(". beta has no score because it has no review.")
     assert "Nothing is missing" not in lead
     (side_by_side, *_) = [block for block in edition_section(found).blocks if isinstance(block, Table)]
     assert [row["agent"] for row in side_by_side.rows][-1] == "beta"

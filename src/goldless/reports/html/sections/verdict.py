@@ -65,13 +65,15 @@ def _scores(run: RunResults) -> Iterator[tuple[Inline, ...]]:
     elif run.review is not None and run.review.until is not None and not run.boards:
         yield (f"The review: {run.review.until.summary}",)
     lead, *rest = [*over_all(run.standings), ()]
+    without = _without_reviews(run)
     if lead:
-        yield (*lead, *_missing(run))
+        yield (*lead, *_missing(run), *without)
+    elif without:
+        yield without
     yield from rest[:-1]
     for metric, board in run.standings.items():
         if all(row.score is None for row in board.rows):
             yield Name(metric), ": no agent could be scored."
-    yield from _without_reviews(run)
     if run.review is not None:
         scored = any(row.score is not None for row in run.review.ranking)
         for said in found_in_review(run.review)[1 if scored else 0 :]:
@@ -93,17 +95,15 @@ def _missing(run: RunResults) -> Iterator[Inline]:
     if failed:
         yield f" {plural(failed, 'judgement or exam answer is', 'judgements or exam answers are')} "
         yield from (Term("missing"), ".")
-    if asked and not missing and not failed:
+    if asked and not missing and not failed and not _without_reviews(run):
         yield " Nothing is missing."
 
 
-def _without_reviews(run: RunResults) -> Iterator[tuple[Inline, ...]]:
+def _without_reviews(run: RunResults) -> tuple[Inline, ...]:
     """Which models of an edition have no score because they have no review."""
     names = [] if run.gre is None else [row.agent for row in run.gre.written if not row.written]
-    if names:
-        one = len(names) == 1
-        since = "has no score because it has no review" if one else "have no score because they have no reviews"
-        yield (*listed(names), f" {since}.")
+    since = "has no score because it has no review" if len(names) == 1 else "have no score because they have no reviews"
+    return (" ", *listed(names), f" {since}.") if names else ()
 
 
 def _others(run: RunResults) -> Iterator[tuple[Inline, ...]]:

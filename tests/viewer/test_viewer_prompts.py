@@ -183,7 +183,7 @@ def test_a_reply_that_is_not_as_it_was_stored_is_not_shown(tmp_path):
     with closing(sqlite3.connect(tmp_path / "j.sqlite")) as journal:
         journal.execute("""update calls set reply = replace(reply, '"one"', '"two"')""")
         journal.commit()
-    rows = _judgements(subject(tmp_path / "run", tmp_path / "j.sqlite"), 1).rows
+    rows = list(judged(subject(tmp_path / "run", tmp_path / "j.sqlite")))
     assert rows
     assert all(turn.reply is None for row in rows for turn in row.turns)
 

@@ -76,6 +76,8 @@ class Warm:
         self._count += 1
         folder = self._folder / f"command-{self._count}"
         folder.mkdir()
+        for name in ("out", "err"):  # a command may be killed before it opens them
+            (folder / name).touch()
         asked = {"arguments": list(map(str, arguments)), "environment": environment, "folder": str(folder)}
         self._process.stdin.write(json.dumps({**asked, "stdout": stdout}) + "\n")
         self._process.stdin.flush()

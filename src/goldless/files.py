@@ -23,6 +23,9 @@ import polars as pl
 from goldless.errors import UserError
 from goldless.processes import has_ended, this_process
 
+POLARS_FAILED = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+"""What polars raises where a table is damaged; a panic of its is no ``Exception``."""
+
 LEFTOVER = re.compile(r"\..+\.([0-9a-f]{8}-\d+)(\.\w+)?")
 TEMPORARY_LEFTOVER = re.compile(r"goldless-([0-9a-f]{8}-\d+)-.*")
 OLD_SECONDS = 24 * 3600

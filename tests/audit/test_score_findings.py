@@ -100,7 +100,7 @@ def test_metrics_that_decide_a_pair_in_opposite_ways_contradict_each_other():
         tickets, [ranking("gem-raw", values, {"empty": ("good",)}), ranking("mi", values, {"good": ("empty",)})]
     )
     assert [(one.kind, one.metrics) for one in found] == [("contradiction", ("gem-raw", "mi"))]
-    assert "empty is significantly better than good under gem-raw" in found[0].message
+    assert "empty is significantly above good under gem-raw" in found[0].message
 
 
 def test_length_contradicts_no_metric():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import anyio
@@ -57,6 +58,25 @@ def test_scores_and_problems_are_those_of_the_same_function_in_this_process(scor
 def test_however_it_ends_a_message_says_so(scored, code, said):
     with pytest.raises(MetricError, match=said):
         scored(code)
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        ("os._exit(0)", "ended with status 0"),
+        ("os.abort()", "ended by signal 6"),
+        ("raise KeyError('x')", "cannot be loaded"),
+    ],
+)
+def test_a_module_that_ends_its_process_while_it_is_loaded_ends_only_the_child(scored, ending, said):
+    with pytest.raises(MetricError, match=said):
+        scored(f"import os\n{ending}\ndef f(response): return 1")
+
+
+def test_its_module_is_never_loaded_here(scored):
+    found = scored(f"import os\ndef f(response): return int(os.getpid() == {os.getpid()})")
+    assert [score.score for score in found] == [0.0, 0.0]
+    scored(f"import os\nassert os.getpid() != {os.getpid()}\ndef f(response): return 1")
 
 
 def test_prints_go_to_standard_error_and_are_no_scores(scored, capfd):

@@ -94,8 +94,8 @@ def _contradictions(rankings: Sequence[Ranking]) -> Iterator[Finding]:
             yield Finding(
                 "contradiction",
                 tuple(dict.fromkeys(agent for pair in opposed for agent in pair)),
-                f"{first.metric} and {second.metric} contradict each other: {better} is significantly better than "
-                f"{worse} under {first.metric} and significantly worse under {second.metric}{more}.",
+                f"{first.metric} and {second.metric} contradict each other: {better} is significantly above "
+                f"{worse} under {first.metric} and significantly below it under {second.metric}{more}.",
                 (first.metric, second.metric),
             )
 

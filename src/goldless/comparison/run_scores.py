@@ -13,6 +13,7 @@ import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import GoldlessError, UserError, nearest
+from goldless.files import POLARS_FAILED
 from goldless.judging.judges import find_judge
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.chair import PanelVerdicts, panel_scores, panel_verdicts
@@ -176,7 +177,7 @@ class ScoredMetric:
         path = self.run.folder / SCORES
         try:
             rows = pl.read_csv(path, schema_overrides={**COLUMNS, **COUNTS}).select(*COLUMNS, *COUNTS)
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except (OSError, *POLARS_FAILED) as error:
             raise UserError(f"{path}: cannot be read ({error}). Score the study again") from error
         return unguarded_frame(rows).filter(pl.col("metric") == self.metric)
 
@@ -198,7 +199,7 @@ class ScoredMetric:
         try:
             typed = [pl.col(name).cast(kind) for name, kind in PAIRS.items()]
             pairs = pl.scan_parquet(files, glob=False).with_columns(typed).filter(mine).collect()
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except (OSError, *POLARS_FAILED) as error:
             why = str(error).splitlines()[0]
             raise UserError(f"{files[0]}: cannot be read ({why}). Score the study again") from error
         if pairs.is_empty():

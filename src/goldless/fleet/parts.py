@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from goldless.evidence import Schema
-from goldless.files import write_whole
+from goldless.files import POLARS_FAILED, write_whole
 from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, ScoreRequest, TokenLogprobs, Usage
 from goldless.models.interface import content_hash as hash_of
 from goldless.models.journal import model_hash
@@ -72,7 +72,7 @@ def from_part(data: bytes, requests: int) -> list[Reply]:
     """The replies in a Parquet file. Raises ValueError if it is not one, or not of this many requests."""
     try:
         rows = pl.read_parquet(BytesIO(data)).select(*SCHEMA).rows()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (*POLARS_FAILED, OSError) as error:
         raise ValueError(str(error)) from error
     if len(rows) != requests:
         raise ValueError(f"{len(rows)} replies to {requests} requests")

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from goldless.errors import UserError, nearest
+from goldless.files import POLARS_FAILED
 from goldless.meta_evaluation.judges import Scores
 from goldless.reports.spreadsheets import unguarded, unguarded_frame
 from goldless.studies import Study
@@ -169,7 +170,7 @@ def run_scores(folder: Path, name: str) -> list[ScoredBy]:
     rows: dict[tuple[str, str], dict[tuple[str, str], float | None]] = {}
     try:
         frame = pl.read_csv(folder / SCORES, schema_overrides=SCHEMA).select(*SCHEMA)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, *POLARS_FAILED) as error:
         raise UserError(
             f"{folder / SCORES}: cannot be read as {', '.join(SCHEMA)} ({error}). Score the study again"
         ) from error

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Names, all_at_once, as_text
 from goldless.studies.content import Recorded
 from goldless.studies.tables import UNREADABLE, Chunk, Source, is_parquet, parts_of
@@ -81,7 +82,7 @@ def reading(data: Recorded) -> Iterator[None]:
     with all_at_once(str(file)) as problems:
         try:
             yield
-        except (pl.exceptions.PolarsError, *UNREADABLE) as error:
+        except (*POLARS_FAILED, *UNREADABLE) as error:
             problems.add(f"cannot be read: {str(error).splitlines()[0]}", file.name)
 
 
@@ -116,7 +117,7 @@ def _series(name: str, values: list[Any]) -> pl.Series:
         numeric = kinds == {list} and all(type(item) in {int, float, type(None)} for v in values for item in v or ())
         try:
             return pl.Series(name, values, pl.List(pl.Float64), strict=False) if numeric else pl.Series(name, values)
-        except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        except (TypeError, OverflowError, *POLARS_FAILED):
             pass  # lists or objects of many shapes: as text
     return pl.Series(name, [None if value is None else as_text(value) for value in values], pl.String)
 
@@ -126,7 +127,7 @@ def _numbers(column: pl.Series) -> pl.Series:
     for kind in (pl.Int64, pl.Float64):
         try:
             return column.cast(kind)
-        except pl.exceptions.PolarsError:
+        except POLARS_FAILED:
             continue
     return column
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goldless.evidence import TABLES, Schema
+from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Checking, Problems, Row, all_at_once, missing_column
 from goldless.studies.content import Recorded
 from goldless.studies.tables import CHUNK_ROWS, UNREADABLE, Source, is_parquet, open_parquet, parts_of
@@ -68,7 +69,7 @@ def _check_names(data: Recorded, table: str, required: tuple[str, ...], names: l
             there = [name for name in names if name in columns_here]
             if isinstance(part, pl.LazyFrame) or not _surely_named(part, there):
                 _report_unnamed(lazy, there, file, problems)
-        except (pl.exceptions.PolarsError, *UNREADABLE) as error:
+        except (*POLARS_FAILED, *UNREADABLE) as error:
             problems.add(f"cannot be read: {_first_line(error)}", file)
 
 

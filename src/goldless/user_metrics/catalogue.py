@@ -12,8 +12,8 @@ from typing import Any
 from goldless.errors import MetricError
 from goldless.records import ItemMetric
 from goldless.user_metrics import commands, functions, other_tools
-from goldless.user_metrics.python_child import ChildMetric
-from goldless.user_metrics.source_objects import SourceObject
+from goldless.user_metrics.python_child import ChildMetric, described
+from goldless.user_metrics.source_objects import SourceObject, is_loaded
 
 _FORMS = {
     form.pattern.partition(":")[0]: form
@@ -41,13 +41,18 @@ def find_user_metric(name: str, *, timeout_seconds: float | None = None, in_proc
         raise MetricError(f"the timeout must be a number of seconds above 0, got {timeout_seconds}")
     if not rest.strip():
         raise MetricError(f"{name!r} is incomplete. Write {form.pattern}")
+    place = rest.strip()
     with _keeping:
-        source = form.source(rest.strip(), name)
+        source = None
+        if form is functions.FORM and not in_process and not is_loaded(place):
+            source = described(place, name, timeout_seconds)
+        apart = source is not None
+        source = source or form.source(place, name)
         kept = _kept.get((name, timeout_seconds, in_process))
         if kept is None or not kept[0].is_same(source):
-            metric = form.metric(source, name, timeout_seconds)
+            metric = form.metric(source, name, timeout_seconds) if not apart else None
             # what has no file, such as a function of a notebook, is in this process only
-            if (
+            if metric is None or (
                 functions.is_function(metric)
                 and form is functions.FORM
                 and "source" in source.settings

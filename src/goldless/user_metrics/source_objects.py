@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import MethodType, ModuleType
@@ -32,6 +32,8 @@ class SourceObject:
     object: Any
     settings: Mapping[str, str]
     """The object, and the version of its source."""
+    files: tuple[Path, ...] = ()
+    """The files whose version that is."""
 
     def is_same(self, other: SourceObject) -> bool:
         """Whether both are the same object in the same version.
@@ -45,7 +47,7 @@ class SourceObject:
 
     def with_settings(self, **settings: str) -> SourceObject:
         """The same object with more settings."""
-        return SourceObject(self.object, {**self.settings, **settings})
+        return replace(self, settings={**self.settings, **settings})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,13 @@ def load_object(place: str, *, metric: str) -> SourceObject:
         public = sorted(name for name in vars(module) if not name.startswith("_"))
         known = f". It has {', '.join(public[:20])}{' …' * (len(public) > 20)}" if public else ""
         raise MetricError(f"{metric!r}: {source} has no {path!r}{nearest(path, public)}{known}") from error
-    return SourceObject(found, {"object": place, **_version(found, module)})
+    version, files = _version(found, module)
+    return SourceObject(found, {"object": place, **version}, files)
+
+
+def is_loaded(place: str) -> bool:
+    """Whether the module of ``MODULE:OBJECT`` is already in this process."""
+    return place.rpartition(":")[0] in sys.modules
 
 
 def file_hash(path: Path) -> str:
@@ -166,19 +174,22 @@ def missing_package(package: str, metric: str) -> PrerequisiteError:
     )
 
 
-def _version(found: object, module: ModuleType) -> dict[str, str]:
-    """Hashes of the files that define and name the object, and the version of its package if it is installed."""
+def _version(found: object, module: ModuleType) -> tuple[dict[str, str], tuple[Path, ...]]:
+    """Hashes of the files that define and name the object, the version of its package if installed, and the files."""
     known: dict[str, str] = {}
     bare = inspect.unwrap(found) if callable(found) else type(found)
     # An object made by a class of a package is configured in the module that names it, so that file counts always.
     homes = (bare, module) if inspect.isroutine(bare) or inspect.isclass(bare) else (module,)
     hashes: dict[str, None] = {}
+    files: dict[Path, None] = {}
     for home in homes:
         with contextlib.suppress(TypeError, OSError):
-            hashes[file_hash(Path(inspect.getsourcefile(home) or inspect.getfile(home)))] = None
+            file = Path(inspect.getsourcefile(home) or inspect.getfile(home))
+            hashes[file_hash(file)] = None
+            files[file] = None
     if hashes:
         known["source"] = "+".join(hashes)
     package = (getattr(bare, "__module__", None) or module.__name__).partition(".")[0]
     with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
         known["version"] = importlib.metadata.version(package)
-    return known
+    return known, tuple(files)

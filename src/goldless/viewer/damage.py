@@ -10,6 +10,7 @@ import polars as pl
 from goldless.errors import StudyError, UserError
 from goldless.evidence import TABLES as EVIDENCE
 from goldless.evidence import Schema
+from goldless.files import POLARS_FAILED
 from goldless.studies.soundness import check_inside
 from goldless.studies.tables import UNREADABLE
 from goldless.viewer.evidence_tables import TABLES, EvidenceTables
@@ -35,11 +36,11 @@ def page_of(make: Callable[..., Made], library: Library, links: object, run: str
         return make(library, links, run, *where)
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, *POLARS_FAILED) as error:
         found = damaged_files(library.run(run))
         if isinstance(error, KeyError):
             found += _lacking(library.run(run), error.args[0])
-        if not found and not isinstance(error, (pl.exceptions.PolarsError, *UNREADABLE)):
+        if not found and not isinstance(error, (*POLARS_FAILED, *UNREADABLE)):
             raise
         listed = "; ".join(found[:SHOWN]) or str(error).splitlines()[0]
         more = f" and {len(found) - SHOWN} more" * (len(found) > SHOWN)

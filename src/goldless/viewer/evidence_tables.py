@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 
+from goldless.files import POLARS_FAILED
 from goldless.records import Task
 from goldless.reports.html.run_results import evidence_files
 from goldless.studies.recorded import texts_as_text
@@ -133,7 +134,7 @@ class EvidenceTables:
 def _columns(files: Stamp) -> tuple[str, ...]:
     try:
         return tuple(pl.read_parquet_schema(files[0][0])) if files else ()
-    except (OSError, pl.exceptions.PolarsError):
+    except (OSError, *POLARS_FAILED):
         return ()
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
+from goldless.files import POLARS_FAILED
 from goldless.reports.documents.fields import Unreadable, read_rows
 from goldless.reports.documents.scores import AgentNote
 from goldless.reports.spreadsheets import unguarded_frame
@@ -274,7 +275,7 @@ def _response_scores(folder: Path) -> pl.DataFrame:
     try:
         frame = pl.scan_csv(path, schema_overrides=SCORES, glob=False)
         return unguarded_frame(frame.select(pl.col(name).cast(kind) for name, kind in SCORES.items()).collect())
-    except (OSError, pl.exceptions.PolarsError):
+    except (OSError, *POLARS_FAILED):
         return pl.DataFrame(schema=SCORES)
 
 

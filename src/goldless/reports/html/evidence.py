@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from goldless.files import POLARS_FAILED
 from goldless.reports.documents.scores import RankedMetric
 from goldless.reports.html.blocks import Card, CardText, Words
 from goldless.reports.html.labels import decimals_for, excerpt, label, numeral
@@ -151,5 +152,5 @@ def _rows(run: RunResults, table: str, tasks: Iterable[str]) -> list[dict[str, A
         known = set(frame.collect_schema().names())
         wanted = [name for name in ("number", "task", "agent", "text", "prompt") if name in known]
         return frame.select(wanted).filter(pl.col("task").cast(pl.String).is_in(list(tasks))).collect().to_dicts()
-    except (OSError, ValueError, pl.exceptions.PolarsError):
+    except (OSError, ValueError, *POLARS_FAILED):
         return []

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from goldless.errors import UserError
+from goldless.files import POLARS_FAILED
 from goldless.reports.documents.fields import Part, Result, Unreadable, read_document, read_rows
 from goldless.reports.documents.meta_evaluation import (
     AgreementDocument,
@@ -171,7 +172,7 @@ def _scores(path: Path, problems: list[str]) -> pl.DataFrame | None:
     kinds = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64}
     try:
         frame = pl.read_csv(path, columns=list(kinds), schema_overrides=kinds)
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+    except (OSError, ValueError, *POLARS_FAILED) as error:
         problems.append(f"{path.name} cannot be read as metric, task, agent, score ({_first_line(error)})")
         return None
     frame = unguarded_frame(frame)
@@ -200,7 +201,7 @@ def _votes(folder: Path, review: ReviewDocument) -> pl.DataFrame | None:
         ]
         share = (pl.col("v") * pl.col("weight")).sum() / pl.col("weight").sum()
         return pl.concat(sides).group_by("task", "agent", maintain_order=True).agg(share.alias("score")).collect()
-    except (OSError, ValueError, pl.exceptions.PolarsError):
+    except (OSError, ValueError, *POLARS_FAILED):
         return None  # said where failed calls are counted
 
 
@@ -233,7 +234,7 @@ def _failed(folder: Path, name: str, problems: list[str]) -> list[Failed]:
             .sort("count", "failure", descending=[True, False])
             .collect()
         )
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+    except (OSError, ValueError, *POLARS_FAILED) as error:
         problems.append(f"{name}.parquet cannot be read ({_first_line(error)})")
         return []
     return [

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import polars as pl
 
+from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Problems, as_json
 from goldless.studies.importers.files import first_line, log_files
 from goldless.studies.importers.log import Log, listed
@@ -122,14 +123,14 @@ def _samples(
     }
     try:
         frame = pl.read_ndjson(path, schema=schema)
-    except pl.exceptions.PolarsError:
+    except POLARS_FAILED:
         before = problems.total
         data = _without_nan(path, problems)
         if problems.total > before:
             return []
         try:
             frame = pl.read_ndjson(data, schema=schema)
-        except pl.exceptions.PolarsError as error:
+        except POLARS_FAILED as error:
             problems.add(f"cannot be read: {str(error).splitlines()[0]}", path.name)
             return []
     filters = frame["filter"].unique(maintain_order=True).to_list()

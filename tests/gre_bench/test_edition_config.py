@@ -113,6 +113,7 @@ def test_a_file_that_is_no_toml_is_an_error_that_names_it(tmp_path):
         ({"review": {"seed": -3}}, "review.seed: must be a number of at least 0, got -3"),
         ({"score": {"level": 2}}, "score.level: must be a number below 1, got 2"),
         ({"models": {"m": {"model": "x", "cutoff_date": "{x}"}}}, "got '{x}'"),
+        ({"collect": {"from_folder": "a\0b"}}, "collect.from_folder: must not contain the character NUL"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_told_in_plain_words(given, told):

@@ -235,6 +235,7 @@ def test_a_module_of_the_current_folder_is_found_and_may_import_its_neighbours_l
     monkeypatch.chdir(tmp_path)
     sys.path[:] = [path for path in sys.path if path]
     assert values(find_user_metric("python:module_of_metric:f"), items("a")) == [5.0]
+    assert values(find_user_metric("python:module_of_metric:f", in_process=True), items("a")) == [5.0]
     assert sys.path[-1] == os.fspath(tmp_path)
 
 

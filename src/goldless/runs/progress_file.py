@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -15,6 +16,8 @@ from goldless.runs.progress import Pace, Progress
 PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN = 1.0
 """Between two writes of the file."""
+LONGEST_WRITE_SECONDS = 0.5
+"""How long the last record waits for one that is being written."""
 State = Literal["running", "done", "failed", "interrupted"]
 
 
@@ -29,6 +32,7 @@ class ProgressFile:
         self._pace = Pace()
         self._written_at = 0.0
         self._ended = False
+        self._writing = threading.Lock()
 
     def __enter__(self) -> Self:
         """Record the start."""
@@ -41,9 +45,12 @@ class ProgressFile:
         self._write("done" if kind is None else "interrupted" if interrupted else "failed")
 
     def interrupt(self) -> None:
-        """Record that it ends now, where there is no time to leave the block; the last that is recorded."""
-        self._write("interrupted")
+        """Record that it ends now, from any thread, where there is no time to leave the block; the last record."""
+        alone = self._writing.acquire(timeout=LONGEST_WRITE_SECONDS)
         self._ended = True
+        self._record("interrupted")
+        if alone:
+            self._writing.release()
 
     def __call__(self, progress: Progress) -> None:
         """Record the progress of a stage, and pass it on."""
@@ -56,8 +63,11 @@ class ProgressFile:
         self._then(progress)
 
     def _write(self, state: State) -> None:
-        if self._ended:
-            return
+        with self._writing:
+            if not self._ended:
+                self._record(state)
+
+    def _record(self, state: State) -> None:
         self._written_at = time.monotonic()
         stage = {} if self._last is None else asdict(self._last)
         speed = self._pace.speed() if state == "running" else None

@@ -63,7 +63,7 @@ def described(place: str, name: str, timeout_seconds: float | None) -> SourceObj
         stop = threading.Event()
         finished = run_child(words, (), timeout_seconds=limit, most_output=MOST_DESCRIBED, stop=stop)
         said = finished.error_tail.decode("utf-8", errors="replace")
-        if finished.ending != "exited" or finished.status != 0:
+        if finished.ending != "exited" or finished.status != 0 or not finished.output:
             ending = f"by signal {-finished.status}" if finished.status < 0 else f"with status {finished.status}"
             ended = f"ended {ending}" if finished.ending == "exited" else f"was killed after {limit:g} s"
             raise MetricError(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import threading
 
-import pytest
-
 from goldless.runs.progress import Progress
 from goldless.runs.progress_file import PROGRESS_FILE, ProgressFile
 
@@ -22,9 +20,9 @@ def test_a_stage_is_recorded_when_it_begins_however_soon_after_the_one_before(tm
 def test_a_run_that_ends_in_two_threads_at_once_has_its_record(tmp_path):
     for _ in range(200):  # a second signal ends the process from another thread while the first one is obeyed
         progress = ProgressFile(tmp_path, "score", lambda _: None)
-        with pytest.raises(KeyboardInterrupt), progress:
-            ending = threading.Thread(target=progress.interrupt)
-            ending.start()
-            raise KeyboardInterrupt
+        ending = threading.Thread(target=progress.interrupt)
+        progress.__enter__()
+        ending.start()
+        progress.__exit__(KeyboardInterrupt)
         ending.join()
         assert json.loads((tmp_path / PROGRESS_FILE).read_text())["state"] == "interrupted"

@@ -82,6 +82,7 @@ async def test_a_form_that_the_page_cannot_send_is_refused(pages):
         ({"name": "../r"}, "a run&#39;s name must"),
         ({"name": ".studio"}, "a run&#39;s name must"),
         ({"metric": "python:evil.py:f"}, "metric must be one of"),
+        ({"critic": "command:rm -rf x"}, "a model that runs a program cannot be chosen"),
         ({"budget": "much"}, "budget"),
         ({"column-task": "nothing"}, "the files cannot be read"),
     ):

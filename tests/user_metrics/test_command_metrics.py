@@ -13,10 +13,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from goldless.child_process import watchdog
 from goldless.errors import MetricError
 from goldless.records import ItemScore, Task, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
-from goldless.user_metrics.child_process import watchdog
 from goldless.user_metrics.commands import most_output
 
 pytestmark = pytest.mark.slow

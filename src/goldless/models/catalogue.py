@@ -166,6 +166,14 @@ OURS = {
         scheme="http:",
     ),
     "https": _address(scheme="https:"),
+    "command": Provider(
+        forms=(Form("command:WORDS", "a program that reads the request as JSON and writes the reply; chat only"),),
+        make=lambda rest, _use, _say: _late("command:CommandModel")(rest),
+        local=False,
+        unopened=lambda rest: _late("command:CommandModel")(rest).identity,
+        check_scorer=lambda _: _late("command:refuse_scoring")(),
+        choice=False,
+    ),
     "scripted": Provider(
         forms=(Form("scripted:FILE", "replies and log-probabilities from a JSON-lines file"),),
         make=lambda rest, _use, _say: ScriptedModel.from_file(rest),

@@ -158,20 +158,20 @@ def several(given: Any) -> tuple[Any, ...]:
 
 
 def split(given: Iterable[str]) -> tuple[str, ...]:
-    """Names that are repeated or separated by commas, each once."""
-    return tuple(dict.fromkeys(name.strip() for item in given for name in item.split(",") if name.strip()))
+    """Names that are repeated or separated by commas, each once; a command: takes all that follows it."""
+    found: list[str] = []
+    for item in given:
+        command = re.search(r"(?:^|,)\s*((?:[\w.\- ]+=)?command:.*)", item, re.DOTALL)
+        found += (item if command is None else item[: command.start()]).split(",")
+        found += [] if command is None else [command[1]]
+    return tuple(dict.fromkeys(name.strip() for name in found if name.strip()))
 
 
 def metric_names(given: Iterable[Any]) -> tuple[Any, ...]:
     """Metrics from names that may hold several, separated by commas; a command: takes all that follows it."""
     found: list[Any] = []
     for item in given:
-        if callable(item) or hasattr(item, "needs"):
-            found.append(item)
-            continue
-        command = re.search(r"(?:^|,)\s*(command:.*)", str(item), re.DOTALL)
-        listed = str(item) if command is None else str(item)[: command.start()]
-        found += [*split([listed]), *([] if command is None else [command[1].strip()])]
+        found += [item] if callable(item) or hasattr(item, "needs") else split([str(item)])
     return tuple(dict.fromkeys(found))
 
 

@@ -64,6 +64,8 @@ class Choices:
         if unknown := [name for name in metrics if name not in (DEFAULT_METRICS, *OFFERED)]:
             raise UserError(f"metric must be one of {', '.join((DEFAULT_METRICS, *OFFERED))}, got {unknown[0]!r}")
         words = {name: str(given.get(name, "")).strip() for name in ("scorer", "critic", "budget")}
+        if code := [word for word in words.values() if word.startswith("command:")]:
+            raise UserError(f"a model that runs a program cannot be chosen on a page, got {code[0]!r}")
         return cls(
             metrics or cls().metrics,
             words["scorer"] or cls().scorer,

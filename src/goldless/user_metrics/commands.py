@@ -9,19 +9,14 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
-import anyio.lowlevel
-
+from goldless.child_process import Finished, await_child, file_hash, how_it_ended
 from goldless.errors import MetricError
 from goldless.records import ItemScore, TextItem
-from goldless.user_metrics.child_process import Finished, run_child
 from goldless.user_metrics.scores import (
     last_lines,
     number_score,
@@ -30,7 +25,7 @@ from goldless.user_metrics.scores import (
     row_lines,
     shown,
 )
-from goldless.user_metrics.source_objects import Form, SourceObject, file_hash
+from goldless.user_metrics.source_objects import Form, SourceObject
 
 TIMEOUT_SECONDS = 600.0
 """Default time limit for the whole batch."""
@@ -77,44 +72,19 @@ class CommandMetric:
         return scores
 
     async def _run(self, items: Sequence[TextItem]) -> Finished:
-        stop = threading.Event()
-        run = partial(
-            run_child,
+        finished = await await_child(
             self._words,
             row_lines(items),
             timeout_seconds=self._timeout_seconds,
             most_output=most_output(len(items)),
-            stop=stop,
         )
-        # A thread cannot be cancelled, so it is told to stop, and has killed the child before the cancelling goes on.
-        finished: Finished | OSError
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_set_when_cancelled, stop)
-            try:
-                finished = await anyio.to_thread.run_sync(run)
-            except OSError as error:
-                finished = error
-            finally:
-                tasks.cancel_scope.cancel()
         if isinstance(finished, OSError):
             raise MetricError(f"{self.name}: cannot start the command ({finished})") from finished
-        if finished.ending == "stopped":
-            await anyio.lowlevel.checkpoint()  # the cancelling waited for the thread and goes on here
         return finished
 
     def _message(self, finished: Finished, read: ScoreLines, count: int) -> str:
-        endings = {
-            "exited": f"{self.what} exited with status {finished.status}",
-            "timed out": f"{self.what} was killed at its time limit of {self._timeout_seconds:g} s",
-            "too much output": (
-                f"{self.what} was killed after {len(finished.output):,} bytes of output; the limit is "
-                f"{most_output(count):,} for {count} response{'s' * (count != 1)}"
-            ),
-            "stopped": f"{self.what} was stopped",
-        }
-        ended = endings[finished.ending]
-        if finished.ending == "exited" and finished.status < 0:
-            ended = f"{self.what} was ended by signal {-finished.status}"
+        limit_for = f" for {count} response{'s' * (count != 1)}"
+        ended = how_it_ended(finished, self.what, self._timeout_seconds, most_output(count), limit_for)
         lines = [f"{self.name}: {ended}; {read.n_good} of {count} scores are valid"]
         lines += [f"  {problem}" for problem in read.problems[:SHOWN_PROBLEMS]]
         if len(read.problems) > SHOWN_PROBLEMS:
@@ -143,13 +113,6 @@ def _source(command: str, name: str) -> SourceObject:
 def most_output(count: int) -> int:
     """Bytes of standard output that are read for this number of responses."""
     return min(OUTPUT_PER_ITEM * max(count, 16), MOST_OUTPUT)
-
-
-async def _set_when_cancelled(event: threading.Event) -> None:
-    try:
-        await anyio.sleep_forever()
-    finally:
-        event.set()
 
 
 def _settings(words: Sequence[str]) -> dict[str, str]:

@@ -17,12 +17,10 @@ from pathlib import Path
 from types import MethodType, ModuleType
 from typing import Any
 
+from goldless.child_process import file_hash
 from goldless.errors import MetricError, PrerequisiteError, nearest
 from goldless.records import ItemMetric
 from goldless.user_metrics.scores import traceback_lines
-
-LARGEST_HASHED = 64 * 2**20
-"""Size of the largest file that is hashed, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +83,6 @@ def load_object(place: str, *, metric: str) -> SourceObject:
 def is_loaded(place: str) -> bool:
     """Whether the module of ``MODULE:OBJECT`` is already in this process."""
     return place.rpartition(":")[0] in sys.modules
-
-
-def file_hash(path: Path) -> str:
-    """The first 12 digits of the file's SHA-256; for a very large file, its size."""
-    if path.stat().st_size > LARGEST_HASHED:
-        return f"{path.stat().st_size} bytes"
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
 def _is_file(source: str) -> bool:

@@ -10,6 +10,7 @@ process ends, the system closes it.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import selectors
 import signal
@@ -20,7 +21,13 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import IO, Literal
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
 
 from goldless.errors import PrerequisiteError
 
@@ -41,6 +48,9 @@ TICK_SECONDS = 0.05
 GRACE_SECONDS = 1.0
 """How long the pipes of a process that has ended may stay silent while something it started keeps them open."""
 
+LARGEST_HASHED = 64 * 2**20
+"""Size of the largest file that is hashed, in bytes."""
+
 Ending = Literal["exited", "timed out", "too much output", "stopped"]
 
 
@@ -57,6 +67,13 @@ class Finished:
     """The end of standard error."""
 
 
+def file_hash(path: Path) -> str:
+    """Which version of a program's file this is: the first 12 digits of its SHA-256; of a very large one, its size."""
+    if path.stat().st_size > LARGEST_HASHED:
+        return f"{path.stat().st_size} bytes"
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
 def run_child(
     words: Sequence[str],
     lines: Iterable[bytes],
@@ -68,8 +85,8 @@ def run_child(
     """Run the command on the lines; stops early if ``stop`` is set or the output exceeds ``most_output`` bytes."""
     if sys.platform == "win32":
         raise PrerequisiteError(
-            "a metric in another process needs process groups, which Windows does not have. Use WSL, or a python: "
-            "metric with --in-process"
+            "another program as a metric or a model needs process groups, which Windows does not have. Use WSL, or a "
+            "python: metric with --in-process"
         )
     with watchdog() as watching:
         child = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
@@ -88,6 +105,48 @@ def run_child(
             _kill_group(child)
             talk.close()
     return Finished(ending, child.returncode, b"".join(talk.output), bytes(b"".join(talk.errors)[-TAIL:]))
+
+
+async def await_child(
+    words: Sequence[str], lines: Iterable[bytes], *, timeout_seconds: float, most_output: int
+) -> Finished | OSError:
+    """Run the command in a thread; OSError: it cannot be started. A cancelled task ends the child first."""
+    stop = threading.Event()
+    run = partial(run_child, words, lines, timeout_seconds=timeout_seconds, most_output=most_output, stop=stop)
+    # A thread cannot be cancelled, so it is told to stop, and has killed the child before the cancelling goes on.
+    finished: Finished | OSError
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_set_when_cancelled, stop)
+        try:
+            finished = await anyio.to_thread.run_sync(run)
+        except OSError as error:
+            finished = error
+        finally:
+            tasks.cancel_scope.cancel()
+    if not isinstance(finished, OSError) and finished.ending == "stopped":
+        await anyio.lowlevel.checkpoint()  # the cancelling waited for the thread and goes on here
+    return finished
+
+
+async def _set_when_cancelled(event: threading.Event) -> None:
+    try:
+        await anyio.sleep_forever()
+    finally:
+        event.set()
+
+
+def how_it_ended(finished: Finished, what: str, timeout_seconds: float, most_output: int, limit_for: str = "") -> str:
+    """A clause for messages: how ``what`` ended."""
+    if finished.ending == "exited" and finished.status < 0:
+        return f"{what} was ended by signal {-finished.status}"
+    return {
+        "exited": f"{what} exited with status {finished.status}",
+        "timed out": f"{what} was killed at its time limit of {timeout_seconds:g} s",
+        "too much output": (
+            f"{what} was killed after {len(finished.output):,} bytes of output; the limit is {most_output:,}{limit_for}"
+        ),
+        "stopped": f"{what} was stopped",
+    }[finished.ending]
 
 
 class _Talk:

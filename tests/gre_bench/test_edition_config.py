@@ -57,7 +57,7 @@ def test_everything_that_is_wrong_is_said_at_once():
     told = str(raised.value)
     for part in (
         "e.toml",
-        "collect.colour: unknown setting. Settings: venue, from_folder, papers",
+        "collect.colour: unknown setting. Settings: venue, from_folder, from_reviewarena, papers",
         "models.m.cutoff_date: must be a date such as 2023, 2023-09 or 2023-09-30, got '2023-13'",
         "models.m.parameters",
         "score.level",
@@ -68,7 +68,7 @@ def test_everything_that_is_wrong_is_said_at_once():
 
 def test_an_edition_has_one_source_of_papers():
     for collect in ({"papers": 3}, {"venue": "V", "from_folder": "f"}):
-        with pytest.raises(UserError, match="either venue or from_folder"):
+        with pytest.raises(UserError, match="either from_folder, or one or both of venue and"):
             checked({"collect": collect}, "e.toml")
 
 

@@ -20,6 +20,7 @@ from goldless.dates import last_day
 from goldless.errors import UserError, nearest
 from goldless.files import write_text, write_whole
 from goldless.gre_bench.edition_study import draw_differences
+from goldless.gre_bench.injected import injected_papers
 from goldless.gre_bench.papers import CollectConfig, Part, reads_as_person
 from goldless.records import Agent
 from goldless.studies import Study, read_study
@@ -274,14 +275,20 @@ class Edition:
         return self.study_folder.is_dir()
 
     def study(self) -> Study:
-        """Its papers and reviews, with the config's facts about its models.
+        """Its papers and reviews, with the config's facts about its models, without second versions of papers."""
+        whole = self.whole_study()
+        second = injected_papers(whole)
+        return whole.subset(tasks=[task for task in whole.tasks if task not in second]) if second else whole
+
+    def whole_study(self) -> Study:
+        """The same with the second versions of papers that have hidden instructions: all that is reviewed.
 
         Raises if the config describes other papers than those collected, because the numbers would be mislabelled.
         """
         if not self.collected:
             raise UserError(
                 f"{self.folder}: no papers collected yet. Run: goldless gre collect {self.folder} "
-                "--venue VENUE, or --from-folder FOLDER"
+                "--venue VENUE, --from-reviewarena FOLDER or --from-folder FOLDER"
             )
         study = read_study(self.study_folder)
         collect = self.config.collect

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ from goldless.gre_bench.edition import Edition
 from goldless.gre_bench.edition_study import asked_source, left_out_papers, noted_draw, table_rows
 from goldless.gre_bench.generated_reviews import GENERATIONS, count_reviews
 from goldless.gre_bench.papers import is_person, is_reference
+from goldless.gre_bench.public_results import PublicResults
 from goldless.gre_bench.review_sections import noticed
+from goldless.gre_bench.submissions import read_log
 from goldless.reports.leaderboard import LeaderboardRow
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
@@ -65,6 +67,8 @@ class EditionScores:
     """None: no model has written reviews."""
     unlisted: tuple[str, ...] = ()
     """Models of the study that are not in the config."""
+    public: PublicResults = field(default_factory=PublicResults)
+    """Pre-registration, hidden instructions and submissions."""
 
     @property
     def signatures(self) -> dict[str, str]:
@@ -93,15 +97,15 @@ class EditionScores:
 
     def tables(self) -> list[ReportTable]:
         """All tables: the metrics side by side, differences from human, the clock, and its leaderboards."""
-        clock = self.clock
+        clock, public = self.clock, self.public.tables()
         if clock is None:
-            return [self.table()]
+            return [self.table(), *public]
         metrics = list(dict.fromkeys(row.metric for row in clock.scores))
         there = {row.scope for row in clock.scores}
         scopes: list[Scope] = [scope for scope in ("common", "own") if scope in there]
         everywhere = [clock.leaderboard(metric, "all") for metric in metrics]
         clean = [clock.leaderboard(metric, scope) for metric in metrics for scope in scopes]
-        return [self.table(), *everywhere, clock.table(), *clean]
+        return [self.table(), *everywhere, clock.table(), *clean, *public]
 
     def _notes(self) -> list[str]:
         """Notes on the table of all metrics."""
@@ -118,7 +122,7 @@ class EditionScores:
         ]
         if self.unlisted:
             told.append(f"In the study, but not in edition.toml: {', '.join(self.unlisted)}.")
-        return [*told, *self._counted()]
+        return [*told, *self.public.notes, *self._counted()]
 
     def _counted(self) -> list[str]:
         """A sentence per agent with missing, shortened or unusually formatted reviews."""
@@ -150,6 +154,7 @@ class EditionScores:
             "signatures": self.signatures,
             "written": [{**asdict(row), "noticed": noticed(row.flags)} for row in self.written],
             "contamination": None if self.clock is None else self.clock.as_json(),
+            **self.public.as_json(),
         }
 
 
@@ -161,6 +166,7 @@ def edition_scores(edition: Edition, study: Study, evaluation: Evaluation) -> Ed
     """The results of an edition, from the evaluation of its study."""
     config = edition.config
     models = [agent.agent for agent in study.agents if not is_person(agent.agent)]
+    submitted = {one.name for one in read_log(edition.folder)}
     outcomes = evaluation.outcomes
     clock = contamination_clock(
         study.agents,
@@ -182,7 +188,7 @@ def edition_scores(edition: Edition, study: Study, evaluation: Evaluation) -> Ed
         written=written_reviews(study),
         evaluation=evaluation,
         clock=clock if models else None,
-        unlisted=tuple(model for model in models if model not in config.models),
+        unlisted=tuple(model for model in models if model not in {*config.models, *submitted}),
     )
 
 

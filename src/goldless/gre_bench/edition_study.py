@@ -18,6 +18,7 @@ from goldless.errors import UserError
 from goldless.files import temporary_prefix
 from goldless.gre_bench.extracted_text import storable_value
 from goldless.gre_bench.generated_reviews import GENERATIONS, Generated, Pairs
+from goldless.gre_bench.injected import INJECTED, injected_tables
 from goldless.gre_bench.papers import (
     HUMAN,
     PEOPLE,
@@ -31,6 +32,7 @@ from goldless.gre_bench.papers import (
     reference_agents,
 )
 from goldless.gre_bench.review_forms import reads_as_text
+from goldless.gre_bench.reviewarena import source_name
 from goldless.records import Agent, Rating
 from goldless.runs.store import try_writing
 from goldless.studies import Study, read_study, write_study
@@ -94,11 +96,24 @@ def collected_study(draw: Draw) -> dict[str, list[Row]]:
     return {table: storable_value(rows) for table, rows in tables.items() if rows}
 
 
-def write_collected(draw: Draw, folder: Path) -> Path:
-    """The folder with the study of the draw."""
+def write_collected(draw: Draw, folder: Path, anchors: Mapping[str, Sequence[Row]] | None = None) -> Path:
+    """The folder with the study of the draw, its anchors and second versions; ``anchors``: rows of its tables."""
+    tables = _joined(collected_study(draw), anchors or {})
+    if draw.asked.injected:
+        tables = _joined(tables, injected_tables(tables, papers=draw.asked.injected, seed=draw.asked.seed))
+    return write_tables(tables, folder)
+
+
+def _joined(tables: Mapping[str, Sequence[Row]], more: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
+    found = {table: [*tables.get(table, ()), *more.get(table, ())] for table in dict.fromkeys([*tables, *more])}
+    return {table: rows for table, rows in found.items() if rows}
+
+
+def write_tables(tables: Mapping[str, Iterable[Mapping[str, Any]]], folder: Path) -> Path:
+    """A new folder with a study of these tables, checked before it is there."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as aside:
-        for table, rows in collected_study(draw).items():
+        for table, rows in tables.items():
             write_rows(Path(aside) / f"{table}.jsonl", rows)
         return write_study(read_study(aside), folder)
 
@@ -190,7 +205,14 @@ def _description(draw: Draw) -> Row:
         "papers_drawn": len(draw.papers),
         "papers_left_out": len(draw.left_out),
         "papers_untried": draw.untried,
+        **{name: value for name, value in _added(draw.asked).items() if value is not None},
     }
+
+
+def _added(asked: CollectConfig) -> Row:
+    """What is added to the papers of the source; None: nothing."""
+    anchors = (None, None) if asked.anchors is None else (Path(asked.anchors).name, asked.anchor_papers)
+    return dict(zip(("anchors", "anchor_papers", INJECTED), (*anchors, asked.injected or None), strict=True))
 
 
 def noted_draw(study: Study) -> Mapping[str, Any] | None:
@@ -200,6 +222,8 @@ def noted_draw(study: Study) -> Mapping[str, Any] | None:
 
 def asked_source(collect: CollectConfig, folder: Path) -> str:
     """The name of a source in a draw: the venue, or the folder relative to the edition's."""
+    if collect.from_reviewarena is not None:
+        return source_name(folder / collect.from_reviewarena, collect.venue)
     return collect.venue or (folder / str(collect.from_folder)).resolve().name
 
 
@@ -212,15 +236,17 @@ def draw_differences(study: Study, collect: CollectConfig, folder: Path) -> list
         "papers_asked": collect.papers,
         "reviews_asked": collect.reviews,
     }
+    added = _added(collect)
+    noted = dict.fromkeys(added) | dict(noted)
     return [
-        f"{name.removesuffix('_asked')} {_shown(noted[name])}, not {_shown(value)}"
-        for name, value in asked.items()
+        f"{name.removesuffix('_asked')} {_shown(name, noted[name])}, not {_shown(name, value)}"
+        for name, value in {**asked, **added}.items()
         if name in noted and noted[name] != value
     ]
 
 
-def _shown(value: Any) -> str:
-    return "all" if value is None else str(value)
+def _shown(name: str, value: Any) -> str:
+    return ("all" if name == "papers_asked" else "none") if value is None else str(value)
 
 
 # --- models' reviews -----------------------------------------------------------------------------------------------

@@ -153,6 +153,8 @@ class CollectConfig(Part):
     """A venue of OpenReview, such as ``ICLR.cc/2024/Conference``."""
     from_folder: str | None = None
     """A folder of papers and reviews, seen from the edition's folder."""
+    from_reviewarena: str | None = None
+    """A folder with the corpus ReviewArena, seen from the edition's folder; ``venue`` is one of its ``venue_id``."""
     papers: Annotated[int, Field(ge=1)] | None = None
     """Number of papers to draw; None: all usable ones."""
     reviews: Annotated[int, Field(ge=2)] = 3
@@ -162,11 +164,20 @@ class CollectConfig(Part):
     """The PDF reader."""
     fewer_ok: bool = False
     """Whether to accept fewer papers than requested."""
+    anchors: str | None = None
+    """An earlier edition whose papers are added as anchors, seen from the edition's folder."""
+    anchor_papers: Annotated[int, Field(ge=1)] = 20
+    """Number of anchors."""
+    injected: Annotated[int, Field(ge=0)] = 0
+    """Number of papers that are reviewed a second time, with a hidden instruction in the text."""
 
     @model_validator(mode="after")
     def _one_source(self) -> CollectConfig:
-        if (self.venue is None) == (self.from_folder is None):
-            raise ValueError("set either venue or from_folder")
+        elsewhere = self.venue is not None or self.from_reviewarena is not None
+        if elsewhere == (self.from_folder is not None):
+            raise ValueError("set either from_folder, or one or both of venue and from_reviewarena")
+        if self.papers is not None and self.injected > self.papers:
+            raise ValueError(f"injected must be at most papers, {self.papers}, got {self.injected}")
         return self
 
 
@@ -252,7 +263,7 @@ def _drawn(found: Paper | LeftOut, reviews: int, seed: int) -> DrawnPaper | Left
     written = [review for review in map(_storable_review, found.reviews) if review.text]
     if len(written) < reviews:
         return LeftOut(found.paper, "few_reviews", f"{len(written)} of {reviews}")
-    chosen = sorted(written, key=lambda review: _rank(seed, found.paper, review.review))[:reviews]
+    chosen = sorted(written, key=lambda review: draw_rank(seed, found.paper, review.review))[:reviews]
     return DrawnPaper(replace(found, reviews=tuple(written)), chosen[0], tuple(chosen[1:]))
 
 
@@ -261,9 +272,10 @@ def _storable_review(review: HumanReview) -> HumanReview:
     return replace(review, sections={storable(title): storable(text) for title, text in review.sections.items()})
 
 
-def _rank(seed: int, paper: str, review: str) -> bytes:
-    # Each part with its length: no two papers and reviews may give the same bytes in a row.
-    parts = [part.encode("utf-8", "surrogatepass") for part in (str(seed), paper, review)]
+def draw_rank(seed: int, *names: str) -> bytes:
+    """The place of what has these names in a random order that depends on nothing but the seed and the names."""
+    # Each part with its length: no two lists of names may give the same bytes in a row.
+    parts = [part.encode("utf-8", "surrogatepass") for part in (str(seed), *names)]
     return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).digest()
 
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.gre_bench.edition import CONFIG, METRICS, RUN, Edition, ModelConfig
+from goldless.gre_bench.anchors import anchor_tables, refuse_unlike
+from goldless.gre_bench.edition import CONFIG, METRICS, RUN, Edition, ModelConfig, open_edition
 from goldless.gre_bench.edition_scores import (
     EditionScores,
     edition_scores,
@@ -29,23 +30,39 @@ from goldless.gre_bench.edition_study import (
     write_collected,
 )
 from goldless.gre_bench.generated_reviews import Generated, finished_models, replaced_reviews, settled_reviews
+from goldless.gre_bench.injected import INJECTED, holding, injected_papers
 from goldless.gre_bench.openreview_venue import OpenReviewVenue
 from goldless.gre_bench.paper_folder import PaperFolder
-from goldless.gre_bench.papers import REFERENCE, CollectConfig, LeftOut, PaperSource, TooFewPapersError, draw_papers
+from goldless.gre_bench.papers import (
+    HUMAN,
+    REFERENCE,
+    CollectConfig,
+    LeftOut,
+    PaperSource,
+    TooFewPapersError,
+    draw_papers,
+    is_person,
+)
+from goldless.gre_bench.preregistration import check_registration
+from goldless.gre_bench.public_results import PublicResults
 from goldless.gre_bench.review_generation import Asking, ReviewRequest, generate_reviews
+from goldless.gre_bench.reviewarena import ReviewArena
+from goldless.gre_bench.submissions import read_log, submission_results
 from goldless.models.catalogue import open_model
 from goldless.models.interface import ChatModel
 from goldless.models.provider import Use
+from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options, check_options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.plan import plan_run
 from goldless.runs.progress import Progress
 from goldless.runs.store import check_writable, save_run, try_writing
+from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 
 __all__ = ["Asking", "collect_edition", "review_edition", "score_edition"]
 
-SOURCE = ("venue", "from_folder")
+SOURCE = ("venue", "from_folder", "from_reviewarena")
 
 
 # --- papers --------------------------------------------------------------------------------------------------------
@@ -71,7 +88,9 @@ def collect_edition(
         return edition.with_settings(asked), left_out_papers(study)
     config = _collecting(planned)
     source: PaperSource
-    if config.venue is not None:
+    if config.from_reviewarena is not None:
+        source = ReviewArena(edition.folder / config.from_reviewarena, config.venue, say=say)
+    elif config.venue is not None:
         source = OpenReviewVenue(
             config.venue,
             cache=edition.cache,
@@ -83,6 +102,7 @@ def collect_edition(
         )
     else:
         source = PaperFolder(edition.folder / str(config.from_folder), reader=config.reader)
+    earlier = _earlier(planned, config)
     try_writing(edition.folder, "Choose another folder")
     edition = edition.with_settings(asked)
     try:
@@ -91,8 +111,25 @@ def collect_edition(
         if isinstance(source, OpenReviewVenue):
             source.forget_unreviewed()
         raise
-    write_collected(draw, edition.study_folder)
+    anchors: dict[str, Any] = {}
+    if earlier is not None:
+        taken = [drawn.paper.paper for drawn in draw.papers]
+        name = earlier.folder.resolve().name
+        anchors = anchor_tables(earlier.study(), name, papers=config.anchor_papers, seed=config.seed, taken=taken)
+    write_collected(draw, edition.study_folder, anchors)
     return edition, draw.left_out
+
+
+def _earlier(edition: Edition, config: CollectConfig) -> Edition | None:
+    """The edition that the anchors are from, checked before anything is requested; None if there are none."""
+    if config.anchors is None:
+        return None
+    earlier = open_edition(edition.folder / config.anchors)
+    if earlier.folder.resolve() == edition.folder.resolve():
+        raise UserError("--anchors: an edition cannot be its own earlier edition")
+    name = earlier.folder.resolve().name
+    refuse_unlike(earlier.study(), name, papers=config.anchor_papers, reviews=config.reviews)
+    return earlier
 
 
 def _collecting(edition: Edition) -> CollectConfig:
@@ -152,7 +189,7 @@ async def review_edition(
     asked = {"review": settings, "models": models or {}}
     _refuse_other_models(edition, models or {})
     planned = edition.planned(asked)
-    study = planned.study()
+    study = planned.whole_study()
     chosen = _chosen(planned, only)
     request = ReviewRequest(
         models=chosen, stand_ins=stand_ins or {}, review=planned.config.review, asking=asking or Asking()
@@ -162,6 +199,8 @@ async def review_edition(
     finished = finished_models(study, named, settled_reviews(study, request.ways))
     check_models((model, "chat") for name, model in named.items() if name not in finished)
     check_before_asking(edition.study_folder, study, replaced_reviews(study, request.ways))
+    if (registered := check_registration(planned)) is not None:
+        request.asking.say(registered.sentence)
     generated = await generate_reviews(study, request)
     add_reviews(edition.study_folder, generated, facts=planned.models)
     return edition.with_settings(asked), generated
@@ -219,13 +258,45 @@ async def score_edition(
     spare = free_name(folder)
     with edition.trying({"score": settings} if run in {None, RUN} else {}) as tried:
         evaluation = await evaluate_study(study, options)
-    scores = edition_scores(planned, study, evaluation)
+    hidden = await _hidden_evaluation(planned, options, evaluation)
+    config = planned.config.score
+    draws: Draws = {"seed": config.seed, "resamples": config.resamples, "level": config.level}
+    public = PublicResults(
+        check_registration(planned),
+        None if hidden is None else holding(planned.whole_study(), evaluation, hidden, draws),
+        submission_results(read_log(edition.folder), study, evaluation, draws),
+    )
+    scores = replace(edition_scores(planned, study, evaluation), public=public)
     if would_lose(folder, scores):
         folder.rename(spare)
         asking.say(f"{folder}: earlier results with other settings, cutoffs or reviews were moved to {spare}")
     save_run(evaluation, folder)
     save_scores(scores, folder)
+    if hidden is not None:
+        save_run(hidden, folder / INJECTED)
     return tried, scores
+
+
+async def _hidden_evaluation(edition: Edition, options: Options, evaluation: Evaluation) -> Evaluation | None:
+    """The evaluation of the reviews of papers with hidden instructions; None if there are none.
+
+    It is by the first metric that needs no synopsis of the whole text, which a hidden instruction could change.
+    """
+    whole = edition.whole_study()
+    second = injected_papers(whole)
+    models = [agent.agent for agent in whole.agents if not is_person(agent.agent)]
+    metric = next((name for name in evaluation.outcomes if "assw" not in name), None)
+    if metric is None or not any(whole.response(task, model) for task in second for model in models):
+        return None
+    study = whole.subset(tasks=second, agents=[agent.agent for agent in whole.agents if agent.agent != HUMAN])
+    spent = sum(one.cost_usd or 0.0 for one in evaluation.spending)
+    left = None if options.budget_usd is None else max(0.0, options.budget_usd - spent)
+    found = await evaluate_study(
+        study, replace(options, metrics=(metric,), pairing=edition_pairing(study), budget_usd=left)
+    )
+    if not found.complete:
+        options.say(f"hidden instructions: incomplete, {found.open} rows are missing. Run the same command again")
+    return found
 
 
 def _score_options(edition: Edition, study: Study, asking: Asking) -> Options:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from goldless.cli.command import Command, verbs_app
 from goldless.cli.gre.boards import compare, correlate, figure, show
 from goldless.cli.gre.editions import collect, demo, review, run, score
+from goldless.cli.gre.public import preregister, submit
 
 app = verbs_app("GRE-bench: which model writes the most informative reviews, on papers it cannot have seen?")
-for each in (demo, run, collect, review, score, show, compare, correlate, figure):
+for each in (demo, run, collect, preregister, review, submit, score, show, compare, correlate, figure):
     app.command(cls=Command)(each)

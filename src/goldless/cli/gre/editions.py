@@ -65,6 +65,10 @@ def collect(
         Path | None,
         own("Folder with papers and reviews; see docs/gre_folder.md for its layout.", PAPERS, "FOLDER"),
     ] = None,
+    from_reviewarena: Annotated[
+        Path | None,
+        own("Folder with the corpus ReviewArena; --venue chooses one of its venues.", PAPERS, "FOLDER"),
+    ] = None,
     papers: Annotated[int | None, own("Number of papers to draw (default: all usable ones).", PAPERS, min=1)] = None,
     reviews: Annotated[
         int | None,
@@ -77,6 +81,14 @@ def collect(
     fewer_ok: Annotated[
         bool | None,
         own("Accept fewer papers than requested.", PAPERS, "--fewer-ok", show_default=False),
+    ] = None,
+    anchors: Annotated[
+        Path | None, own("An earlier edition, some of whose papers are added as anchors.", PAPERS, "EDITION")
+    ] = None,
+    anchor_papers: Annotated[int | None, own("Number of anchors.", PAPERS, default="20", min=1)] = None,
+    injected: Annotated[
+        int | None,
+        own("Papers to review a second time, with a hidden instruction in the text.", PAPERS, default="0", min=0),
     ] = None,
     seconds_between_requests: Annotated[
         float, own("Pause between requests to the venue.", "Connection", "SECONDS", min=0.0)
@@ -94,17 +106,21 @@ def collect(
     from goldless.gre_bench.edition import open_or_begin
     from goldless.gre_bench.stages import collect_edition
 
-    if venue is not None and from_folder is not None:
-        raise UserError("--venue and --from-folder exclude each other: give one of them")
+    if from_folder is not None and (venue is not None or from_reviewarena is not None):
+        raise UserError("--from-folder and --venue or --from-reviewarena exclude each other: give one of them")
     begun = open_or_begin(_folder(edition, venue))
     settings = _given(
         venue=venue,
         from_folder=None if from_folder is None else str(from_folder.resolve()),
+        from_reviewarena=None if from_reviewarena is None else str(from_reviewarena.resolve()),
         papers=papers,
         reviews=reviews,
         seed=seed,
         reader=reader,
         fewer_ok=fewer_ok,
+        anchors=None if anchors is None else str(anchors.resolve()),
+        anchor_papers=anchor_papers,
+        injected=injected,
     )
     asked: dict[str, Any] = {"seconds_between_requests": seconds_between_requests, "api1": api1, "api2": api2}
     with ProgressBars() as bars, _unanswered_is_incomplete():

@@ -477,6 +477,30 @@ class ClockNote(Part):
     notes: Texts = ()
 
 
+class RegisteredNote(Part):
+    """The pre-registration of an edition."""
+
+    hash: Text = ""
+    date: Text = ""
+    changed: Texts = ()
+    """Parts of the edition that are not as registered."""
+
+
+class HoldingNote(Part):
+    """Whether scores hold under hidden instructions."""
+
+    metric: Text = ""
+    level: Level = 0.9
+    agents: tuple[Part, ...] = ()
+
+
+class SubmissionsNote(Part):
+    """The best submission of each team."""
+
+    level: Level = 0.9
+    teams: tuple[Part, ...] = ()
+
+
 class EditionDocument(Part):
     """``gre.json``."""
 
@@ -486,6 +510,9 @@ class EditionDocument(Part):
     left_out: dict[Text, Count] = EMPTY
     written: tuple[WrittenNote, ...] = ()
     contamination: ClockNote | None = None
+    preregistered: RegisteredNote | None = None
+    injected: HoldingNote | None = None
+    submissions: SubmissionsNote | None = None
 
 
 # --- what a run notes of itself --------------------------------------------------------------------------------------

@@ -58,6 +58,35 @@ def edition_section(run: RunResults) -> Iterator[Block]:
     yield Table("Reviews written", WRITTEN_COLUMNS, [_written(row) for row in found.written])
     if found.contamination is not None:
         yield from _clock(found.contamination)
+    yield from _public(found)
+
+
+def _public(found: EditionDocument) -> Iterator[Block]:
+    """What a public board shows: the pre-registration, hidden instructions, and the best of each team."""
+    if (registered := found.preregistered) is not None:
+        changed = f"Changed since: {', '.join(registered.changed)}." if registered.changed else "Unchanged since."
+        yield words(f"Preregistered {registered.date[:10]}, hash {registered.hash}. {changed}")
+    columns: tuple[Column, ...]
+    if (held := found.injected) is not None:
+        columns = (
+            AGENT,
+            number("clean", held.metric, 2),
+            signed("difference", "with instruction", 2, absent="missing"),
+            Column("low high", percent(held.level), "signed interval", "-", 2),
+            *counts(n="papers", reviews="reviews", obeyed="obeyed"),
+            *texts("unknown", verdict="score"),
+        )
+        yield Table("Papers with hidden instructions, which are not in the ranking", columns, held.agents)
+    if (submitted := found.submissions) is not None:
+        columns = (
+            *names(metric="metric", team="team"),
+            *counts(submissions="submissions"),
+            *texts("none is complete", best="best"),
+            number("corrected", "corrected for the choice", 2),
+            ends(percent(submitted.level), 2),
+            number("score", "as scored", 2),
+        )
+        yield Table("The best submission of each team", columns, submitted.teams)
 
 
 def _side_by_side(run: RunResults, found: EditionDocument) -> Table:

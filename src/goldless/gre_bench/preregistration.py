@@ -1,0 +1,171 @@
+"""Pre-registration: a hash of what an edition's numbers will depend on, to be published before there are any reviews.
+
+``preregistration.json`` has the parts in plain text and a hash of each; second versions of papers, which nobody is to
+know, only as a hash. Runs say whether the edition is still the registered one, and which parts have changed if not.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from goldless._version import __version__
+from goldless.errors import UserError
+from goldless.files import write_text, write_whole
+from goldless.gre_bench.anchors import anchored_papers
+from goldless.gre_bench.edition import Edition
+from goldless.gre_bench.edition_study import noted_draw, write_rows
+from goldless.gre_bench.injected import injected_papers
+from goldless.gre_bench.papers import draw_rank, is_person
+from goldless.gre_bench.review_forms import PROMPT_NAME, REVIEW_PROMPT
+from goldless.models.interface import content_hash
+from goldless.studies import Study
+from goldless.synopses import PROMPTS
+from goldless.templates import FIELDS, find_template
+
+FILE = "preregistration.json"
+PAPERS = "papers.jsonl"
+"""What a reviewer is given: names and texts of all papers, second versions among them."""
+STATISTICS = frozenset({"level", "seed", "resamples"})
+PREPROCESSING = frozenset({"rewriter", "rewrite_max_tokens", "synopsis_writer"})
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """An edition's pre-registration, and whether the edition is still the registered one."""
+
+    hash: str
+    date: str
+    changed: tuple[str, ...]
+    """Parts that are not as registered."""
+    reviews_before: int
+    """Reviews by models that were there when it was registered."""
+
+    @property
+    def matches(self) -> bool:
+        """Whether nothing has changed."""
+        return not self.changed
+
+    @property
+    def sentence(self) -> str:
+        """What a reader of the results must know."""
+        name = f"preregistered {self.date[:10]} as {self.hash[:16]}"
+        late = f"; {self.reviews_before} reviews by models were there before" if self.reviews_before else ""
+        if self.matches:
+            return f"{name}: unchanged{late}"
+        return f"{name}, but changed since: {', '.join(self.changed)}{late}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {**asdict(self), "matches": self.matches}
+
+
+def registered_parts(edition: Edition) -> dict[str, Any]:
+    """What is registered, by part, as plain data."""
+    whole, config = edition.whole_study(), edition.config
+    hidden, score = injected_papers(whole), config.score.model_dump(mode="json")
+    own = [task for task in whole.tasks if task not in hidden]
+    templates = {name: find_template(name) for name in config.score.template}
+    return {
+        "draw": {
+            "settings": {name: value for name, value in (noted_draw(whole) or {}).items() if name != "injected"},
+            "papers": [_paper(whole, task) for task in own],
+        },
+        "anchors": anchored_papers(whole),
+        "injected": content_hash([[*_paper(whole, task).values(), paper] for task, paper in hidden.items()]),
+        "prompts": {
+            "review": {"name": PROMPT_NAME, "text": REVIEW_PROMPT},
+            "templates": {name: {field: getattr(one, field) for field in FIELDS} for name, one in templates.items()},
+            "synopses": dict(PROMPTS),
+        },
+        "reviewing": config.review.model_dump(mode="json"),
+        "preprocessing": {name: value for name, value in score.items() if name in PREPROCESSING},
+        "scorer": {k: v for k, v in score.items() if k not in {"metrics", *PREPROCESSING, *STATISTICS}},
+        "metrics": score["metrics"],
+        "statistics": {name: value for name, value in score.items() if name in STATISTICS},
+    }
+
+
+def _paper(study: Study, task: str) -> dict[str, str]:
+    found = study.task(task)
+    people = {response.agent: response.text for response in study.responses(task) if is_person(response.agent)}
+    return {
+        "paper": task,
+        "text": content_hash(found.prompt, dict(found.synopses)),
+        "human_reviews": content_hash(people),
+    }
+
+
+def preregister(edition: Edition) -> Registered:
+    """Write ``preregistration.json`` and ``papers.jsonl`` into the edition's folder.
+
+    Registering again changes nothing if the edition is as registered, and is refused otherwise.
+    """
+    if (there := check_registration(edition)) is not None:
+        if there.matches:
+            _write_papers(edition)
+            return there
+        raise UserError(
+            f"{edition.folder / FILE}: {there.sentence}. Restore what changed. To register anew, delete this file; "
+            "whoever knows the published hash will see that it is another registration"
+        )
+    whole, parts = edition.whole_study(), registered_parts(edition)
+    reviews = sum(not is_person(response.agent) for _, responses in whole for response in responses)
+    hashes = {name: content_hash(part) for name, part in parts.items()}
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    registered = Registered(content_hash(hashes), now, (), reviews)
+    document = {
+        "hash": registered.hash,
+        "date": now,
+        "edition": edition.folder.resolve().name,
+        "goldless": __version__,
+        "reviews_before": reviews,
+        "hashes": hashes,
+        "parts": parts,
+    }
+    _write_papers(edition)
+    write_text(edition.folder / FILE, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+    return registered
+
+
+def _write_papers(edition: Edition) -> None:
+    """Write the papers in an order that does not tell which are second versions."""
+    whole = edition.whole_study()
+    seed = 0 if edition.config.collect is None else edition.config.collect.seed
+    rows = []
+    for task in sorted(whole.tasks, key=lambda task: draw_rank(seed, PAPERS, task)):
+        paper = whole.task(task)
+        known = {"title": paper.extra.get("title"), "abstract": paper.synopses.get("abstract")}
+        rows.append({"paper": task, **known, "text": paper.prompt})
+    write_whole(edition.folder / PAPERS, lambda aside: write_rows(aside, rows))
+
+
+def check_registration(edition: Edition) -> Registered | None:
+    """The registration held against the edition as it is now; None: it was not registered."""
+    path = edition.folder / FILE
+    if not path.exists():
+        return None
+    noted = _read(path)
+    now = {name: content_hash(part) for name, part in registered_parts(edition).items()}
+    hashes = noted["hashes"]
+    changed = [name for name in dict.fromkeys([*hashes, *now]) if hashes.get(name) != now.get(name)]
+    itself = {name: content_hash(part) for name, part in noted["parts"].items()}
+    if itself != hashes or content_hash(hashes) != noted["hash"]:
+        changed.append(f"{FILE} itself")
+    return Registered(noted["hash"], noted["date"], tuple(changed), noted["reviews_before"])
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    needed = {"hash": str, "date": str, "reviews_before": int, "hashes": dict, "parts": dict}
+    try:
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        wrong = [name for name, kind in needed.items() if not isinstance(noted[name], kind)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{path}: not a pre-registration ({error!r}). Restore the file that was published") from error
+    if wrong:
+        raise UserError(f"{path}: not a pre-registration ({', '.join(wrong)}). Restore the file that was published")
+    return noted  # type: ignore[no-any-return]

@@ -1,0 +1,148 @@
+"""ReviewArena as a source of papers: a corpus of OpenReview papers with reviews, decisions and OCR text.
+
+Its files are ``data/SPLIT-NNNNN-of-NNNNN.parquet``, one row per paper, in the columns of the dataset card of
+``Samarth0710/reviewbench`` on the Hugging Face Hub. ``reviews_json`` is a JSON list of reviews, each an object with the
+fields of its venue's form. The corpus has no dates, only the venue's year, and papers are public before that year
+begins: they are undated here, so the contamination clock never calls them clean.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goldless.errors import UserError
+from goldless.gre_bench.extracted_text import MOST_UNREADABLE, storable, unix_lines, unreadable_share
+from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
+from goldless.gre_bench.review_forms import says_something, sections_and_extra
+
+NEEDED = ("forum_id", "venue_id", "title", "abstract", "decision", "reviews_json", "markdown")
+KEPT = ("conference", "year", "track", "decision")
+"""Columns that are kept of a paper; the decision's comment and the authors' rebuttal are not."""
+OF_AUTHORS = ("rebuttal",)
+"""Fields of a review that its authors' reply is in."""
+PREFIX = "ReviewArena "
+"""Before the venue in the name of the source."""
+LISTED = 12
+OUTCOMES = {"withdraw": "withdrawn", "desk": "desk_rejected"}
+
+
+class ReviewArena:
+    """A downloaded corpus, or the papers of one venue in it."""
+
+    def __init__(self, folder: Path, venue: str | None = None, *, say: Callable[[str], None] = lambda _: None) -> None:
+        self._folder = folder
+        self._venue = venue
+        self._places: dict[str, tuple[Path, int]] = {}
+        venues: Counter[str] = Counter()
+        repeated = 0
+        for file in _files(folder):
+            for place, (paper, at) in enumerate(_read(file, ("forum_id", "venue_id"))):
+                venues[str(at)] += 1
+                if not paper or (venue is not None and at != venue):
+                    continue
+                repeated += paper in self._places
+                self._places.setdefault(str(paper), (file, place))
+        if not self._places:
+            raise UserError(self._nothing(venues))
+        if repeated:
+            say(f"{self.name}: rows that repeat a forum_id: {repeated}; the first row of each is used")
+
+    def _nothing(self, venues: Counter[str]) -> str:
+        there = ", ".join(f"{venue} ({count:,})" for venue, count in venues.most_common(LISTED))
+        more = f" and {len(venues) - LISTED} more" if len(venues) > LISTED else ""
+        asked = "no papers" if self._venue is None else f"no papers of the venue {self._venue!r}"
+        return f"{self._folder}: {asked}. Its venues: {there or 'none'}{more}"
+
+    @property
+    def name(self) -> str:
+        """The venue, or the folder's name, as one of this corpus."""
+        return source_name(self._folder, self._venue)
+
+    def papers(self) -> Sequence[str]:
+        """Names of all papers, as OpenReview names their forums."""
+        return tuple(self._places)
+
+    def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
+        """One of them with all its reviews, or why it cannot be used. ``reviews``: fewest that it needs."""
+        file, place = self._places[name]
+        row = _row(file, place)
+        decision = str(row["decision"] or "").lower()
+        for word, reason in OUTCOMES.items():
+            if word in decision:
+                return LeftOut(name, reason, decision)  # type: ignore[arg-type]
+        written = _reviews(row["reviews_json"])
+        if len(written) < reviews:
+            return LeftOut(name, "few_reviews", f"{len(written)} of {reviews}")
+        text = storable(unix_lines(str(row["markdown"] or "")))
+        if not text.strip() or unreadable_share(text) > MOST_UNREADABLE:
+            return LeftOut(name, "no_paper", "its markdown is empty or not readable")
+        return Paper(
+            paper=name,
+            title=str(row["title"] or ""),
+            abstract=str(row["abstract"] or "").strip(),
+            text=text,
+            reviews=written,
+            extra={column: row[column] for column in KEPT if row.get(column) not in {None, ""}},
+        )
+
+
+def source_name(folder: Path, venue: str | None) -> str:
+    """How a draw from the corpus is called."""
+    return f"{PREFIX}{venue or folder.resolve().name}"
+
+
+def _files(folder: Path) -> list[Path]:
+    """The corpus's files, each with the columns that are needed."""
+    files = sorted((folder / "data").glob("*.parquet")) or sorted(folder.glob("*.parquet"))
+    if not files:
+        raise UserError(
+            f"{folder}: no data/*.parquet. Download the corpus there, for example with: hf download "
+            f"Samarth0710/reviewbench --repo-type dataset --local-dir {folder}"
+        )
+    wrong = []
+    for file in files:
+        try:
+            columns = pl.read_parquet_schema(file)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            wrong.append(f"  {file.name}: cannot be read ({str(error).splitlines()[0]}). Download it again")
+            continue
+        if lacking := [column for column in NEEDED if column not in columns]:
+            wrong.append(f"  {file.name}: no column {', '.join(lacking)}; it has {', '.join(columns)}")
+    if wrong:
+        raise UserError("\n".join([f"{folder}: not in ReviewArena's layout:", *wrong]))
+    return files
+
+
+def _read(file: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    return pl.read_parquet(file, columns=list(columns)).select(columns).rows()
+
+
+def _row(file: Path, place: int) -> dict[str, Any]:
+    columns = pl.read_parquet_schema(file)
+    wanted = [column for column in dict.fromkeys((*NEEDED, *KEPT)) if column in columns]
+    return pl.scan_parquet(file).select(wanted).slice(place, 1).collect().row(0, named=True)
+
+
+def _reviews(stored: Any) -> tuple[HumanReview, ...]:
+    """The reviews that say something; none if what is stored is no list of reviews."""
+    try:
+        found = json.loads(stored or "[]")
+    except (ValueError, TypeError, RecursionError):
+        return ()
+    reviews: dict[str, HumanReview] = {}
+    for number, content in enumerate(found if isinstance(found, list) else (), 1):
+        if not isinstance(content, dict):
+            continue
+        prose = {field: value for field, value in content.items() if field not in {"review_id", *OF_AUTHORS}}
+        sections, extra = sections_and_extra(prose)
+        name = str(content.get("review_id") or number)
+        if says_something(sections):
+            known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
+            reviews.setdefault(name, HumanReview(name, sections, known))
+    return tuple(reviews.values())

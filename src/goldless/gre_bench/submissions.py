@@ -1,0 +1,295 @@
+"""Submissions to a public board: reviews, never numbers, each kept with its hash in a log that only grows.
+
+Every line of ``submissions.jsonl`` has the hash of the line before it, so that a line taken out or changed later shows.
+A team's best submission is shown with its n, the score corrected for the choice, and the interval that allows for it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goldless.errors import UserError
+from goldless.evidence import GenerationEvidence
+from goldless.files import write_whole
+from goldless.gre_bench.edition import Edition
+from goldless.gre_bench.edition_study import add_reviews, refused_names
+from goldless.gre_bench.extracted_text import storable, unix_lines
+from goldless.gre_bench.generated_reviews import Generated, GeneratedReview
+from goldless.records import Agent
+from goldless.reports.report_table import Column, ReportTable
+from goldless.runs.evaluation import Evaluation
+from goldless.signature import Signature
+from goldless.statistics.best_of import best_of
+from goldless.statistics.bootstrap import Draws
+from goldless.studies import Study
+from goldless.studies.checking import Checking, Names, all_at_once
+from goldless.studies.tables import Source
+
+LOG = "submissions.jsonl"
+KEPT = "submissions"
+"""The folder of the files as they were submitted."""
+MOST_CHARACTERS = 50_000
+"""Of one review: about ten times a long human one."""
+MOST_BYTES = 256 * 2**20
+NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]{0,62}[A-Za-z0-9._+-])?")
+SETTINGS = {"prompt": "submitted"}
+BEGINNING = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One line of the log."""
+
+    number: int
+    date: str
+    team: str
+    name: str
+    """The agent under which its reviews are scored."""
+    sha256: str
+    """Of the file as it was submitted."""
+    reviews: int
+    missing: int
+    """Papers without a review."""
+    previous: str
+    """SHA-256 of the line before it."""
+
+
+def submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submission, int]:
+    """Check reviews in a JSONL file, log them, and add them to the study; returns how many the team has submitted.
+
+    The same file under the same name again only completes what was interrupted.
+    """
+    whole, log = edition.whole_study(), read_log(edition.folder)
+    sha256 = _checked_file(file)
+    again = next((one for one in log if (one.name, one.team, one.sha256) == (name, team, sha256)), None)
+    if again is None:
+        _refuse(edition, whole, log, name=name, team=team, sha256=sha256)
+    reviews = read_reviews(file, whole)
+    found = again or Submission(
+        number=len(log) + 1,
+        date=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        team=team,
+        name=name,
+        sha256=sha256,
+        reviews=len(reviews),
+        missing=len(whole.tasks) - len(reviews),
+        previous=_line_hash(_lines(edition.folder)[-1]) if log else BEGINNING,
+    )
+    if again is not None and any(agent.agent == name for agent in whole.agents):
+        raise UserError(f"{file.name} was submitted as {name} before, with number {again.number}. Nothing was added")
+    kept = edition.folder / KEPT / f"{found.number}-{sha256[:12]}.jsonl"
+    kept.parent.mkdir(exist_ok=True)
+    write_whole(kept, lambda aside: shutil.copyfile(file, aside))
+    if again is None:
+        with (edition.folder / LOG).open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+    add_reviews(edition.study_folder, _generated(whole, reviews, found))
+    return found, sum(one.team == team for one in log) + (again is None)
+
+
+def _checked_file(file: Path) -> str:
+    try:
+        size = file.stat().st_size
+        if file.is_dir() or file.suffix.lower() != ".jsonl":
+            raise UserError(f"{file}: a submission must be a .jsonl file with a paper and a text on each line")
+        if size > MOST_BYTES:
+            raise UserError(f"{file}: a submission must have at most {MOST_BYTES:,} bytes, got {size:,}")
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from error
+
+
+def _refuse(edition: Edition, whole: Study, log: Sequence[Submission], *, name: str, team: str, sha256: str) -> None:
+    """Reject names that are taken, misleading or unprintable, and reviews that are there already; all at once."""
+    wrong = [
+        f"--{what} must be 1 to 64 letters of A to Z, digits, spaces and . _ + -, got {given!r:.80}"
+        for what, given in (("name", name), ("team", team))
+        if not NAME.fullmatch(given)
+    ]
+    wrong += refused_names(whole, [name])
+    taken = {agent.agent for agent in whole.agents} | set(edition.config.models) | {one.name for one in log}
+    if name.lower() in {one.lower() for one in taken}:
+        wrong.append(f"the name {name!r} is taken. Every submission needs a name of its own")
+    teams = {one.team for one in log if one.team.lower() == team.lower()} - {team}
+    if teams:
+        wrong.append(f"the team {team!r} is known as {teams.pop()!r}. Use that spelling")
+    wrong += [
+        f"this file was submitted as {one.name} by {one.team}, with number {one.number}"
+        for one in log
+        if one.sha256 == sha256
+    ]
+    if wrong:
+        raise UserError("\n".join(wrong))
+
+
+def read_reviews(file: Path, study: Study) -> dict[str, str]:
+    """Reviews by paper, from lines ``{"paper", "text"}``. Raises with a list of all bad lines."""
+    found: dict[str, str] = {}
+    with all_at_once(str(file)) as problems:
+        check = Checking(file.name, problems)
+        papers = Names()
+        papers.update({task: place for place, task in enumerate(study.tasks)})
+        papers.listed_in = "the edition's papers"
+        first: dict[str, int] = {}
+        for chunk in Source(file, file.name).chunks(problems):
+            check.rows += len(chunk.rows)
+            for line, row in zip(chunk.lines, chunk.rows, strict=True):
+                paper, text = check.name(row, "paper", line), check.text(row, "text", line)
+                if more := sorted(set(row) - {"paper", "text"}):
+                    check.add(f"a line must have paper and text only, got {', '.join(map(repr, more))}", line)
+                if text is not None and len(text) > MOST_CHARACTERS:
+                    check.add(f"text must have at most {MOST_CHARACTERS:,} characters, got {len(text):,}", line)
+                if paper is None or text is None or papers.number(paper, line) < 0:
+                    continue
+                if (there := first.setdefault(paper, line)) != line:
+                    check.duplicate(f"paper {paper!r} has a second review; the first is on line {there}", line)
+                found[paper] = storable(unix_lines(text))
+        papers.report_strangers("paper", file.name, problems)
+        check.finish()
+        if not check.rows and not check.broken:
+            check.add("no reviews. Write one line per paper: paper and text")
+    return found
+
+
+def _generated(study: Study, reviews: dict[str, str], submission: Submission) -> Generated:
+    writer = f"submission {submission.number} of {submission.team}"
+    settings = str(Signature("review", {"model": f"submission-{submission.number}", **SETTINGS}))
+    return Generated(
+        tasks=tuple(study.tasks),
+        agents=(Agent(submission.name, "model"),),
+        reviews=tuple(
+            GeneratedReview(submission.name, GenerationEvidence(writer, paper, reply=text, finish="stop"), settings)
+            for paper, text in reviews.items()
+        ),
+        settings=SETTINGS,
+    )
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+def read_log(folder: Path) -> tuple[Submission, ...]:
+    """All submissions to an edition, in order. Raises if a line is missing, changed or damaged."""
+    found: list[Submission] = []
+    before = BEGINNING
+    for number, line in enumerate(_lines(folder), 1):
+        try:
+            one = Submission(**json.loads(line))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{folder / LOG}:{number}: not a submission. Restore the file") from error
+        if one.number != number or one.previous != before:
+            raise UserError(f"{folder / LOG}:{number}: a line before this one was changed or removed. Restore the file")
+        found.append(one)
+        before = _line_hash(line)
+    return tuple(found)
+
+
+def _lines(folder: Path) -> list[str]:
+    path = folder / LOG
+    try:
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from error
+
+
+def _line_hash(line: str) -> str:
+    return hashlib.sha256(line.encode()).hexdigest()
+
+
+# --- teams on the board -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TeamBest:
+    """A team's best submission under one metric."""
+
+    metric: str
+    team: str
+    submissions: int
+    """All of the team, also incomplete ones."""
+    best: str | None
+    """The best of those that review every paper; None: there is none."""
+    score: float | None = None
+    corrected: float | None = None
+    """The score without what choosing the best of n added."""
+    low: float | None = None
+    high: float | None = None
+    """Ends of the interval that holds for the chosen of n."""
+    papers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Submissions:
+    """All submissions, and the best of each team."""
+
+    log: tuple[Submission, ...]
+    teams: tuple[TeamBest, ...]
+    level: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return asdict(self)
+
+    def tables(self) -> list[ReportTable]:
+        """One table per metric, the best corrected score first."""
+        return [self._table(metric) for metric in dict.fromkeys(row.metric for row in self.teams)]
+
+    def _table(self, metric: str) -> ReportTable:
+        rows = [asdict(row) for row in self.teams if row.metric == metric]
+        rows.sort(key=lambda row: -np.inf if row["corrected"] is None else row["corrected"], reverse=True)
+        columns = (
+            Column("team", "team"),
+            Column("submissions", "submissions", "count"),
+            Column("best", "best", absent="none is complete"),
+            Column("corrected", "corrected", "number", "missing", 2),
+            Column("low high", f"{self.level * 100:g}%", "interval", decimals=2),
+            Column("score", "as scored", "number", "missing", 2),
+            Column("papers", "papers", "count"),
+        )
+        note = (
+            "Corrected: what choosing the best of a team's n complete submissions is worth on other papers (bootstrap "
+            "bias correction); the interval holds for the chosen of all n (Šidák). Incomplete submissions count in n, "
+            "but cannot be the best."
+        )
+        return ReportTable(f"Teams by {metric}, best of n", columns, tuple(rows), notes=(note,))
+
+
+def submission_results(
+    log: Sequence[Submission], study: Study, evaluation: Evaluation, draws: Draws
+) -> Submissions | None:
+    """The best of each team by metric; None if there are no submissions. ``study``: without second versions."""
+    if not log:
+        return None
+    written = {
+        one.name: all(study.response(task, one.name) is not None for task in study.tasks)
+        for one in log
+        if any(agent.agent == one.name for agent in study.agents)
+    }
+    rows = []
+    for metric, outcome in evaluation.outcomes.items():
+        scored = outcome.responses.drop_nulls("score").select("task", "agent", "score").iter_rows()
+        scores = {(task, agent): score for task, agent, score in scored}
+        for team in dict.fromkeys(one.team for one in log):
+            mine = [one.name for one in log if one.team == team]
+            complete = [name for name in mine if written.get(name)]
+            common = [task for task in study.tasks if all((task, name) in scores for name in complete)]
+            if not complete or not common:
+                rows.append(TeamBest(metric, team, len(mine), None))
+                continue
+            values = np.array([[scores[task, name] for name in complete] for task in common])
+            found = best_of(values, len(mine), **draws)
+            interval = found.interval
+            ends = (interval.low, interval.high)
+            best = complete[found.best]
+            rows.append(TeamBest(metric, team, len(mine), best, interval.mean, found.corrected, *ends, len(common)))
+    return Submissions(tuple(log), tuple(rows), draws.get("level", 0.95))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from goldless.errors import UserError
-from goldless.statistics.influence import Influence, leave_one_out_changes, most_influential
+from goldless.statistics.influence import Influence, fewest_to_flip, leave_one_out_changes, most_influential
 
 NAN = np.nan
 
@@ -76,3 +80,34 @@ def test_bad_input_is_refused_with_what_was_given():
         leave_one_out_changes(np.zeros(3))
     with pytest.raises(UserError, match="infinite"):
         leave_one_out_changes(np.array([[np.inf]]))
+
+
+# --- the fewest tasks that flip a comparison -------------------------------------------------------------------------
+
+
+def fewest_by_trying(values) -> int | None:
+    """The smallest number of tasks to remove, by trying all choices."""
+    for n in range(len(values)):
+        for removed in itertools.combinations(range(len(values)), n):
+            if sum(value for place, value in enumerate(values) if place not in removed) < 0:
+                return n
+    return None
+
+
+@given(st.lists(st.integers(-6, 6), min_size=1, max_size=8))
+def test_the_fewest_tasks_that_flip_a_difference_are_those_found_by_trying_all(values):
+    found = fewest_to_flip(np.array(values, dtype=float))
+    assert (None if found is None else len(found)) == fewest_by_trying(values)
+    if found is not None:
+        assert sum(value for place, value in enumerate(values) if place not in found) < 0
+
+
+def test_tasks_without_both_scores_are_never_removed():
+    assert fewest_to_flip(np.array([np.nan, 5.0, -1.0, np.nan, -1.0])) == (1,)
+
+
+def test_the_most_decisive_task_is_first_and_a_tie_is_no_flip():
+    assert fewest_to_flip(np.array([1.0, 3.0, -1.0])) == (1, 0)
+    assert fewest_to_flip(np.array([1.0, 0.0])) is None
+    assert fewest_to_flip(np.array([-1.0, 0.5])) == ()
+    assert fewest_to_flip(np.array([])) is None

@@ -20,6 +20,7 @@ from goldless.gre_bench.generated_reviews import GENERATIONS, count_reviews
 from goldless.gre_bench.papers import is_person, is_reference
 from goldless.gre_bench.public_results import PublicResults
 from goldless.gre_bench.review_sections import noticed
+from goldless.gre_bench.standing import Standing
 from goldless.gre_bench.submissions import read_log
 from goldless.reports.leaderboard import LeaderboardRow
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -69,6 +70,8 @@ class EditionScores:
     """Models of the study that are not in the config."""
     public: PublicResults = field(default_factory=PublicResults)
     """Pre-registration, hidden instructions and submissions."""
+    standing: Standing | None = None
+    """How firm the ranking of the edition's own results is; None: not computed."""
 
     @property
     def signatures(self) -> dict[str, str]:
@@ -96,16 +99,16 @@ class EditionScores:
         return ReportTable(title, tuple(columns), tuple(rows.values()), signature, tuple(self._notes()))
 
     def tables(self) -> list[ReportTable]:
-        """All tables: the metrics side by side, differences from human, the clock, and its leaderboards."""
-        clock, public = self.clock, self.public.tables()
+        """All tables: the metrics side by side, differences from human, the clock, its leaderboards, and the rest."""
+        clock, more = self.clock, [*self.public.tables(), *([] if self.standing is None else self.standing.tables())]
         if clock is None:
-            return [self.table(), *public]
+            return [self.table(), *more]
         metrics = list(dict.fromkeys(row.metric for row in clock.scores))
         there = {row.scope for row in clock.scores}
         scopes: list[Scope] = [scope for scope in ("common", "own") if scope in there]
         everywhere = [clock.leaderboard(metric, "all") for metric in metrics]
         clean = [clock.leaderboard(metric, scope) for metric in metrics for scope in scopes]
-        return [self.table(), *everywhere, clock.table(), *clean, *public]
+        return [self.table(), *everywhere, clock.table(), *clean, *more]
 
     def _notes(self) -> list[str]:
         """Notes on the table of all metrics."""
@@ -155,6 +158,7 @@ class EditionScores:
             "written": [{**asdict(row), "noticed": noticed(row.flags)} for row in self.written],
             "contamination": None if self.clock is None else self.clock.as_json(),
             **self.public.as_json(),
+            "standing": None if self.standing is None else self.standing.as_json(),
         }
 
 

@@ -47,6 +47,7 @@ from goldless.gre_bench.preregistration import check_registration
 from goldless.gre_bench.public_results import PublicResults
 from goldless.gre_bench.review_generation import Asking, ReviewRequest, generate_reviews
 from goldless.gre_bench.reviewarena import ReviewArena
+from goldless.gre_bench.standing import save_standing
 from goldless.gre_bench.submissions import read_log, submission_results
 from goldless.models.catalogue import open_model
 from goldless.models.interface import ChatModel
@@ -274,7 +275,7 @@ async def score_edition(
     save_scores(scores, folder)
     if hidden is not None:
         save_run(hidden, folder / INJECTED)
-    return tried, scores
+    return tried, replace(scores, standing=save_standing(edition, draws))
 
 
 async def _hidden_evaluation(edition: Edition, options: Options, evaluation: Evaluation) -> Evaluation | None:

@@ -143,7 +143,7 @@ async def replay(folder: Path) -> Replay:
 
     Calls no model, and runs no code that comes with the folder.
     """
-    printed = {name: _read(folder / name) for name in (SCORES, REVIEW) if (folder / name).exists()}
+    printed = {name: read_printed(folder / name) for name in (SCORES, REVIEW) if (folder / name).exists()}
     if not printed:
         raise UserError(f"{folder}: no results to replay ({SCORES} or {REVIEW}). Give a folder made with --out")
     study = read_study(folder)
@@ -157,7 +157,8 @@ async def replay(folder: Path) -> Replay:
     return Replay(str(name), noted is None or noted == study.fingerprint, tuple(parts))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_printed(path: Path) -> dict[str, Any]:
+    """The file of printed results as plain data."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -180,7 +181,7 @@ async def _score_again(study: Study, printed: Mapping[str, Any]) -> list[Part]:
     for name in names:
         made = alone.get(name, "needs code of its own, and a replay runs none")
         left_out = isinstance(made, str)
-        parts.append(Part(name, left_out=made) if left_out else _compared(name, printed["metrics"][name], made[name]))
+        parts.append(Part(name, left_out=made) if left_out else compared(name, printed["metrics"][name], made[name]))
     return parts
 
 
@@ -196,7 +197,7 @@ def _is_ours(metric: str) -> bool:
 async def _evaluated(study: Study, printed: Mapping[str, Any], metrics: Sequence[str]) -> Any:
     """The metrics' results as plain data, or why there are none."""
     try:
-        return as_json(await evaluate_study(study, _options(printed, metrics=tuple(metrics))))["metrics"]
+        return as_json(await evaluate_study(study, recorded_options(printed, metrics=tuple(metrics))))["metrics"]
     except GoldlessError as error:
         return str(error).splitlines()[0]
 
@@ -204,15 +205,15 @@ async def _evaluated(study: Study, printed: Mapping[str, Any], metrics: Sequence
 async def _review_again(study: Study, printed: Mapping[str, Any]) -> Part:
     name = f"review, {printed.get('scale')}"
     try:
-        options = _options(printed, scale=str(printed.get("scale")))
+        options = recorded_options(printed, scale=str(printed.get("scale")))
         found = review_as_json(await review_study(study, options))
     except GoldlessError as error:
         return Part(name, left_out=str(error).splitlines()[0])
     then, now = ({key: one[key] for key in OF_REVIEW if key in one} for one in (printed, found))
-    return _compared(name, then, now)
+    return compared(name, then, now)
 
 
-def _options(printed: Mapping[str, Any], **more: Any) -> Options:
+def recorded_options(printed: Mapping[str, Any], **more: Any) -> Options:
     """The options of the run, with recorded evidence alone."""
     noted = printed.get("options")
     if noted is None:
@@ -224,7 +225,8 @@ def _options(printed: Mapping[str, Any], **more: Any) -> Options:
     return Options(**{**given, **more, "recorded": True})
 
 
-def _compared(name: str, printed: Any, recomputed: Any) -> Part:
+def compared(name: str, printed: Any, recomputed: Any) -> Part:
+    """A metric or review as printed and as recomputed."""
     values = sum(1 for _ in _leaves(printed))
     return Part(name, values, tuple(_differences(printed, recomputed, "")))
 

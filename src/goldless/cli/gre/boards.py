@@ -43,6 +43,8 @@ def show(board: BoardName, *, options: Options, output: Output) -> None:
 def compare(first: BoardName, second: BoardName, *, options: Options, output: Output) -> None:
     """Compare two editions, or two scorers of one: how similarly they rank the agents, and which rose or fell.
 
+    Editions that share anchors are linked: the second one's scores are also printed on the scale of the first.
+
     Examples:
       goldless gre compare 2023/ 2024/
       goldless gre compare published:70b published:8b
@@ -50,10 +52,14 @@ def compare(first: BoardName, second: BoardName, *, options: Options, output: Ou
     from goldless.gre_bench.agent_statistics import Inference
     from goldless.gre_bench.board_comparison import compare_boards
     from goldless.gre_bench.boards import read_board
+    from goldless.gre_bench.linking import link_boards
 
     found = compare_boards(read_board(first), read_board(second), Inference(seed=options.seed))
+    links, lacking = link_boards(first, second, seed=options.seed)
+    found = replace(found, notes=(*found.notes, *lacking))
     metrics = [agreement.metric for agreement in found.agreements]
-    output.print_tables([found.table(), *(found.change_table(metric) for metric in metrics)], found.as_json)
+    tables = [found.table(), *(found.change_table(metric) for metric in metrics), *(link.table() for link in links)]
+    output.print_tables(tables, lambda: {**found.as_json(), "links": [link.as_json() for link in links]})
 
 
 @verb("seed")

@@ -42,7 +42,15 @@ class Link:
     word: str
 
 
-Inline = str | Name | Term | Link
+@dataclass(frozen=True, slots=True)
+class PageLink:
+    """A link to another page of a site."""
+
+    file: str
+    word: str
+
+
+Inline = str | Name | Term | Link | PageLink
 Words = str | tuple[Inline, ...]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,7 @@ def report_page(run: RunResults) -> str:
     sections = [found for make in SECTIONS if (found := make(run)) is not None]
     used: set[str] = set()
     drawn = [_drawn(one, used) for one in (verdict, *sections)]
-    switch = _trusted(switch_css(len(run.standings)))
-    styles = [_trusted(light_css()), _trusted(theme_css()), _file("chart.css"), _file("style.css") + switch]
+    styles = _styles(switch_css(len(run.standings)))
     script = _file("report.js")
     return (
         environment()
@@ -89,6 +89,35 @@ def report_page(run: RunResults) -> str:
     )
 
 
+def site_page(
+    title: str, sections: Sequence[Section], *, site: str, file: str, contents: Mapping[str, str], footer: str
+) -> str:
+    """A page of a static site: links, no script, nothing from elsewhere, the same bytes for the same sections.
+
+    ``contents``: titles of the pages to list, by file. ``file``: this page's own.
+    """
+    used: set[str] = set()
+    styles = _styles()
+    return (
+        environment()
+        .get_template("site.html")
+        .render(
+            title=title,
+            site=site,
+            file=file,
+            contents=contents,
+            footer=footer,
+            sections=[(one, _drawn(one, used, scriptless=True)) for one in sections],
+            styles=styles,
+            policy=_policy(styles),
+        )
+    )
+
+
+def _styles(more: str = "") -> list[Markup]:
+    return [_trusted(light_css()), _trusted(theme_css()), _file("chart.css"), _file("style.css") + _trusted(more)]
+
+
 def switch_css(metrics: int) -> str:
     """Rules that show what belongs to the metric that the reader chose; all of it if there is only one."""
     if metrics < 2:
@@ -104,7 +133,7 @@ def switch_css(metrics: int) -> str:
     )
 
 
-def _drawn(section: Section, used: set[str]) -> Markup:
+def _drawn(section: Section, used: set[str], **more: Any) -> Markup:
     """The blocks of a section as HTML; adds the terms in them to those used."""
     seen: Counter[str] = Counter()
 
@@ -113,7 +142,7 @@ def _drawn(section: Section, used: set[str]) -> Markup:
         seen[slug] += 1
         return f"{slug}-{seen[slug]}"
 
-    module: Any = environment().get_template("blocks.html").make_module({"numbered": numbered, "use": used.add})
+    module: Any = environment().get_template("blocks.html").make_module({"numbered": numbered, "use": used.add, **more})
     return Markup("").join(module.block(block) for block in section.blocks)
 
 
@@ -122,11 +151,12 @@ def _made_at(run: RunResults) -> str:
     return label(latest.replace("T", " ").replace("+00:00", " UTC"))
 
 
-def _policy(styles: list[Markup], script: Markup) -> str:
+def _policy(styles: list[Markup], script: Markup | None = None) -> str:
     """The content security policy: allows these styles and this script by their hashes, and nothing else."""
     hashes = " ".join(_hash(style) for style in styles)
+    allowed = "'none'" if script is None else _hash(script)
     return (
-        f"default-src 'none'; style-src {hashes}; script-src {_hash(script)}; img-src data: blob:; "
+        f"default-src 'none'; style-src {hashes}; script-src {allowed}; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
 

@@ -1,0 +1,232 @@
+"""How firm an edition's ranking is: ranks under each of its scorers, their consistency, and how few papers flip rank 1.
+
+An edition is scored into the folder ``run``; with ``--run by-b`` a second scorer's results lie beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goldless.errors import MetricError
+from goldless.files import write_text
+from goldless.gre_bench.boards import AsJson, settings_of
+from goldless.gre_bench.edition import COLLECTED, RUN, STUDY, Edition
+from goldless.gre_bench.papers import is_person, is_reference
+from goldless.meta_evaluation.consistency import ScorerAgreement, compare_scorers
+from goldless.meta_evaluation.judges import Scores
+from goldless.meta_evaluation.score_files import ScoredBy, run_scores
+from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.store import noted_fingerprint
+from goldless.statistics.bootstrap import Draws
+from goldless.statistics.influence import fewest_to_flip
+
+MOVED = re.compile(r".+-(?:[0-9a-f]{8}|before)(?:-\d+)?")
+"""Names of results that newer ones replaced."""
+HEADING = "## How firm the ranking is"
+"""Begins the part of ``gre.md`` that is written anew when another scorer's results arrive."""
+
+
+FLIPS = (
+    "The smallest number of papers without which another model has the higher mean, on the papers that both reviewed. "
+    "Exact: those with the largest differences are removed."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRanks:
+    """A model's ranks under one metric."""
+
+    metric: str
+    agent: str
+    ranks: Mapping[str, int | None]
+    """By run; None: no score there. Equal scores share the better rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """The fewest papers without which another model is ahead of the first."""
+
+    metric: str
+    leader: str
+    other: str | None
+    """The model that is then ahead; None: whichever papers are removed, nobody is."""
+    removed: tuple[str, ...]
+    """These papers, the most decisive first."""
+    papers: int
+    """Papers on which both have a score."""
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        if self.other is None:
+            return f"{self.metric}: {self.leader} is first whichever papers are left out."
+        if not self.removed:
+            both = f"on the {self.papers} papers that both reviewed"
+            return f"{self.metric}: {both}, {self.other} is ahead of {self.leader}."
+        few = len(self.removed)
+        return (
+            f"{self.metric}: without {few} of {self.papers} papers ({', '.join(self.removed[:5])}{', …' * (few > 5)}), "
+            f"{self.other} would be ahead of {self.leader}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(AsJson):
+    """How firm the ranking is."""
+
+    scorers: Mapping[str, str]
+    """The scorer of each run, the edition's own first."""
+    ranks: tuple[AgentRanks, ...]
+    consistency: tuple[ScorerAgreement, ...]
+    flips: tuple[Flip, ...]
+    notes: tuple[str, ...]
+
+    def tables(self) -> list[ReportTable]:
+        """Ranks by scorer with their consistency where there are two, and how few papers flip rank 1."""
+        flips = ReportTable(
+            "How few papers flip rank 1",
+            (
+                Column("metric", "metric"),
+                Column("leader", "rank 1", "name"),
+                Column("n", "papers to remove", "count", "no number"),
+                Column("papers", "of", "count"),
+                Column("other", "then ahead", "name", "nobody"),
+            ),
+            tuple({**asdict(one), "n": None if one.other is None else len(one.removed)} for one in self.flips),
+            notes=(FLIPS,),
+        )
+        return [flips] if len(self.scorers) < 2 else [self._ranks(), self._consistency(), flips]
+
+    def _ranks(self) -> ReportTable:
+        heads = [Column(f"#{run}", f"# {run} ({scorer})", "count", "-") for run, scorer in self.scorers.items()]
+        rows = tuple(
+            {"metric": one.metric, "agent": one.agent, **{f"#{run}": rank for run, rank in one.ranks.items()}}
+            for one in self.ranks
+        )
+        columns = (Column("metric", "metric"), Column("agent", "agent", "name"), *heads)
+        return ReportTable("Ranks by scorer", columns, rows, notes=self.notes)
+
+    def _consistency(self) -> ReportTable:
+        level = f"{self.consistency[0].level * 100:g}%" if self.consistency else "interval"
+        columns = (
+            Column("metric", "metric"),
+            Column("scorers", "scorers"),
+            Column("coefficient", "coefficient"),
+            Column("value", "agreement", "number", "-", 3),
+            Column("low high", level, "interval", decimals=2),
+            Column("n_agents", "agents", "count"),
+            Column("n_tasks", "papers", "count"),
+        )
+        rows: tuple[Mapping[str, Cell], ...] = tuple(one.as_row() for one in self.consistency)
+        return ReportTable("Consistency of the scorers", columns, rows)
+
+
+def other_runs(edition: Edition) -> list[str]:
+    """Names of the folders with results beside the edition's own, without those that newer ones replaced."""
+    found = sorted(path.parent.name for path in edition.folder.glob("*/leaderboard.json"))
+    return [name for name in found if name not in {RUN, STUDY, COLLECTED} and not MOVED.fullmatch(name)]
+
+
+def edition_standing(edition: Edition, draws: Draws) -> Standing | None:
+    """The standing of an edition's own results, from the scores in its folders; None if it has none."""
+    own = edition.run_folder()
+    if not (own / "leaderboard.json").is_file():
+        return None
+    scored, notes = run_scores(own, RUN), []
+    for name in other_runs(edition):
+        if noted_fingerprint(edition.folder / name) == noted_fingerprint(own):
+            scored += run_scores(edition.folder / name, name)
+        else:
+            notes.append(f"{name} was scored on other papers or reviews than {RUN} and is left out; score it again.")
+    return standing(scored, draws, notes=notes)
+
+
+def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] = ()) -> Standing:
+    """The standing under every metric of the first run; ``scored``: of one study, run by run."""
+    own = scored[0].scorer
+    mine = [one for one in scored if one.scorer == own]
+    metrics = [one.metric for one in mine]
+    kept = [one for one in scored if one.metric in metrics]
+    agreements: tuple[ScorerAgreement, ...] = ()
+    told = list(notes)
+    if len({one.scorer for one in kept}) > 1:
+        try:
+            found = compare_scorers(kept, **draws)
+            agreements, told = found.rows, [*told, *found.notes]
+        except MetricError as error:
+            told.append(f"No consistency: {error}.")
+    return Standing(
+        scorers={one.scorer: settings_of(one.signature).get("scorer", "no scorer") for one in kept},
+        ranks=tuple(row for metric in metrics for row in _ranks(metric, kept)),
+        consistency=agreements,
+        flips=tuple(flip for one in mine if (flip := rank_flip(one.metric, one.scores)) is not None),
+        notes=tuple(told),
+    )
+
+
+def _ranks(metric: str, scored: Sequence[ScoredBy]) -> Iterator[AgentRanks]:
+    boards = {one.scorer: model_means(one.scores) for one in scored if one.metric == metric}
+    first = next(iter(boards.values()))
+    for agent in sorted({a for means in boards.values() for a in means}, key=lambda a: (-first.get(a, -np.inf), a)):
+        yield AgentRanks(metric, agent, {run: model_rank(means, agent) for run, means in boards.items()})
+
+
+def model_means(scores: Scores) -> dict[str, float]:
+    """The mean score of each model."""
+    found: dict[str, list[float]] = {}
+    for (_, agent), score in scores.items():
+        if score is not None and not is_person(agent):
+            found.setdefault(agent, []).append(score)
+    return {agent: float(np.mean(values)) for agent, values in found.items()}
+
+
+def model_rank(means: Mapping[str, float], agent: str) -> int | None:
+    """One more than the number of models with a higher mean; None without a score."""
+    return None if agent not in means else 1 + sum(other > means[agent] for other in means.values())
+
+
+def rank_flip(metric: str, scores: Scores) -> Flip | None:
+    """The fewest papers that flip rank 1, against any other model; None if there are not two."""
+    means = model_means(scores)
+    if len(means) < 2:
+        return None
+    leader = min(means, key=lambda agent: (-means[agent], agent))
+    tasks = list(dict.fromkeys(task for task, agent in scores if not is_reference(agent)))
+    best: Flip | None = None
+    most = 0
+    for other in sorted(means, key=lambda agent: (-means[agent], agent)):
+        if other == leader:
+            continue
+        pairs = [(scores.get((task, leader)), scores.get((task, other))) for task in tasks]
+        apart = np.array([np.nan if a is None or b is None else a - b for a, b in pairs])
+        both = int(np.sum(~np.isnan(apart)))
+        most = max(most, both)
+        places = fewest_to_flip(apart)
+        if places is not None and (best is None or len(places) < len(best.removed)):
+            best = Flip(metric, leader, other, tuple(tasks[place] for place in places), both)
+    return best or Flip(metric, leader, None, (), most)
+
+
+def save_standing(edition: Edition, draws: Draws) -> Standing | None:
+    """Write the standing into ``gre.json`` and ``gre.md`` of the edition's own results; None if it has none."""
+    found = edition_standing(edition, draws)
+    folder = edition.run_folder()
+    if found is None or not (folder / "gre.json").is_file():
+        return found
+    document: dict[str, Any] = json.loads((folder / "gre.json").read_text(encoding="utf-8"))
+    document["standing"] = found.as_json()
+    write_text(folder / "gre.json", json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    _replace_tail(folder / "gre.md", "\n".join(table.to_markdown() for table in found.tables()))
+    return found
+
+
+def _replace_tail(path: Path, text: str) -> None:
+    before = path.read_text(encoding="utf-8").partition(f"\n{HEADING}\n")[0] if path.is_file() else ""
+    write_text(path, f"{before}\n{HEADING}\n\n{text}")

@@ -1,0 +1,284 @@
+"""The board for others: a static site from evidence alone, the same bytes each time, opened in a browser; Hub files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from demo_editions import later_edition, scored_demonstration
+
+from conftest import overlap
+from goldless.models.scripted import ScriptedModel
+
+
+def scorer(name, by=1.0) -> ScriptedModel:
+    """Counts words in common; ``by``: stretches the scale."""
+    return ScriptedModel(logprobs=lambda c, t: [by * value for value in overlap(c, t)], name=name)
+
+
+@pytest.fixture(scope="module")
+def editions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two years of the offline edition: the first with two scorers, the second with all papers as anchors."""
+    folder = tmp_path_factory.mktemp("editions")
+    first = scored_demonstration(folder / "demo-2025", scorer("toy"), **{"by-b": scorer("other", 0.5)})
+    return first, later_edition(folder / "demo-2026", first, scorer("newer", 2.0))
+
+
+@pytest.fixture(scope="module")
+def site(editions, tmp_path_factory) -> Path:
+    """The site of both, made by the command in another process."""
+    folder = tmp_path_factory.mktemp("site") / "site"
+    return made(editions, folder)
+
+
+def made(editions, folder: Path, **environment: str) -> Path:
+    program = "from goldless.cli.main import main; import sys; sys.argv = ['goldless', *sys.argv[1:]]; main()"
+    command = [sys.executable, "-c", program, "gre", "site", *map(str, editions), "--out", str(folder)]
+    ended = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return folder
+
+
+def pages(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_the_same_evidence_gives_the_same_bytes_whatever_the_place_zone_language_or_hash_seed(site, editions, tmp_path):
+    moved = [Path(shutil.copytree(edition, tmp_path / "elsewhere" / edition.name)) for edition in editions]
+    around = {"TZ": "Asia/Kathmandu", "LC_ALL": "C", "LANG": "C", "PYTHONHASHSEED": "77", "COLUMNS": "40"}
+    again = made(moved, tmp_path / "again" / "deep", **around)
+    assert pages(again) == pages(site)
+    assert {"index.html", "edition-demo-2025.html", "editions.html", "model-invented-70b.html"} <= set(pages(site))
+
+
+def test_no_page_has_a_time_a_script_or_an_address(site):
+    for name, page in pages(site).items():
+        text = page.decode()
+        assert "<script" not in text, name
+        assert "<img" not in text, name
+        assert "http-equiv" in text, name
+        assert not re.search(r"(?:src|href)=\"(?:https?:|//|/)", text), name
+        assert not re.search(r"\b20\d\d-\d\d-\d\dT", text), name
+        assert str(site) not in text, name
+
+
+def test_the_numbers_are_those_of_the_runs(site, editions):
+    first = editions[0]
+    board = json.loads((first / "run" / "leaderboard.json").read_text())["metrics"]["gem"]["rows"]
+    text = (site / "edition-demo-2025.html").read_text()
+    for row in board:
+        if row["score"] is not None:
+            assert f'data-v="{round(row["score"], 4)!r}"' in text, row["agent"]
+
+
+def test_results_that_do_not_follow_from_their_evidence_are_refused(goldless, editions, tmp_path):
+    forged = Path(shutil.copytree(editions[0], tmp_path / "forged"))
+    board = json.loads((forged / "run" / "leaderboard.json").read_text())
+    board["metrics"]["gem"]["rows"][-1]["score"] += 5
+    (forged / "run" / "leaderboard.json").write_text(json.dumps(board))
+    ended = goldless("gre", "site", forged, "--out", tmp_path / "site")
+    assert ended.code == 2
+    assert "do not follow from the evidence" in " ".join(ended.err.split())
+    assert not (tmp_path / "site").exists()
+
+
+def test_results_of_other_reviews_are_refused(goldless, editions, tmp_path):
+    changed = Path(shutil.copytree(editions[0], tmp_path / "changed"))
+    responses = changed / "study" / "responses.jsonl"
+    responses.write_text(responses.read_text().replace("the", "a", 1))
+    ended = goldless("gre", "site", changed, "--out", tmp_path / "site")
+    assert ended.code == 2
+    assert "other papers or reviews than the edition has now" in " ".join(ended.err.split())
+
+
+def test_files_that_are_not_of_a_site_stay_and_old_pages_go(goldless, editions, tmp_path):
+    out = tmp_path / "site"
+    out.mkdir()
+    (out / "CNAME").write_text("gre.example")
+    assert goldless("gre", "site", *editions, "--out", out).code == 0
+    assert goldless("gre", "site", editions[0], "--out", out).code == 0
+    assert (out / "CNAME").read_text() == "gre.example"
+    assert not (out / "papers-demo-2026.html").exists()
+    (out / "method.html").write_text("mine")
+    ended = goldless("gre", "site", editions[0], "--out", out)
+    assert ended.code == 2
+    assert "method.html was not made by goldless gre site" in " ".join(ended.err.split())
+    assert (out / "method.html").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("nowhere",), "not an edition"),
+        (("{demo}", "{demo}"), "two editions have the same name: demo-2025"),
+    ],
+)
+def test_what_is_no_edition_is_told(goldless, editions, tmp_path, arguments, told):
+    given = [str(editions[0]) if one == "{demo}" else tmp_path / one for one in arguments]
+    ended = goldless("gre", "site", *given, "--out", tmp_path / "site")
+    assert ended.code == 2
+    assert told in " ".join(ended.err.split())
+
+
+def test_years_are_linked_by_their_anchors(goldless, editions):
+    # the scorer of the later year stretches the scale by two, so the link is one half and nothing changed
+    ended = goldless("gre", "compare", *editions, "--json")
+    assert ended.code == 0, ended.err
+    links = {link["metric"]: link for link in json.loads(ended.out)["links"]}
+    assert links["gem"]["slope"] == pytest.approx(0.5)
+    assert links["gem"]["intercept"] == pytest.approx(0, abs=1e-9)
+    assert links["gem"]["papers"] == 12
+    assert all(row["change"] == pytest.approx(0, abs=1e-9) for row in links["gem"]["scores"])
+
+
+# --- files for the Hub -----------------------------------------------------------------------------------------------
+
+EVAL = {"name", "description", "evaluation_framework", "tasks"}
+RESULT = {"dataset", "value", "date", "source", "notes"}
+"""Keys of https://huggingface.co/docs/hub/eval-results (hub-docs, docs/hub/eval-results.md) that are used here."""
+
+
+def test_the_files_are_those_the_hub_defines(goldless, editions, tmp_path):
+    yaml = pytest.importorskip("yaml")
+    out = tmp_path / "hub"
+    url = "https://example.org/gre"
+    ended = goldless("gre", "publish", editions[0], "--dry-run", "--dataset", "acme/gre", "--url", url, "--out", out)
+    assert ended.code == 0, ended.err
+    benchmark = yaml.safe_load((out / "dataset" / "eval.yaml").read_text())
+    assert set(benchmark) == EVAL
+    assert benchmark["tasks"] == [{"id": "demo_2025_gem", "config": "default", "split": "test"}]
+    assert "DEMONSTRATION" in benchmark["description"]
+    card = (out / "dataset" / "README.md").read_text().split("---")[1]
+    (config,) = yaml.safe_load(card)["configs"]
+    assert (out / "dataset" / config["data_files"][0]["path"]).is_file()
+    papers = [json.loads(line) for line in (out / "dataset" / "papers.jsonl").read_text().splitlines()]
+    assert len(papers) == 12
+    assert set(papers[0]) == {"paper", "title", "public_date", "anchor"}
+    models = sorted(path.name for path in (out / "models").iterdir())
+    assert models == ["invented-1b", "invented-70b", "invented-8b", "smollm2-135m"]
+    board = json.loads((editions[0] / "run" / "leaderboard.json").read_text())["metrics"]["gem"]["rows"]
+    scores = {row["agent"]: row["score"] for row in board}
+    for model in models:
+        (result,) = yaml.safe_load((out / "models" / model / ".eval_results" / "acme_gre.yaml").read_text())
+        assert set(result) == RESULT
+        assert result["dataset"] == {"id": "acme/gre", "task_id": "demo_2025_gem"}
+        assert result["value"] == scores[model]
+        assert result["source"]["url"] == url
+    assert "Nothing was uploaded" in ended.err
+    assert f"hf upload acme/gre {out / 'dataset'} . --repo-type dataset" in ended.out
+    assert ended.out.count("--create-pr") == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "goldless uploads nothing"),
+        (("--dry-run",), "--dataset is missing"),
+        (("--dry-run", "--dataset", "no owner"), "needs --dataset OWNER/NAME"),
+    ],
+)
+def test_what_is_missing_is_told_and_nothing_is_written(goldless, editions, tmp_path, options, told):
+    ended = goldless("gre", "publish", editions[0], *options, "--out", tmp_path / "hub")
+    assert ended.code == 2
+    assert told in " ".join(ended.err.split())
+    assert not (tmp_path / "hub").exists()
+
+
+def test_an_earlier_folder_is_not_overwritten(goldless, editions, tmp_path):
+    (tmp_path / "hub").mkdir()
+    (tmp_path / "hub" / "mine.txt").write_text("mine")
+    ended = goldless("gre", "publish", editions[0], "--dry-run", "--dataset", "a/b", "--out", tmp_path / "hub")
+    assert ended.code == 2
+    assert "is not empty" in ended.err
+
+
+# --- in a browser ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def opened(browser, site):
+    """Opens pages of the site without network, and notes what they complain of."""
+    contexts = []
+
+    def open_page(file="index.html", **options):
+        context = browser.new_context(**options)
+        context.set_offline(True)
+        contexts.append(context)
+        page = context.new_page()
+        page.complaints = []
+        page.on("console", lambda message: page.complaints.append(message.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto((site / file).as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def test_every_link_leads_to_a_page_that_opens(opened, site):
+    page = opened()
+    seen, left = set(), ["index.html"]
+    while left:
+        file = left.pop()
+        seen.add(file)
+        page.goto((site / file).as_uri())
+        assert page.locator("h1").count() == 1, file
+        hrefs = page.eval_on_selector_all("a", "links => links.map((link) => link.getAttribute('href'))")
+        for href in hrefs:
+            target, _, fragment = href.partition("#")
+            assert not fragment or target or page.locator(f"#{fragment}").count() == 1, (file, href)
+            if target and target not in seen and target not in left:
+                left.append(target)
+    assert seen == set(pages(site))
+    assert page.complaints == []
+
+
+def test_a_reader_goes_from_the_board_to_a_model_and_to_the_years(opened):
+    page = opened()
+    assert "DEMONSTRATION" in page.locator("main .warning").inner_text()
+    table = page.locator("#board table").first
+    assert table.locator("tbody tr").count() == 5
+    table.get_by_role("link", name="invented-70b").click()
+    assert page.locator("h1").inner_text() == "invented-70b"
+    # the same reviews by a scorer that stretches the scale by two: on the scale of the first year nothing changed
+    years = page.locator("#model table tbody tr").all_inner_texts()
+    assert len(years) == 2
+    assert years[0].split("\t")[-1] == years[1].split("\t")[-1] == years[1].split("\t")[2 + 1]
+    page.get_by_role("link", name="Editions").click()
+    assert "demo-2026 on the scale of demo-2025" in page.locator("main").inner_text()
+    page.get_by_role("link", name="Board: demo-2025").click()
+    assert "Consistency of the scorers" in page.locator("#firm").inner_text()
+
+
+@pytest.mark.parametrize(("system", "width"), [("light", 360), ("dark", 1280)])
+def test_axe_finds_no_fault_and_nothing_sticks_out(opened, system, width, pictures):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    for file in ("edition-demo-2025.html", "editions.html", "method.html"):
+        page = opened(file, color_scheme=system, viewport={"width": width, "height": 900})
+        pictures(page, f"site-{file.removesuffix('.html')}-{system}-{width}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, file
+        found = axe.run(page).response["violations"]
+        told = {fault["id"]: [node["html"][:200] for node in fault["nodes"][:3]] for fault in found}
+        assert told == {}, file
+
+
+def test_print_is_light(opened):
+    page = opened(color_scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator("nav").is_hidden()
+
+
+def test_a_hostile_title_is_text(opened):
+    page = opened("papers-demo-2026.html")
+    assert page.locator("img, script").count() == 0
+    assert "<script>alert(1)</script>" in page.locator("table").inner_text()
+    assert "⟦U+202E⟧" in page.locator("table").inner_text()
+    assert page.complaints == []

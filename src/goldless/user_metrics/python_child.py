@@ -19,9 +19,9 @@ from typing import IO, Any, NoReturn
 
 import anyio
 
+from goldless.child_process import run_child
 from goldless.errors import MetricError, PrerequisiteError
 from goldless.records import ItemScore, Task, TextItem
-from goldless.user_metrics.child_process import run_child
 from goldless.user_metrics.commands import CommandMetric
 from goldless.user_metrics.scores import last_lines
 from goldless.user_metrics.source_objects import SourceObject, load_object

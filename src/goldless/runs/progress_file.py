@@ -16,7 +16,7 @@ from goldless.runs.progress import Pace, Progress
 PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN = 1.0
 """Between two writes of the file."""
-LONGEST_WRITE_SECONDS = 0.5
+LONGEST_WRITE_SECONDS = 1.5
 """How long the last record waits for one that is being written."""
 State = Literal["running", "done", "failed", "interrupted"]
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         gate,
         plan,
         review,
+        reward,
         select,
         watch,
     )
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from goldless.models.catalogue import open_model
     from goldless.models.scripted import ScriptedModel
     from goldless.reports.leaderboard import Leaderboard
+    from goldless.rewarding.reward import Reward
     from goldless.runs.estimate import Plan
     from goldless.runs.evaluation import Evaluation
     from goldless.runs.review_results import Review
@@ -91,6 +93,7 @@ __all__ = [
     "PrerequisiteError",
     "Problem",
     "Review",
+    "Reward",
     "ScriptedModel",
     "Selection",
     "Study",
@@ -116,6 +119,7 @@ __all__ = [
     "plan",
     "read_study",
     "review",
+    "reward",
     "sample_study",
     "save_crash_test",
     "save_review",
@@ -128,7 +132,7 @@ __all__ = [
 
 _HOMES = {
     "goldless.api": "agree bias calibrate compare consistency cost crash_test evaluate explain export gate plan review "
-    "select watch",
+    "reward select watch",
     "goldless.comparison.comparing": "PairedComparison",
     "goldless.comparison.gating": "Gate",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
@@ -144,6 +148,7 @@ _HOMES = {
     "goldless.models.catalogue": "open_model",
     "goldless.models.scripted": "ScriptedModel",
     "goldless.reports.leaderboard": "Leaderboard",
+    "goldless.rewarding.reward": "Reward",
     "goldless.runs.evaluation": "Evaluation",
     "goldless.runs.estimate": "Plan",
     "goldless.runs.review_results": "Review",

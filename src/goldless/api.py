@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from goldless.meta_evaluation.watching import watch as ask_anchors
 from goldless.meta_evaluation.watching.watching import GUARD
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel, Scorer
+from goldless.rewarding.reward import DEFAULT_METRIC, Missing, Reward
 from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.explaining import ExplainOptions, explain_pair
@@ -51,6 +52,11 @@ EVALUATING = (*RATING, STOPPING)
 """The same, asking no more tasks than needed."""
 SELECTING = (*SCORING, "alpha", "at_least")
 """Scoring, to choose responses."""
+REWARDING = (
+    *("metrics", "scorer", "templates", "control_tasks", "seed", "budget_usd", "price", "journal"),
+    *CALLING,
+)
+"""How a scorer is asked for rewards."""
 PLANNING = (*RATING, DETECTION, "alpha", "at_least")
 """Scoring, before it is paid for."""
 
@@ -126,6 +132,21 @@ class Selecting(Scoring, total=False):
 
     alpha: float
     at_least: int
+
+
+class Rewarding(TypedDict, total=False):
+    """Arguments of ``reward`` that it shares with ``evaluate``."""
+
+    scorer: str | Scorer
+    template: str
+    control_tasks: int
+    seed: int
+    budget_usd: float | None
+    price_usd_per_million: tuple[float, float] | None
+    journal: Path | str | None
+    timeout_seconds: float | None
+    max_retries: int | None
+    max_in_flight: int | None
 
 
 class Planning(Rating, total=False):
@@ -250,6 +271,28 @@ def select(
         sampling = Sampling(writer=sampler, most=most, temperature=temperature, max_tokens=max_tokens, system=system)
     source = samples_study(study.items()) if isinstance(study, Mapping) else study
     return _run(partial(select_responses, tolerance=tolerance, sampling=sampling), source, chosen)
+
+
+def reward(
+    metric: str = DEFAULT_METRIC,
+    *,
+    reference: str = "reference",
+    bank: Iterable[Any] | None = None,
+    answer: Callable[[str], str] | None = None,
+    missing: Missing = "none",
+    **options: Unpack[Rewarding],
+) -> Reward:
+    """A reward function for GRPO: what a completion says about references that the policy does not see.
+
+    - ``metric``: gem-s[COLUMN] or gem-raw, with +control or without.
+    - ``reference``: the column of the data set with a reference, or a list of them, for each prompt.
+    - ``bank``: references of other tasks for +control, such as the whole column (default: those in the same batch).
+    - ``answer``: takes the part of a completion that counts, such as what follows the reasoning (default: all).
+    - ``missing``: the reward of a completion that cannot be scored: none, or the mean of its group.
+    - ``options``: ``scorer``, ``control_tasks``, ``journal`` and others of ``evaluate``.
+    """
+    chosen = from_arguments(Options, "reward", REWARDING, {"metrics": metric, **options})
+    return Reward(chosen, reference=reference, bank=bank, answer=answer, missing=missing)
 
 
 def agree(

@@ -8,12 +8,15 @@ import json
 import math
 from pathlib import Path
 
+import polars as pl
 import pytest
 import yaml
 
 import goldless as library
+from goldless.errors import UserError
 from goldless.exporting.catalogue import BUILT_IN, export
 from goldless.exporting.scored_run import signature_parts
+from support_studies import support_rows
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
 SCORED, REVIEWED = RUNS / "score", RUNS / "review"
@@ -180,6 +183,24 @@ def test_pairs_are_those_at_least_a_margin_apart_better_first(three, tmp_path):
     assert first["signature"].startswith("gem-raw|")
 
 
+def test_decided_pairs_are_those_of_agents_that_the_board_tells_apart_the_better_one_chosen(toy_scorer, tmp_path):
+    study = pl.DataFrame(support_rows("good", "short", "verbose"))
+    result = library.evaluate(study, metrics="gem-raw+control", scorer=toy_scorer())
+    board = {row.agent: row.better_than for row in result.leaderboard().rows}
+    assert "verbose" in board["good"]
+    rows = lines(library.export(result, tmp_path / "pairs.jsonl", exporter="dpo-pairs", decided=True))
+    assert {row["chosen_agent"] for row in rows if row["rejected_agent"] == "verbose"} >= {"good"}
+    assert all(row["rejected_agent"] in board[row["chosen_agent"]] and row["difference"] > 0 for row in rows)
+
+
+def test_what_decides_nothing_gives_no_decided_pairs(tmp_path):
+    """On the run's four tasks no comparison is significant: the recorded p values are .75, .375 and .375."""
+    with pytest.raises(UserError, match="gem-raw decides between no two agents"):
+        export(SCORED, tmp_path / "pairs.jsonl", exporter="dpo-pairs", decided=True)
+    with pytest.raises(UserError, match="--margin 1 keeps"):
+        export(REVIEWED, tmp_path / "pairs.jsonl", exporter="dpo-pairs", decided=True)
+
+
 def test_pairs_of_a_review_are_those_its_judges_agree_on_in_both_orders(tmp_path):
     made = export(REVIEWED, tmp_path / "pairs.jsonl", exporter="dpo-pairs", margin=1.0)
     rows = lines(made)
@@ -205,7 +226,7 @@ def test_pairs_of_a_review_are_those_its_judges_agree_on_in_both_orders(tmp_path
         (("markdown", "{crashed}"), "has no scores of agents (found: crash_test.json)"),
         (("markdown", "{run}", "--margin", "1"), "--margin does not apply to markdown. It applies to: dpo-pairs"),
         (("csv", "{review}"), "no scores of single responses"),
-        (("dpo-pairs", "{run}"), "needs --margin, the smallest difference in nats"),
+        (("dpo-pairs", "{run}"), "needs --decided, or --margin, the smallest difference in nats"),
         (("dpo-pairs", "{run}", "--margin", "0"), "greater than 0, got 0"),
         (("dpo-pairs", "{run}", "--margin", "1e9"), "--margin 1e+09 leaves no pair"),
         (("hf-eval-results", "{run}", "--out", "{free}"), "needs --dataset OWNER/NAME"),

@@ -30,6 +30,9 @@ def export(
     margin: Annotated[
         float | None, own("Smallest difference between two responses that makes a pair.", PAIRS, "NUMBER")
     ] = None,
+    decided: Annotated[
+        bool, own("Only pairs of agents whose difference over all tasks is decided, the better one chosen.", PAIRS)
+    ] = False,
     scale: Annotated[str | None, own("Make pairs from judgements on this scale.", PAIRS, "NAME")] = None,
     logs: Annotated[
         list[str] | None, own("Inspect log that the responses are from. Repeat it for several.", INSPECT, "FILE")
@@ -55,6 +58,7 @@ def export(
     given: dict[str, Any] = {
         "metric": metric,
         "margin": margin,
+        "decided": decided or None,
         "scale": scale,
         "logs": logs,
         "dataset": dataset,

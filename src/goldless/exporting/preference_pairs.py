@@ -51,14 +51,26 @@ class PreferencePairs:
         *,
         metric: str | None = None,
         margin: float | None = None,
+        decided: bool = False,
         scale: str | None = None,
     ) -> None:
-        """Write every pair at least ``margin`` apart; from judgements, ``scale`` names theirs."""
+        """Write every pair at least ``margin`` apart; from judgements, ``scale`` names theirs.
+
+        ``decided``: only responses of agents whose difference over all tasks is decided, the better agent's chosen.
+        """
         if isinstance(thing, ScoredRun) and scale is None and metric != REVIEW and thing.results.scores is not None:
             name = metric or next(iter(thing.response_scores()["metric"]))
             found, unit, signature = _by_scores(thing.response_scores(name)), *_said(thing, name)
+            if decided:
+                found = _decided(thing, name, found)
+                margin = margin or min(contest.difference for contest in found)
         elif metric is not None and metric != REVIEW:
             raise UserError(f"pairs from judgements have no metric, got --metric {metric!r}. Leave it out")
+        elif decided:
+            raise UserError(
+                "--decided is about the scores of a run. Of judgements, --margin 1 keeps the pairs on which all "
+                "reviewers agree in both orders"
+            )
         else:
             found, unit, signature = _by_judgements(thing, scale)
         study = thing.study if isinstance(thing, ScoredRun) else thing
@@ -78,6 +90,18 @@ def _by_scores(scores: pl.DataFrame) -> list[Contest]:
             (better, high), (worse, low) = sorted((one, two), key=lambda row: -row[1])
             found.append(Contest(str(task), better, worse, high - low, (high, low)))
     return found
+
+
+def _decided(run: ScoredRun, metric: str, found: list[Contest]) -> list[Contest]:
+    """The pairs in which the response of an agent that is shown to be better has the higher score."""
+    better = {row.agent: set(row.better_than or ()) for row in run.boards[metric].rows}
+    kept = [one for one in found if one.difference > 0 and one.rejected in better.get(one.chosen, ())]
+    if not kept:
+        raise UserError(
+            f"{run.folder}: {metric} decides between no two agents, so --decided leaves no pair. Score more tasks, or "
+            "choose pairs by --margin"
+        )
+    return kept
 
 
 def _by_judgements(thing: ScoredRun | Study, scale: str | None) -> tuple[list[Contest], str, str]:
@@ -116,9 +140,9 @@ def _checked_margin(margin: float | None, found: list[Contest], unit: str) -> fl
     if margin is None or not margin > 0:
         middle = median(contest.difference for contest in found)
         raise UserError(
-            f"dpo-pairs needs --margin, the smallest difference in {unit} that makes a pair, greater than 0"
-            f"{'' if margin is None else f', got {margin:g}'}. Half of the {len(found):,} pairs differ by {middle:.3g} "
-            f"or more"
+            f"dpo-pairs needs --decided, or --margin, the smallest difference in {unit} that makes a pair, greater "
+            f"than 0{'' if margin is None else f', got {margin:g}'}. Half of the {len(found):,} pairs differ by "
+            f"{middle:.3g} or more"
         )
     if not any(contest.difference >= margin for contest in found):
         most = max(contest.difference for contest in found)

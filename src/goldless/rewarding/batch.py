@@ -1,0 +1,128 @@
+"""A batch as a trainer gives it: prompts and completions as text or messages, references by column, in groups."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from goldless.errors import UserError
+from goldless.models.interface import content_hash
+from goldless.records import Task
+
+MOST_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A completion and what it is rewarded for."""
+
+    task: Task
+    """Its name follows from the prompt, the synopsis and the references, so that a group is one task."""
+    completion: str
+    references: tuple[str, ...]
+    """Empty: there is nothing to predict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The completions of one task; equal texts are there once."""
+
+    task: Task
+    references: tuple[str, ...]
+    completions: tuple[str, ...]
+
+
+def read_batch(
+    prompts: Sequence[Any],
+    completions: Sequence[Any],
+    references: Sequence[Any],
+    *,
+    synopsis: tuple[str, Sequence[Any]] | None = None,
+    answer: Callable[[str], str] | None = None,
+) -> list[Row]:
+    """The rows of a batch. Raises one error that names all rows which cannot be read.
+
+    ``synopsis``: a column to condition on, with its values. ``answer``: takes the part of a completion that counts.
+    """
+    lengths = {"prompts": len(prompts), "completions": len(completions), "references": len(references)}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{count} {name}" for name, count in lengths.items())
+        raise UserError(f"prompts, completions and references must be equally many, got {said}")
+    rows, wrong = [], []
+    for number, (prompt, completion, given) in enumerate(zip(prompts, completions, references, strict=True), 1):
+        try:
+            asked, text = message_text(prompt), message_text(completion, role="assistant")
+            known = _references(given)
+            extra = {} if synopsis is None else {synopsis[0]: str(synopsis[1][number - 1] or "")}
+            text = text if answer is None else answer(text)
+        except (TypeError, ValueError) as error:
+            wrong.append(f"  row {number}: {error}")
+            continue
+        name = content_hash(asked, known, extra)[:16]
+        rows.append(Row(Task(name, asked, extra=extra), text, known))
+    if wrong:
+        more = f"\n  … and {len(wrong) - MOST_SHOWN} more" * (len(wrong) > MOST_SHOWN)
+        raise UserError("a batch must have text or messages with text:\n" + "\n".join(wrong[:MOST_SHOWN]) + more)
+    return rows
+
+
+def message_text(given: Any, *, role: str | None = None) -> str:
+    """A text, or the texts of messages joined by blank lines; ``role``: only of messages with this role."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        raise TypeError(f"must be text or a list of messages, got {type(given).__name__}")
+    return "\n\n".join(
+        _content(message) for message in given if role is None or _field(message, "role") in {role, None}
+    )
+
+
+def _content(message: Any) -> str:
+    content = _field(message, "content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, Iterable) and not isinstance(content, Mapping):
+        parts = [part if isinstance(part, str) else _field(part, "text") for part in content]
+        return "\n".join(part for part in parts if isinstance(part, str))
+    raise TypeError(f"a message must have text as its content, got {type(content).__name__}")
+
+
+def _field(message: Any, name: str) -> Any:
+    return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
+
+
+def _references(given: Any) -> tuple[str, ...]:
+    """The texts of a cell: one, several or none."""
+    several = [given] if given is None or isinstance(given, str) else given
+    if isinstance(several, Mapping) or not isinstance(several, Iterable):
+        raise TypeError(f"a reference must be text or a list of texts, got {type(given).__name__}")
+    texts = list(several)
+    if wrong := [text for text in texts if text is not None and not isinstance(text, str)]:
+        raise TypeError(f"a reference must be text, got {type(wrong[0]).__name__}")
+    return tuple(dict.fromkeys(text for text in texts if text and text.strip()))
+
+
+def grouped(rows: Sequence[Row]) -> list[Group]:
+    """The rows with references by task, in order."""
+    found: dict[str, tuple[Row, dict[str, None]]] = {}
+    for row in rows:
+        if row.references:
+            found.setdefault(row.task.task, (row, {}))[1][row.completion] = None
+    return [Group(row.task, row.references, tuple(texts)) for row, texts in found.values()]
+
+
+class Bank:
+    """References of other tasks, from which each task gets some to compare with, always the same ones."""
+
+    def __init__(self, texts: Iterable[Any], seed: int) -> None:
+        """``texts``: each a reference or a list of them, as in a column of references."""
+        self.texts = tuple(dict.fromkeys(text for given in texts for text in _references(given)))
+        self._seed = seed
+
+    def others(self, group: Group, number: int) -> tuple[str, ...]:
+        """Up to so many texts that are not the group's own references, drawn by its task and the seed."""
+        chance = random.Random(content_hash(self._seed, group.task.task))  # noqa: S311 - a draw that anyone can repeat
+        drawn = chance.sample(self.texts, min(len(self.texts), number + len(group.references)))
+        return tuple(text for text in drawn if text not in group.references)[:number]

@@ -1,0 +1,330 @@
+"""The reward: what a completion says about references that the policy does not see, beyond the prompt.
+
+For a completion x to the prompt z, a reference y, and references y' of other tasks:
+
+    log p(y | x, z) - log p(y | z)  -  mean over y' of [ log p(y' | x, z) - log p(y' | z) ]
+
+in nats, averaged over the references: the metric gem-s[prompt]+control. Repeating the prompt adds nothing to z, what
+fits every task raises both parts alike, and no completion is another one's reference, so a group that says the same
+gains nothing by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, nullcontext
+from statistics import fmean
+from typing import Any, Literal, Self
+
+import polars as pl
+
+from goldless.errors import BudgetError, GoldlessError, MetricError, UserError
+from goldless.metrics.catalogue import find_metric
+from goldless.metrics.likelihood import GEM, LikelihoodMetric
+from goldless.models.canaries import check_scorer
+from goldless.models.interface import content_hash
+from goldless.rewarding.background import Background
+from goldless.rewarding.batch import Bank, Group, Row, grouped, read_batch
+from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_scoring
+from goldless.runs.options import Options, check_options
+from goldless.scoring import Question, ScoringJob, ScoringStage, score_together
+from goldless.signature import Signature
+
+Missing = Literal["none", "group-mean"]
+DEFAULT_METRIC = "gem-s[prompt]+control"
+NO_REFERENCE = "no_reference"
+"""The cause where a row has nothing to predict."""
+COMPLETION, REFERENCE, OTHER = "completion", "reference", "other"
+"""What the names of texts begin with."""
+
+
+class Reward:
+    """A reward function for GRPO, made by ``goldless.reward``.
+
+    Call it with prompts, completions and the columns of the data set, as TRL's ``GRPOTrainer(reward_funcs=…)`` does; or
+    give ``reward.verifiers()`` to a rubric of ``verifiers``. The scorer is loaded at the first call and kept.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        reference: str = "reference",
+        bank: Iterable[Any] | None = None,
+        answer: Callable[[str], str] | None = None,
+        missing: Missing = "none",
+    ) -> None:
+        """``options``: the metric, the scorer and how it is asked; ``goldless.reward`` describes the rest."""
+        if missing not in {"none", "group-mean"}:
+            raise UserError(f"missing must be none or group-mean, got {missing!r}")
+        check_options(options)
+        self.__name__ = "goldless"
+        """What trainers log it as."""
+        self.metric = _metric(options)
+        self.reference = reference
+        self.asked = 0
+        """Completions that were given so far."""
+        self.missing: Counter[str] = Counter()
+        """Of these, the ones without a reward, by cause."""
+        self._options, self._answer, self._fill = options, answer, missing
+        self._bank = None if bank is None else Bank(bank, options.seed)
+        if self._bank is not None and self.metric.control and len(self._bank.texts) < 2:
+            raise UserError(f"bank must have at least 2 different texts, got {len(self._bank.texts)}")
+        self._background: Background | None = None
+        self._scorer: OpenModel | None = None
+        self._stack = AsyncExitStack()
+        self._turn = asyncio.Lock()
+        self._opening = threading.Lock()
+
+    # --- for trainers ------------------------------------------------------------------------------------------------
+
+    def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float | None]:
+        """The reward of each completion in nats; None: there is none, and ``missing`` counts why.
+
+        ``columns``: those of the data set, one value per completion; others that a trainer passes are ignored.
+        """
+        rows = self._read(prompts, completions, columns)
+        return self._filled(rows, self._loop().run(self._rewards(rows)))
+
+    def verifiers(self) -> Callable[..., Awaitable[list[float]]]:
+        """The same for ``verifiers.Rubric(funcs=[…])``: a group reward.
+
+        References are in ``info`` under the name of the reference column, or in ``answer``. A rubric takes numbers
+        alone: a completion without a reward gets the mean of its group, which is no advantage, and 0.0 where the whole
+        group has none; ``state["goldless_missing"]`` says why.
+        """
+
+        async def goldless(
+            prompts: list[Any], completions: list[Any], answers: list[Any], infos: list[Any], states: list[Any]
+        ) -> list[float]:
+            try:
+                given = [self._reference_of(info, answer) for info, answer in zip(infos, answers, strict=True)]
+                rows = self._read(prompts, completions, {**_columns(infos), self.reference: given})
+                found = await asyncio.wrap_future(self._loop().begin(self._rewards(rows)))
+            except GoldlessError as error:  # a rubric would make this 0.0 for all and go on
+                warnings.warn(f"no rewards for a group: {error}", stacklevel=2)
+                rows, found = [], [type(error).__name__] * len(prompts)
+            for state, reward in zip(states, found, strict=True):
+                if isinstance(reward, str):
+                    state["goldless_missing"] = reward
+            means = _group_means(rows, found) if rows else {}
+            own = [row.task.task for row in rows] or [""] * len(found)
+            return [
+                means.get(task, 0.0) if isinstance(reward, str) else reward
+                for task, reward in zip(own, found, strict=True)
+            ]
+
+        return goldless
+
+    def _reference_of(self, info: Any, answer: Any) -> Any:
+        known = info.get(self.reference) if isinstance(info, Mapping) else None
+        return answer if known is None else known
+
+    # --- what it is --------------------------------------------------------------------------------------------------
+
+    @property
+    def signature(self) -> str:
+        """One line that says how the rewards are computed; known after the first call."""
+        scorer = self._scorer
+        settings = {
+            **({} if scorer is None else {"scorer": scorer.identity.short, "positions": scorer.scorer.positions}),
+            "template": self._options.chosen_templates()[0].name,
+            "references": self.reference,
+            "synopsis": self.metric.synopsis or "none",
+        }
+        if self.metric.control:
+            texts = None if self._bank is None else self._bank.texts
+            settings["control"] = f"other-tasks-{self._options.control_tasks}"
+            settings["bank"] = "batch" if texts is None else f"{len(texts)}@{content_hash(texts)[:8]}"
+            settings["seed"] = str(self._options.seed)
+        return str(Signature(f"reward[{self.metric.name}]", {**settings, "missing": self._fill}))
+
+    @property
+    def spending(self) -> Spending | None:
+        """Calls, tokens and cost so far; None before the first call."""
+        return None if self._scorer is None else self._scorer.spending
+
+    def close(self) -> None:
+        """Release the scorer; the next call opens it again."""
+        with self._opening:
+            if self._background is not None:
+                self._background.run(self._stack.aclose())
+                self._background.stop()
+            self._background, self._scorer = None, None
+
+    def __enter__(self) -> Self:
+        """The reward, which is closed after the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release the scorer."""
+        self.close()
+
+    # --- computing ---------------------------------------------------------------------------------------------------
+
+    def _loop(self) -> Background:
+        with self._opening:
+            if self._background is None:
+                self._background, self._turn, self._stack = Background(), asyncio.Lock(), AsyncExitStack()
+            return self._background
+
+    def _read(self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]) -> list[Row]:
+        if self.reference not in columns:
+            known = ", ".join(name for name, value in columns.items() if isinstance(value, list)) or "none"
+            raise UserError(
+                f"the data set must have a column {self.reference!r} with a text that the policy does not see. Its "
+                f"columns: {known}. Name another one with reference=…"
+            )
+        name = self.metric.synopsis
+        synopsis = None
+        if name not in {None, "prompt"}:
+            column = next((column for column in (name, f"synopsis_{name}") if column in columns), None)
+            if column is None:
+                raise UserError(f"{self.metric.name} needs a column {name!r} in the data set. Add it, or use prompt")
+            synopsis = (str(name), columns[column])
+        return read_batch(prompts, completions, columns[self.reference], synopsis=synopsis, answer=self._answer)
+
+    async def _rewards(self, rows: Sequence[Row]) -> list[float | str]:
+        """A reward for each row, or why there is none."""
+        groups = grouped(rows)
+        others = self._others(groups)
+        async with self._turn:
+            scorer = await self._open()
+        # a model on this machine computes one batch after the other
+        async with self._turn if scorer.local else nullcontext():
+            jobs = [self._job(scorer, group, others[group.task.task]) for group in groups]
+            scored = await self._scored(scorer, jobs)
+        found = _by_completion(scored, groups, self.metric)
+        rewards = [found[row.task.task, row.completion] if row.references else NO_REFERENCE for row in rows]
+        self._tell(Counter(reward for reward in rewards if isinstance(reward, str)), len(rows))
+        return rewards
+
+    async def _open(self) -> OpenModel:
+        if self._scorer is None:
+            options = self._options
+            journal = await self._stack.enter_async_context(open_journal(options.journal))
+            part = Part("scorer", options.scorer, "scoring")
+            models = await self._stack.enter_async_context(open_models([part], options, journal))
+            opened = models["scorer"]
+            refuse_without_scoring(opened, [self.metric.name])
+            await check_scorer(opened.scorer.scorer, journal, opened.ledger)
+            self._scorer = opened
+        return self._scorer
+
+    def _others(self, groups: Sequence[Group]) -> dict[str, tuple[str, ...]]:
+        """References of other tasks for each task."""
+        if not self.metric.control:
+            return {group.task.task: () for group in groups}
+        number, seed = self._options.control_tasks, self._options.seed
+        found = {}
+        for group in groups:
+            bank = self._bank or Bank(
+                [other.references for other in groups if other.task.prompt != group.task.prompt], seed
+            )
+            found[group.task.task] = bank.others(group, number)
+        if any(not texts for texts in found.values()):
+            raise UserError(
+                f"{self.metric.name} compares with references of other tasks, and this batch has no other task. Give "
+                f"bank=…, such as the column {self.reference} of the whole data set"
+            )
+        return found
+
+    def _job(self, scorer: OpenModel, group: Group, others: Sequence[str]) -> ScoringJob:
+        """What is asked about a group: every text to predict given every completion, and given none."""
+        # of a model on this machine nothing is kept: a completion hardly ever comes again
+        kept = self._options.journal is not None or not scorer.local
+        template = self._options.chosen_templates()[0]
+        stage = ScoringStage(scorer.scorer if kept else scorer.model, template, synopsis=self.metric.synopsis)
+        given = {f"{COMPLETION} {i}": text for i, text in enumerate(group.completions, 1)}
+        own = {f"{REFERENCE} {i}": text for i, text in enumerate(group.references, 1)}
+        elsewhere = {f"{OTHER} {i}": text for i, text in enumerate(others, 1)}
+        asked = [Question(target, one) for one in (None, *given) for target in (*own, *elsewhere)]
+        return ScoringJob(stage, group.task, {**given, **own, **elsewhere}, asked)
+
+    async def _scored(self, scorer: OpenModel, jobs: Sequence[ScoringJob]) -> list[pl.DataFrame]:
+        """The log-probabilities of each job: all scored together where that is faster, else task by task."""
+        together = not scorer.local or scorer.scorer.capabilities.together
+        batches = [jobs] if together else [[job] for job in jobs]
+        rows = [await score_together(batch) for batch in batches if batch]
+        if any((some["failure"] == "budget").any() for some in rows):
+            raise BudgetError(
+                f"the budget is spent after {scorer.spending.calls} calls, so no reward can be computed any more. "
+                "Raise budget_usd and continue from the last checkpoint"
+            )
+        return rows
+
+    def _tell(self, lost: Counter[str], rows: int) -> None:
+        new = [kind for kind in lost if kind not in self.missing]
+        self.asked += rows
+        self.missing += lost
+        for kind in new:
+            warnings.warn(f"{lost[kind]} of {rows} completions have no reward: {kind}", stacklevel=2)
+
+    def _filled(self, rows: Sequence[Row], found: Sequence[float | str]) -> list[float | None]:
+        means = _group_means(rows, found) if self._fill == "group-mean" else {}
+        return [
+            means.get(row.task.task) if isinstance(reward, str) else reward
+            for row, reward in zip(rows, found, strict=True)
+        ]
+
+
+def _metric(options: Options) -> LikelihoodMetric:
+    named = [str(name) for name in options.metrics]
+    if len(named) != 1:
+        raise MetricError(f"a reward is one metric, got {', '.join(named) or 'none'}")
+    found = find_metric(named[0])
+    if not isinstance(found, LikelihoodMetric) or found.likelihood is not GEM or found.text == "rewrites":
+        raise MetricError(
+            f"a reward must be gem-raw or gem-s[COLUMN], with +control or without, got {named[0]!r}. Try "
+            f"{DEFAULT_METRIC}"
+        )
+    if len(options.chosen_templates()) != 1:
+        raise UserError("a reward is asked for with one template. Name one")
+    return found
+
+
+def _columns(infos: Sequence[Any]) -> dict[str, list[Any]]:
+    """The fields of rollouts' infos as columns."""
+    names = {name: None for info in infos if isinstance(info, Mapping) for name in info}
+    return {name: [info.get(name) if isinstance(info, Mapping) else None for info in infos] for name in names}
+
+
+def _group_means(rows: Sequence[Row], found: Sequence[float | str]) -> dict[str, float]:
+    """The mean reward of each task that has one."""
+    by_task: dict[str, list[float]] = {}
+    for row, reward in zip(rows, found, strict=True):
+        if not isinstance(reward, str):
+            by_task.setdefault(row.task.task, []).append(reward)
+    return {task: sum(rewards) / len(rewards) for task, rewards in by_task.items()}
+
+
+def _by_completion(
+    scored: Sequence[pl.DataFrame], groups: Sequence[Group], metric: LikelihoodMetric
+) -> dict[tuple[str, str], float | str]:
+    """The reward of each text of each task, or why it is missing: a mean over fewer texts is another quantity."""
+    logprobs: dict[tuple[str, str | None], dict[str, float]] = {}
+    lost: dict[tuple[str, str | None], str] = {}
+    columns = ("task", "given", "target", "sum_logprob_nats", "failure")
+    for task, given, target, value, failure in (row for rows in scored for row in rows.select(columns).iter_rows()):
+        if value is None:
+            lost[task, given] = failure
+        else:
+            logprobs.setdefault((task, given), {})[target] = value
+    found: dict[tuple[str, str], float | str] = {}
+    for group in groups:
+        task = group.task.task
+        for i, text in enumerate(group.completions, 1):
+            name = f"{COMPLETION} {i}"
+            why = lost.get((task, None)) or lost.get((task, name))
+            if why is None:
+                alone = logprobs[task, None]
+                gained = {t: metric.likelihood.of(v, alone[t]) for t, v in logprobs[task, name].items()}
+                own, others = ([v for t, v in gained.items() if t.startswith(k)] for k in (REFERENCE, OTHER))
+                found[task, text] = float(fmean(own) - (fmean(others) if others else 0.0))
+            else:
+                found[task, text] = why
+    return found

@@ -1,0 +1,90 @@
+"""The reward inside the trainers' own code; these tests need trl or verifiers, which are not test dependencies."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+
+import goldless
+from goldless.records import CallFailure
+
+
+def rollout(prompt, completion, reference):
+    """A finished rollout as verifiers keeps it."""
+    return {
+        "prompt": [{"role": "user", "content": prompt}],
+        "completion": [{"role": "assistant", "content": completion}],
+        "answer": "",
+        "info": {"reference": reference},
+        "trajectory": [],
+        "task": "toy",
+    }
+
+
+def test_a_group_reward_has_numbers_only_and_says_what_is_missing(toy_scorer):
+    """The signature by which verifiers knows a group reward, and no None, which it cannot add up."""
+    scorer = toy_scorer(lambda c, _: CallFailure("timeout", "gone") if "quex" in c else None)
+    states = [rollout("p", text, "zarn") for text in ("zarn", "bluk", "quex")]
+    plural = {f"{name}s": [state[name] for state in states] for name in ("prompt", "completion", "answer", "info")}
+    with goldless.reward("gem-raw", scorer=scorer) as reward, pytest.warns(UserWarning, match="timeout"):
+        found = asyncio.run(reward.verifiers()(**plural, states=states))
+    assert found == pytest.approx([math.log(4), 0.0, math.log(4) / 2])
+    assert ["goldless_missing" in state for state in states] == [False, False, True]
+
+
+def test_an_error_is_not_left_to_a_rubric_that_makes_it_zero_in_silence(toy_scorer):
+    states = [rollout("p", "zarn", "zarn")]
+    plural = {f"{name}s": [state[name] for state in states] for name in ("prompt", "completion", "answer", "info")}
+    with goldless.reward(scorer=toy_scorer()) as reward, pytest.warns(UserWarning, match="Give bank="):
+        assert asyncio.run(reward.verifiers()(**plural, states=states)) == [0.0]
+    assert states[0]["goldless_missing"] == "UserError"
+
+
+@pytest.mark.filterwarnings("default")
+def test_verifiers_own_rubric_takes_it_as_a_group_reward(toy_scorer):
+    verifiers = pytest.importorskip("verifiers", reason="needs verifiers: pip install verifiers")
+    states = [rollout("p", text, "zarn") for text in ("zarn", "bluk")]
+    with goldless.reward("gem-raw", scorer=toy_scorer()) as reward:
+        rubric = verifiers.Rubric(funcs=[reward.verifiers()])
+        asyncio.run(rubric.score_group(states))
+    assert [state["reward"] for state in states] == pytest.approx([math.log(4), 0.0])
+    assert [state["advantage"] for state in states] == pytest.approx([math.log(4) / 2, -math.log(4) / 2])
+    assert states[0]["metrics"] == {"goldless": pytest.approx(math.log(4))}
+
+
+@pytest.mark.slow
+@pytest.mark.transformers
+@pytest.mark.filterwarnings("default")
+def test_trls_own_trainer_takes_it_as_a_reward_function(toy_scorer, tmp_path, one_thread):
+    trl = pytest.importorskip("trl", reason="needs trl: pip install 'goldless[finetune]'")
+    import transformers  # noqa: PLC0415
+    from datasets import Dataset  # noqa: PLC0415
+
+    from tiny_base import save_base  # noqa: PLC0415
+
+    base = save_base(tmp_path / "base")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base)
+    tokenizer.pad_token = "</s>"
+    data = Dataset.from_list([{"prompt": f"say {word}", "reference": [word, "quex"]} for word in ("zarn", "vond")])
+    settings = trl.GRPOConfig(
+        output_dir=str(tmp_path / "out"),
+        per_device_train_batch_size=4,
+        num_generations=2,
+        max_completion_length=8,
+        max_steps=1,
+        logging_steps=1,
+        report_to=[],
+        use_cpu=True,
+        bf16=False,
+    )
+    with goldless.reward(scorer=toy_scorer(), bank=data["reference"]) as reward:
+        model = transformers.AutoModelForCausalLM.from_pretrained(base)
+        trainer = trl.GRPOTrainer(
+            model=model, reward_funcs=reward, args=settings, train_dataset=data, processing_class=tokenizer
+        )
+        trainer.train()
+        assert reward.asked == 4
+    (logged, *_) = [entry for entry in trainer.state.log_history if "rewards/goldless/mean" in entry]
+    assert math.isfinite(logged["rewards/goldless/mean"])

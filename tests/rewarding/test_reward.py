@@ -17,10 +17,11 @@ from goldless.meta_evaluation.crash_test import DEFAULT_MARGIN
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
 from goldless.meta_evaluation.perturbations.collusion import BOILERPLATE
 from goldless.meta_evaluation.perturbations.perturbation import perturb
+from goldless.models.interface import ModelIdentity
 from goldless.records import CallFailure
 from goldless.statistics.effects import pooled_smd
 from goldless.studies import study_from_frame
-from support_studies import support_rows
+from support_studies import EMPTY, support_rows
 
 AGENTS = ("short", "copycat", "verbose", "german")
 METRICS = ("gem-s[prompt]+control", "gem-s[prompt]", "gem-raw+control", "gem-raw")
@@ -45,15 +46,17 @@ def by_agent(rewards, agents):
 # --- exact -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 @pytest.mark.parametrize("metric", METRICS)
 def test_it_is_the_metric_of_goldless_score(metric, toy_scorer):
     """Control with all other tasks, so that both compare with the same ones."""
     rows = support_rows(*AGENTS, "good", tasks=4)
+    control = {"control_tasks": 3} if "control" in metric else {}
     scored = goldless.evaluate(
-        pl.DataFrame(rows), metrics=metric, peers="good", control_tasks=3, scorer=toy_scorer(), resamples=200
+        pl.DataFrame(rows), metrics=metric, peers="good", scorer=toy_scorer(), resamples=200, **control
     )
     expected = {(r["task"], r["agent"]): r["score"] for r in scored.to_polars().iter_rows(named=True)}
-    with goldless.reward(metric, scorer=toy_scorer(), control_tasks=3) as reward:
+    with goldless.reward(metric, scorer=toy_scorer(), **control) as reward:
         found = reward(**batch(*AGENTS, tasks=4))
     mine = [(row["task"], row["agent"]) for row in rows if row["agent"] != "good"]
     assert found == pytest.approx([expected[key] for key in mine], abs=1e-9)
@@ -124,14 +127,19 @@ def all_others(toy_scorer):
         yield reward
 
 
-def test_boilerplate_earns_nothing(all_others):
+@pytest.mark.parametrize("text", [EMPTY, BOILERPLATE])
+def test_boilerplate_earns_nothing(text, all_others, toy_scorer):
     """What fits every task predicts other tasks' references as well; the honest answer earns more on every task."""
-    given = batch("short", "verbose")
-    honest, empty = by_agent(all_others(**given), ("short", "verbose")).values()
-    constant = np.array(all_others(**{**given, "completions": [BOILERPLATE] * 20})[::2])
-    for fooling in (empty, constant):
-        assert abs(fooling.mean()) < 0.05 * honest.mean()
-        assert (fooling < honest).all()
+    given = batch("short")
+    honest = np.array(all_others(**given))
+    fooling = np.array(all_others(**{**given, "completions": [text] * 10}))
+    assert fooling.mean() < 0.05 * honest.mean()
+    assert fooling.max() < honest.min() / 2
+    bank = given["reference"]
+    with goldless.reward("gem-raw+control", scorer=toy_scorer(), bank=bank, control_tasks=9) as without_prompt:
+        # each reference is predicted once as the task's own and nine times, at a ninth each, as another's
+        found = without_prompt(**{**given, "completions": [text] * 10})
+    assert np.mean(found) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_repeating_the_prompt_earns_nothing(all_others):
@@ -167,8 +175,7 @@ def test_no_attack_of_the_crash_test_raises_it(name, all_others):
     )
     if name == "shuffled-task" or "collusion" in name:
         assert after.mean() < before.mean() / 2
-    changed = before.std() > 0 and not np.allclose(before, after)
-    assert not changed or pooled_smd(before, after) <= DEFAULT_MARGIN
+    assert (pooled_smd(before, after).value or 0.0) <= DEFAULT_MARGIN
 
 
 def test_a_completion_cannot_open_a_turn_or_a_section_of_the_scorers_prompt(toy_scorer):
@@ -242,12 +249,26 @@ def test_a_journal_pays_for_nothing_twice(toy_scorer, tmp_path):
     assert len(scorer.calls) == calls
 
 
-def test_a_spent_budget_stops_the_training(toy_scorer, tmp_path):
-    reward = goldless.reward(
-        scorer=toy_scorer(), journal=tmp_path / "journal.sqlite", budget_usd=1500, price_usd_per_million=(1e6, 1e6)
-    )
-    with reward, pytest.raises(BudgetError, match="the budget is spent after"):
-        reward(**batch("short"))
+class Paid(goldless.ScriptedModel):
+    """A server's model, so that its calls are kept and charged for by default."""
+
+    @property
+    def identity(self):
+        return ModelIdentity("openai", "of-nobody")
+
+
+def test_of_a_server_nothing_is_paid_for_twice_and_a_spent_budget_stops_the_training(toy_scorer):
+    scorer = Paid(logprobs=toy_scorer()._logprobs)
+    given = batch("short", tasks=3)
+    with goldless.reward(scorer=scorer) as reward:
+        found, calls = reward(**given), len(scorer.calls)
+        assert reward(**given) == found
+        assert len(scorer.calls) == calls
+    at_a_price = {"budget_usd": 1500, "price_usd_per_million": (1e6, 1e6)}
+    with goldless.reward(scorer=scorer, **at_a_price) as reward:
+        assert reward(**given) == found  # from the journal
+        with pytest.raises(BudgetError, match="the budget is spent after"):
+            reward(**batch("short"))
 
 
 # --- bad input ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,12 @@ class Background:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         # a daemon: a program that does not close it ends all the same
-        threading.Thread(target=self._loop.run_forever, name="goldless", daemon=True).start()
+        self._thread = threading.Thread(target=self._work, name="goldless", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()
 
     def begin(self, work: Coroutine[Any, Any, Found]) -> Future[Found]:
         """Start work; may be called from any thread."""
@@ -35,3 +40,4 @@ class Background:
     def stop(self) -> None:
         """End the loop."""
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()

@@ -22,7 +22,7 @@ from typing import Any, Literal, Self
 
 import polars as pl
 
-from goldless.errors import BudgetError, GoldlessError, MetricError, UserError
+from goldless.errors import BudgetError, MetricError, UserError
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.likelihood import GEM, LikelihoodMetric
 from goldless.models.canaries import check_scorer
@@ -61,10 +61,10 @@ class Reward:
         """``options``: the metric, the scorer and how it is asked; ``goldless.reward`` describes the rest."""
         if missing not in {"none", "group-mean"}:
             raise UserError(f"missing must be none or group-mean, got {missing!r}")
-        check_options(options)
         self.__name__ = "goldless"
         """What trainers log it as."""
         self.metric = _metric(options)
+        check_options(options)
         self.reference = reference
         self.asked = 0
         """Completions that were given so far."""
@@ -88,14 +88,20 @@ class Reward:
         ``columns``: those of the data set, one value per completion; others that a trainer passes are ignored.
         """
         rows = self._read(prompts, completions, columns)
-        return self._filled(rows, self._loop().run(self._rewards(rows)))
+        found = self._loop().run(self._rewards(rows))
+        self._count(found)
+        means = _group_means(rows, found) if self._fill == "group-mean" else {}
+        return [
+            means.get(row.task.task) if isinstance(reward, str) else reward
+            for row, reward in zip(rows, found, strict=True)
+        ]
 
     def verifiers(self) -> Callable[..., Awaitable[list[float]]]:
         """The same for ``verifiers.Rubric(funcs=[…])``: a group reward.
 
         References are in ``info`` under the name of the reference column, or in ``answer``. A rubric takes numbers
-        alone: a completion without a reward gets the mean of its group, which is no advantage, and 0.0 where the whole
-        group has none; ``state["goldless_missing"]`` says why.
+        alone: a completion without a reward gets the mean of its group, so that it has no advantage, and 0.0 where the
+        whole group has none; ``state["goldless_missing"]`` says why.
         """
 
         async def goldless(
@@ -105,17 +111,18 @@ class Reward:
                 given = [self._reference_of(info, answer) for info, answer in zip(infos, answers, strict=True)]
                 rows = self._read(prompts, completions, {**_columns(infos), self.reference: given})
                 found = await asyncio.wrap_future(self._loop().begin(self._rewards(rows)))
-            except GoldlessError as error:  # a rubric would make this 0.0 for all and go on
-                warnings.warn(f"no rewards for a group: {error}", stacklevel=2)
-                rows, found = [], [type(error).__name__] * len(prompts)
+            except Exception as error:  # noqa: BLE001 - a rubric would make any of them 0.0 for all and go on
+                rows, found = [], [f"{type(error).__name__}: {error}"] * len(prompts)
+            self._count(found)
             for state, reward in zip(states, found, strict=True):
                 if isinstance(reward, str):
                     state["goldless_missing"] = reward
-            means = _group_means(rows, found) if rows else {}
-            own = [row.task.task for row in rows] or [""] * len(found)
+            if not rows:
+                return [0.0] * len(found)
+            means = _group_means(rows, found)
             return [
-                means.get(task, 0.0) if isinstance(reward, str) else reward
-                for task, reward in zip(own, found, strict=True)
+                means.get(row.task.task, 0.0) if isinstance(reward, str) else reward
+                for row, reward in zip(rows, found, strict=True)
             ]
 
         return goldless
@@ -199,9 +206,7 @@ class Reward:
             jobs = [self._job(scorer, group, others[group.task.task]) for group in groups]
             scored = await self._scored(scorer, jobs)
         found = _by_completion(scored, groups, self.metric)
-        rewards = [found[row.task.task, row.completion] if row.references else NO_REFERENCE for row in rows]
-        self._tell(Counter(reward for reward in rewards if isinstance(reward, str)), len(rows))
-        return rewards
+        return [found[row.task.task, row.completion] if row.references else NO_REFERENCE for row in rows]
 
     async def _open(self) -> OpenModel:
         if self._scorer is None:
@@ -257,19 +262,13 @@ class Reward:
             )
         return rows
 
-    def _tell(self, lost: Counter[str], rows: int) -> None:
+    def _count(self, found: Sequence[float | str]) -> None:
+        lost = Counter(reward for reward in found if isinstance(reward, str))
         new = [kind for kind in lost if kind not in self.missing]
-        self.asked += rows
+        self.asked += len(found)
         self.missing += lost
         for kind in new:
-            warnings.warn(f"{lost[kind]} of {rows} completions have no reward: {kind}", stacklevel=2)
-
-    def _filled(self, rows: Sequence[Row], found: Sequence[float | str]) -> list[float | None]:
-        means = _group_means(rows, found) if self._fill == "group-mean" else {}
-        return [
-            means.get(row.task.task) if isinstance(reward, str) else reward
-            for row, reward in zip(rows, found, strict=True)
-        ]
+            warnings.warn(f"{lost[kind]} of {len(found)} completions have no reward: {kind}", stacklevel=3)
 
 
 def _metric(options: Options) -> LikelihoodMetric:

@@ -24,7 +24,7 @@ import polars as pl
 
 from goldless.errors import BudgetError, MetricError, UserError
 from goldless.metrics.catalogue import find_metric
-from goldless.metrics.likelihood import GEM, LikelihoodMetric
+from goldless.metrics.likelihood import GEM, LikelihoodMetric, gem
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import content_hash
 from goldless.rewarding.background import Background
@@ -205,7 +205,7 @@ class Reward:
         async with self._turn if scorer.local else nullcontext():
             jobs = [self._job(scorer, group, others[group.task.task]) for group in groups]
             scored = await self._scored(scorer, jobs)
-        found = _by_completion(scored, groups, self.metric)
+        found = _by_completion(scored, groups)
         return [found[row.task.task, row.completion] if row.references else NO_REFERENCE for row in rows]
 
     async def _open(self) -> OpenModel:
@@ -301,9 +301,7 @@ def _group_means(rows: Sequence[Row], found: Sequence[float | str]) -> dict[str,
     return {task: sum(rewards) / len(rewards) for task, rewards in by_task.items()}
 
 
-def _by_completion(
-    scored: Sequence[pl.DataFrame], groups: Sequence[Group], metric: LikelihoodMetric
-) -> dict[tuple[str, str], float | str]:
+def _by_completion(scored: Sequence[pl.DataFrame], groups: Sequence[Group]) -> dict[tuple[str, str], float | str]:
     """The reward of each text of each task, or why it is missing: a mean over fewer texts is another quantity."""
     logprobs: dict[tuple[str, str | None], dict[str, float]] = {}
     lost: dict[tuple[str, str | None], str] = {}
@@ -321,9 +319,9 @@ def _by_completion(
             why = lost.get((task, None)) or lost.get((task, name))
             if why is None:
                 alone = logprobs[task, None]
-                gained = {t: metric.likelihood.of(v, alone[t]) for t, v in logprobs[task, name].items()}
+                gained = {t: gem(v, alone[t]) for t, v in logprobs[task, name].items()}
                 own, others = ([v for t, v in gained.items() if t.startswith(k)] for k in (REFERENCE, OTHER))
-                found[task, text] = float(fmean(own) - (fmean(others) if others else 0.0))
+                found[task, text] = fmean(own) - (fmean(others) if others else 0.0)
             else:
                 found[task, text] = why
     return found

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
+from loopback import Behaviour, LoopbackServer, chat_reply
 
 
 @pytest.fixture
@@ -147,3 +149,19 @@ def test_a_difference_to_detect_is_above_zero(goldless, study_file, detect):
     ended = goldless("plan", study_file(), "--metric", "length", f"--detect={detect}")
     assert ended.code == 2
     assert "detect must be a finite number above 0" in " ".join(ended.err.split())
+
+
+def test_what_the_doctor_measured_is_in_the_plan_of_a_first_run(goldless, rated):
+    def slow(_):
+        time.sleep(0.05)
+        return chat_reply("Yes")
+
+    with LoopbackServer(Behaviour(chat=slow)) as server:
+        model = f"{server.url}#toy"
+        found = json.loads(goldless("doctor", model, "--json").out)["seconds_per_call"]
+        assert found["verdict"] >= 0.05
+        ended = goldless("plan", rated, "--metric", "tvd-mi", "--critic", model, "--json")
+    plan = json.loads(ended.out)
+    (row,) = [row for row in plan["rows"] if row["metric"] == "tvd-mi"]
+    assert row["seconds"] == pytest.approx(row["calls"] * found["verdict"] / 20)
+    assert any("by goldless doctor, a verdict 0.0" in note for note in plan["notes"])

@@ -276,7 +276,17 @@ def test_a_score_leads_to_its_texts_and_texts_can_be_searched(browser, five):
     assert first.locator("article:visible h3 bdi").all_inner_texts() == ["ann", "bob"]
     page.locator(".matrix tbody tr", has_text="cy").locator("a.evidence").first.click()
     assert "cy answers" in page.locator(".card:visible").first.inner_text()
-    page.locator(".who").select_option("")
+    # a cell of the heat map, and the same number in its table, lead to texts of both agents
+    for number in (
+        page.locator("#comparisons figure:visible svg [data-of='0 1 2']"),
+        page.locator("#comparisons figure:visible table a.evidence[data-of='0 1 2']"),
+    ):
+        page.evaluate("document.querySelectorAll('details.data').forEach((fold) => { fold.open = true; })")
+        number.click()
+        assert page.locator(".card[open]:visible article:visible h3 bdi").all_inner_texts() == ["bob", "cy"]
+        assert [who.input_value() for who in page.locator(".who").all()] == ["1", "2"]
+        page.locator(".who").first.select_option("")
+    page.locator(".who").last.select_option("")
     page.get_by_label("Search these texts").fill("Question t11?")
     assert page.locator(".card:visible summary .name").all_inner_texts() == ["t11"]
 

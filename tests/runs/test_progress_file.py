@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import threading
 
-from goldless.runs.progress import Progress
+from goldless.reports.documents.fields import read_document
+from goldless.reports.documents.scores import ProgressDocument
+from goldless.runs.progress import AgentSoFar, BoardSoFar, Progress
 from goldless.runs.progress_file import PROGRESS_FILE, ProgressFile
 
 
@@ -26,3 +28,14 @@ def test_a_run_that_ends_in_two_threads_at_once_has_its_record(tmp_path):
         progress.__exit__(KeyboardInterrupt)
         ending.join()
         assert json.loads((tmp_path / PROGRESS_FILE).read_text())["state"] == "interrupted"
+
+
+def test_what_is_known_of_the_agents_stays_in_the_file_when_the_run_is_stopped(tmp_path):
+    board = BoardSoFar("gem", "nats", (AgentSoFar("ann", 1.5, 2), AgentSoFar("bob", None, 0)))
+    with ProgressFile(tmp_path, "score", lambda _: None) as tell:
+        tell.so_far([board])
+        tell(Progress("scoring", 3, 24, 0, None))
+        tell.interrupt()
+    found = read_document(tmp_path / PROGRESS_FILE, ProgressDocument)
+    assert found.state == "interrupted"
+    assert [(row.agent, row.score, row.tasks) for row in found.so_far[0].rows] == [("ann", 1.5, 2), ("bob", None, 0)]

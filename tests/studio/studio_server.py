@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
+import pytest
 
 from goldless.studio.shell import Studio, listening
 
@@ -33,3 +35,12 @@ def served(root: Path, journal: Path) -> Iterator[tuple[Studio, str]]:
     finally:
         end.set()
         thread.join()
+
+
+def tab_to(page, matches: str) -> None:
+    """Press Tab until the focus is on what matches."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate(f"document.activeElement.matches({json.dumps(matches)})"):
+            return
+    pytest.fail(f"the keyboard does not reach {matches}")

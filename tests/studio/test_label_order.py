@@ -17,17 +17,17 @@ from goldless.studies import read_study, study_from_frame, write_study
 from goldless.studio.label_agreement import label_agreement
 from goldless.studio.label_desk import Desk, read_sitting
 from goldless.studio.label_file import LabelFile
-from goldless.studio.label_order import Pair, Seat, named_pair, next_pair, pairs_in_all
+from goldless.studio.label_order import Pair, Seat, decide, named_pair, next_pair, pairs_in_all
 from goldless.viewer.library import Library
 
 ANSWERS = {f"t{i:02}": ("ann", "bob", "cy") for i in range(40)}
 SEAT = Seat("eve", None, 0)
 
 
-def labelled(answers, seat, order, preference, most=10_000):
-    """Labels of a rater who judges all pairs that are shown; in the order in which they were."""
+def labelled(answers, seat, order, preference, *, before=(), most=10_000, question="best"):
+    """Labels of a rater who judges all pairs that are shown, in the order in which they were; ``before``: others'."""
     found: list[Preference] = []
-    while len(found) < most and (pair := next_pair(answers, seat, found, order)) is not None:
+    while len(found) < most and (pair := next_pair(answers, seat, [*before, *found], order, question)) is not None:
         found.append(Preference(pair.task, pair.left, pair.right, seat.rater, preference(pair)))
     return found
 
@@ -51,12 +51,42 @@ def test_order_and_sides_are_the_same_for_a_seed_and_differ_between_raters():
     assert shown(SEAT) != shown(Seat("dan", None, 0))
 
 
-def test_a_pair_that_is_decided_gives_way_to_one_that_is_not():
-    """ann beats bob 6 : 0 and cy 3 : 3. P(p < 1/2) is 1/128 for the first and 1/2 for the second."""
-    said = [("ann", "bob", 1.0)] * 6 + [("ann", "cy", 1.0), ("ann", "cy", -1.0)] * 3
-    labels = [Preference(f"t{i:02}", one, other, "dan", value) for i, (one, other, value) in enumerate(said)]
-    pair = next_pair(ANSWERS, SEAT, labels, "decisive")
-    assert pair.agents == {"ann", "cy"}
+def preferences(*said, rater="dan"):
+    """Labels on consecutive tasks: (first, second, preferences)."""
+    return [Preference(f"t{i:02}", one, other, rater, value) for one, other, by in said for i, value in enumerate(by)]
+
+
+def test_agents_that_are_out_are_not_asked_about_and_a_decided_question_ends_it():
+    """20 of 20 for ann against bob: p is at most 2 / 2^20, below 0.05 / 2, so that bob is out."""
+    labels = preferences(("ann", "bob", [1.0] * 20), ("ann", "cy", [1.0, -1.0] * 3))
+    found = decide(ANSWERS, labels)
+    assert not found.made
+    assert found.answer == "the best is one of ann, cy"
+    shown = labelled(ANSWERS, SEAT, "decisive", lambda _: 0.0, before=labels)
+    assert {frozenset((one.first, one.second)) for one in shown} == {frozenset(("ann", "cy"))}
+    labels += preferences(("ann", "cy", [1.0] * 40), rater="cat")
+    assert decide(ANSWERS, labels).made
+    assert decide(ANSWERS, labels).answer == "ann is the best"
+    assert next_pair(ANSWERS, SEAT, labels, "decisive") is None
+    assert next_pair(ANSWERS, SEAT, labels, "random") is not None
+
+
+def test_a_pair_of_agents_that_few_labels_would_decide_comes_before_one_that_is_balanced():
+    """9 of 9 is one label short of the ten that are needed at least; 5 : 4 is far from any decision."""
+    balanced = [1.0, -1.0] * 4
+    labels = preferences(("ann", "bob", [*balanced, 1.0]), ("bob", "cy", [1.0] * 9), ("ann", "cy", balanced))
+    assert next_pair(ANSWERS, SEAT, labels, "decisive").agents == {"bob", "cy"}
+
+
+def test_only_the_agents_of_a_question_are_shown_and_several_raters_are_one_task():
+    found = labelled(ANSWERS, SEAT, "decisive", lambda _: 0.0, question="ann>cy")
+    assert {frozenset((one.first, one.second)) for one in found} == {frozenset(("ann", "cy"))}
+    assert len(found) == 40
+    twice = preferences(("ann", "cy", [1.0] * 6)) + preferences(("cy", "ann", [-1.0] * 6), rater="cat")
+    (comparison,) = decide(ANSWERS, twice, "ann>cy").comparisons
+    assert (comparison.n, comparison.difference, comparison.decided) == (6, 1.0, False)
+    with pytest.raises(UserError, match="the question must name agents of the study, got 'an'"):
+        decide(ANSWERS, [], "an>cy")
 
 
 def test_agents_without_two_responses_to_a_task_are_never_a_pair():

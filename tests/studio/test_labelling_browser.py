@@ -7,7 +7,7 @@ import shutil
 
 import polars as pl
 import pytest
-from studio_server import served
+from studio_server import served, tab_to
 
 import goldless
 from goldless.errors import UserError
@@ -58,21 +58,12 @@ def labels(runs) -> list[dict]:
 
 def test_ten_pairs_are_labelled_by_keyboard_alone_from_the_first_page(page, runs):
     keys = page.keyboard
-
-    def until(matches: str) -> None:
-        """Press Tab until the focus is on it."""
-        for _ in range(60):
-            keys.press("Tab")
-            if page.evaluate(f"document.activeElement.matches({json.dumps(matches)})"):
-                return
-        pytest.fail(f"the keyboard does not reach {matches}")
-
-    until("a[href='/label']")
+    tab_to(page, "a[href='/label']")
     keys.press("Enter")
     page.get_by_role("heading", name="Label pairs blind").wait_for()
-    until("#rater")
+    tab_to(page, "#rater")
     keys.type("Eve O'Hara")
-    until("#criterion")
+    tab_to(page, "#criterion")
     keys.type("short & clear")
     keys.press("Enter")
     for number, key in enumerate("ab1t20abab"):

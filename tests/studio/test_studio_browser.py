@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
-from studio_server import served
+from studio_server import served, tab_to
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +92,7 @@ def test_two_pasted_texts_become_a_map_whose_sentences_light_up(visit, faults, e
     page.locator("[data-map]").wait_for()
 
 
-def test_a_dropped_file_is_checked_planned_and_run_to_the_end(visit, faults):
+def test_a_file_is_checked_planned_and_run_to_the_end_by_keyboard_alone(visit, faults, tmp_path):
     page = visit.open("new")
     assert faults(page, "new") == []
     page.evaluate(DROP, ["odd names.csv", "id,model,output\n1,ann,zarn\n1,bob,zarn\n"])
@@ -101,21 +101,36 @@ def test_a_dropped_file_is_checked_planned_and_run_to_the_end(visit, faults):
         page.get_by_label(label, exact=True).fill(column)
     page.get_by_role("button", name="Read it again").click()
     page.get_by_text("read as table").wait_for()
-    page = visit.open("new")
-    page.evaluate(DROP, ["answers.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS)])
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    keys, page = page.keyboard, visit.open("")
+    tab_to(page, "a[href='/new']")
+    keys.press("Enter")
+    page.get_by_role("heading", name="New run").wait_for()
+    tab_to(page, "#file")
+    with page.expect_file_chooser() as chooser:
+        keys.press("Enter")
+    chooser.value.set_files(tmp_path / "answers.jsonl")
     page.get_by_text("no difference can be significant").wait_for()
     assert page.locator(".lead").first.inner_text().startswith("ready 2 tasks, 3 agents, 6 responses")
-    page.get_by_text("Other metrics", exact=True).click()
-    page.get_by_label("The usual ones").uncheck()
-    page.get_by_label("length number of words").check()
-    page.get_by_role("button", name="Plan these choices").click()
+    tab_to(page, "#metric-default")
+    keys.press("Space")
+    tab_to(page, "summary")
+    keys.press("Enter")
+    tab_to(page, "#metric-length")
+    keys.press("Space")
+    tab_to(page, "button[data-busy='Planning …']")
+    keys.press("Enter")
     page.get_by_text("No model is called.").wait_for()
     assert faults(page, "checked") == []
-    page.get_by_label("Name of the run").fill("my first run")
-    page.get_by_role("button", name="Run", exact=True).click()
+    tab_to(page, "#name")
+    keys.press("Control+a")
+    keys.type("my first run")
+    tab_to(page, "button[formmethod=post]")
+    keys.press("Enter")
     page.wait_for_url("**/runs/my%20first%20run")
     # ann wrote 4 and 2 words
     assert page.get_by_role("row", name="ann").get_by_role("cell", name="3.0").count() == 1
+    assert faults(page, "run") == []
     # from a number of the report to all evidence of a task: two clicks
     page = visit.open("runs/my%20first%20run/report")
     page.locator("a.evidence").first.click()

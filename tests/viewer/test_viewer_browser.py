@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -119,8 +120,12 @@ def test_a_page_of_a_running_run_shows_its_progress_without_being_asked(view, sh
     progress.write_text('{"state": "running", "stage": "scoring", "done": 1, "total": 4}')
     page = view.open("runs/going")
     page.get_by_text("1 of 4").wait_for()
-    progress.write_text('{"state": "running", "stage": "scoring", "done": 3, "total": 4}')
+    board = {"metric": "gem", "unit": "nats", "rows": [{"agent": "<ann>", "score": 1.25, "tasks": 3}]}
+    now = {"state": "running", "stage": "scoring", "done": 3, "total": 4, "so_far": [board]}
+    progress.write_text(json.dumps(now))
     page.get_by_text("3 of 4").wait_for()
+    assert page.get_by_role("heading", name="gem, so far").is_visible()
+    assert page.get_by_role("row", name="<ann> 1.250 3").is_visible()
     progress.write_text('{"state": "done"}')
     page.get_by_text("no results").wait_for()
     shutil.rmtree(folder)

@@ -40,6 +40,8 @@ class Diagnosis:
     """Why its log-probabilities cannot be used."""
     scored_tokens_per_second: float | None
     written_tokens_per_second: float | None
+    seconds_per_call: dict[str, float]
+    """Of one call at a time to a server, by its kind; goldless plan takes these until the journal has some."""
     price_usd_per_million: tuple[float, float] | None
     """Input and output; None: unknown."""
     prefix_cache: CacheCounts | None = None
@@ -96,6 +98,7 @@ async def _examine(model: Model) -> Diagnosis:
             complaint=complaint,
             scored_tokens_per_second=await _scoring_speed(model) if canaries else None,
             written_tokens_per_second=await _writing_speed(model) if able.chat else None,
+            seconds_per_call=await _call_seconds(model, scores=canaries is not None),
             price_usd_per_million=None if price is None else (price.input_usd, price.output_usd),
             prefix_cache=await _prefix_cache(model),
             recommendations=await _recommendations(model, canaries),
@@ -163,12 +166,52 @@ async def _writing_speed(model: Model) -> float | None:
     return tokens / seconds if tokens else None
 
 
+async def _call_seconds(model: Model, *, scores: bool) -> dict[str, float]:
+    """What one call of each kind to a server takes alone; kept for goldless plan, which times local models itself."""
+    from goldless.models.cache import default_journal
+    from goldless.models.call_paces import Kind, keep_measured
+    from goldless.models.canaries import INSTRUCTION, TEXTS
+    from goldless.models.catalogue import is_local
+    from goldless.models.interface import ChatReply, ChatRequest, Message
+
+    if is_local(model.identity):
+        return {}
+    found: dict[Kind, float] = {}
+    if scores:
+        request = await model.encode([INSTRUCTION, Message("user", " ".join(TEXTS * REPEATS))], TEXTS[-1])
+        begin = time.perf_counter()
+        await model.score([request], lambda _: None)
+        found["score"] = time.perf_counter() - begin
+    kinds: dict[Kind, ChatRequest] = {
+        "verdict": ChatRequest((Message("user", "Is snow white? Answer with one word: Yes or No."),), max_tokens=4),
+        "text": ChatRequest((Message("user", "Describe a bicycle in about a hundred words."),), max_tokens=150),
+    }
+    for kind, request in kinds.items() if model.capabilities.chat else ():
+        begin = time.perf_counter()
+        if isinstance(await model.chat(request), ChatReply):
+            found[kind] = time.perf_counter() - begin
+    if found:
+        keep_measured(default_journal(), model.identity, found)
+    return dict(found)
+
+
 def _table(diagnosis: Diagnosis) -> ReportTable:
     from goldless.reports.report_table import Column, ReportTable
 
     columns = (Column("what", "what"), Column("found", "found"))
     rows = tuple({"what": what, "found": found} for what, found in _found(diagnosis))
     return ReportTable(diagnosis.model, columns, rows)
+
+
+def _speeds(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
+    for name, speed in (
+        ("scoring speed", diagnosis.scored_tokens_per_second),
+        ("writing speed", diagnosis.written_tokens_per_second),
+    ):
+        if speed is not None:
+            yield name, f"{speed:,.0f} tokens/s"
+    for kind, seconds in diagnosis.seconds_per_call.items():
+        yield f"one {kind}", f"{seconds:.2g} s alone; kept for goldless plan"
 
 
 def _found(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
@@ -184,12 +227,7 @@ def _found(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
         yield "noise between batches", f"{c.noise_nats:.1e} nats in a sum"
     elif diagnosis.complaint is not None:
         yield "canaries", "FAILED"
-    for name, speed in (
-        ("scoring speed", diagnosis.scored_tokens_per_second),
-        ("writing speed", diagnosis.written_tokens_per_second),
-    ):
-        if speed is not None:
-            yield name, f"{speed:,.0f} tokens/s"
+    yield from _speeds(diagnosis)
     if diagnosis.prefix_cache is not None:
         yield "prefix cache", f"{diagnosis.prefix_cache.sentence} since the server started"
     for sentence in diagnosis.recommendations:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from goldless.reports.leaderboard import Leaderboard, RaterTable
     from goldless.reports.report_table import ReportTable
     from goldless.runs.opening import Spending
-    from goldless.runs.progress import Progress
+    from goldless.runs.progress import Progress, Tell
     from goldless.studies import Study
 
 Result = TypeVar("Result")
@@ -50,11 +50,12 @@ class Output:
         *,
         replaces_evidence: bool = False,
         averages_samples: bool = False,
+        ranks: bool = False,
         **more: Any,
     ) -> Result:
         """The result of the work on a study, with a bar for every stage on standard error.
 
-        A folder for results is checked first, and keeps the progress in a file.
+        A folder for results is checked first, and keeps the progress in a file; ``ranks``: with agents' means so far.
         """
         from goldless.runs.progress_file import ProgressFile
         from goldless.runs.store import check_writable
@@ -65,12 +66,15 @@ class Output:
             say("warning: several samples of an agent count as several agents here; goldless score averages them")
         with ExitStack() as stack:
             tell: Callable[[Progress], None] = stack.enter_context(ProgressBars())
+            so_far: Tell | None = None
             if self.folder is not None:
                 check_writable(self.folder, source, replaces_evidence=replaces_evidence)
                 progress = ProgressFile(self.folder, work.__name__, tell)
                 stack.callback(before_ending(progress.interrupt))  # until the end is recorded
                 tell = stack.enter_context(progress)
-            return run_async(functools.partial(work, source, replace(options, progress=tell, say=say), **more))
+                so_far = progress.so_far if ranks else None
+            options = replace(options, progress=tell, say=say, so_far=so_far)
+            return run_async(functools.partial(work, source, options, **more))
 
     def keep(
         self,

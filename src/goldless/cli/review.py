@@ -27,7 +27,7 @@ def review(study: StudyArgument, *, options: Options, output: Output) -> None:
     from goldless.runs.pipeline import review_study
     from goldless.runs.store import save_review
 
-    found = output.run(review_study, study, options, replaces_evidence=True)
+    found = output.run(review_study, study, options, replaces_evidence=True, ranks=True)
     if output.folder is not None:
         save_review(found, output.folder)
     print_review(found, output, options.level)

@@ -35,7 +35,7 @@ def score(study: StudyArgument, *, options: Options, output: Output) -> None:
     from goldless.runs.pipeline import evaluate_study
     from goldless.runs.store import metrics_in, save_run
 
-    evaluation = output.run(evaluate_study, study, options, replaces_evidence=True, averages_samples=True)
+    evaluation = output.run(evaluate_study, study, options, replaces_evidence=True, averages_samples=True, ranks=True)
     if output.folder is not None:
         gone = metrics_in(output.folder) - set(evaluation.outcomes)
         save_run(evaluation, output.folder)

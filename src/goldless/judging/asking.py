@@ -195,32 +195,40 @@ class Question(Generic[Found]):
 
 
 async def find_verdicts(
-    model: ScoringJudge | ChatJudge, reading: Reading, questions: Mapping[int, Question[Found]], at_once: int
+    model: ScoringJudge | ChatJudge,
+    reading: Reading,
+    questions: Mapping[int, Question[Found]],
+    at_once: int,
+    answered: Callable[[int, VerdictReply[Found]], None],
 ) -> dict[int, VerdictReply[Found]]:
-    """The outcome of each question; ``at_once``: concurrent requests, if they are not scored as one batch."""
+    """The outcome of each question; ``at_once``: concurrent requests, if they are not scored as one batch.
+
+    ``answered`` is called for every question as soon as it has an outcome.
+    """
     if isinstance(model, ScoringJudge) and reading == "probabilities-scored":
-        return await _scored(model, questions, at_once)
+        return await _scored(model, questions, at_once, answered)
     assert isinstance(model, ChatJudge)
     found: dict[int, VerdictReply[Found]] = {}
     scores = reading == "probabilities-chosen" and isinstance(model, ScoringJudge) and model.capabilities.scoring
 
     order = _beginnings_first(questions, at_once)
     awaited = _awaited(questions, order) if model.capabilities.keeps_prefixes else {}
-    answered = {i: anyio.Event() for i in set(awaited.values())}
+    sent = {i: anyio.Event() for i in set(awaited.values())}
 
     async def one(i: int) -> None:
         if i in awaited:
-            await answered[awaited[i]].wait()
+            await sent[awaited[i]].wait()
         messages = questions[i].messages(reading == "labels")
         with about(questions[i].task):
             found[i] = await ask(model, messages, questions[i].request, again=not scores)
-        if i in answered:
-            answered[i].set()
+        answered(i, found[i])
+        if i in sent:
+            sent[i].set()
 
     await side_by_side(one, order, at_once)
     if scores and isinstance(model, ScoringJudge):
         unclear = {i: questions[i] for i, reply in found.items() if reply.without_probabilities}
-        scored = await _scored(model, unclear, at_once) if unclear else {}
+        scored = await _scored(model, unclear, at_once, lambda *_: None) if unclear else {}
         found |= {i: reply for i, reply in scored.items() if reply.failure is None or found[i].verdict is None}
     return found
 
@@ -258,26 +266,40 @@ def _beginning(i: int, question: Question[Found]) -> tuple[str, str]:
 
 
 async def _scored(
-    model: ScoringJudge, questions: Mapping[int, Question[Found]], at_once: int
+    model: ScoringJudge,
+    questions: Mapping[int, Question[Found]],
+    at_once: int,
+    answered: Callable[[int, VerdictReply[Found]], None],
 ) -> dict[int, VerdictReply[Found]]:
     """Verdicts from log p of every label as the reply to every question, all in one batch."""
     encoded: dict[int, list[ScoreRequest] | CallFailure] = {}
+    found: dict[int, VerdictReply[Found]] = {}
 
     async def encode(i: int) -> None:
         encoded[i] = await _requests(model, questions[i].messages(False), questions[i].labels)
 
     await side_by_side(encode, list(questions), at_once)
     batch = [(i, request) for i in questions if isinstance(sent := encoded[i], list) for request in sent]
-    replies: dict[int, ScoreReply] = {}
-    await model.score([request for _, request in batch], replies.update)
-    of_question: dict[int, list[ScoreReply]] = {}
+    places: dict[int, list[int]] = {}
     for place, (i, _) in enumerate(batch):
-        of_question.setdefault(i, []).append(replies[place])
-    found: dict[int, VerdictReply[Found]] = {}
-    for i, sent in encoded.items():
-        nats = sent if isinstance(sent, CallFailure) else _sums(of_question[i])
+        places.setdefault(i, []).append(place)
+    replies: dict[int, ScoreReply] = {}
+
+    def end(i: int, nats: tuple[float, ...] | CallFailure) -> None:
         verdict = nats if isinstance(nats, CallFailure) else questions[i].mean(nats)
         found[i] = VerdictReply(None, None, verdict) if isinstance(verdict, CallFailure) else VerdictReply(verdict)
+        answered(i, found[i])
+
+    def deliver(some: Mapping[int, ScoreReply]) -> None:
+        replies.update(some)
+        for i in dict.fromkeys(batch[place][0] for place in some):
+            if i not in found and all(place in replies for place in places[i]):
+                end(i, _sums([replies[place] for place in places[i]]))
+
+    for i, sent in encoded.items():
+        if isinstance(sent, CallFailure):
+            end(i, sent)
+    await model.score([request for _, request in batch], deliver)
     return found
 
 

@@ -13,7 +13,7 @@ never a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -205,11 +205,17 @@ class CriticStage:
         return find_reading(self.model, self.verdicts, role=ROLE)
 
     async def judge(
-        self, questions: Sequence[CriticQuestion], texts: Texts, *, at_once: int = 1
+        self,
+        questions: Sequence[CriticQuestion],
+        texts: Texts,
+        *,
+        at_once: int = 1,
+        answered: Callable[[VerdictEvidence], None] = lambda _: None,
     ) -> list[VerdictEvidence]:
         """One verdict per question, in their order; a missing one has its cause.
 
-        ``at_once``: concurrent requests, if they are not scored as one batch.
+        ``at_once``: concurrent requests, if they are not scored as one batch. ``answered`` is called with each verdict
+        as soon as it is there.
         """
         found: dict[int, VerdictReply[Verdict]] = {}
         asked: dict[int, Question[Verdict]] = {}
@@ -222,7 +228,13 @@ class CriticStage:
                 found[i] = VerdictReply(None, None, second)
             else:
                 asked[i] = self._question(question.task, first, second)
-        found |= await find_verdicts(self.model, self.reading, asked, at_once)
+
+        def tell(i: int, reply: VerdictReply[Verdict]) -> None:
+            answered(self._evidence(questions[i], reply))
+
+        for i, unasked in found.items():
+            tell(i, unasked)
+        found |= await find_verdicts(self.model, self.reading, asked, at_once, tell)
         return [self._evidence(question, found[i]) for i, question in enumerate(questions)]
 
     def _question(self, task: str, first: str, second: str) -> Question[Verdict]:

@@ -8,7 +8,7 @@ cannot be read. A debate with a missing turn or verdict has no verdict.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from goldless.concurrency import side_by_side
@@ -118,13 +118,26 @@ class DebateStage:
         return self.reviewer or f"debate-{self.debate.name}({self.model.identity.short})"
 
     async def review(
-        self, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
+        self,
+        questions: Sequence[ReviewQuestion],
+        texts: Texts,
+        prompts: Prompts,
+        *,
+        at_once: int = 1,
+        answered: Callable[[JudgementEvidence], None] = lambda _: None,
     ) -> list[JudgementEvidence]:
         """One judgement per question, in their order; ``at_once``: concurrent debates."""
         asked, found = find_material(questions, self.scale, texts, prompts, role=ROLE)
 
+        def tell(i: int) -> None:
+            answered(evidence_of(questions[i], found[i], self.name, self.scale.name))
+
+        for i in found:
+            tell(i)
+
         async def one(i: int) -> None:
             found[i] = await self._debate(asked[i])
+            tell(i)
 
         await side_by_side(one, list(asked), at_once)
         return [evidence_of(question, found[i], self.name, self.scale.name) for i, question in enumerate(questions)]

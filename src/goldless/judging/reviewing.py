@@ -8,7 +8,7 @@ once more; then the judgement is missing, never a value.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Literal, Protocol
@@ -60,7 +60,13 @@ class Stage(Protocol):
         """Its name in the evidence."""
 
     async def review(
-        self, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
+        self,
+        questions: Sequence[ReviewQuestion],
+        texts: Texts,
+        prompts: Prompts,
+        *,
+        at_once: int = 1,
+        answered: Callable[[JudgementEvidence], None] = lambda _: None,
     ) -> list[JudgementEvidence]:
         """One judgement per question, in their order."""
 
@@ -112,15 +118,28 @@ class ReviewStage:
         return find_reading(self.model, verdicts, role=ROLE)
 
     async def review(
-        self, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
+        self,
+        questions: Sequence[ReviewQuestion],
+        texts: Texts,
+        prompts: Prompts,
+        *,
+        at_once: int = 1,
+        answered: Callable[[JudgementEvidence], None] = lambda _: None,
     ) -> list[JudgementEvidence]:
         """One judgement per question, in their order; a missing one has its cause.
 
-        ``at_once``: concurrent requests, if they are not scored as one batch.
+        ``at_once``: concurrent requests, if they are not scored as one batch. ``answered`` is called with each
+        judgement as soon as it is there.
         """
         asked, found = find_material(questions, self.scale, texts, prompts, role=ROLE)
+
+        def tell(i: int, reply: VerdictReply[Judgement]) -> None:
+            answered(evidence_of(questions[i], reply, self.name, self.scale.name))
+
+        for i, unasked in found.items():
+            tell(i, unasked)
         put = {i: self._question(questions[i].task, material) for i, material in asked.items()}
-        found |= await find_verdicts(self.model, self.reading, put, at_once)
+        found |= await find_verdicts(self.model, self.reading, put, at_once, tell)
         return [evidence_of(question, found[i], self.name, self.scale.name) for i, question in enumerate(questions)]
 
     def _question(self, task: str, material: Material) -> Question[Judgement]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
+from goldless.files import write_text
 from goldless.models.interface import ModelIdentity
 
 Kind = Literal["score", "verdict", "text"]
 """Of calls: a text scored, a few tokens written, more written."""
+MEASURED = "doctor.json"
 VERDICT_TOKENS = 16
 """The most that a verdict has without an explanation."""
 _ONLY = {
@@ -67,20 +69,43 @@ def call_paces(path: Path, kind: Kind | None = None) -> Sequence[tuple[ModelIden
 
 
 def seconds_per_call(path: Path, identity: ModelIdentity, kind: Kind) -> float | None:
-    """The time of one call, by those to the model so far, as many at once as there were; None: not known.
-
-    A server is known by its address, or if it names its weights, by the model's name alone.
-    """
-    where = identity.settings.get("server")
-    known = [
-        pace
-        for other, pace in call_paces(path, kind)
-        if (other.provider, other.name) == (identity.provider, identity.name)
-        and other.settings.get("server") in {where, "own"}
-        and pace.seconds is not None
-    ]
+    """The time of one call, by those to the model so far, as many at once as there were; None: not known."""
+    known = [pace for other, pace in call_paces(path, kind) if _same(other, identity) and pace.seconds is not None]
     calls = sum(pace.calls for pace in known)
     return sum(pace.seconds or 0.0 for pace in known) / calls if calls else None
+
+
+def _same(other: ModelIdentity, identity: ModelIdentity) -> bool:
+    """A server is known by its address, or if it names its weights, by the model's name alone."""
+    named = (other.provider, other.name) == (identity.provider, identity.name)
+    return named and other.settings.get("server") in {identity.settings.get("server"), "own"}
+
+
+def keep_measured(path: Path, identity: ModelIdentity, seconds: Mapping[Kind, float]) -> None:
+    """Keep what single calls to a model took, beside a journal; the last measurement counts."""
+    others = [(of, times) for of, times in _measurements(path) if not _same(of, identity)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = [(of.as_dict(), times) for of, times in [*others, (identity, dict(seconds))]]
+    write_text(path.with_name(MEASURED), json.dumps(kept) + "\n")
+
+
+def measured(path: Path, identity: ModelIdentity) -> dict[Kind, float]:
+    """What single calls to a model took when they were measured; empty: they were not."""
+    for of, seconds in _measurements(path):
+        if _same(of, identity):
+            return seconds
+    return {}
+
+
+def _measurements(path: Path) -> list[tuple[ModelIdentity, dict[Kind, float]]]:
+    try:
+        found = json.loads(path.with_name(MEASURED).read_bytes())
+        return [
+            (ModelIdentity(**of), {kind: float(times[kind]) for kind in get_args(Kind) if kind in times})
+            for of, times in found
+        ]
+    except (OSError, ValueError, TypeError):
+        return []  # not measured, or by another version
 
 
 def _busy(journal: sqlite3.Connection, model: str, only: str) -> float | None:

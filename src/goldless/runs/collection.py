@@ -6,7 +6,7 @@ Ways of asking: which templates and whose rewrites the metrics over log-probabil
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from goldless.evidence import (
     VERDICTS,
     RewriteEvidence,
     SynopsisEvidence,
+    VerdictEvidence,
     empty,
     is_open,
     open_rows,
@@ -36,6 +37,7 @@ from goldless.metrics.likelihood import Wording
 from goldless.metrics.metric import LogprobNeed, Metric
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
+from goldless.runs.batches import Batches
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import Options
 from goldless.runs.recorded import recorded_control, recorded_logprobs, recorded_tokens
@@ -60,6 +62,11 @@ Texts = Mapping[tuple[str, str], str | CallFailure]
 """By task and agent."""
 Control = Mapping[tuple[str, str], Sequence[str]]
 """Other tasks for each response that is predicted, by its task and agent."""
+Arrived = Callable[[str, str, Callable[[], pl.DataFrame]], None]
+"""Called when evidence has arrived: the name of its table and of a part of it, and what makes that part as it is now.
+
+Log-probabilities come with those of responses to other tasks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +185,7 @@ class Collector:
     options: Options
     parts: EvidenceParts = field(default_factory=EvidenceParts)
     control: Control = field(default_factory=dict)
+    arrived: Arrived = lambda *_: None
 
     async def write_synopses(self, writer: OpenModel, names: Sequence[str]) -> pl.DataFrame:
         """Write the synopses of these names that the study does not have."""
@@ -326,8 +334,7 @@ class Collector:
         evidence = pl.concat(found)
         if self.options.on_too_long == "error":
             refuse_too_long(too_long(evidence))
-        matched = evidence.filter(pl.col("target_task").is_null()).drop("target_task")
-        return matched, evidence.filter(pl.col("target_task").is_not_null()).select(*CONTROL)
+        return by_table(evidence)
 
     async def _scored(
         self,
@@ -361,12 +368,13 @@ class Collector:
                 "logprobs", first + number, rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS)
             )
             found[number] = rows.drop(TOKENS)
+            self.arrived("logprobs", str(first), lambda: _whole(found))
             self.report("scoring", done, sum(counts), scorer, failed)
 
         self.report("scoring", 0, sum(counts), scorer)
         in_flight = scorer.at_once(TASKS_AT_ONCE, here=BATCHES_TOGETHER if together else 1)
         await side_by_side(some, range(len(groups)), in_flight)
-        evidence = pl.concat([empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in found)])
+        evidence = _whole(found)
         if taken:
             self.options.say(f"{taken} of {len(evidence)} log-probabilities were reused from the study")
         return evidence, len(groups)
@@ -390,21 +398,21 @@ class Collector:
             (r.task, r.agent): r.text for _, responses in self.study for r in responses
         }
         batches = list(critic_batches(asked, local=critic.local))
-        found = [empty(VERDICTS)] * len(batches)
-        done = failed = 0
+        found = Batches(len(batches), VERDICTS, verdicts_frame)
 
         async def some(place: int) -> None:
-            nonlocal done, failed
-            rows = verdicts_frame(await stage.judge(batches[place], texts, at_once=critic.at_once(CALLS_AT_ONCE)))
-            self.parts.append("verdicts", place, rows)
-            found[place] = rows
-            done += len(rows)
-            failed += open_rows(rows)
-            self.report("judging", done, len(asked), critic, failed)
+            def answered(row: VerdictEvidence) -> None:
+                found.add(place, row)
+                self.arrived("verdicts", "", found.table)
+                self.report("judging", found.ended, len(asked), critic, found.failed)
+
+            at_once = critic.at_once(CALLS_AT_ONCE)
+            rows = await stage.judge(batches[place], texts, at_once=at_once, answered=answered)
+            self.parts.append("verdicts", place, found.complete(place, rows))
 
         self.report("judging", 0, len(asked), critic)
         await side_by_side(some, range(len(batches)), critic.at_once(1))
-        verdicts = pl.concat([empty(VERDICTS), *found])
+        verdicts = found.table()
         if self.options.on_too_long == "error":
             _refuse_too_long(verdicts)
         return verdicts
@@ -412,6 +420,17 @@ class Collector:
     def report(self, stage: str, ended: int, total: int, model: OpenModel, failed: int = 0) -> None:
         """Report the progress of a stage; what failed for a temporary cause is not done."""
         self.options.progress(model.progress(stage, ended - failed, total, failed))
+
+
+def _whole(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """The batches of log-probabilities that are there."""
+    return pl.concat([empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in batches)])
+
+
+def by_table(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Log-probabilities, and those of responses to other tasks, from a table of both."""
+    matched = pl.col("target_task").is_null()
+    return rows.filter(matched).drop("target_task"), rows.filter(~matched).select(*CONTROL)
 
 
 def _needed(texts: Texts, task: str, agents: Sequence[str], asked: Sequence[Question]) -> dict[Any, str | CallFailure]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
@@ -22,7 +22,7 @@ from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticPrompt, find_critic_prompt
 from goldless.metrics.metric import Metric
 from goldless.models.cache import default_journal
-from goldless.models.call_paces import Kind, seconds_per_call
+from goldless.models.call_paces import Kind, measured, seconds_per_call
 from goldless.models.catalogue import PROVIDERS, check_scorer, is_local, open_model, unopened_identity
 from goldless.models.interface import Capabilities, Message, ModelIdentity, ScoreReply, ScoreRequest, Usage
 from goldless.models.journal import Journal, model_hash
@@ -176,6 +176,8 @@ class _Model:
     tokens_a_second: float | None
     seconds_per_call: Mapping[Kind, float] = field(default_factory=dict)
     """What calls to a server took before, by the journal."""
+    measured: Mapping[Kind, float] = field(default_factory=dict)
+    """What one call took by ``goldless doctor``, of kinds that the journal does not have."""
 
 
 async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _Model:
@@ -208,7 +210,8 @@ def _at_server(identity: ModelIdentity, options: Options) -> _Model:
     journal = options.journal or default_journal()
     paces = {kind: seconds_per_call(journal, identity, kind) for kind in get_args(Kind)}
     known = {kind: seconds for kind, seconds in paces.items() if seconds is not None}
-    return _Model(identity.short, _Server(identity), False, None, _price(identity, options), None, known)
+    alone = {kind: seconds for kind, seconds in measured(default_journal(), identity).items() if kind not in known}
+    return _Model(identity.short, _Server(identity), False, None, _price(identity, options), None, known, alone)
 
 
 def _price(identity: ModelIdentity, options: Options) -> Price | None:
@@ -333,15 +336,23 @@ class _Estimate:
                 f"for servers, a token is assumed to have {CHARACTERS_A_TOKEN} characters, and a call to take "
                 f"{SERVER_SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once where the journal has none"
             )
-        for model in {model.name: model for model in self.models.values()}.values():
-            if model.seconds_per_call:
-                paces = ", ".join(f"a {kind} {seconds:.2g} s" for kind, seconds in model.seconds_per_call.items())
-                yield f"{model.name}: in the journal, {paces}, with as many calls at once as there were"
+        yield from self._paces()
         if work.options.batch:
             yield "with --batch, prices are those of batches, and each round of calls takes up to 24 hours"
         if any(model.tokens_a_second for model in self.models.values()):
             speeds = {m.name: m.tokens_a_second for m in self.models.values() if m.tokens_a_second}
             yield "; ".join(f"{name}: {speed:,.0f} tokens per second now" for name, speed in speeds.items())
+
+    def _paces(self) -> Iterator[str]:
+        """How long calls to servers took before."""
+        for model in {model.name: model for model in self.models.values()}.values():
+            for where, seconds, at_once in (
+                ("in the journal", model.seconds_per_call, "with as many calls at once as there were"),
+                ("by goldless doctor", model.measured, f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"),
+            ):
+                if seconds:
+                    paces = ", ".join(f"a {kind} {took:.2g} s" for kind, took in seconds.items())
+                    yield f"{model.name}: {where}, {paces}, {at_once}"
 
 
 def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
@@ -383,8 +394,8 @@ def _row(metric: str | None, part: str, model: _Model, count: _Count, *, share: 
         seconds = computed * left / model.tokens_a_second
     if not model.local:
         kind: Kind = "text" if texts else "score" if part == "scorer" else "verdict"
-        assumed = SERVER_SECONDS_A_CALL / SERVER_CALLS_AT_ONCE * (SECONDS_A_TEXT if texts else 1)
-        seconds = calls * model.seconds_per_call.get(kind, assumed)
+        alone = model.measured.get(kind, SERVER_SECONDS_A_CALL * (SECONDS_A_TEXT if texts else 1))
+        seconds = calls * model.seconds_per_call.get(kind, alone / SERVER_CALLS_AT_ONCE)
     return PlannedCalls(
         metric=metric,
         part=part,

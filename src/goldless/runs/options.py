@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from goldless.metrics.qualification import Combination, Threshold, Weighting
     from goldless.models.interface import ChatModel, Scorer
     from goldless.models.usage import Price
-    from goldless.runs.progress import Progress
+    from goldless.runs.progress import Progress, Tell
     from goldless.statistics.comparisons import Compare, PeersOfPair
     from goldless.templates import Template
 
@@ -446,6 +446,8 @@ class Options:
     """On another occasion models are asked the same again, past the replies in the journal."""
     progress: Callable[[Progress], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
+    so_far: Tell | None = None
+    """Takes agents' means while evidence arrives; None: they are not computed."""
 
     def some(self, *names: str) -> dict[str, Any]:
         """The options of these names, to be handed on."""

@@ -24,7 +24,7 @@ from goldless.evidence import SYNOPSES, Evidence, empty, failure_counts
 from goldless.files import EvidenceParts, whole
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
-from goldless.metrics.metric import Given, Metric, checked_scores
+from goldless.metrics.metric import Given, Metric, Scores, checked_scores
 from goldless.metrics.qualification import Qualification
 from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
@@ -32,7 +32,7 @@ from goldless.models.catalogue import is_small
 from goldless.models.journal import Journal
 from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import MOST_TOKENS
-from goldless.runs.collection import Collector, Preprocessor, check_rewriters, needs
+from goldless.runs.collection import Arrived, Collector, Preprocessor, by_table, check_rewriters, needs
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.opening import (
     OpenModel,
@@ -48,16 +48,24 @@ from goldless.runs.opening import (
 from goldless.runs.options import Options, check_options, check_review_options
 from goldless.runs.outcomes import MetricScores, answer, audit_scores, metric_outcome, rater_outcome, signature
 from goldless.runs.plan import SCORER, RunPlan, model_name, plan_run, with_default_metrics
+from goldless.runs.progress import BoardSoFar
 from goldless.runs.recorded import recorded_wins
 from goldless.runs.recorded_evidence import recorded_evidence
 from goldless.runs.review_evidence import ReviewEvidence, paired_judgements, recorded_review, what_people_said
 from goldless.runs.review_orders import in_asked_orders
-from goldless.runs.review_outcome import compare_agents, qualified, review_result, without_families
+from goldless.runs.review_outcome import (
+    compare_agents,
+    first_ranking,
+    qualified,
+    review_result,
+    without_families,
+)
 from goldless.runs.review_results import Review
 from goldless.runs.review_sweep import sweep
 from goldless.runs.reviewers import ReviewCollector, exam_evidence, review_parts
 from goldless.runs.rounds import Rounds, Stopped, asked_until, usd_per_task
 from goldless.runs.samples import averaged
+from goldless.runs.so_far import Arriving, metric_board, ranking_board
 from goldless.statistics.answering import Until
 from goldless.studies import Study
 from goldless.templates import TEMPLATES
@@ -101,7 +109,7 @@ Collect = Callable[[RunPlan], Awaitable[Collected]]
 
 async def score_study(study: Study, options: Options) -> Scored:
     """Collect missing evidence and compute the metrics' scores of pairs and responses."""
-    options = with_default_metrics(study, options)
+    options = with_default_metrics(study, replace(options, so_far=None))
     return await _scored(plan_run(study, options, check_options(options)))
 
 
@@ -160,8 +168,13 @@ def _critic_words(options: Options) -> dict[str, str]:
 async def _scored(plan: RunPlan) -> Scored:
     async with _collecting(plan) as collect:
         if plan.until is None:
-            return await _scores(plan, await collect(plan))
-        return await _scored_until(plan, plan.until, collect)
+            scored = await _scores(plan, await collect(plan))
+        else:
+            scored = await _scored_until(plan, plan.until, collect)
+    if plan.options.so_far is not None:
+        found = [one for one in scored.scores.values() if one.scores.raters is None]
+        plan.options.so_far([metric_board(one.metric, one.scores, plan.study) for one in found])
+    return scored
 
 
 async def _scored_until(plan: RunPlan, until: Until, collect: Collect) -> Scored:
@@ -196,10 +209,17 @@ def _limited(found: MetricScores, rounds: Rounds) -> MetricScores:
 
 
 async def _scores(plan: RunPlan, collected: Collected) -> Scored:
+    options, given = plan.options, _given(plan, collected)
+    found = {metric.name: await _metric_scores(metric, given, options) for metric in plan.metrics}
+    return Scored(found, collected, options)
+
+
+def _given(plan: RunPlan, collected: Collected) -> Given:
+    """What the metrics are given."""
     study, options = plan.study, plan.options
     # the usual limit is not said: signatures made before it could be another stay as they were
     limited = plan.rewriting and options.rewrite_max_tokens != MOST_TOKENS
-    given = Given(
+    return Given(
         study,
         collected.evidence,
         plan.peers,
@@ -214,8 +234,6 @@ async def _scores(plan: RunPlan, collected: Collected) -> Scored:
         level=options.level,
         say=options.say,
     )
-    found = {metric.name: await _metric_scores(metric, given, options) for metric in plan.metrics}
-    return Scored(found, collected, options)
 
 
 def _families(plan: RunPlan, models: Mapping[str, OpenModel]) -> dict[str, str]:
@@ -278,14 +296,19 @@ async def review_study(study: Study, options: Options) -> Review:
         async def ask(now: Options) -> pl.DataFrame:
             for model in models.values():
                 model.round()
-            asked = ReviewCollector(study, now, models, people.questioners)
+
+            def so_far(tables: dict[str, pl.DataFrame]) -> Sequence[BoardSoFar]:
+                return _ranked(study, now, replace(evidence, judgements=tables["judgements"]), qualification)
+
+            arriving = Arriving(so_far, options.so_far)
+            asked = ReviewCollector(study, now, models, people.questioners, arriving)
             given = await asked.judgements(qualification.passed)
             stop_if_waiting(models.values())
             return given
 
         found = await _reviewed(study, options, evidence, qualification, until=until, judgements=ask)
         readings = reviewers.readings(qualification.passed)
-    return review_result(
+    result = review_result(
         study,
         found.options,
         found.evidence,
@@ -296,6 +319,17 @@ async def review_study(study: Study, options: Options) -> Review:
         readings=readings,
         rounds=found.rounds,
     )
+    if options.so_far is not None:
+        options.so_far([ranking_board(ranking) for ranking in result.rankings[:1]])
+    return result
+
+
+def _ranked(
+    study: Study, options: Options, evidence: ReviewEvidence, qualification: Qualification
+) -> Sequence[BoardSoFar]:
+    """What the panel says so far."""
+    ranking = first_ranking(study, options, evidence, qualification)
+    return [] if ranking is None else [ranking_board(ranking)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +410,8 @@ async def _collect(
 ) -> Collected:
     """Collect everything that a plan needs and that is not there yet."""
     options, parts = plan.options, EvidenceParts()
-    collector = Collector(plan.study, options, parts, plan.control)
+    arriving = Arriving(partial(_boards, plan, models), options.so_far)
+    collector = Collector(plan.study, options, parts, plan.control, arriving)
     synopses = empty(SYNOPSES)
     if plan.synopses:
         synopses = await collector.write_synopses(models["synopsis writer"], plan.synopses)
@@ -393,7 +428,7 @@ async def _collect(
     if stage is not None:
         tables["verdicts"] = await collector.judge(models["critic"], stage, plan.questions)
     if plan.scales:
-        tables["judgements"] = await _ratings(plan, models)
+        tables["judgements"] = await _ratings(plan, models, arriving)
     described = {}
     if SCORER in canaries:
         described["logprobs"] = _scorer_description([models[SCORER]], [canaries[SCORER]])
@@ -409,14 +444,33 @@ def _scorers(models: Mapping[str, OpenModel]) -> list[str]:
     return [part for part in models if part == SCORER or part.startswith("juror ")]
 
 
-async def _ratings(plan: RunPlan, models: Mapping[str, OpenModel]) -> pl.DataFrame:
+async def _ratings(plan: RunPlan, models: Mapping[str, OpenModel], arrived: Arrived) -> pl.DataFrame:
     """The reviewers' ratings of all responses, on each scale."""
     opened = {part.name: models[part.name] for part in review_parts(plan.options)}
-    frames = [
-        await ReviewCollector(plan.study, replace(plan.options, scale=scale.name), opened).judgements(list(opened))
-        for scale in plan.scales
-    ]
+    frames = []
+    for scale in plan.scales:
+        options = replace(plan.options, scale=scale.name)
+        collector = ReviewCollector(plan.study, options, opened, arrived=arrived)
+        frames.append(await collector.judgements(list(opened)))
     return pl.concat(frames)
+
+
+EVIDENCE = ("logprobs", "verdicts", "judgements")
+"""Needs of metrics that are met by models, each with the table of its name."""
+
+
+def _boards(plan: RunPlan, models: Mapping[str, OpenModel], tables: dict[str, pl.DataFrame]) -> Sequence[BoardSoFar]:
+    """What the metrics whose evidence has begun to arrive say so far."""
+    if "logprobs" in tables:
+        tables["logprobs"], tables["control"] = by_table(tables["logprobs"])
+    given = replace(_given(plan, Collected(Evidence(**tables), models)), say=lambda _: None)
+    boards = []
+    for metric in plan.metrics:
+        asked = {table for table in EVIDENCE if getattr(metric.needs, table) is not None}
+        scores = metric.scores(given) if asked and asked <= set(tables) else None
+        if isinstance(scores, Scores) and scores.raters is None:
+            boards.append(metric_board(metric, checked_scores(metric.name, scores, given), plan.study))
+    return [board for board in boards if any(row.tasks for row in board.rows)]
 
 
 def _check_parts(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:

@@ -1,10 +1,10 @@
-"""How far a run is and how fast it goes. Importing this is light."""
+"""How far a run is, how fast it goes and what it knows so far. Importing this is light."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 LOOK_BACK_SECONDS = 60.0
@@ -25,6 +25,28 @@ class Progress:
     """Of the fleet; None: there is none."""
     failed: int = 0
     """Ended without a reply, and to be asked again by another run."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSoFar:
+    """One agent's mean over the tasks that have a score."""
+
+    agent: str
+    score: float | None
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoardSoFar:
+    """All agents under a metric, or in a ranking, highest first."""
+
+    metric: str
+    unit: str
+    rows: tuple[AgentSoFar, ...]
+
+
+Tell = Callable[[Sequence[BoardSoFar]], None]
+"""Takes the boards so far."""
 
 
 @dataclass(frozen=True, slots=True)

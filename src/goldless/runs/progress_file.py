@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, Self
 
 from goldless.files import write_text
-from goldless.runs.progress import Pace, Progress
+from goldless.runs.progress import BoardSoFar, Pace, Progress
 
 PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN = 1.0
@@ -33,6 +33,7 @@ class ProgressFile:
         self._written_at = 0.0
         self._ended = False
         self._writing = threading.Lock()
+        self._boards: Sequence[BoardSoFar] = ()
 
     def __enter__(self) -> Self:
         """Record the start."""
@@ -52,15 +53,23 @@ class ProgressFile:
         if alone:
             self._writing.release()
 
+    def so_far(self, boards: Sequence[BoardSoFar]) -> None:
+        """Record what agents' means are so far."""
+        self._boards = boards
+        self._write_sparingly()
+
     def __call__(self, progress: Progress) -> None:
         """Record the progress of a stage, and pass it on."""
         begins = self._last is None or self._last.stage != progress.stage
         self._last = progress
         self._pace.note(progress)
         # its first report may be the only one for minutes
-        if begins or time.monotonic() - self._written_at >= SECONDS_BETWEEN:
-            self._write("running")
+        self._write_sparingly(at_once=begins)
         self._then(progress)
+
+    def _write_sparingly(self, *, at_once: bool = False) -> None:
+        if at_once or time.monotonic() - self._written_at >= SECONDS_BETWEEN:
+            self._write("running")
 
     def _write(self, state: State) -> None:
         with self._writing:
@@ -72,5 +81,6 @@ class ProgressFile:
         stage = {} if self._last is None else asdict(self._last)
         speed = self._pace.speed() if state == "running" else None
         pace = {} if speed is None else asdict(speed)
-        now = {"state": state, "verb": self._verb, **stage, **pace, "updated_at": time.time()}
+        boards = {"so_far": [asdict(board) for board in self._boards]} if self._boards else {}
+        now = {"state": state, "verb": self._verb, **stage, **pace, **boards, "updated_at": time.time()}
         write_text(self._path, json.dumps(now) + "\n")

@@ -263,11 +263,9 @@ def compare_agents(
 
     ``until``: those of a question, by a confidence sequence; None: of all pairs, for a number of tasks that was fixed.
     """
-    table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
-    weights = {} if table is None else {n: w for n, w in qualification.weights.items() if n in table.reviewers}
-    if table is None or not weights:
+    panel = _voted(study, options, evidence, qualification)
+    if panel is None:
         return []
-    panel = _panel(table, weights, options)
     found = shares_by_agent(panel) if isinstance(panel, PanelVerdicts) else panel
     values = found.score
     if options.pairing is not None:  # an agent that is decided is only a partner of others
@@ -280,12 +278,32 @@ def compare_agents(
     return with_outlook(made, found.agents, pairs)
 
 
+def first_ranking(
+    study: Study, options: Options, evidence: ReviewEvidence, qualification: Qualification
+) -> Ranking | None:
+    """The first ranking of a review, of judgements that may be a part; None: there is no vote yet."""
+    panel = _voted(study, options, evidence, qualification)
+    few: Draws = {"seed": options.seed, "resamples": 1}  # its intervals are not shown
+    if panel is None:
+        return None
+    return rank_by_mean(panel, **few) if isinstance(panel, PanelScores) else rank_by_win_rate(panel, **few)
+
+
 def _worth(
     table: PairJudgements | ResponseRatings, voters: Sequence[str], people: People, options: Options
 ) -> PanelWorth:
     scale = options.chosen_scale
     levels = len(scale.labels) or math.inf
     return panel_worth(table, voters, people.tested, levels=levels, convention=options.convention, **_draws(options))
+
+
+def _voted(
+    study: Study, options: Options, evidence: ReviewEvidence, qualification: Qualification
+) -> PanelVerdicts | PanelScores | None:
+    """The votes of the reviewers who passed; None: there are none."""
+    table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
+    weights = {} if table is None else {n: w for n, w in qualification.weights.items() if n in table.reviewers}
+    return None if table is None or not weights else _panel(table, weights, options)
 
 
 def _panel(

@@ -14,7 +14,7 @@ import polars as pl
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError, UserError, nearest
-from goldless.evidence import EXAMS, JUDGEMENTS, empty, judgements_frame, open_rows
+from goldless.evidence import EXAMS, JUDGEMENTS, JudgementEvidence, empty, judgements_frame
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams.items import (
@@ -35,7 +35,8 @@ from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification
 from goldless.models.provider import Use
 from goldless.records import CallFailure
-from goldless.runs.collection import CALLS_AT_ONCE
+from goldless.runs.batches import Batches
+from goldless.runs.collection import CALLS_AT_ONCE, Arrived
 from goldless.runs.opening import OpenModel, Part
 from goldless.runs.options import PEERS, Options
 from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of, reviewer_family
@@ -105,6 +106,7 @@ class ReviewCollector:
     """Reviewers by name, and the model that changes questions."""
     questioners: tuple[str, ...] = ()
     """Agents whose responses are used in the human exam."""
+    arrived: Arrived = lambda *_: None
 
     @cached_property
     def models(self) -> dict[str, OpenModel]:
@@ -284,20 +286,21 @@ class ReviewCollector:
         """The judgements of one reviewer."""
         model = self.models[name]
         batches = list(_batches(asked, QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 8))
-        found = [empty(JUDGEMENTS)] * len(batches)
-        done = failed = 0
+        found = Batches(len(batches), JUDGEMENTS, judgements_frame)
 
         async def some(place: int) -> None:
-            nonlocal done, failed
-            rows = await stage.review(batches[place], self.texts, self.prompts, at_once=self._flight(name))
-            found[place] = judgements_frame(rows)
-            done += len(rows)
-            failed += open_rows(found[place])
-            self._report(f"reviewing by {name}", done - failed, len(asked), name, failed)
+            def answered(row: JudgementEvidence) -> None:
+                found.add(place, row)
+                self.arrived("judgements", f"{name} {stage.scale.name}", found.table)
+                self._report(f"reviewing by {name}", found.ended - found.failed, len(asked), name, found.failed)
+
+            flight = self._flight(name)
+            rows = await stage.review(batches[place], self.texts, self.prompts, at_once=flight, answered=answered)
+            found.complete(place, rows)
 
         self._report(f"reviewing by {name}", 0, len(asked), name)
         await side_by_side(some, range(len(batches)), model.at_once(1))
-        return pl.concat([empty(JUDGEMENTS), *found])
+        return found.table()
 
     def _questions(self, name: str) -> list[ReviewQuestion]:
         pairing = self.options.pairing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -15,7 +15,7 @@ from goldless.errors import UserError
 from goldless.records import Preference
 from goldless.studies import Study, read_study, write_study
 from goldless.studio.label_file import LabelFile
-from goldless.studio.label_order import ORDERS, Order, Pair, Seat
+from goldless.studio.label_order import ORDERS, QUESTION, Order, Pair, Seat
 from goldless.viewer.evidence_tables import Stamp, stamp
 from goldless.viewer.library import Library, find_runs
 
@@ -35,6 +35,8 @@ class Sitting:
     """The path of a study, if it is not that of a run."""
     seat: Seat
     order: Order
+    question: str
+    """What the labels are to decide, such as ``best`` or ``A>B``."""
     metrics: str
     """The run whose metrics are compared with the labels; empty: none."""
 
@@ -43,8 +45,13 @@ class Sitting:
         """The query of its addresses."""
         criterion = self.seat.criterion or ""
         named = {"run": self.run, "study": self.study, "rater": self.seat.rater, "criterion": criterion}
-        rest = {"order": self.order, "seed": str(self.seat.seed), "metrics": self.metrics}
+        rest = {"order": self.order, "question": self.question, "seed": str(self.seat.seed), "metrics": self.metrics}
         return urlencode({name: value for name, value in (named | rest).items() if value}, errors="surrogatepass")
+
+    @property
+    def at_random(self) -> str:
+        """The same with pairs in random order."""
+        return replace(self, order="random").address
 
 
 def read_sitting(given: Mapping[str, str]) -> Sitting:
@@ -64,8 +71,11 @@ def read_sitting(given: Mapping[str, str]) -> Sitting:
         raise UserError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
     if not re.fullmatch(r"[0-9]{1,9}", seed):
         raise UserError(f"seed must be a whole number from 0 to 999999999, got {seed[:40]!r}")
-    metrics = given.get("metrics") or ""
-    return Sitting(run, study, Seat(rater, criterion or None, int(seed)), order, metrics)
+    question = (given.get("question") or "").strip() or QUESTION
+    if len(question) > LONGEST_CRITERION:
+        raise UserError(f"the question must have at most {LONGEST_CRITERION} characters, got {len(question):,}")
+    seat = Seat(rater, criterion or None, int(seed))
+    return Sitting(run, study, seat, order, question, given.get("metrics") or "")
 
 
 @dataclass(slots=True)

@@ -1,14 +1,15 @@
 """Which pair of responses a rater is shown next, and on which side each is.
 
-``decisive``: the pair of agents about which the labels so far say least, those with the leader first. For two agents
-with w and l labels in favour of each, that is the probability that the one behind is in truth the better one, with a
-uniform prior: P(p < 1/2) for p ~ Beta(w + 1, l + 1), where w >= l. Pairs without the leader count half.
+``decisive``: a pair of agents on which a question such as ``best`` still depends, by the confidence sequence of
+``goldless score --until``: that which the fewest more tasks would decide, each on a random task. Once the question is
+decided there is none.
 ``random``: every pair that the rater has not labelled is as likely as any other.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +17,19 @@ from itertools import combinations
 from typing import Literal, get_args
 
 import numpy as np
-from scipy.special import betainc
 
 from goldless.records import Preference
+from goldless.statistics.answering import Until
+from goldless.statistics.comparisons import Comparison, Pairs
+from goldless.statistics.questions import parse_question
 
 Answers = Mapping[str, Sequence[str]]
 """The agents that responded, by task."""
 Order = Literal["decisive", "random"]
 ORDERS: tuple[Order, ...] = get_args(Order)
-WITHOUT_LEADER = 0.5
+QUESTION = "best"
+FIRST_LOOKS = 2
+"""Labels of each pair of agents before it is guessed how many more would decide."""
 Done = Collection[tuple[str, frozenset[str]]]
 """Tasks and pairs of agents that the rater has labelled."""
 
@@ -80,16 +85,72 @@ def pairs_in_all(answers: Answers) -> int:
     return sum(len(agents) * (len(agents) - 1) // 2 for agents in answers.values())
 
 
-def next_pair(answers: Answers, seat: Seat, labels: Sequence[Preference], order: Order) -> Pair | None:
-    """The next pair for a rater; None: all are labelled. ``labels``: those on the criterion, by all raters."""
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the labels say about a question."""
+
+    until: Until
+    agents: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def made(self) -> bool:
+        """Whether the question is decided."""
+        return not self.until.open(self.agents, self.comparisons)
+
+    @property
+    def answer(self) -> str:
+        """What is known, in words."""
+        return self.until.answer(self.agents, self.comparisons)
+
+    def undecided(self, seat: Seat) -> list[tuple[str, str]]:
+        """The pairs of agents on which it still depends, that which is decided soonest first, equal ones at random."""
+        open_ = set(self.until.open(self.agents, self.comparisons))
+        left = [
+            one
+            for one in self.until.matter(self.agents, self.comparisons)
+            if not one.decided and {one.first, one.second} <= open_
+        ]
+
+        def soonest(one: Comparison) -> tuple[bool, float, int, bytes]:
+            more = math.inf if one.more_tasks is None else one.more_tasks
+            return one.n >= FIRST_LOOKS, more, one.n, seat.key(*sorted((one.first, one.second)), str(one.n))
+
+        return [(one.first, one.second) for one in sorted(left, key=soonest)]
+
+
+def decide(answers: Answers, labels: Sequence[Preference], question: str = QUESTION) -> Decision:
+    """What all raters' labels on one criterion say about a question; several labels of a pair and task are averaged."""
+    agents = sorted({agent for some in answers.values() for agent in some})
+    until = Until(parse_question(question, agents, option="the question"))
+    number = {agent: place for place, agent in enumerate(agents)}
+    first, second = np.triu_indices(len(agents), 1)
+    column = {pair: place for place, pair in enumerate(zip(first.tolist(), second.tolist(), strict=True))}
+    known = [label for label in labels if label.first in number and label.second in number]
+    row = {task: place for place, task in enumerate(dict.fromkeys(label.task for label in known))}
+    total, count = np.zeros((len(row), len(column))), np.zeros((len(row), len(column)))
+    for label in known:
+        one, other = number[label.first], number[label.second]
+        at = row[label.task], column[min(one, other), max(one, other)]
+        total[at] += np.sign(label.preference) * (1 if one < other else -1)
+        count[at] += 1
+    means = np.full(total.shape, np.nan)
+    np.divide(total, count, out=means, where=count > 0)
+    pairs = Pairs(first, second, means, (None,) * len(column))
+    return Decision(until, tuple(agents), tuple(until.compare(agents, pairs)))
+
+
+def next_pair(
+    answers: Answers, seat: Seat, labels: Sequence[Preference], order: Order, question: str = QUESTION
+) -> Pair | None:
+    """The next pair for a rater; None: none is left that matters. ``labels``: those on the criterion, by all raters."""
     done = {(label.task, frozenset((label.first, label.second))) for label in labels if label.rater == seat.rater}
     chance = np.random.default_rng(int.from_bytes(seat.key("order")[:8], "big"))
     names = list(answers)
     tasks = [names[place] for place in chance.permutation(len(names))]
     if order == "random":
         return _random(answers, seat, tasks, done)
-    agents = sorted({agent for some in answers.values() for agent in some})
-    for one, other in _by_worth(agents, labels, seat):
+    for one, other in decide(answers, labels, question).undecided(seat):
         for task in tasks:
             if one in answers[task] and other in answers[task] and (task, frozenset((one, other))) not in done:
                 return seat.sided(task, one, other)
@@ -104,25 +165,3 @@ def _random(answers: Answers, seat: Seat, tasks: Iterable[str], done: Done) -> P
         if left:
             return seat.sided(task, *min(left, key=lambda pair: seat.key(task, *sorted(pair), "order")))
     return None
-
-
-def _by_worth(agents: Sequence[str], labels: Sequence[Preference], seat: Seat) -> list[tuple[str, str]]:
-    """All pairs of agents, that with the most to learn first; equal ones in random order."""
-    wins: Counter[tuple[str, str]] = Counter()
-    for label in labels:
-        if label.preference:
-            better, worse = (label.first, label.second)[:: 1 if label.preference > 0 else -1]
-            wins[better, worse] += 1
-    won, lost = (Counter[str](), Counter[str]())
-    for (better, worse), count in wins.items():
-        won[better] += count
-        lost[worse] += count
-    leader = max(agents, key=lambda agent: (won[agent] + 1) / (won[agent] + lost[agent] + 2)) if wins else None
-
-    def worth(pair: tuple[str, str]) -> tuple[float, bytes]:
-        more, less = sorted((wins[pair], wins[pair[::-1]]), reverse=True)
-        doubt = float(betainc(more + 1, less + 1, 0.5))
-        weight = 1.0 if leader is None or leader in pair else WITHOUT_LEADER
-        return -weight * doubt, seat.key(*sorted(pair), str(more + less))
-
-    return sorted(combinations(agents, 2), key=worth)

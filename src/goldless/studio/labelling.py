@@ -15,7 +15,7 @@ from goldless.reports.spreadsheets import guarded_frame
 from goldless.studio.host import Host
 from goldless.studio.label_agreement import label_agreement
 from goldless.studio.label_desk import Desk, OpenStudy, Sitting, as_table, read_sitting
-from goldless.studio.label_order import ORDERS, Pair, named_pair, next_pair, pairs_in_all
+from goldless.studio.label_order import ORDERS, QUESTION, Pair, decide, named_pair, next_pair, pairs_in_all
 from goldless.viewer.library import PageNotFoundError
 from goldless.viewer.server import Route
 
@@ -52,7 +52,9 @@ class _Pages:
     async def start(self, request: web.Request) -> web.Response:
         runs, dropped = await asyncio.to_thread(lambda: (self._studio.library.summaries(), self._desk.dropped()))
         finished = [run for run in runs if run.results]
-        return self._studio.page("label.html", runs=finished, dropped=dropped, given=request.query, orders=ORDERS)
+        return self._studio.page(
+            "label.html", runs=finished, dropped=dropped, given=request.query, orders=ORDERS, question=QUESTION
+        )
 
     async def pair(self, request: web.Request) -> web.Response:
         sitting = read_sitting(request.query)
@@ -62,7 +64,8 @@ class _Pages:
     def _pair_values(self, sitting: Sitting, given: Mapping[str, str]) -> dict[str, Any]:
         desk = self._desk.open(sitting)
         labels = desk.on(sitting.seat.criterion)
-        pair = _asked_again(desk, sitting, given) or next_pair(desk.answers, sitting.seat, labels, sitting.order)
+        how = sitting.order, sitting.question
+        pair = _asked_again(desk, sitting, given) or next_pair(desk.answers, sitting.seat, labels, *how)
         mine = sum(label.rater == sitting.seat.rater for label in labels)
         values = {
             "mine": mine,
@@ -71,6 +74,7 @@ class _Pages:
             "file": desk.folder,
             "undoable": bool(desk.given.get(sitting.seat)),
             "agreement": label_agreement(desk.study, labels, self._desk.scores(sitting)),
+            "decision": decide(desk.answers, labels, sitting.question),
             "pair": None,
         }
         if pair is None:
@@ -116,11 +120,15 @@ class _Pages:
     async def _agreement(self, request: web.Request, template: str) -> web.Response:
         sitting = read_sitting(request.query)
 
-        def found() -> object:
+        def found() -> dict[str, object]:
             desk = self._desk.open(sitting)
-            return label_agreement(desk.study, desk.on(sitting.seat.criterion), self._desk.scores(sitting))
+            labels = desk.on(sitting.seat.criterion)
+            return {
+                "agreement": label_agreement(desk.study, labels, self._desk.scores(sitting)),
+                "decision": decide(desk.answers, labels, sitting.question),
+            }
 
-        return self._studio.page(template, sitting=sitting, agreement=await asyncio.to_thread(found))
+        return self._studio.page(template, sitting=sitting, **await asyncio.to_thread(found))
 
     async def export(self, request: web.Request) -> web.Response:
         sitting = read_sitting(request.query)

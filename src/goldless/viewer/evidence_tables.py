@@ -76,16 +76,19 @@ class EvidenceTables:
         if frame is None or "task" not in columns:
             return pl.DataFrame()
         wanted = [name for name in columns if name not in set(without)]
-        numbered = frame.select(wanted).with_row_index("row")
         if len(self._groups(table)) == 1:
-            return numbered.filter(pl.col("task") == task).collect()
-        places = frame.select("task").with_row_index("row").filter(pl.col("task") == task).select("row").collect()
-        near = self._by_group(table, places["row"].to_list())
-        if not 0 < len(near) <= MOST_GROUPS:
-            return numbered.filter(pl.col("task") == task).collect()
-        # only the row groups that hold the task are read
-        parts = pl.concat([numbered.slice(rows[0], rows[-1] - rows[0] + 1) for rows in near]).collect()
-        return parts.filter(pl.col("task") == task)
+            return frame.select(wanted).with_row_index("row").filter(pl.col("task") == task).collect()
+        return self.at(table, _rows_by_task(stamp(self.files(table))).get(task, ()), wanted)
+
+    def at(self, table: str, rows: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
+        """These rows, in ascending order, with their position as ``row``: only row groups that hold one are read."""
+        numbered = pl.scan_parquet(self.files(table), glob=False).select(columns).with_row_index("row")
+        near = self._by_group(table, rows)
+        mine = pl.col("row").is_in(list(rows))
+        if len(near) > MOST_GROUPS:
+            return texts_as_text(numbered.filter(mine)).collect()
+        parts = [numbered.slice(some[0], some[-1] - some[0] + 1) for some in near or [[0]]]
+        return texts_as_text(pl.concat(parts)).collect().filter(mine)
 
     def per_token(self, rows: Sequence[int]) -> dict[int, list[float]]:
         """Log p of every token of these rows of the logprobs table, by row; rows without them are left out."""
@@ -136,6 +139,14 @@ def _columns(files: Stamp) -> tuple[str, ...]:
         return tuple(pl.read_parquet_schema(files[0][0])) if files else ()
     except (OSError, *POLARS_FAILED):
         return ()
+
+
+@functools.lru_cache(maxsize=8)
+def _rows_by_task(files: Stamp) -> dict[str, tuple[int, ...]]:
+    """The rows of each task."""
+    frame = pl.scan_parquet([path for path, _, _ in files], glob=False)
+    rows = frame.select(pl.col("task").cast(pl.String)).with_row_index("row").group_by("task").agg("row").collect()
+    return {task: tuple(places) for task, places in rows.iter_rows()}
 
 
 @functools.lru_cache(maxsize=256)

@@ -362,8 +362,9 @@ def _failed(index: TaskIndex, kind: str | None, begin: int) -> list[dict[str, An
         here = int(counted.filter(kind is None or pl.col("kind") == kind)["count"].sum())
         if begin < here:
             wanted = [name for name in columns if name not in {"logprobs_nats", "text"}]
-            some = frame.select(wanted).filter(failed).slice(begin, FAILURES_A_PAGE - len(found)).collect()
-            found += [{"table": table, **row} for row in some.iter_rows(named=True)]
+            rows = frame.select("failure").with_row_index("row").filter(failed)
+            some = rows.slice(begin, FAILURES_A_PAGE - len(found)).collect()["row"].to_list()
+            found += [{"table": table, **row} for row in index.tables.at(table, some, wanted).iter_rows(named=True)]
         begin = max(0, begin - here)
         if len(found) >= FAILURES_A_PAGE:
             break

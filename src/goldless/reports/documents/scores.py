@@ -546,6 +546,22 @@ class MadeByDocument(Result):
     spending: tuple[SpendingNote, ...] = ()
 
 
+class AgentSoFarNote(Part):
+    """An agent's mean while a run goes on."""
+
+    agent: Text
+    score: Number = None
+    tasks: Count = 0
+
+
+class BoardSoFarNote(Part):
+    """Agents' means under a metric, or in a ranking, while a run goes on."""
+
+    metric: Text
+    unit: Text = ""
+    rows: tuple[AgentSoFarNote, ...] = ()
+
+
 class ProgressDocument(Part):
     """``progress.json``: the progress of a run."""
 
@@ -560,6 +576,7 @@ class ProgressDocument(Part):
     per_second: Number = None
     seconds_left: Number = None
     updated_at: Number = None
+    so_far: tuple[BoardSoFarNote, ...] = ()
     message: Text | None = None
     error: Text | None = None
 

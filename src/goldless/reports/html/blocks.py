@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -40,6 +40,19 @@ class Link:
 
     slug: str
     word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Which texts are behind a number: those of an agent, or of two, under a metric; all by their places."""
+
+    metric: int
+    agent: int
+    other: int | None = None
+
+    def __str__(self) -> str:
+        """As the page's script reads it."""
+        return f"{self.metric} {self.agent}{'' if self.other is None else f' {self.other}'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +312,7 @@ class HtmlCell:
     value: str | None = None
     """The number at full precision."""
     absent: bool = False
+    behind: Behind | None = None
 
     @property
     def is_markup(self) -> bool:
@@ -312,8 +326,14 @@ class HtmlCell:
 
 
 def html_cells(columns: Iterable[Column], row: Row) -> Iterator[tuple[Column, HtmlCell]]:
-    """The cells of a row; an interval has one cell per end."""
-    return ((one, _cell(one, row)) for column in columns for one in column.single)
+    """The cells of a row; an interval has one cell per end. Its first number links to what is ``behind`` the row."""
+    behind = row.get("behind")
+    for column in columns:
+        for one in column.single:
+            cell = _cell(one, row)
+            if behind is not None and one.kind in {"number", "signed"} and cell.value is not None:
+                cell, behind = replace(cell, behind=behind), None
+            yield one, cell
 
 
 def _cell(column: Column, row: Row) -> HtmlCell:

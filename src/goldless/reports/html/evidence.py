@@ -5,8 +5,9 @@ Only a bounded number of them is embedded, so that a report stays small however 
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ import polars as pl
 
 from goldless.files import POLARS_FAILED
 from goldless.reports.documents.scores import RankedMetric
-from goldless.reports.html.blocks import Card, CardText, Words
+from goldless.reports.html.blocks import Behind, Card, CardText, Words
 from goldless.reports.html.labels import decimals_for, excerpt, label, numeral
 from goldless.reports.html.run_results import RunResults, evidence_files
 
@@ -22,12 +23,29 @@ MOST_CHARACTERS, MOST_OF_PROMPT = 1000, 500
 """Of a response and of a prompt; the rest is left out, and its length is said."""
 EACH_WAY = 2
 """Tasks per metric that speak most for the leader, and as many for the second."""
-MOST_TEXTS = 100
+MOST_TEXTS = 150
 
 
 def has_texts(run: RunResults) -> bool:
     """Whether the folder has texts and scores of single responses."""
     return run.folder is not None and run.all_scores is not None and bool(evidence_files(run.folder, "responses"))
+
+
+class TextLinks:
+    """Which texts are behind a number of a report."""
+
+    def __init__(self, run: RunResults) -> None:
+        self._agents = _agents(run) if has_texts(run) else {}
+        self._metrics = {metric: place for place, metric in enumerate(run.standings)}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._agents)
+
+    def behind(self, metric: str, agent: str, other: str | None = None) -> Behind | None:
+        """The texts of an agent, or of two, under a metric; None: the page has none."""
+        agents = [self._agents.get(name) for name in (agent, other) if name is not None]
+        return None if None in agents else Behind(self._metrics[metric], *agents)  # type: ignore[arg-type] # no None
 
 
 @dataclass(slots=True)
@@ -53,7 +71,7 @@ def deciding_cards(run: RunResults) -> list[Card]:
                 one.agents.setdefault(agent, []).append(place)
             one.said[place] = said
     texts = sum(len(one.agents) for one in chosen.values())
-    for task, agent in _best_and_worst(run, scores):
+    for task, agent in itertools.chain(_best_and_worst(run, scores), _apart(run, scores, chosen)):
         if texts >= MOST_TEXTS:
             break
         one = chosen.setdefault(task, _Chosen())
@@ -97,13 +115,29 @@ def _best_and_worst(run: RunResults, scores: pl.DataFrame) -> list[tuple[str, st
     return [(row[which], row["agent"]) for which in ("best", "worst") for row in rows]
 
 
+def _apart(run: RunResults, scores: pl.DataFrame, chosen: Mapping[str, _Chosen]) -> Iterator[tuple[str, str]]:
+    """For every two agents that were compared and have no task on a card yet, that on which they differ most."""
+    for metric, board in run.standings.items():
+        mine = scores.filter((pl.col("metric") == metric) & pl.col("score").is_not_null())
+        by_task = mine.pivot("agent", index="task", values="score", aggregate_function="first")
+        place = {row.agent: at for at, row in enumerate(board.rows) if row.agent in by_task.columns}
+        compared = [(row.first, row.second) for row in board.comparisons if {row.first, row.second} <= set(place)]
+        for first, second in sorted(compared, key=lambda pair: sorted((place[pair[0]], place[pair[1]]), reverse=True)):
+            if any({first, second} <= set(one.agents) for one in chosen.values()):
+                continue
+            by = (by_task[first] - by_task[second]).abs()
+            at = by.arg_max()
+            if at is not None and by[at] is not None:
+                yield from ((by_task["task"][at], agent) for agent in (first, second))
+
+
 def _cards(run: RunResults, chosen: dict[str, _Chosen], scores: pl.DataFrame) -> list[Card]:
     responses = _rows(run, "responses", chosen)
     texts = {(str(row["task"]), str(row["agent"])): row.get("text") for row in responses}
     tasks = _rows(run, "tasks", chosen)
     prompts = {str(row["task"]): row.get("prompt") for row in tasks}
     numbers = {str(row["task"]): int(row["number"]) for row in tasks}
-    places = {name: place for place, name in enumerate(_agents(run))}
+    places = _agents(run)
     values = scores.filter(pl.col("task").is_in(list(chosen)))
     by_response: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     decimals = {metric: decimals_for(board.ends) for metric, board in run.standings.items()}
@@ -134,8 +168,10 @@ def _cards(run: RunResults, chosen: dict[str, _Chosen], scores: pl.DataFrame) ->
     return cards
 
 
-def _agents(run: RunResults) -> Sequence[str]:
-    return list(dict.fromkeys(row.agent for board in run.standings.values() for row in board.rows))
+def _agents(run: RunResults) -> dict[str, int]:
+    """The agents with their places."""
+    names = dict.fromkeys(row.agent for board in run.standings.values() for row in board.rows)
+    return {name: place for place, name in enumerate(names)}
 
 
 def _cut(text: object) -> str:

@@ -177,22 +177,23 @@
   const texts = document.getElementById("texts");
   if (texts) {
     const find = texts.querySelector(".find");
-    const who = texts.querySelector(".who");
+    const whose = [...texts.querySelectorAll(".who")];
     const all = texts.querySelector(".cards");
     const cards = [...texts.querySelectorAll(".card")];
     const count = texts.querySelector(".count");
     texts.querySelector(".filter").hidden = false;
     const show = () => {
       const words = find.value.trim().toLowerCase();
-      const agent = who.value;
-      all.classList.toggle("all", Boolean(words || agent));
+      const agents = whose.map((who) => who.value).filter(Boolean);
+      all.classList.toggle("all", Boolean(words || agents.length));
       cards.forEach((card) => {
-        const mine = !agent || card.dataset.agents.split(" ").includes(agent);
+        const there = card.dataset.agents.split(" ");
+        const mine = agents.every((agent) => there.includes(agent));
         card.hidden = !(mine && (!words || card.textContent.toLowerCase().includes(words)));
-        // the chosen agent beside those that lead
+        // two chosen agents, or one beside those that lead
         card.querySelectorAll(".by").forEach((text) => {
-          const leads = text.classList.contains(`by-${chosen()}`);
-          text.hidden = Boolean(agent) && !leads && text.dataset.agent !== agent;
+          const leads = text.classList.contains(`by-${chosen()}`) && agents.length < 2;
+          text.hidden = Boolean(agents.length) && !leads && !agents.includes(text.dataset.agent);
         });
       });
       const shown = cards.filter((card) => card.offsetParent !== null);
@@ -201,18 +202,25 @@
       return shown;
     };
     find.addEventListener("input", show);
-    who.addEventListener("change", show);
+    whose.forEach((who) => who.addEventListener("change", show));
     radios.forEach((radio) => radio.addEventListener("change", show));
-    document.querySelectorAll("a.evidence").forEach((link) =>
-      link.addEventListener("click", () => {
-        const radio = radios[Number(link.dataset.metric)];
-        if (radio && !radio.checked) radio.click();
-        find.value = "";
-        who.value = link.dataset.agent;
-        const [first] = show();
-        first?.querySelector("summary").focus({ preventScroll: true });
-      }),
-    );
+    // from a number in a table, or a cell of a heat map, to the texts behind it
+    document.addEventListener("click", (event) => {
+      const number = event.target.closest("[data-of]");
+      if (!number) return;
+      const [metric, ...agents] = number.dataset.of.split(" ");
+      const radio = radios[Number(metric)];
+      if (radio && !radio.checked) radio.click();
+      find.value = "";
+      whose.forEach((who, place) => (who.value = agents[place] ?? ""));
+      let found = show();
+      if (!found.length) {
+        whose[1].value = ""; // no text of both: of the first
+        found = show();
+      }
+      texts.scrollIntoView();
+      found[0]?.querySelector("summary").focus({ preventScroll: true });
+    });
     show();
     // the viewer serves a report as …/runs/NAME/report, beside the pages of its tasks
     if (/\/runs\/[^/]+\/report$/.test(location.pathname)) {

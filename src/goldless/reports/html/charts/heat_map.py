@@ -32,6 +32,8 @@ class HeatCell:
     hint: str = ""
     sure: bool = True
     """Whether the text is emphasised."""
+    behind: str | None = None
+    """The texts behind it, as the page's script reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def _cell(cell: HeatCell, box: tuple[float, float, float, float], *, written: bo
     if text:
         middle = (x + width / 2, y + height / 2 + 4)
         parts.append(words(text, *middle, class_="cell-text" if cell.sure else "cell-text faint", anchor="middle"))
-    return element("g", *parts)
+    return element("g", *parts, data_of=cell.behind)
 
 
 def _patch(strength: float, x: float, y: float, width: float, height: float) -> Markup:

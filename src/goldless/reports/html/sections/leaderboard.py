@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -33,6 +34,7 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.scatter import Point, scatter_plot
 from goldless.reports.html.charts.svg import SERIES, Shape, pictures
+from goldless.reports.html.evidence import TextLinks
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column, large_text
@@ -56,11 +58,11 @@ FEWEST_SIZES = 2
 @section("leaderboard", "Scores in full", appendix=True)
 def leaderboard_section(run: RunResults) -> Iterator[Block]:
     """The leaderboards; None if no metric ranks agents."""
-    return each_metric(run, _leaderboard)
+    return each_metric(run, partial(_leaderboard, TextLinks(run)))
 
 
-def _leaderboard(metric: str, board: RankedMetric) -> Iterator[Block]:
-    yield _figure(metric, board)
+def _leaderboard(links: TextLinks, metric: str, board: RankedMetric) -> Iterator[Block]:
+    yield _figure(links, metric, board)
     yield from remarks((*board.notes, *_summary(board)))
     yield from _wordings(board)
     yield from _groups(board)
@@ -72,7 +74,7 @@ def interval_source(tasks: Iterable[int]) -> str:
     return "from resampling tasks" if most >= FEW_TASKS else f"by Student's t over tasks (fewer than {FEW_TASKS})"
 
 
-def _figure(metric: str, board: RankedMetric) -> Figure:
+def _figure(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
     decimals, level = decimals_for(board.ends), percent(board.level)
     drawn = [
         IntervalRow.of(row.agent, row.score, row, decimals=decimals, hint=_hint(row, decimals)) for row in board.rows
@@ -83,7 +85,7 @@ def _figure(metric: str, board: RankedMetric) -> Figure:
         ("Scores: ", Name(metric)),
         (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *_intervals(board.rows, level)),
         pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
-        [_table(metric, board, decimals)],
+        [_table(links, metric, board, decimals)],
         finding=in_text(of_one(metric, board), label),
     )
 
@@ -103,8 +105,8 @@ def _hint(row: AgentScore, decimals: int) -> str:
     return f"{row.agent}: {numeral(row.score, decimals)} ({low} to {high}), {row.n} tasks"
 
 
-def _table(metric: str, board: RankedMetric, decimals: int) -> Table:
-    rows = [row.cells(beats=len(row.better_than or ())) for row in board.rows]
+def _table(links: TextLinks, metric: str, board: RankedMetric, decimals: int) -> Table:
+    rows = [row.cells(beats=len(row.better_than or ()), behind=links.behind(metric, row.agent)) for row in board.rows]
     spread = any(row.between_prompts is not None for row in board.rows)
     columns = (
         *counts("-", rank="#"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import polars as pl
 from goldless.reports.controls import comparative, direction
 from goldless.reports.documents.scores import AgentComparison, PeerGraphNote, RankedMetric, TaskInfluence
 from goldless.reports.html.blocks import (
+    Behind,
     Block,
     Figure,
     Inline,
@@ -30,6 +32,7 @@ from goldless.reports.html.charts.heat_map import WRITTEN_UP_TO, HeatCell, Legen
 from goldless.reports.html.charts.peer_circle import MOST_AGENTS, peer_circle
 from goldless.reports.html.charts.row_plots import Numbered, Strip, strip_plot
 from goldless.reports.html.charts.svg import pictures
+from goldless.reports.html.evidence import TextLinks
 from goldless.reports.html.labels import decimals_for, label, numeral, plural
 from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column
@@ -42,10 +45,11 @@ NEAREST = 3
 @section("comparisons", "Which agents differ")
 def comparisons_section(run: RunResults) -> Iterator[Block]:
     """Paired differences over common tasks, corrected for multiple comparisons; None if nothing was compared."""
-    return each_metric(run, lambda metric, board: [_differences(metric, board)] if board.comparisons else [])
+    links = TextLinks(run)
+    return each_metric(run, lambda metric, board: [_differences(links, metric, board)] if board.comparisons else [])
 
 
-def _differences(metric: str, board: RankedMetric) -> Figure:
+def _differences(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
     agents, word = [row.agent for row in board.rows], comparative(metric)
     by_pair: dict[tuple[str, str], tuple[AgentComparison, float]] = {}
     for row in board.comparisons:
@@ -55,7 +59,13 @@ def _differences(metric: str, board: RankedMetric) -> Figure:
     decimals = min(2, decimals_for([largest])) if largest >= 2 else decimals_for([largest]) - 1
     picture = heat_map(
         agents,
-        [[_difference(by_pair.get((one, other)), largest, decimals) for other in agents] for one in agents],
+        [
+            [
+                _difference(by_pair.get((one, other)), largest, decimals, links.behind(metric, one, other))
+                for other in agents
+            ]
+            for one in agents
+        ],
         title=f"{metric}: differences between agents, row minus column",
         corner="row minus column",
         legend=Legend(
@@ -77,8 +87,16 @@ def _differences(metric: str, board: RankedMetric) -> Figure:
         f"Coloured and bold: significant at {board.comparisons[0].alpha:g}, ",
         Term("corrected", "corrected for all comparisons"),
         ". Without colour: the data do not decide.",
+        *_linked(links),
     )
-    rows = [row.cells(decided=_decided(row, word), corrected=row.corrected) for row in board.comparisons]
+    rows = [
+        row.cells(
+            decided=_decided(row, word),
+            corrected=row.corrected,
+            behind=links.behind(metric, row.first, row.second),
+        )
+        for row in board.comparisons
+    ]
     table = Table("All comparisons", columns, rows)
     finding = _told(board.comparisons)
     return Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table], finding)
@@ -107,7 +125,14 @@ def _decided(row: AgentComparison, word: str = "better") -> str:
     return f"first is {word}" if row.difference > 0 else f"second is {word}"
 
 
-def _difference(found: tuple[AgentComparison, float] | None, largest: float, decimals: int) -> HeatCell | None:
+def _linked(links: TextLinks) -> tuple[str, ...]:
+    """What a click does, where there are texts."""
+    return (" A click on a cell, or on a number in the table below, shows texts behind it.",) * bool(links)
+
+
+def _difference(
+    found: tuple[AgentComparison, float] | None, largest: float, decimals: int, behind: Behind | None
+) -> HeatCell | None:
     if found is None:
         return None
     row, sign = found
@@ -121,7 +146,8 @@ def _difference(found: tuple[AgentComparison, float] | None, largest: float, dec
     mark = ("▲" if value > 0 else "▼") if sure else "·"
     text = numeral(value, decimals, signed=True)
     hint = f"{first} minus {second}: {numbers}: {said}"
-    return HeatCell(strength(value, largest) if sure else 0.0, text, mark, hint, sure=sure)
+    texts = None if behind is None else str(behind)
+    return HeatCell(strength(value, largest) if sure else 0.0, text, mark, hint, sure=sure, behind=texts)
 
 
 # --- pairs: how much each agent's responses tell about the others' ---------------------------------------------------
@@ -130,12 +156,12 @@ def _difference(found: tuple[AgentComparison, float] | None, largest: float, dec
 @section("pairs", "Scores by pair", appendix=True)
 def pair_scores_section(run: RunResults) -> Iterator[Block]:
     """The pair matrix of each metric; None if no metric scores pairs."""
-    return each_metric(run, _pair_blocks)
+    return each_metric(run, partial(_pair_blocks, TextLinks(run)))
 
 
-def _pair_blocks(metric: str, board: RankedMetric) -> Iterator[Block]:
+def _pair_blocks(links: TextLinks, metric: str, board: RankedMetric) -> Iterator[Block]:
     if board.matrix.values:
-        yield (_pair_table if _apart(board) else _pair_figure)(metric, board)
+        yield (_pair_table if _apart(board) else _pair_figure)(links, metric, board)
     graph = board.peer_graph
     if graph is not None and graph.links and len(graph.agents) <= MOST_AGENTS:
         yield _graph_figure(metric, board, graph)
@@ -191,26 +217,44 @@ def _pairs(board: RankedMetric, peers: Sequence[str] | None = None) -> list[list
     ]
 
 
-def _table_of_pairs(caption: str | tuple[Inline, ...], pairs: Sequence[Sequence[Pair]], decimals: int) -> Table:
+def _table_of_pairs(
+    caption: str | tuple[Inline, ...],
+    pairs: Sequence[Sequence[Pair]],
+    decimals: int,
+    behind: Callable[[str, str], Behind | None],
+) -> Table:
     columns = (*names(agent="agent", peer="peer"), number("score", "mean score", decimals))
-    rows = [{"agent": one, "peer": other, "score": mean} for line in pairs for one, other, mean in line]
+    rows = [
+        {"agent": one, "peer": other, "score": mean, "behind": behind(one, other)}
+        for line in pairs
+        for one, other, mean in line
+    ]
     return Table(caption, columns, rows)
 
 
-def _pair_table(metric: str, board: RankedMetric) -> Table:
+def _pair_table(links: TextLinks, metric: str, board: RankedMetric) -> Table:
     """Each agent with each peer it was compared with."""
     compared = [[pair for pair in line if pair[2] is not None] for line in _pairs(board, board.matrix.agents)]
-    return _table_of_pairs(("Mean score with each ", Term("peer"), ": ", Name(metric)), compared, 3)
+    title = ("Mean score with each ", Term("peer"), ": ", Name(metric))
+    return _table_of_pairs(title, compared, 3, partial(links.behind, metric))
 
 
-def _pair_figure(metric: str, board: RankedMetric) -> Figure:
+def _pair_figure(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
     values = board.matrix.values
     least, most = min(values), max(values)
     decimals = decimals_for(values) - (1 if max(abs(least), abs(most)) >= 10 else 0)
     pairs = _pairs(board)
     picture = heat_map(
         [line[0][0] for line in pairs],
-        [[_pair_cell(pair, (least, most), decimals) if _is_asked(pair) else None for pair in line] for line in pairs],
+        [
+            [
+                _pair_cell(pair, (least, most), decimals, links.behind(metric, pair[0], pair[1]))
+                if _is_asked(pair)
+                else None
+                for pair in line
+            ]
+            for line in pairs
+        ],
         title=f"{metric}: mean score of each agent (row) with each peer (column)",
         corner="row: agent; column: peer",
         legend=_legend(least, most, decimals, board.unit),
@@ -220,8 +264,10 @@ def _pair_figure(metric: str, board: RankedMetric) -> Figure:
         Term("peer"),
         " in the column, in the order of the leaderboard. ",
         "The mean of a row is the agent's score if every task has all agents.",
+        *_linked(links),
     )
-    table = _table_of_pairs("All pairs", [list(filter(_is_asked, line)) for line in pairs], decimals + 1)
+    asked = [list(filter(_is_asked, line)) for line in pairs]
+    table = _table_of_pairs("All pairs", asked, decimals + 1, partial(links.behind, metric))
     known = [pair for line in pairs for pair in line if pair[2] is not None]
     one, other, value = max(known, key=lambda pair: pair[2] or 0.0)
     finding = (
@@ -242,12 +288,13 @@ def _share(value: float, least: float, most: float) -> float:
     return (value - least) / (most - least) if most > least else 0.5
 
 
-def _pair_cell(pair: Pair, ends: tuple[float, float], decimals: int) -> HeatCell:
+def _pair_cell(pair: Pair, ends: tuple[float, float], decimals: int, behind: Behind | None) -> HeatCell:
     one, other, value = pair
     if value is None:
         return HeatCell(0.0, "-", "-", f"{one} with {other}: missing", sure=False)
     text = numeral(value, decimals)
-    return HeatCell(_share(value, *ends), text, "", f"{one} with {other}: {numeral(value, decimals + 1)}")
+    hint = f"{one} with {other}: {numeral(value, decimals + 1)}"
+    return HeatCell(_share(value, *ends), text, "", hint, behind=None if behind is None else str(behind))
 
 
 def _legend(least: float, most: float, decimals: int, unit: str) -> Legend:
@@ -268,16 +315,19 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 @section("tasks", "Scores by task", appendix=True)
 def task_scores_section(run: RunResults) -> Iterator[Block]:
     """The spread of scores over tasks; None if the folder has no scores of responses."""
+    links = TextLinks(run)
 
     def one(metric: str, board: RankedMetric) -> Iterator[Block]:
         scores = None if run.scores is None else run.scores.filter(pl.col("metric") == metric)
         if scores is not None and len(scores):
-            yield _tasks_figure(metric, board, scores)
+            yield _tasks_figure(metric, board, scores, partial(links.behind, metric))
 
     return each_metric(run, one)
 
 
-def _tasks_figure(metric: str, board: RankedMetric, scores: pl.DataFrame) -> Figure:
+def _tasks_figure(
+    metric: str, board: RankedMetric, scores: pl.DataFrame, behind: Callable[[str], Behind | None]
+) -> Figure:
     numbers = {(row.agent, row.task): place for place, row in enumerate(board.influence, 1)}
     by_agent = {str(key[0]): frame for key, frame in scores.group_by("agent", maintain_order=True)}
     every = max((len(frame) for frame in by_agent.values()), default=0) <= EVERY_POINT_UP_TO
@@ -296,9 +346,9 @@ def _tasks_figure(metric: str, board: RankedMetric, scores: pl.DataFrame) -> Fig
             axis=f"{board.unit}, {direction(metric)}",
         ),
         [
-            *[_influence(board.influence, by_agent, decimals)] * bool(board.influence),
-            _spread(metric, [row for _, row, _ in found], decimals),
-            *[_beyond(beyond, decimals)] * bool(beyond),
+            *[_influence(board.influence, by_agent, decimals, behind)] * bool(board.influence),
+            _spread(metric, [row | {"behind": behind(row["agent"])} for _, row, _ in found], decimals),
+            *[_beyond([row | {"behind": behind(row["agent"])} for row in beyond], decimals)] * bool(beyond),
         ],
         _widest([row for _, row, _ in found], decimals),
     )
@@ -363,13 +413,19 @@ def _far(values: npt.NDArray[np.float64], quantiles: Sequence[float]) -> list[in
     return below[:OUTLIERS] + above[:OUTLIERS]
 
 
-def _influence(influence: Sequence[TaskInfluence], by_agent: Mapping[str, pl.DataFrame], decimals: int) -> Table:
+def _influence(
+    influence: Sequence[TaskInfluence],
+    by_agent: Mapping[str, pl.DataFrame],
+    decimals: int,
+    behind: Callable[[str], Behind | None],
+) -> Table:
     rows = []
     for place, row in enumerate(influence, 1):
         frame = by_agent.get(row.agent)
         score = None if frame is None else frame.filter(pl.col("task") == row.task)["score"].first()
         moved = "yes" if row.ranking_changes else "no"
-        rows.append(row.cells(place=place, score=score, ranks=f"{row.rank} → {row.rank_without}", moved=moved))
+        ranks, texts_of = f"{row.rank} → {row.rank_without}", behind(row.agent)
+        rows.append(row.cells(place=place, score=score, ranks=ranks, moved=moved, behind=texts_of))
     columns = (
         *counts(place="#"),
         *names(task="task", agent="agent"),

@@ -1,0 +1,133 @@
+"""Agents' means while evidence arrives: right at every look, equal to the leaderboard at the end, and cheap."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import count
+
+import anyio
+import polars as pl
+import pytest
+
+import goldless
+from goldless.models.scripted import ScriptedModel
+from goldless.runs import so_far
+from goldless.runs.options import Options
+from goldless.runs.pipeline import evaluate_study, review_study, score_study
+from goldless.runs.progress import AgentSoFar, BoardSoFar
+from goldless.runs.so_far import Arriving
+
+TASKS = 4
+WORTH = {"ann": 3, "bob": 2, "cy": 1}
+
+
+@pytest.fixture
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at every piece of evidence."""
+    monkeypatch.setattr(so_far, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(so_far, "SHARE_OF_TIME", 1e9)
+
+
+def study():
+    rows = [
+        {"task": f"t{t}", "agent": agent, "text": " ".join([f"w{t}", *["more"] * worth])}
+        for t in range(TASKS)
+        for agent, worth in WORTH.items()
+    ]
+    return goldless.study_from_frame(pl.DataFrame(rows))
+
+
+def scorer() -> ScriptedModel:
+    return ScriptedModel(logprobs=lambda context, target: [-1.0 - (word not in context) for word in target.split()])
+
+
+def critic() -> ScriptedModel:
+    """Says Yes where both texts name the same task."""
+
+    def answer(request) -> str:
+        return "Yes" if len(set(re.findall(r"w\d", request.messages[1].content))) == 1 else "No"
+
+    return ScriptedModel(answers=answer, name="critic")
+
+
+def seen(work, tmp_path, **options):
+    boards: list[list[BoardSoFar]] = []
+    given = Options(journal=tmp_path / "j.sqlite", resamples=200, so_far=boards.append, **options)
+    return anyio.run(work, study(), given), boards
+
+
+def shown(board: BoardSoFar) -> list[tuple[str, float | None, int]]:
+    return [(row.agent, row.score, row.tasks) for row in board.rows]
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
+def test_means_follow_the_tasks_and_the_last_look_is_the_leaderboard(tmp_path):
+    result, boards = seen(evaluate_study, tmp_path, metrics=("gem-raw",), scorer=scorer())
+    # one look at each task, and one when the metric is computed at the end
+    assert [[row.tasks for row in looked[0].rows] for looked in boards] == [[n] * 3 for n in (1, 2, 3, 4, 4)]
+    board = result.leaderboard()
+    final = [(row.agent, pytest.approx(row.score), row.n) for row in board.rows]
+    assert shown(boards[-1][0]) == shown(boards[-2][0]) == final
+    assert (boards[0][0].metric, boards[0][0].unit) == ("gem-raw", board.unit)
+    by_task = result.outcomes["gem-raw"].responses.filter(pl.col("task").is_in(["t0", "t1"]))
+    means = dict(by_task.group_by("agent").agg(pl.col("score").mean()).iter_rows())
+    assert {agent: score for agent, score, _ in shown(boards[1][0])} == pytest.approx(means)
+
+
+@pytest.mark.usefixtures("always")
+def test_a_critic_is_seen_after_every_answer_and_metrics_without_a_model_at_the_end(tmp_path):
+    result, boards = seen(evaluate_study, tmp_path, metrics=("tvd-mi", "length"), critic=critic())
+    assert len(boards) > len(result.evidence.verdicts) / 2
+    assert all([board.metric for board in looked] == ["tvd-mi"] for looked in boards[:-1])
+    assert [board.metric for board in boards[-1]] == ["tvd-mi", "length"]
+    final = [(row.agent, pytest.approx(row.score), row.n) for row in result.leaderboard("tvd-mi").rows]
+    assert shown(boards[-2][0]) == shown(boards[-1][0]) == final
+    assert shown(boards[-1][1]) == [("ann", 4.0, 4), ("bob", 3.0, 4), ("cy", 2.0, 4)]  # words: one and the worth
+
+
+@pytest.mark.usefixtures("always")
+def test_a_review_is_seen_while_reviewers_answer(tmp_path):
+    def longer(request) -> str:
+        first, second = re.findall(r"^(#{12,})\n(.*?)\n\1$", request.messages[-1].content, re.DOTALL | re.MULTILINE)
+        return "one" if len(first[1]) > len(second[1]) else "two"
+
+    reviewers = {"r": ScriptedModel(answers=longer, name="r")}
+    result, boards = seen(review_study, tmp_path, reviewers=reviewers, exams=("none",))
+    assert len(boards) > TASKS
+    final = [(row.agent, row.score, row.n_tasks) for row in result.rankings[0].agents]
+    # ann is longest and beats both, bob beats cy
+    assert shown(boards[-1][0]) == shown(boards[-2][0]) == final == [("ann", 1.0, 4), ("bob", 0.5, 4), ("cy", 0.0, 4)]
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
+def test_a_look_that_fails_ends_no_run_and_part_of_another_verb_is_not_told(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    _, told = seen(score_study, tmp_path, metrics=("gem-raw",), scorer=scorer())
+    assert told == []
+    whole = so_far.metric_board
+    calls = count()
+    monkeypatch.setattr(
+        "goldless.runs.pipeline.metric_board",
+        lambda *given: whole(*given) if next(calls) == TASKS else 1 / 0,
+    )
+    result, boards = seen(evaluate_study, tmp_path, metrics=("gem-raw",), scorer=scorer())
+    assert len(boards) == 1
+    assert result.complete
+
+
+def test_looks_take_a_small_share_of_the_time():
+    """Each takes 1 s: with 2 % of the time there is one in 51 s, and the first after 2 s."""
+    now, told = [0.0], []
+
+    def boards(tables):
+        now[0] += 1.0
+        return [BoardSoFar("m", "", (AgentSoFar("ann", float(len(tables["verdicts"])), 1),))]
+
+    arriving = Arriving(boards, told.append, clock=lambda: now[0])
+    for _ in range(1_000):
+        now[0] += 0.1
+        arriving("verdicts", "", lambda: pl.DataFrame({"task": ["t"]}))
+    assert len(told) == 2
+    assert replace(told[0][0].rows[0], tasks=0) == AgentSoFar("ann", 1.0, 0)

@@ -215,7 +215,7 @@
       whose.forEach((who, place) => (who.value = agents[place] ?? ""));
       let found = show();
       if (!found.length) {
-        whose[1].value = ""; // no text of both: of the first
+        whose.slice(1).forEach((who) => (who.value = "")); // no text of both: of the first
         found = show();
       }
       texts.scrollIntoView();

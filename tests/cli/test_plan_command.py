@@ -151,7 +151,10 @@ def test_a_difference_to_detect_is_above_zero(goldless, study_file, detect):
     assert "detect must be a finite number above 0" in " ".join(ended.err.split())
 
 
-def test_what_the_doctor_measured_is_in_the_plan_of_a_first_run(goldless, rated):
+def test_what_the_doctor_measured_is_in_the_plan_of_a_first_run(goldless, tmp_path):
+    study = tmp_path / "answers.csv"
+    study.write_text("task,agent,text\n" + "".join(f"t{t},{a},zarn {t}\n" for t in range(3) for a in ("ann", "bob")))
+
     def slow(_):
         time.sleep(0.05)
         return chat_reply("Yes")
@@ -160,7 +163,7 @@ def test_what_the_doctor_measured_is_in_the_plan_of_a_first_run(goldless, rated)
         model = f"{server.url}#toy"
         found = json.loads(goldless("doctor", model, "--json").out)["seconds_per_call"]
         assert found["verdict"] >= 0.05
-        ended = goldless("plan", rated, "--metric", "tvd-mi", "--critic", model, "--json")
+        ended = goldless("plan", study, "--metric", "tvd-mi", "--critic", model, "--json")
     plan = json.loads(ended.out)
     (row,) = [row for row in plan["rows"] if row["metric"] == "tvd-mi"]
     assert row["seconds"] == pytest.approx(row["calls"] * found["verdict"] / 20)

@@ -186,13 +186,13 @@ async def _call_seconds(model: Model, *, scores: bool) -> dict[str, float]:
         "verdict": ChatRequest((Message("user", "Is snow white? Answer with one word: Yes or No."),), max_tokens=4),
         "text": ChatRequest((Message("user", "Describe a bicycle in about a hundred words."),), max_tokens=150),
     }
-    for kind, request in kinds.items() if model.capabilities.chat else ():
+    for kind, asked in kinds.items() if model.capabilities.chat else ():
         begin = time.perf_counter()
-        if isinstance(await model.chat(request), ChatReply):
+        if isinstance(await model.chat(asked), ChatReply):
             found[kind] = time.perf_counter() - begin
     if found:
         keep_measured(default_journal(), model.identity, found)
-    return dict(found)
+    return {str(kind): seconds for kind, seconds in found.items()}
 
 
 def _table(diagnosis: Diagnosis) -> ReportTable:

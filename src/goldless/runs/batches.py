@@ -9,7 +9,7 @@ import polars as pl
 
 from goldless.evidence import JudgementEvidence, Schema, VerdictEvidence, empty, is_open
 
-Row = TypeVar("Row", VerdictEvidence, JudgementEvidence)
+Row = TypeVar("Row", bound=VerdictEvidence | JudgementEvidence)
 
 
 class Batches(Generic[Row]):

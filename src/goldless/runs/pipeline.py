@@ -459,7 +459,7 @@ EVIDENCE = ("logprobs", "verdicts", "judgements")
 """Needs of metrics that are met by models, each with the table of its name."""
 
 
-def _boards(plan: RunPlan, models: Mapping[str, OpenModel], tables: dict[str, pl.DataFrame]) -> Sequence[BoardSoFar]:
+def _boards(plan: RunPlan, models: Mapping[str, OpenModel], tables: dict[str, Any]) -> Sequence[BoardSoFar]:
     """What the metrics whose evidence has begun to arrive say so far."""
     if "logprobs" in tables:
         tables["logprobs"], tables["control"] = by_table(tables["logprobs"])

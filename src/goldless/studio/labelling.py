@@ -120,7 +120,7 @@ class _Pages:
     async def _agreement(self, request: web.Request, template: str) -> web.Response:
         sitting = read_sitting(request.query)
 
-        def found() -> dict[str, object]:
+        def found() -> dict[str, Any]:
             desk = self._desk.open(sitting)
             labels = desk.on(sitting.seat.criterion)
             return {

@@ -125,7 +125,7 @@ def _decided(row: AgentComparison, word: str = "better") -> str:
     return f"first is {word}" if row.difference > 0 else f"second is {word}"
 
 
-def _linked(links: TextLinks) -> tuple[str, ...]:
+def _linked(links: TextLinks) -> tuple[Inline, ...]:
     """What a click does, where there are texts."""
     return (" A click on a cell, or on a number in the table below, shows texts behind it.",) * bool(links)
 

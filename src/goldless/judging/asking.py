@@ -199,7 +199,7 @@ async def find_verdicts(
     reading: Reading,
     questions: Mapping[int, Question[Found]],
     at_once: int,
-    answered: Callable[[int, VerdictReply[Found]], None],
+    answered: Callable[[int, VerdictReply[Found]], None] = lambda *_: None,
 ) -> dict[int, VerdictReply[Found]]:
     """The outcome of each question; ``at_once``: concurrent requests, if they are not scored as one batch.
 
@@ -228,7 +228,7 @@ async def find_verdicts(
     await side_by_side(one, order, at_once)
     if scores and isinstance(model, ScoringJudge):
         unclear = {i: questions[i] for i, reply in found.items() if reply.without_probabilities}
-        scored = await _scored(model, unclear, at_once, lambda *_: None) if unclear else {}
+        scored = await _scored(model, unclear, at_once) if unclear else {}
         found |= {i: reply for i, reply in scored.items() if reply.failure is None or found[i].verdict is None}
     return found
 
@@ -269,7 +269,7 @@ async def _scored(
     model: ScoringJudge,
     questions: Mapping[int, Question[Found]],
     at_once: int,
-    answered: Callable[[int, VerdictReply[Found]], None],
+    answered: Callable[[int, VerdictReply[Found]], None] = lambda *_: None,
 ) -> dict[int, VerdictReply[Found]]:
     """Verdicts from log p of every label as the reply to every question, all in one batch."""
     encoded: dict[int, list[ScoreRequest] | CallFailure] = {}

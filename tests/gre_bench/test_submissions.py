@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from edition_folders import QUICK, asking, edition, papers_folder, write_rows
@@ -103,6 +104,27 @@ def test_an_interrupted_submission_is_completed_by_the_same_command(edition, fil
     assert (found.number, of_team) == (1, 1)
     assert edition.study().response("p2", "first") is not None
     assert len(read_log(edition.folder)) == 1
+
+
+def test_submissions_at_the_same_time_follow_each_other(edition, file):
+    files = [file(reviews(f"zarn {number}"), f"{number}.jsonl") for number in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda n: submit(edition, files[n], name=f"n{n}", team="Lab"), range(4)))
+    assert {one.name for one in read_log(edition.folder)} == {"n0", "n1", "n2", "n3"}
+    assert {agent.agent for agent in edition.study().agents} >= {"n0", "n1", "n2", "n3"}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"[1]\n", b"null\n", b'{"paper": "p1"', b'{"paper": ' + b"[" * 9999]
+)
+def test_what_is_no_table_of_reviews_is_one_error(edition, tmp_path, content):
+    (tmp_path / "odd.jsonl").write_bytes(content)
+    with pytest.raises(UserError, match=r"odd\.jsonl"):
+        submit(edition, tmp_path / "odd.jsonl", name="odd", team="Lab")
+    for path in (tmp_path, tmp_path / "nowhere.jsonl", tmp_path / "reviews.csv"):
+        with pytest.raises(UserError, match=r"must be a \.jsonl file|cannot be read"):
+            submit(edition, path, name="odd", team="Lab")
+    assert read_log(edition.folder) == ()
 
 
 @pytest.mark.parametrize("change", ["drop", "edit", "damage"])

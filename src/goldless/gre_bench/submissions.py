@@ -9,9 +9,11 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,27 @@ def submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submi
 
     The same file under the same name again only completes what was interrupted.
     """
+    with _alone(edition.folder):
+        return _submit(edition, file, name=name, team=team)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process submits to the edition: numbers and hashes of the log must follow each other."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submission, int]:
     whole, log = edition.whole_study(), read_log(edition.folder)
     sha256 = _checked_file(file)
     again = next((one for one in log if (one.name, one.team, one.sha256) == (name, team, sha256)), None)

@@ -48,7 +48,8 @@ def submit(
     from goldless.gre_bench.submissions import submit as add
 
     found, of_team = add(open_edition(edition), file, name=name, team=team)
-    say(f"submission {found.number}, {of_team} of {team}: {found.reviews} reviews, sha256 {found.sha256}")
+    say(f"submission {found.number}: {found.reviews} reviews, sha256 {found.sha256}")
+    say(f"submissions by {team} so far: {of_team}")
     if found.missing:
         say(f"papers without a review: {found.missing}. Incomplete submissions cannot be a team's best", style="yellow")
     say(f"score it with: goldless gre score {edition}")

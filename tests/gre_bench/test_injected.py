@@ -90,6 +90,7 @@ async def test_a_review_that_obeys_loses_its_score_and_is_counted_and_the_rankin
     assert [row["verdict"] for row in stored["agents"]] == ["no change shown", "falls"]
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "gre.md").read_text()
     assert (edition.folder / "run" / "injected" / "leaderboard.json").exists()
+    assert "Papers with hidden instructions" in (edition.folder / "run" / "report.html").read_text()
 
 
 def test_more_second_versions_than_papers_are_refused(tmp_path):

@@ -192,6 +192,8 @@ async def review_edition(
     planned = edition.planned(asked)
     study = planned.whole_study()
     chosen = _chosen(planned, only)
+    if submitted := [one.name for one in read_log(edition.folder) if one.name in chosen]:
+        raise UserError(f"names of submissions: {', '.join(submitted)}. Give the models other names: NAME=MODEL")
     request = ReviewRequest(
         models=chosen, stand_ins=stand_ins or {}, review=planned.config.review, asking=asking or Asking()
     )

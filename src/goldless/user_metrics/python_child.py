@@ -19,7 +19,7 @@ from typing import IO, Any, NoReturn
 
 import anyio
 
-from goldless.child_process import run_child
+from goldless.child_process import how_it_ended, run_child
 from goldless.errors import MetricError, PrerequisiteError
 from goldless.records import ItemScore, Task, TextItem
 from goldless.user_metrics.commands import CommandMetric
@@ -64,11 +64,10 @@ def described(place: str, name: str, timeout_seconds: float | None) -> SourceObj
         finished = run_child(words, (), timeout_seconds=limit, most_output=MOST_DESCRIBED, stop=stop)
         said = finished.error_tail.decode("utf-8", errors="replace")
         if finished.ending != "exited" or finished.status != 0 or not finished.output:
-            ending = f"by signal {-finished.status}" if finished.status < 0 else f"with status {finished.status}"
-            ended = f"ended {ending}" if finished.ending == "exited" else f"was killed after {limit:g} s"
+            loader = f"the process that loaded {place.rpartition(':')[0]}"
+            ended = how_it_ended(finished, loader, limit, MOST_DESCRIBED)
             raise MetricError(
-                f"{name!r}: the process that loaded {place.rpartition(':')[0]} {ended}. Its standard error "
-                + (f"ends with:\n{last_lines(said)}" if said else "is empty")
+                f"{name!r}: {ended}. Its standard error " + (f"ends with:\n{last_lines(said)}" if said else "is empty")
             )
         sys.stderr.write(said)
         found = json.loads(finished.output)

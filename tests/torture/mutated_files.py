@@ -53,6 +53,8 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
         ("bias", study, *panel),
         ("cost", study, *panel, "--splits", "5", *prices),
         ("audit", study),
+        ("select", study, "--metric", "tvd-mi", "--recorded", "--format", "csv"),
+        ("drill", study, "--honest", "g", "--deceptive", "h", "--metric", "tvd-mi,gem-raw", "--recorded"),
         ("calibrate", study, "--metric", "length"),
         ("crashtest", study, "--metric", "length", "--perturbation", "null", *QUICK),
         *(("explain", study, *pair, "--scorer", script, "--text", text) for text in ("responses", "rewrites")),
@@ -82,10 +84,14 @@ def of_run(run: Path, out: Path, sound: Path) -> list[Words]:
     ]
 
 
-def of_edition(edition: Path, script: str, sound: Path) -> list[Words]:
+def of_edition(edition: Path, out: Path, script: str, sound: Path) -> list[Words]:
     """The commands that read an edition of GRE-bench."""
     return [
-        *(("gre", verb, edition) for verb in ("show", "run", "collect")),
+        *(("gre", verb, edition) for verb in ("show", "run", "collect", "preregister")),
+        ("gre", "submit", edition, edition / "submitted.jsonl", "--name", "second", "--team", "lab"),
+        ("gre", "collect", out, "--from-folder", sound / "papers", "--anchors", edition, "--anchor-papers", "1"),
+        ("gre", "site", edition, "--out", out),
+        ("gre", "publish", edition, "--dry-run", "--dataset", "lab/board", "--out", out),
         ("gre", "score", edition, "--scorer", script),
         ("gre", "review", edition, "--models", script),
         ("gre", "compare", edition, sound / "edition"),
@@ -166,7 +172,8 @@ def commands(kind: str, at: Path, out: Path, sound: Path) -> list[Words]:
         "models": lambda: of_study(at / "answers.jsonl", out, f"scripted:{at / 'script.jsonl'}")[-5:],
         "settings": lambda: of_settings(at, out, f"scripted:{at / 'script.jsonl'}"),
         "papers": lambda: [("gre", "collect", out, "--from-folder", at)],
-        "edition": lambda: of_edition(at, script, sound),
+        "reviewarena": lambda: [("gre", "collect", out, "--from-reviewarena", at)],
+        "edition": lambda: of_edition(at, out, script, sound),
         "board": lambda: of_board(at, out, sound),
         "journal": lambda: of_journal(at / "journal.sqlite", out),
         "watch": lambda: of_watch(at, script, sound),
@@ -174,7 +181,7 @@ def commands(kind: str, at: Path, out: Path, sound: Path) -> list[Words]:
 
 
 KINDS = {"study-jsonl": 4, "study-csv": 4, "study-parquet": 4, "run": 8, "single": 2, "settings": 4, "models": 1}
-KINDS |= {"edition": 2, "papers": 1, "board": 1, "journal": 2, "watch": 2, "archive": 1}
+KINDS |= {"edition": 4, "papers": 1, "reviewarena": 1, "board": 1, "journal": 2, "watch": 2, "archive": 1}
 KINDS |= {f"import-{name}": 1 for name in ("lm_eval", "promptfoo", "every_eval_ever", "inspect", "traces", "table")}
 KINDS |= {f"import-{name}": 1 for name in ("wide", "alpaca_eval", "arena_votes", "mt_bench", "arena_hard", "helm")}
 KINDS |= {"import-lighteval": 1}

@@ -40,7 +40,7 @@ def tables() -> dict[str, Rows]:
     return {
         "tasks": [{"task": t, "prompt": f"What of {t}?", "reference": f"word {t}"} for t in TASKS],
         "responses": [{"task": t, "agent": a, "text": f"{'word ' * w}{t}"} for t in TASKS for a, w in WORTH.items()],
-        "agents": [{"agent": a, "group": "g", "parameters": 7.5} for a in WORTH],
+        "agents": [{"agent": a, "group": "h" if a == "cy" else "g", "parameters": 7.5} for a in WORTH],
         "labels": [{"task": t, "agent": a, "rater": "p", "score": w} for t in TASKS[:2] for a, w in WORTH.items()],
         "judgements": [
             {"reviewer": r, "format": "pairwise", "task": t, "first": a, "second": b}
@@ -160,10 +160,20 @@ def _edition(place: Path) -> None:
     (papers / "papers").mkdir()
     for paper in ("p1", "p2"):
         (papers / "papers" / f"{paper}.txt").write_text("The whole paper.")
-    _run("gre", "collect", place / "edition", "--from-folder", papers)
+    edition = place / "edition"
+    _run("gre", "collect", edition, "--from-folder", papers, "--injected", "1")
+    _run("gre", "preregister", edition)
+    asked = [json.loads(line)["paper"] for line in (edition / "papers.jsonl").read_text().splitlines()]
+    for name in ("first", "submitted"):
+        write(edition / f"{name}.jsonl", [{"paper": paper, "text": f"Good, says {name}."} for paper in asked])
+    _run("gre", "submit", edition, edition / "first.jsonl", "--name", "first", "--team", "lab")
+    reviews = [{"summary": "Of it.", "weaknesses": f"Weak {n}."} for n in range(3)]
+    known = {"venue_id": "V", "title": "On it", "abstract": "Of it.", "decision": "Accept", "markdown": "All of it."}
+    arena = [{"forum_id": paper, **known, "reviews_json": json.dumps(reviews)} for paper in ("p1", "p2")]
+    write(place / "reviewarena" / "data" / "iclr-00000-of-00001.parquet", arena)
     model = ScriptedModel(logprobs=_logprobs)
     settings = {"metrics": ["gem-raw"], "resamples": 100}
-    begun, asking = open_edition(place / "edition"), Asking(journal=place / "asked.sqlite")
+    begun, asking = open_edition(edition), Asking(journal=place / "asked.sqlite")
     anyio.run(lambda: score_edition(begun, settings, stand_ins={"scorer": model}, asking=asking))
     (place / "asked.sqlite").unlink()
     board = [{"agent": a, "gem": w / 10, "gem-s[abstract]": w / 9, "parameters": 10 * w} for a, w in WORTH.items()]

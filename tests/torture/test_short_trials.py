@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
+import mutated_files
 import pytest
+
+from goldless.cli.main import VERBS
+
+NO_FILES = {"demo", "studio"}
+"""Verbs that read no file of others: the demonstration has its own, and the studio shows what ``view`` does."""
 
 
 @pytest.mark.parametrize(
@@ -18,3 +25,9 @@ import pytest
 def test_nothing_is_lost_paid_twice_or_changed(trial, count):
     tally = importlib.import_module(trial).run(count, 0)
     assert tally.sound, tally
+
+
+def test_mutated_files_are_read_by_every_verb():
+    here = Path()
+    tried = {words[0] for kind in mutated_files.KINDS for words in mutated_files.commands(kind, here, here, here)}
+    assert set(VERBS) - tried == NO_FILES

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from goldless.errors import UserError
+from goldless.files import POLARS_FAILED
 from goldless.gre_bench.extracted_text import MOST_UNREADABLE, storable, unix_lines, unreadable_share
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
 from goldless.gre_bench.review_forms import says_something, sections_and_extra
@@ -29,6 +31,7 @@ OF_AUTHORS = ("rebuttal",)
 PREFIX = "ReviewArena "
 """Before the venue in the name of the source."""
 LISTED = 12
+UNREADABLE = (OSError, *POLARS_FAILED)
 OUTCOMES = {"withdraw": "withdrawn", "desk": "desk_rejected"}
 
 
@@ -109,24 +112,44 @@ def _files(folder: Path) -> list[Path]:
     for file in files:
         try:
             columns = pl.read_parquet_schema(file)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            wrong.append(f"  {file.name}: cannot be read ({str(error).splitlines()[0]}). Download it again")
+        except UNREADABLE as error:
+            wrong.append(f"  {_damaged(file, error)}")
             continue
         if lacking := [column for column in NEEDED if column not in columns]:
             wrong.append(f"  {file.name}: no column {', '.join(lacking)}; it has {', '.join(columns)}")
+        wrong += [
+            f"  {file.name}: {column} must be text, got {kind}"
+            for column, kind in columns.items()
+            if column in NEEDED and kind != pl.String
+        ]
     if wrong:
         raise UserError("\n".join([f"{folder}: not in ReviewArena's layout:", *wrong]))
     return files
 
 
 def _read(file: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    return pl.read_parquet(file, columns=list(columns)).select(columns).rows()
+    with _told(file):
+        return pl.read_parquet(file, columns=list(columns)).select(columns).rows()
 
 
 def _row(file: Path, place: int) -> dict[str, Any]:
-    columns = pl.read_parquet_schema(file)
-    wanted = [column for column in dict.fromkeys((*NEEDED, *KEPT)) if column in columns]
-    return pl.scan_parquet(file).select(wanted).slice(place, 1).collect().row(0, named=True)
+    with _told(file):
+        columns = pl.read_parquet_schema(file)
+        kept = [column for column in KEPT if column in columns and not columns[column].is_nested()]
+        wanted = list(dict.fromkeys((*NEEDED, *kept)))
+        return pl.scan_parquet(file).select(wanted).slice(place, 1).collect().row(0, named=True)
+
+
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except UNREADABLE as error:
+        raise UserError(_damaged(file, error)) from error
+
+
+def _damaged(file: Path, error: BaseException) -> str:
+    return f"{file.name}: cannot be read ({str(error).splitlines()[0]}). Download it again"
 
 
 def _reviews(stored: Any) -> tuple[HumanReview, ...]:

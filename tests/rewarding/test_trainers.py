@@ -8,6 +8,7 @@ import math
 import pytest
 
 import goldless
+from goldless.errors import MetricError
 from goldless.records import CallFailure
 
 
@@ -42,9 +43,50 @@ def test_an_error_is_not_left_to_a_rubric_that_makes_it_zero_in_silence(toy_scor
     assert states[0]["goldless_missing"].startswith("UserError: gem-s[prompt]+control compares with")
 
 
+def test_completions_scored_one_by_one_are_computed_together(toy_scorer):
+    """Eight completions of which two are different: the reference alone and given each of the two, once."""
+    scorer = toy_scorer()
+    texts = ["zarn", "bluk"] * 4
+
+    async def all_at_once(reward):
+        return await asyncio.gather(*(reward.one("p", text, reference="zarn") for text in texts))
+
+    with goldless.reward("gem-raw", scorer=scorer) as reward:
+        expected = reward(["p"] * 8, texts, reference=["zarn"] * 8)
+        before = len(scorer.calls)
+        assert asyncio.run(all_at_once(reward)) == expected
+        assert len(scorer.calls) - before == 3
+        with pytest.raises(MetricError, match="no reward: no_reference"), pytest.warns(UserWarning, match="no_ref"):
+            asyncio.run(reward.one("p", "zarn", reference=None))
+
+
 @pytest.mark.filterwarnings("default")
-def test_verifiers_own_rubric_takes_it_as_a_group_reward(toy_scorer):
-    verifiers = pytest.importorskip("verifiers", reason="needs verifiers: pip install verifiers")
+def test_a_task_of_verifiers_takes_it_as_its_reward(toy_scorer):
+    """As its own template for a task says: a coroutine marked as a reward, which returns a float."""
+    vf = pytest.importorskip("verifiers.v1", reason="needs verifiers from 0.4 on: pip install verifiers")
+    from verifiers.v1.utils.decorators import discover_decorated, invoke_all  # noqa: PLC0415
+
+    reward = goldless.reward("gem-raw", scorer=toy_scorer())
+
+    class Data(vf.TaskData):
+        reference: str
+
+    class Toy(vf.Task[Data]):
+        @vf.reward(weight=1.0)
+        async def informative(self, completion: str) -> float:
+            return await reward.one(self.data.prompt, completion, reference=self.data.reference)
+
+    task = Toy(Data(idx=0, prompt="p", reference="zarn"))
+    marked = discover_decorated(task, "reward")
+    with reward:
+        assert asyncio.run(invoke_all(marked, {"completion": "zarn"})) == pytest.approx([math.log(4)])
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_rubric_of_verifiers_takes_it_as_a_group_reward(toy_scorer):
+    verifiers = pytest.importorskip("verifiers", reason="needs verifiers before 0.4: pip install 'verifiers<0.4'")
+    if not hasattr(verifiers, "Rubric"):
+        pytest.skip("verifiers has no rubrics from 0.4 on")
     states = [rollout("p", text, "zarn") for text in ("zarn", "bluk")]
     with goldless.reward("gem-raw", scorer=toy_scorer()) as reward:
         rubric = verifiers.Rubric(funcs=[reward.verifiers()])

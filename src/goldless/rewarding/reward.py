@@ -38,6 +38,8 @@ Missing = Literal["none", "group-mean"]
 DEFAULT_METRIC = "gem-s[prompt]+control"
 NO_REFERENCE = "no_reference"
 """The cause where a row has nothing to predict."""
+GATHERING_SECONDS = 0.01
+"""How long completions that are asked for one by one are waited for, to be scored together."""
 COMPLETION, REFERENCE, OTHER = "completion", "reference", "other"
 """What the names of texts begin with."""
 
@@ -46,7 +48,8 @@ class Reward:
     """A reward function for GRPO, made by ``goldless.reward``.
 
     Call it with prompts, completions and the columns of the data set, as TRL's ``GRPOTrainer(reward_funcs=…)`` does; or
-    give ``reward.verifiers()`` to a rubric of ``verifiers``. The scorer is loaded at the first call and kept.
+    await ``reward.one(…)`` for a single completion, as a task of ``verifiers`` does. The scorer is loaded at the first
+    call and kept.
     """
 
     def __init__(
@@ -78,6 +81,8 @@ class Reward:
         self._scorer: OpenModel | None = None
         self._stack = AsyncExitStack()
         self._turn = asyncio.Lock()
+        self._queue = asyncio.Lock()
+        self._waiting: list[tuple[Row, asyncio.Future[float | str]]] = []
         self._opening = threading.Lock()
 
     # --- for trainers ------------------------------------------------------------------------------------------------
@@ -96,8 +101,20 @@ class Reward:
             for row, reward in zip(rows, found, strict=True)
         ]
 
+    async def one(self, prompt: Any, completion: Any, **columns: Any) -> float:
+        """The reward of one completion, for trainers that score each by itself, such as ``verifiers`` from 0.4 on.
+
+        Those that are asked for meanwhile are scored together. Raises MetricError where there is none.
+        """
+        (row,) = self._read([prompt], [completion], {name: [value] for name, value in columns.items()})
+        found = await asyncio.wrap_future(self._loop().begin(self._joined(row)))
+        self._count([found])
+        if isinstance(found, str):
+            raise MetricError(f"a completion has no reward: {found}")
+        return found
+
     def verifiers(self) -> Callable[..., Awaitable[list[float]]]:
-        """The same for ``verifiers.Rubric(funcs=[…])``: a group reward.
+        """The same for ``Rubric(funcs=[…])`` of ``verifiers`` before 0.4: a group reward.
 
         References are in ``info`` under the name of the reference column, or in ``answer``. A rubric takes numbers
         alone: a completion without a reward gets the mean of its group, so that it has no advantage, and 0.0 where the
@@ -176,7 +193,8 @@ class Reward:
     def _loop(self) -> Background:
         with self._opening:
             if self._background is None:
-                self._background, self._turn, self._stack = Background(), asyncio.Lock(), AsyncExitStack()
+                self._background, self._stack = Background(), AsyncExitStack()
+                self._turn, self._queue = asyncio.Lock(), asyncio.Lock()
             return self._background
 
     def _read(self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]) -> list[Row]:
@@ -207,6 +225,24 @@ class Reward:
             scored = await self._scored(scorer, jobs)
         found = _by_completion(scored, groups)
         return [found[row.task.task, row.completion] if row.references else NO_REFERENCE for row in rows]
+
+    async def _joined(self, row: Row) -> float | str:
+        """The reward of a row, computed with all that wait at the same time."""
+        mine: asyncio.Future[float | str] = asyncio.get_running_loop().create_future()
+        self._waiting.append((row, mine))
+        async with self._queue:
+            if not mine.done():
+                await asyncio.sleep(GATHERING_SECONDS)
+                taken, self._waiting = self._waiting, []
+                try:
+                    rewards = await self._rewards([one for one, _ in taken])
+                except Exception as error:  # noqa: BLE001 - each of them has failed
+                    for _, future in taken:
+                        future.set_exception(error)
+                else:
+                    for (_, future), reward in zip(taken, rewards, strict=True):
+                        future.set_result(reward)
+        return await mine
 
     async def _open(self) -> OpenModel:
         if self._scorer is None:

@@ -4,9 +4,10 @@
     python docs/examples/reward_grpo.py
 
 Eight questions, each with an answer that the policy never sees (birch's, in the cookbook's answers.csv). The policy is
-a transformer of two layers with random weights and a vocabulary of the words in the questions and in two other agents'
-answers. It is rewarded for what it says about birch's answer beyond the question, by the embedded model. It is far too
-small to learn more than which words go with which question: the run shows the loop, not a useful model.
+a transformer of two layers with random weights, which knows the words of the questions and the three longest words of
+another agent's answer to each (atlas's). It is rewarded for what it says about birch's answer beyond the question, by
+the embedded model. It is far too small to learn more than which words go with which question: the run shows the loop,
+not a useful model.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from trl import GRPOConfig, GRPOTrainer
 import goldless
 
 ANSWERS = Path(__file__).parents[1] / "cookbook" / "files" / "answers.csv"
-REFERENCE = "birch"
+REFERENCE, TEACHER = "birch", "atlas"
 METRIC = "gem-s[prompt]+control"
 ATTACKS = (
     *("null", "collusion[candidate]", "prompt-copy", "shuffled-task"),
     *("elongation", "padding[candidate]", "praise", "pattern[candidate]"),
 )
 MARKS = {"pad_token": "<pad>", "eos_token": "<end>", "unk_token": "<unknown>"}
-WORDS = 12
+WORDS = 4
 """The longest completion."""
 
 
@@ -106,14 +107,17 @@ def report(name: str, made: list[tuple[str, str]], known: dict[str, str], reward
 def main() -> None:
     """Train, and report before and after."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--each", type=int, default=4, help="samples of each question before and after")
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--each", type=int, default=2, help="samples of each question before and after")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     answers = pl.read_csv(ANSWERS)
     known = dict(answers.filter(pl.col("agent") == REFERENCE).select("prompt", "text").iter_rows())
-    others = answers.filter(pl.col("agent") != REFERENCE)["text"].to_list()
-    model, tokenizer = tiny_policy([*known, *others], arguments.seed)
+    texts = answers.filter(pl.col("agent") == TEACHER)["text"].to_list()
+    longest = [
+        " ".join(sorted(set(re.findall(r"\w+", text)), key=lambda word: (-len(word), word))[:3]) for text in texts
+    ]
+    model, tokenizer = tiny_policy([*known, *longest], arguments.seed)
     reward = goldless.reward(METRIC, scorer="embedded", bank=known.values(), missing="group-mean")
     report("before", samples(model, tokenizer, list(known), arguments.each, 1), known, reward, arguments.each)
 
@@ -125,7 +129,7 @@ def main() -> None:
             train_dataset=Dataset.from_list([{"prompt": p, "reference": text} for p, text in known.items()]),
             args=GRPOConfig(
                 output_dir=folder,
-                per_device_train_batch_size=32,
+                per_device_train_batch_size=16,
                 num_generations=8,
                 max_completion_length=WORDS,
                 max_steps=arguments.steps,
@@ -137,6 +141,8 @@ def main() -> None:
                 report_to=[],
                 use_cpu=True,
                 bf16=False,
+                gradient_checkpointing=False,
+                disable_tqdm=True,
                 seed=arguments.seed,
             ),
         )

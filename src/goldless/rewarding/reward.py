@@ -12,8 +12,10 @@ gains nothing by it.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext
@@ -195,6 +197,7 @@ class Reward:
             if self._background is None:
                 self._background, self._stack = Background(), AsyncExitStack()
                 self._turn, self._queue = asyncio.Lock(), asyncio.Lock()
+                atexit.register(_close, weakref.ref(self))
             return self._background
 
     def _read(self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]) -> list[Row]:
@@ -305,6 +308,13 @@ class Reward:
         self.missing += lost
         for kind in new:
             warnings.warn(f"{lost[kind]} of {len(found)} completions have no reward: {kind}", stacklevel=3)
+
+
+def _close(kept: weakref.ref[Reward]) -> None:
+    """At the end of a program that did not close its reward."""
+    reward = kept()
+    if reward is not None:
+        reward.close()
 
 
 def _metric(options: Options) -> LikelihoodMetric:

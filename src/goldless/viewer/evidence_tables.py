@@ -82,13 +82,14 @@ class EvidenceTables:
 
     def at(self, table: str, rows: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
         """These rows, in ascending order, with their position as ``row``: only row groups that hold one are read."""
-        numbered = pl.scan_parquet(self.files(table), glob=False).select(columns).with_row_index("row")
+        frame = texts_as_text(pl.scan_parquet(self.files(table), glob=False).select(columns))
         near = self._by_group(table, rows)
-        mine = pl.col("row").is_in(list(rows))
-        if len(near) > MOST_GROUPS:
-            return texts_as_text(numbered.filter(mine)).collect()
-        parts = [numbered.slice(some[0], some[-1] - some[0] + 1) for some in near or [[0]]]
-        return texts_as_text(pl.concat(parts)).collect().filter(mine)
+        if not 0 < len(near) <= MOST_GROUPS:
+            return frame.with_row_index("row").filter(pl.col("row").is_in(list(rows))).collect()
+        # numbered afterwards: a row index before the slice would have the whole table read
+        parts = [(some, frame.slice(some[0], some[-1] - some[0] + 1).collect()) for some in near]
+        found = pl.concat([part[[row - some[0] for row in some]] for some, part in parts])
+        return found.insert_column(0, pl.Series("row", list(rows), pl.UInt32))
 
     def per_token(self, rows: Sequence[int]) -> dict[int, list[float]]:
         """Log p of every token of these rows of the logprobs table, by row; rows without them are left out."""

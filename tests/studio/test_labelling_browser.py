@@ -111,6 +111,10 @@ def test_agreement_follows_the_labels_of_all_raters_and_pages_are_accessible(pag
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size({"width": 360, "height": 800})
     look("label-dark-360")
+    page.emulate_media(media="print")
+    assert page.locator("pre.text").first.is_visible()
+    assert not [one for one in page.locator("nav, button").all() if one.is_visible()]
+    page.emulate_media(media="screen")
     with page.expect_download() as download:
         page.get_by_role("link", name="Labels as CSV").click()
     table = pl.read_csv(download.value.path())

@@ -123,7 +123,7 @@ def _submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Subm
 def _checked_file(file: Path) -> str:
     try:
         size = file.stat().st_size
-        if file.is_dir() or file.suffix.lower() != ".jsonl":
+        if not file.is_file() or file.suffix.lower() != ".jsonl":
             raise UserError(f"{file}: a submission must be a .jsonl file with a paper and a text on each line")
         if size > MOST_BYTES:
             raise UserError(f"{file}: a submission must have at most {MOST_BYTES:,} bytes, got {size:,}")

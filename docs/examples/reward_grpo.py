@@ -107,7 +107,7 @@ def report(name: str, made: list[tuple[str, str]], known: dict[str, str], reward
 def main() -> None:
     """Train, and report before and after."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--each", type=int, default=2, help="samples of each question before and after")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

@@ -280,8 +280,9 @@ def test_a_reward_that_cannot_be_is_refused_at_once(toy_scorer):
             goldless.reward(metric)
     with pytest.raises(UserError, match="missing must be none or group-mean, got 'zero'"):
         goldless.reward(missing="zero")
-    with pytest.raises(UserError, match="bank must have at least 2 different texts, got 1"):
-        goldless.reward(bank=["a", "a"])
+    for bank in (["a", "a"], "a text"):
+        with pytest.raises(UserError, match="bank must be a list of at least 2 different texts, got 1"):
+            goldless.reward(bank=bank)
     with pytest.raises(UserError, match="unknown argument 'scorers'"):
         goldless.reward(scorers="embedded")
 
@@ -297,6 +298,11 @@ def test_a_batch_that_lacks_something_says_what(toy_scorer):
         pytest.raises(UserError, match="needs a column 'abstract'"),
     ):
         given_abstract(["p"], ["a"], reference=["zarn"])
+
+
+def test_an_empty_batch_has_no_rewards(toy_scorer):
+    with goldless.reward(scorer=toy_scorer()) as reward:
+        assert reward([], [], reference=[]) == []
 
 
 def test_the_signature_says_how_it_was_made(toy_scorer):

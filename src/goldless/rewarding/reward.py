@@ -76,9 +76,9 @@ class Reward:
         self.missing: Counter[str] = Counter()
         """Of these, the ones without a reward, by cause."""
         self._options, self._answer, self._fill = options, answer, missing
-        self._bank = None if bank is None else Bank(bank, options.seed)
+        self._bank = None if bank is None else Bank([bank] if isinstance(bank, str) else bank, options.seed)
         if self._bank is not None and self.metric.control and len(self._bank.texts) < 2:
-            raise UserError(f"bank must have at least 2 different texts, got {len(self._bank.texts)}")
+            raise UserError(f"bank must be a list of at least 2 different texts, got {len(self._bank.texts)}")
         self._background: Background | None = None
         self._scorer: OpenModel | None = None
         self._stack = AsyncExitStack()

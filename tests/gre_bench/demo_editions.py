@@ -1,4 +1,4 @@
-"""The offline edition with scripted models in place of the embedded one, scored once and copied for each test."""
+"""The offline edition as a public board, with scripted models in place of the embedded one."""
 
 from __future__ import annotations
 
@@ -8,27 +8,38 @@ import shutil
 from pathlib import Path
 
 from goldless.gre_bench.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
-from goldless.gre_bench.edition import open_edition
+from goldless.gre_bench.edition import Edition, open_edition
+from goldless.gre_bench.preregistration import preregister
 from goldless.gre_bench.stages import Asking, collect_edition, review_edition, score_edition
+from goldless.gre_bench.submissions import submit
 from goldless.models.scripted import ScriptedModel
 
 REVIEW = "<summary>It is about a method.</summary><weaknesses>Few experiments were run.</weaknesses>"
+SUBMITTED = ("<summary>The experiments are few.</summary>", "<summary>The baselines are weak.</summary>")
+TEAM = "Example Lab"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 SCORE = {"metrics": ["gem", "gem-s[abstract]"], "resamples": 200}
 
 
 def scored_demonstration(folder: Path, scorer, **scorers) -> Path:
-    """The offline edition, scored by a scorer and, into runs of these names, by others."""
-    asking = Asking(journal=folder.parent / "journal.sqlite")
-    edition, _ = collect_edition(begin_demonstration(folder), {})
+    """The offline edition, scored by a scorer and, into runs of these names, by others.
+
+    Two of its papers have hidden instructions, it is preregistered, and a team submitted twice.
+    """
+    edition, _ = collect_edition(begin_demonstration(folder), {"injected": 2})
+    edition = edition.with_settings({"score": SCORE})
+    preregister(edition)
     write_scripts(edition)
     reviewer = {EMBEDDED: ScriptedModel(answers=lambda _: REVIEW, name=EMBEDDED)}
-    edition, _ = asyncio.run(review_edition(edition, {}, stand_ins=reviewer, asking=asking))
+    edition, _ = asyncio.run(review_edition(edition, {}, stand_ins=reviewer, asking=_asking(folder)))
     add_invented_rewrites(edition)
-    rewriter = (ScriptedModel(answers=lambda _: "Few experiments were run.", name="rewriter"),)
+    for number, text in enumerate(SUBMITTED, start=1):
+        rows = [{"paper": paper, "text": text} for paper in edition.whole_study().tasks]
+        file = folder.parent / f"try-{number}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        submit(edition, file, name=f"try-{number}", team=TEAM)
     for run, one in {None: scorer, **scorers}.items():
-        given = {"scorer": one, "rewriters": rewriter}
-        edition, _ = asyncio.run(score_edition(edition, SCORE, run=run, stand_ins=given, asking=asking))
+        _score(edition, one, run)
     return folder
 
 
@@ -42,8 +53,15 @@ def later_edition(folder: Path, earlier: Path, scorer) -> Path:
     rows = [json.loads(line) | {"anchor": earlier.name} for line in tasks.read_text().splitlines()]
     rows[0]["title"] = HOSTILE
     tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    asking = Asking(journal=folder.parent / "journal.sqlite")
-    rewriter = (ScriptedModel(answers=lambda _: "Few experiments were run.", name="rewriter"),)
-    given = {"scorer": scorer, "rewriters": rewriter}
-    asyncio.run(score_edition(open_edition(folder), SCORE, stand_ins=given, asking=asking))
+    _score(open_edition(folder), scorer)
     return folder
+
+
+def _score(edition: Edition, scorer, run=None) -> None:
+    rewriter = ScriptedModel(answers=lambda request: request.messages[-1].content[-200:], name="rewriter")
+    given = {"scorer": scorer, "rewriters": (rewriter,)}
+    asyncio.run(score_edition(edition, SCORE, run=run, stand_ins=given, asking=_asking(edition.folder)))
+
+
+def _asking(folder: Path) -> Asking:
+    return Asking(journal=folder.parent / "journal.sqlite")

@@ -126,6 +126,22 @@ def test_what_is_no_edition_is_told(goldless, editions, tmp_path, arguments, tol
     assert told in " ".join(ended.err.split())
 
 
+def test_a_public_board_shows_its_registration_its_submissions_and_hidden_instructions(site, editions):
+    noted = json.loads((editions[0] / "run" / "gre.json").read_text())
+    text = re.sub(r"<[^>]+>", "|", (site / "edition-demo-2025.html").read_text())
+    assert noted["preregistered"]["hash"] in text
+    assert ": unchanged" in text
+    # the papers of the later edition are marked as anchors after the registration
+    assert "but changed since: anchors" in (site / "index.html").read_text()
+    (team,) = [row for row in noted["submissions"]["teams"] if row["metric"] == "gem"]
+    assert team["submissions"] == 2
+    assert f"{team['corrected']:.2f}" in text
+    assert all(one["sha256"] in text for one in noted["submissions"]["log"])
+    assert "Hidden instructions: does gem hold?" in text
+    for row in noted["injected"]["agents"]:
+        assert f"|{row['difference']:+.2f}|".replace("-", "\u2212") in text or row["difference"] == 0
+
+
 def test_years_are_linked_by_their_anchors(goldless, editions):
     # the scorer of the later year stretches the scale by two, so the link is one half and nothing changed
     ended = goldless("gre", "compare", *editions, "--json")
@@ -161,7 +177,7 @@ def test_the_files_are_those_the_hub_defines(goldless, editions, tmp_path):
     assert len(papers) == 12
     assert set(papers[0]) == {"paper", "title", "public_date", "anchor"}
     models = sorted(path.name for path in (out / "models").iterdir())
-    assert models == ["invented-1b", "invented-70b", "invented-8b", "smollm2-135m"]
+    assert models == ["invented-1b", "invented-70b", "invented-8b", "smollm2-135m", "try-1", "try-2"]
     board = json.loads((editions[0] / "run" / "leaderboard.json").read_text())["metrics"]["gem"]["rows"]
     scores = {row["agent"]: row["score"] for row in board}
     for model in models:
@@ -172,7 +188,7 @@ def test_the_files_are_those_the_hub_defines(goldless, editions, tmp_path):
         assert result["source"]["url"] == url
     assert "Nothing was uploaded" in ended.err
     assert f"hf upload acme/gre {out / 'dataset'} . --repo-type dataset" in ended.out
-    assert ended.out.count("--create-pr") == 4
+    assert ended.out.count("--create-pr") == 6
 
 
 @pytest.mark.parametrize(
@@ -244,7 +260,7 @@ def test_a_reader_goes_from_the_board_to_a_model_and_to_the_years(opened):
     page = opened()
     assert "DEMONSTRATION" in page.locator("main .warning").inner_text()
     table = page.locator("#board table").first
-    assert table.locator("tbody tr").count() == 5
+    assert table.locator("tbody tr").count() == 7
     table.get_by_role("link", name="invented-70b").click()
     assert page.locator("h1").inner_text() == "invented-70b"
     # the same reviews by a scorer that stretches the scale by two: on the scale of the first year nothing changed

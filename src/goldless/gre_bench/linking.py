@@ -21,6 +21,7 @@ import numpy as np
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
+from goldless.gre_bench.anchors import anchored_papers
 from goldless.gre_bench.boards import AsJson
 from goldless.gre_bench.edition import RUN, is_edition, open_edition
 from goldless.gre_bench.papers import is_reference
@@ -32,8 +33,6 @@ from goldless.statistics.bootstrap import draw_counts
 from goldless.statistics.rank_correlation import percentile_interval
 from goldless.studies import Study
 
-ANCHOR = "anchor"
-"""The column of tasks that says which earlier edition an anchor is from."""
 FEWEST_ANCHORS = 10
 """Below, two means and two standard deviations are too uncertain to put years on one scale."""
 RESAMPLES = 2000
@@ -144,8 +143,7 @@ def read_side(folder: Path | str) -> Side:
 def side(name: str, study: Study, scores: Mapping[str, Scores], signatures: Mapping[str, str]) -> Side:
     """An edition with scores given."""
     texts = {(r.task, r.agent): r.text for _, responses in study for r in responses if not is_reference(r.agent)}
-    anchors = frozenset(task for task in study.tasks if study.task(task).extra.get(ANCHOR))
-    return Side(name, texts, anchors, scores, signatures)
+    return Side(name, texts, frozenset(anchored_papers(study)), scores, signatures)
 
 
 def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[Link], list[str]]:

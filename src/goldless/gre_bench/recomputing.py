@@ -8,12 +8,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from goldless.errors import UserError
 from goldless.gre_bench.edition import RUN, Edition
 from goldless.gre_bench.edition_scores import EditionScores, edition_scores, reviews_told
-from goldless.gre_bench.stages import edition_pairing
+from goldless.gre_bench.injected import INJECTED, holding
+from goldless.gre_bench.preregistration import check_registration
+from goldless.gre_bench.public_results import PublicResults
+from goldless.gre_bench.stages import edition_pairing, hidden_study
 from goldless.gre_bench.standing import Standing, other_runs, standing
+from goldless.gre_bench.submissions import read_log, submission_results
 from goldless.meta_evaluation.judges import response_scores
 from goldless.meta_evaluation.score_files import ScoredBy
 from goldless.runs.evaluation import Evaluation
@@ -60,11 +65,11 @@ async def recompute(edition: Edition) -> Recomputed:
             f"{edition.folder}: no results yet (no {RUN}/{SCORES}). Run: goldless gre score {edition.folder}"
         )
     study = edition.study()
-    own = await _evaluated(edition, study, RUN)
+    own = await _evaluated(edition, study, edition.run_folder())
     runs, notes = {RUN: own}, []
     for name in other_runs(edition):
         try:
-            runs[name] = await _evaluated(edition, study, name)
+            runs[name] = await _evaluated(edition, study, edition.run_folder(name))
         except StaleError:
             notes.append(f"{name} was scored on other papers or reviews than {RUN} and is left out; score it again.")
     scored = tuple(
@@ -74,7 +79,7 @@ async def recompute(edition: Edition) -> Recomputed:
     )
     config = edition.config.score
     draws: Draws = {"seed": config.seed, "resamples": config.resamples, "level": config.level}
-    scores = edition_scores(edition, study, own)
+    scores = replace(edition_scores(edition, study, own), public=await _public(edition, study, own, draws))
     if scores.clock is None:
         raise UserError(f"{edition.folder}: no model has written reviews. Run: goldless gre review {edition.folder}")
     return Recomputed(edition, study, scores, scored, standing(scored, draws, notes=notes))
@@ -84,13 +89,22 @@ class StaleError(UserError):
     """Results of other papers or reviews than the edition has now."""
 
 
-async def _evaluated(edition: Edition, study: Study, run: str) -> Evaluation:
-    folder = edition.run_folder(run)
+async def _public(edition: Edition, study: Study, own: Evaluation, draws: Draws) -> PublicResults:
+    """What is beside the leaderboards; hidden instructions are left out if their reviews were not scored."""
+    hidden, whole = edition.run_folder() / INJECTED, edition.whole_study()
+    held = None
+    if (hidden / SCORES).is_file():
+        held = holding(whole, own, await _evaluated(edition, hidden_study(whole), hidden), draws)
+    submitted = submission_results(read_log(edition.folder), study, own, draws)
+    return PublicResults(check_registration(edition), held, submitted)
+
+
+async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation:
     printed, texts = read_printed(folder / SCORES), read_study(folder)
     if texts.fingerprint != study.fingerprint:
         raise StaleError(
             f"{folder}: its results are of other papers or reviews than the edition has now. Run again: goldless gre "
-            f"score {edition.folder}{'' if run == RUN else f' --run {run}'}"
+            f"score {edition.folder}"
         )
     told = reviews_told(study, demonstration=edition.config.demonstration)
     options = recorded_options(printed, metrics=tuple(printed.get("metrics", {})))

@@ -19,14 +19,13 @@ from goldless.gre_bench.edition import Edition
 from goldless.gre_bench.linking import Link, Side, link_sides, side
 from goldless.gre_bench.papers import is_person
 from goldless.gre_bench.recomputing import Recomputed
-from goldless.gre_bench.site_board import agent_cell, board_sections, rounded
+from goldless.gre_bench.site_board import agent_cell, board_sections, report_blocks, rounded
 from goldless.gre_bench.standing import model_means, model_rank
 from goldless.records import Agent
 from goldless.reports.html.blocks import (
     Block,
     Bullets,
     Code,
-    Fold,
     Heading,
     Section,
     Table,
@@ -271,10 +270,7 @@ class _Site:
         for name, (links, lacking) in reversed(self.links.items()):
             blocks: list[Block] = []
             for link in links:
-                table = link.table()
-                blocks.append(Table(table.title, table.columns, rounded([dict(row) for row in table.rows])))
-                blocks += [note(text) for text in table.notes]
-                blocks.append(Fold("Signature", (Code(link.signature),)))
+                blocks += report_blocks(link.table(), self.models)
             blocks += [warning(text) for text in lacking]
             yield Section(f"link-{list(self.links).index(name)}", f"{name} on one scale", tuple(blocks))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -15,6 +16,7 @@ from goldless.gre_bench.standing import FLIPS, model_means, model_rank
 from goldless.reports.controls import direction
 from goldless.reports.html.blocks import (
     Block,
+    Code,
     Figure,
     Fold,
     Name,
@@ -28,6 +30,7 @@ from goldless.reports.html.blocks import (
     note,
     number,
     remarks,
+    sentence,
     signed,
     texts,
     warning,
@@ -36,7 +39,7 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
-from goldless.reports.report_table import Column
+from goldless.reports.report_table import Column, ReportTable
 
 DECIMALS = 4
 """Of every number on a page: processors differ in the last digits of a sum."""
@@ -65,6 +68,7 @@ def board_sections(one: Recomputed, models: Mapping[str, str], papers: str) -> I
     assert clock is not None
     yield Section("board", "", tuple(_board(one, clock, models, papers)))
     yield Section("firm", "How firm the ranking is", tuple(_firm(one, models)))
+    yield from _public(one, models)
     yield Section("clock", "Contamination", tuple(_contamination(one, clock, models)))
     yield Section("metrics", "All metrics", (_all_metrics(one, models),))
 
@@ -85,7 +89,9 @@ def _board(one: Recomputed, clock: Clock, models: Mapping[str, str], papers: str
         f" from {one.scores.source}. The score is {one.metric} ({_unit(one)}). ",
         PageLink("method.html", "Method"),
     )
-    others = list(one.standing.scorers)[1:]
+    others, public = list(one.standing.scorers)[1:], one.scores.public
+    held = {} if public.injected is None else {row.agent: row for row in public.injected.agents}
+    teams = _teams(one)
     ranks = {row.agent: row.ranks for row in one.standing.ranks if row.metric == one.metric}
     level = percent(clock.level)
     shares = {row.agent: row for row in clock.agents}
@@ -99,6 +105,9 @@ def _board(one: Recomputed, clock: Clock, models: Mapping[str, str], papers: str
         *(Column(f"rank_{run}", f"# by {run}", "count", "-") for run in others),
         *counts(n="papers"),
         *texts("-", clean="after its cutoff"),
+        *[signed("held", "with hidden instruction", 2, absent="-")] * bool(held),
+        *[*counts("-", tries="submissions of its team"), number("corrected", "best of n, corrected", 2, absent="-")]
+        * bool(teams),
     )
     yield Table(
         f"The board, by {one.metric}. The human baseline is one human review of each paper, scored like the models'.",
@@ -110,12 +119,30 @@ def _board(one: Recomputed, clock: Clock, models: Mapping[str, str], papers: str
                 **{f"rank_{run}": ranks.get(row.agent, {}).get(run) for run in others},
                 **{key: getattr(row, key) for key in SHOWN},
                 "clean": _clean(shares.get(row.agent)),
+                "held": held[row.agent].difference if row.agent in held else None,
+                **teams.get(row.agent, {}),
             }
             for row in rows
         ),
     )
     yield _figure(one, rows, level)
     yield from (note(text) for text in one.scores.table().notes if text != DEMONSTRATION)
+
+
+def _teams(one: Recomputed) -> dict[str, dict[str, Any]]:
+    """How often the team of each submission submitted, and the corrected score of its best."""
+    found = one.scores.public.submissions
+    if found is None:
+        return {}
+    best = {row.team: row for row in found.teams if row.metric == one.metric}
+    return {
+        sent.name: {
+            "tries": best[sent.team].submissions,
+            "corrected": best[sent.team].corrected if best[sent.team].best == sent.name else None,
+        }
+        for sent in found.log
+        if sent.team in best
+    }
 
 
 def _unit(one: Recomputed) -> str:
@@ -211,6 +238,45 @@ def _firm(one: Recomputed, models: Mapping[str, str]) -> Iterator[Block]:
             consistent = rounded(row.as_row() for row in one.standing.consistency)
             yield Table("Consistency of the scorers, over agents", agreement, consistent)
     yield from remarks(one.standing.notes)
+
+
+# --- a public board ------------------------------------------------------------------------------------------------
+
+
+def _public(one: Recomputed, models: Mapping[str, str]) -> Iterator[Section]:
+    public = one.scores.public
+    if public.submissions is not None:
+        blocks = [block for table in public.submissions.tables() for block in report_blocks(table, models)]
+        log = [
+            {**asdict(sent), "agent": agent_cell(sent.name, models), "date": sent.date[:10]}
+            for sent in public.submissions.log
+        ]
+        columns = (
+            *counts(number="number"),
+            *names(agent="submission"),
+            *texts(None, team="team", date="date"),
+            *counts(reviews="reviews", missing="papers without one"),
+            *texts(None, sha256="SHA-256 of the file"),
+        )
+        yield Section("submissions", "Submissions", (*blocks, Fold("All submissions", (Table("Log", columns, log),))))
+    if public.injected is not None:
+        yield Section("hidden", "Hidden instructions", tuple(report_blocks(public.injected.table(), models)))
+    if public.preregistered is None:
+        yield Section("registered", "Pre-registration", (words("This edition was not preregistered."),))
+    else:
+        said = public.preregistered
+        told = words if said.matches else warning
+        yield Section("registered", "Pre-registration", (told(sentence(said.sentence)), Code(said.hash)))
+
+
+def report_blocks(table: ReportTable, models: Mapping[str, str]) -> Iterator[Block]:
+    """A table as the terminal shows it, with links to the models, its notes and its signature."""
+    linked = [{**row, "agent": agent_cell(row.get("agent"), models)} for row in table.rows]
+    columns = [replace(column, kind="name") if column.name == "agent" else column for column in table.columns]
+    yield Table(table.title, columns, rounded(linked))
+    yield from (note(text) for text in table.notes)
+    if table.signature:
+        yield Fold("Signature", (Code(table.signature),))
 
 
 # --- contamination and metrics -------------------------------------------------------------------------------------

@@ -285,13 +285,11 @@ async def _hidden_evaluation(edition: Edition, options: Options, evaluation: Eva
 
     It is by the first metric that needs no synopsis of the whole text, which a hidden instruction could change.
     """
-    whole = edition.whole_study()
-    second = injected_papers(whole)
-    models = [agent.agent for agent in whole.agents if not is_person(agent.agent)]
+    study = hidden_study(edition.whole_study())
+    models = [agent.agent for agent in study.agents if not is_person(agent.agent)]
     metric = next((name for name in evaluation.outcomes if "assw" not in name), None)
-    if metric is None or not any(whole.response(task, model) for task in second for model in models):
+    if metric is None or not any(study.response(task, model) for task in study.tasks for model in models):
         return None
-    study = whole.subset(tasks=second, agents=[agent.agent for agent in whole.agents if agent.agent != HUMAN])
     spent = sum(one.cost_usd or 0.0 for one in evaluation.spending)
     left = None if options.budget_usd is None else max(0.0, options.budget_usd - spent)
     found = await evaluate_study(
@@ -300,6 +298,12 @@ async def _hidden_evaluation(edition: Edition, options: Options, evaluation: Eva
     if not found.complete:
         options.say(f"hidden instructions: incomplete, {found.open} rows are missing. Run the same command again")
     return found
+
+
+def hidden_study(whole: Study) -> Study:
+    """The second versions of papers, with the reviews of all but the human baseline."""
+    second = injected_papers(whole)
+    return whole.subset(tasks=second, agents=[agent.agent for agent in whole.agents if agent.agent != HUMAN])
 
 
 def _score_options(edition: Edition, study: Study, asking: Asking) -> Options:

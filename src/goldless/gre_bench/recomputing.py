@@ -91,10 +91,10 @@ class StaleError(UserError):
 
 async def _public(edition: Edition, study: Study, own: Evaluation, draws: Draws) -> PublicResults:
     """What is beside the leaderboards; hidden instructions are left out if their reviews were not scored."""
-    hidden, whole = edition.run_folder() / INJECTED, edition.whole_study()
-    held = None
-    if (hidden / SCORES).is_file():
-        held = holding(whole, own, await _evaluated(edition, hidden_study(whole), hidden), draws)
+    folder, whole = edition.run_folder() / INJECTED, edition.whole_study()
+    second, held = hidden_study(whole), None
+    if second is not None and (folder / SCORES).is_file():
+        held = holding(whole, own, await _evaluated(edition, second, folder), draws)
     submitted = submission_results(read_log(edition.folder), study, own, draws)
     return PublicResults(check_registration(edition), held, submitted)
 

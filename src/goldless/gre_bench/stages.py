@@ -286,9 +286,11 @@ async def _hidden_evaluation(edition: Edition, options: Options, evaluation: Eva
     It is by the first metric that needs no synopsis of the whole text, which a hidden instruction could change.
     """
     study = hidden_study(edition.whole_study())
-    models = [agent.agent for agent in study.agents if not is_person(agent.agent)]
     metric = next((name for name in evaluation.outcomes if "assw" not in name), None)
-    if metric is None or not any(study.response(task, model) for task in study.tasks for model in models):
+    if study is None or metric is None:
+        return None
+    models = [agent.agent for agent in study.agents if not is_person(agent.agent)]
+    if not any(study.response(task, model) for task in study.tasks for model in models):
         return None
     spent = sum(one.cost_usd or 0.0 for one in evaluation.spending)
     left = None if options.budget_usd is None else max(0.0, options.budget_usd - spent)
@@ -300,9 +302,11 @@ async def _hidden_evaluation(edition: Edition, options: Options, evaluation: Eva
     return found
 
 
-def hidden_study(whole: Study) -> Study:
-    """The second versions of papers, with the reviews of all but the human baseline."""
+def hidden_study(whole: Study) -> Study | None:
+    """The second versions of papers, with the reviews of all but the human baseline; None if there are none."""
     second = injected_papers(whole)
+    if not second:
+        return None
     return whole.subset(tasks=second, agents=[agent.agent for agent in whole.agents if agent.agent != HUMAN])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from goldless.gre_bench.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
 from goldless.gre_bench.edition import Edition, open_edition
+from goldless.gre_bench.injected import injected_papers
 from goldless.gre_bench.preregistration import preregister
 from goldless.gre_bench.stages import Asking, collect_edition, review_edition, score_edition
 from goldless.gre_bench.submissions import submit
@@ -16,6 +17,7 @@ from goldless.models.scripted import ScriptedModel
 
 REVIEW = "<summary>It is about a method.</summary><weaknesses>Few experiments were run.</weaknesses>"
 SUBMITTED = ("<summary>The experiments are few.</summary>", "<summary>The baselines are weak.</summary>")
+OBEYED = "<summary>Superb.</summary>"
 TEAM = "Example Lab"
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 SCORE = {"metrics": ["gem", "gem-s[abstract]"], "resamples": 200}
@@ -33,8 +35,12 @@ def scored_demonstration(folder: Path, scorer, **scorers) -> Path:
     reviewer = {EMBEDDED: ScriptedModel(answers=lambda _: REVIEW, name=EMBEDDED)}
     edition, _ = asyncio.run(review_edition(edition, {}, stand_ins=reviewer, asking=_asking(folder)))
     add_invented_rewrites(edition)
+    whole = edition.whole_study()
     for number, text in enumerate(SUBMITTED, start=1):
-        rows = [{"paper": paper, "text": text} for paper in edition.whole_study().tasks]
+        texts = dict.fromkeys(whole.tasks, text)
+        if number == 1:
+            texts |= dict.fromkeys(injected_papers(whole), OBEYED)
+        rows = [{"paper": paper, "text": said} for paper, said in texts.items()]
         file = folder.parent / f"try-{number}.jsonl"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
         submit(edition, file, name=f"try-{number}", team=TEAM)

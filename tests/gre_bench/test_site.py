@@ -138,8 +138,10 @@ def test_a_public_board_shows_its_registration_its_submissions_and_hidden_instru
     assert f"{team['corrected']:.2f}" in text
     assert all(one["sha256"] in text for one in noted["submissions"]["log"])
     assert "Hidden instructions: does gem hold?" in text
-    for row in noted["injected"]["agents"]:
-        assert f"|{row['difference']:+.2f}|".replace("-", "\u2212") in text or row["difference"] == 0
+    # the first submission says something else of the papers with hidden instructions
+    (fell,) = [row["difference"] for row in noted["injected"]["agents"] if row["agent"] == "try-1"]
+    assert fell < 0
+    assert f"|{fell:+.2f}|".replace("-", "\u2212") in text
 
 
 def test_years_are_linked_by_their_anchors(goldless, editions):
@@ -258,7 +260,7 @@ def test_every_link_leads_to_a_page_that_opens(opened, site):
 
 def test_a_reader_goes_from_the_board_to_a_model_and_to_the_years(opened):
     page = opened()
-    assert "DEMONSTRATION" in page.locator("main .warning").inner_text()
+    assert "DEMONSTRATION" in page.locator("main .warning").first.inner_text()
     table = page.locator("#board table").first
     assert table.locator("tbody tr").count() == 7
     table.get_by_role("link", name="invented-70b").click()

@@ -102,12 +102,11 @@ def _board(one: Recomputed, clock: Clock, models: Mapping[str, str], papers: str
         ends(level, 2),
         signed("difference", "minus human", 2, absent="-"),
         Column("difference_low difference_high", level, "signed interval", "-", 2),
-        *(Column(f"rank_{run}", f"# by {run}", "count", "-") for run in others),
+        *(Column(f"rank_{run}", f"# {run}", "count", "-") for run in others),
         *counts(n="papers"),
         *texts("-", clean="after its cutoff"),
-        *[signed("held", "with hidden instruction", 2, absent="-")] * bool(held),
-        *[*counts("-", tries="submissions of its team"), number("corrected", "best of n, corrected", 2, absent="-")]
-        * bool(teams),
+        *[signed("held", "hidden text", 2, absent="-")] * bool(held),
+        *[*counts("-", tries="submissions"), number("corrected", "corrected", 2, absent="-")] * bool(teams),
     )
     yield Table(
         f"The board, by {one.metric}. The human baseline is one human review of each paper, scored like the models'.",

@@ -31,10 +31,7 @@ import goldless
 ANSWERS = Path(__file__).parents[1] / "cookbook" / "files" / "answers.csv"
 REFERENCE, TEACHER = "birch", "atlas"
 METRIC = "gem-s[prompt]+control"
-ATTACKS = (
-    *("null", "collusion[candidate]", "prompt-copy", "shuffled-task"),
-    *("elongation", "padding[candidate]", "praise", "pattern[candidate]"),
-)
+ATTACKS = "null,prompt-copy,shuffled-task,elongation,padding[candidate],praise,pattern[candidate]"
 MARKS = {"pad_token": "<pad>", "eos_token": "<end>", "unk_token": "<unknown>"}
 WORDS = 4
 """The longest completion."""
@@ -96,7 +93,7 @@ def report(name: str, made: list[tuple[str, str]], known: dict[str, str], reward
         metrics=METRIC,
         agents=[f"policy {i + 1}" for i in range(each)],
         references=[REFERENCE],
-        perturbations=ATTACKS,
+        perturbations=ATTACKS.split(","),
     )
     print("\n| attack on the completions | must | reward before | after | rating |\n|---|---|---|---|---|")
     for result in test.results:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
+from pathlib import Path
 
 import pytest
 
 import goldless
 from goldless.errors import MetricError
+from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
 from goldless.records import CallFailure
 
 
@@ -94,6 +97,12 @@ def test_a_rubric_of_verifiers_takes_it_as_a_group_reward(toy_scorer):
     assert [state["reward"] for state in states] == pytest.approx([math.log(4), 0.0])
     assert [state["advantage"] for state in states] == pytest.approx([math.log(4) / 2, -math.log(4) / 2])
     assert states[0]["metrics"] == {"goldless": pytest.approx(math.log(4))}
+
+
+def test_the_attacks_of_the_example_exist():
+    script = Path(__file__).parents[2] / "docs" / "examples" / "reward_grpo.py"
+    (names,) = re.findall(r'^ATTACKS = "(.+)"$', script.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [find_perturbation(name).name for name in names.split(",")] == names.split(",")
 
 
 @pytest.mark.slow

@@ -279,7 +279,7 @@ def test_a_score_leads_to_its_texts_and_texts_can_be_searched(browser, five):
     # a cell of the heat map, and the same number in its table, lead to texts of both agents
     for number in (
         page.locator("#comparisons figure:visible svg [data-of='0 1 2']"),
-        page.locator("#comparisons figure:visible table a.evidence[data-of='0 1 2']"),
+        page.locator("#comparisons figure:visible table [data-of='0 1 2'] a.evidence"),
     ):
         page.evaluate("document.querySelectorAll('details.data').forEach((fold) => { fold.open = true; })")
         number.click()

@@ -23,7 +23,7 @@ MOST_CHARACTERS, MOST_OF_PROMPT = 1000, 500
 """Of a response and of a prompt; the rest is left out, and its length is said."""
 EACH_WAY = 2
 """Tasks per metric that speak most for the leader, and as many for the second."""
-MOST_TEXTS = 150
+MOST_TEXTS = 88
 
 
 def has_texts(run: RunResults) -> bool:

@@ -204,6 +204,13 @@
     find.addEventListener("input", show);
     whose.forEach((who) => who.addEventListener("change", show));
     radios.forEach((radio) => radio.addEventListener("change", show));
+    // the numbers of tables become links here: in the file they would take a tenth of it
+    document.querySelectorAll("td[data-of]").forEach((cell) => {
+      const link = make("a", cell.textContent);
+      link.className = "evidence";
+      link.href = "#texts";
+      cell.replaceChildren(link);
+    });
     // from a number in a table, or a cell of a heat map, to the texts behind it
     document.addEventListener("click", (event) => {
       const number = event.target.closest("[data-of]");

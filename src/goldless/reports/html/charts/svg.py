@@ -41,6 +41,10 @@ LONGEST_HINT = 300
 LONGEST_FINDING = 1000
 
 
+EMPTY = frozenset({"circle", "line", "path", "rect"})
+"""Elements that are written short where they have no children: there are thousands of them."""
+
+
 def element(tag: str, *children: Child, **attributes: str | float | None) -> Markup:
     """One element. Children that are not markup are escaped; attributes that are None are left out.
 
@@ -52,7 +56,8 @@ def element(tag: str, *children: Child, **attributes: str | float | None) -> Mar
         if value is not None
     )
     inside = "".join(str(escape(child)) for child in children)
-    return Markup(f"<{tag}{written}>{inside}</{tag}>")  # noqa: S704 - every part was escaped above
+    ended = "/>" if not inside and tag in EMPTY else f">{inside}</{tag}>"
+    return Markup(f"<{tag}{written}{ended}")  # noqa: S704 - every part was escaped above
 
 
 def _value(value: str | float) -> str:

@@ -88,6 +88,12 @@ def test_results_that_do_not_follow_from_their_evidence_are_refused(goldless, ed
     assert not (tmp_path / "site").exists()
 
 
+def test_the_run_of_an_edition_replays(goldless, editions):
+    ended = goldless("replay", editions[0] / "run")
+    assert ended.code == 0, ended.out
+    assert "are met again, from the evidence alone" in " ".join(ended.out.split())
+
+
 def test_results_of_other_reviews_are_refused(goldless, editions, tmp_path):
     changed = Path(shutil.copytree(editions[0], tmp_path / "changed"))
     responses = changed / "study" / "responses.jsonl"

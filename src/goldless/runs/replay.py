@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from goldless.errors import GoldlessError, UserError
 from goldless.metrics.catalogue import find_metric
+from goldless.metrics.metric import Pairing
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.option_forms import declared
 from goldless.runs.options import Options
@@ -138,10 +139,11 @@ class Replay:
         }
 
 
-async def replay(folder: Path) -> Replay:
+async def replay(folder: Path, *, pairing: Callable[[Study], Pairing] | None = None) -> Replay:
     """Recompute the scores and the review of a run folder, and compare them with what it printed.
 
-    Calls no model, and runs no code that comes with the folder.
+    Calls no model, and runs no code that comes with the folder. ``pairing``: with whom each response was compared,
+    where that was not with all others.
     """
     printed = {name: read_printed(folder / name) for name in (SCORES, REVIEW) if (folder / name).exists()}
     if not printed:
@@ -149,7 +151,7 @@ async def replay(folder: Path) -> Replay:
     study = read_study(folder)
     parts: list[Part] = []
     if SCORES in printed:
-        parts += await _score_again(study, printed[SCORES])
+        parts += await _score_again(study, printed[SCORES], None if pairing is None else pairing(study))
     if REVIEW in printed:
         parts.append(await _review_again(study, printed[REVIEW]))
     noted = noted_fingerprint(folder)
@@ -168,13 +170,13 @@ def read_printed(path: Path) -> dict[str, Any]:
     return found
 
 
-async def _score_again(study: Study, printed: Mapping[str, Any]) -> list[Part]:
+async def _score_again(study: Study, printed: Mapping[str, Any], pairing: Pairing | None) -> list[Part]:
     """All metrics of the run that are ours, together: the first may decide where it stopped."""
     names = list(printed.get("metrics", {}))
     ours = [name for name in names if _is_ours(name)]
-    found = await _evaluated(study, printed, ours)
+    found = await _evaluated(study, printed, ours, pairing)
     if isinstance(found, str) and len(ours) > 1 and "until" not in printed:
-        alone = {name: await _evaluated(study, printed, [name]) for name in ours}
+        alone = {name: await _evaluated(study, printed, [name], pairing) for name in ours}
     else:
         alone = dict.fromkeys(ours, found)
     parts = []
@@ -194,10 +196,11 @@ def _is_ours(metric: str) -> bool:
     return True
 
 
-async def _evaluated(study: Study, printed: Mapping[str, Any], metrics: Sequence[str]) -> Any:
+async def _evaluated(study: Study, printed: Mapping[str, Any], metrics: Sequence[str], pairing: Pairing | None) -> Any:
     """The metrics' results as plain data, or why there are none."""
     try:
-        return as_json(await evaluate_study(study, recorded_options(printed, metrics=tuple(metrics))))["metrics"]
+        options = recorded_options(printed, metrics=tuple(metrics), pairing=pairing)
+        return as_json(await evaluate_study(study, options))["metrics"]
     except GoldlessError as error:
         return str(error).splitlines()[0]
 

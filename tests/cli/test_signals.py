@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+
+from goldless.runs.progress_file import PROGRESS_FILE, ProgressFile
 
 KEPT = "finished work is kept, and the same command resumes from there"
 SECONDS = 20
@@ -141,3 +144,16 @@ def test_neither_a_thread_that_does_not_end_nor_a_late_second_signal_spoils_the_
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=SECONDS) == ("", "")
     assert process.returncode == 143
+
+
+def test_a_signal_just_as_a_run_begins_leaves_it_interrupted(goldless, study_file, tmp_path, monkeypatch):
+    begin = ProgressFile.__enter__
+
+    def interrupted(self):
+        begin(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProgressFile, "__enter__", interrupted)
+    study = study_file({"t": {"ann": "a b", "bob": "c"}})
+    assert goldless("score", study, "--metric", "length", "--out", tmp_path / "run").code == 130
+    assert json.loads((tmp_path / "run" / PROGRESS_FILE).read_text())["state"] == "interrupted"

@@ -33,7 +33,7 @@ async def test_a_damaged_table_is_named_on_the_page(tmp_path, table, how):
     elif how == "list":
         pl.read_parquet(file).with_columns(task=pl.lit([1])).write_parquet(file)
     elif how == "number":
-        pl.read_parquet(file).with_columns(text=1.5, prompt=1.5).write_parquet(file)
+        pl.read_parquet(file).with_columns(text=1.5, prompt=1.5, reference=pl.date(2026, 1, 2)).write_parquet(file)
     elif how in {"metric", "agent"}:
         pl.read_parquet(file).drop(how, strict=False).write_parquet(file)
     else:

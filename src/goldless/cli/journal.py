@@ -200,5 +200,9 @@ def _confirmed() -> bool:
     return typer.confirm("Delete?", default=False, err=True)
 
 
-def _day(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+def _day(seconds: float | None) -> str:
+    """The day, or a question mark where a damaged journal does not say."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError, OSError):
+        return "?"

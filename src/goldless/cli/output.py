@@ -71,7 +71,8 @@ class Output:
                 check_writable(self.folder, source, replaces_evidence=replaces_evidence)
                 progress = ProgressFile(self.folder, work.__name__, tell)
                 stack.callback(before_ending(progress.interrupt))  # until the end is recorded
-                tell = stack.enter_context(progress)
+                stack.push(progress)  # before it begins: a signal in between must not leave it running
+                tell = progress.__enter__()
                 so_far = progress.so_far if ranks else None
             options = replace(options, progress=tell, say=say, so_far=so_far)
             return run_async(functools.partial(work, source, options, **more))

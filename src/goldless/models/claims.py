@@ -27,8 +27,8 @@ LEASE_SECONDS = 30.0
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
 """Between two looks at a call that another process is making."""
 CLAIM = (
-    "insert into claims select ?1, ?2 where not exists (select 1 from calls where key = ?1) "
-    "and not exists (select 1 from batch_calls where own = ?1) on conflict do nothing"
+    "insert into claims select :key, :owner where not exists (select 1 from calls where key = :key) "
+    "and not exists (select 1 from batch_calls where own = :key) on conflict do nothing"
 )
 """A call in a batch that is out is made, too."""
 Owner = tuple[str, str, int, int]
@@ -51,7 +51,7 @@ class Claims:
         with self._file.transaction() as run:
             if self._beating is None:
                 self._enter(run)
-            taken = [key for key in keys if run.execute(CLAIM, (key, self._owner)).rowcount]
+            taken = [key for key in keys if run.execute(CLAIM, {"key": key, "owner": self._owner}).rowcount]
             run.executemany("insert into attempts values (?, ?)", [(key, now) for key in taken])
         self._held.update(taken)
         if self._beating is None:

@@ -127,7 +127,8 @@ class EvidenceTables:
                 synopses.setdefault(str(written["synopsis"]), written["text"])
         known = {"row", "task", "prompt", "reference"}
         extra = {k: v for k, v in row.items() if k not in known and not k.startswith("synopsis_") and v is not None}
-        return Task(name, row.get("prompt"), row.get("reference"), synopses, extra)
+        prompt, reference = (None if row.get(key) is None else str(row[key]) for key in ("prompt", "reference"))
+        return Task(name, prompt, reference, synopses, extra)
 
     def responses(self, task: str) -> dict[str, str]:
         """The agents' responses to a task."""

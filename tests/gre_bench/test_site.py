@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -13,13 +14,17 @@ from pathlib import Path
 import pytest
 from demo_editions import later_edition, scored_demonstration
 
-from conftest import overlap
 from goldless.models.scripted import ScriptedModel
 
 
 def scorer(name, by=1.0) -> ScriptedModel:
     """Counts words in common; ``by``: stretches the scale."""
-    return ScriptedModel(logprobs=lambda c, t: [by * value for value in overlap(c, t)], name=name)
+
+    def logprobs(context: str, target: str) -> list[float]:
+        known = set(re.findall(r"\w+", context))
+        return [by * math.log(1 / 2 if word in known else 1 / 8) for word in re.findall(r"\w+", target)]
+
+    return ScriptedModel(logprobs=logprobs, name=name)
 
 
 @pytest.fixture(scope="module")

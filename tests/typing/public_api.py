@@ -95,6 +95,9 @@ def deciding(before: Path, after: Path) -> None:
     )
     assert_type(best, goldless.Selection)
     assert_type(best.texts(), dict[str, str])
+    reward = goldless.reward("gem-raw", scorer=models(), bank=["one"], missing="group-mean")
+    assert_type(reward, goldless.Reward)
+    assert_type(reward(["Why?"], ["So."], reference=["Thus."]), list[float | None])
     goldless.compare(before, metric="gem-raw")  # type: ignore[call-arg]
 
 

@@ -172,11 +172,7 @@ def _lead(one: Recomputed, rows: Sequence[CleanScore]) -> Iterator[Any]:
         (row.better_than for row in one.scores.evaluation.leaderboard(one.metric).rows if row.agent == first.agent), ()
     )
     decided = sum(row.agent in beaten for row in ranked[1:])
-    yield (
-        f"; {decided} of {plural(len(ranked) - 1, 'difference')} to the other models are decided."
-        if ranked[1:]
-        else "."
-    )
+    yield (f"; this is decided against {decided} of {plural(len(ranked) - 1, 'other model')}." if ranked[1:] else ".")
 
 
 def _figure(one: Recomputed, rows: Sequence[CleanScore], level: str) -> Figure:

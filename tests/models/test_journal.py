@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -169,7 +170,8 @@ def test_a_journal_whose_writer_was_killed_is_readable_and_holds_only_whole_batc
     assert kept % 7 == 0
     batches = kept // 7
     assert len(journal.find([f"one-{b}-{i}" for b in range(batches) for i in range(7)])) == kept
-    assert sqlite3.connect(path).execute("pragma integrity_check").fetchone() == ("ok",)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("pragma integrity_check").fetchone() == ("ok",)
     journal.record(MODEL, [entry("afterwards")])
     journal.close()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import json
 import shutil
 from pathlib import Path
 
+from goldless.concurrency import in_own_thread
 from goldless.gre_bench.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
 from goldless.gre_bench.edition import Edition, open_edition
 from goldless.gre_bench.injected import injected_papers
@@ -33,7 +34,7 @@ def scored_demonstration(folder: Path, scorer, **scorers) -> Path:
     preregister(edition)
     write_scripts(edition)
     reviewer = {EMBEDDED: ScriptedModel(answers=lambda _: REVIEW, name=EMBEDDED)}
-    edition, _ = asyncio.run(review_edition(edition, {}, stand_ins=reviewer, asking=_asking(folder)))
+    edition, _ = _run(review_edition, edition, {}, stand_ins=reviewer, asking=_asking(folder))
     add_invented_rewrites(edition)
     whole = edition.whole_study()
     for number, text in enumerate(SUBMITTED, start=1):
@@ -66,7 +67,12 @@ def later_edition(folder: Path, earlier: Path, scorer) -> Path:
 def _score(edition: Edition, scorer, run=None) -> None:
     rewriter = ScriptedModel(answers=lambda request: request.messages[-1].content[-200:], name="rewriter")
     given = {"scorer": scorer, "rewriters": (rewriter,)}
-    asyncio.run(score_edition(edition, SCORE, run=run, stand_ins=given, asking=_asking(edition.folder)))
+    _run(score_edition, edition, SCORE, run=run, stand_ins=given, asking=_asking(edition.folder))
+
+
+def _run(work, *arguments, **options):
+    """Async work in its own thread: a browser of the tests has a loop in this one."""
+    return in_own_thread(functools.partial(work, *arguments, **options))
 
 
 def _asking(folder: Path) -> Asking:

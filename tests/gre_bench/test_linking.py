@@ -25,7 +25,7 @@ def scores_of(function, papers=PAPERS, agents=("human", "ann")):
 
 
 def test_the_line_gives_the_moments_of_the_other_form():
-    # Kolen and Brennan's ACT Mathematics forms: X has mean 19.8524 and sd 8.2116, Y 18.9798 and 8.9393. Worked by hand:
+    # two forms of a test, X with mean 19.8524 and sd 8.2116, Y with 18.9798 and 8.9393. Worked by hand:
     # slope 8.9393 / 8.2116 = 1.08862, and a raw score of 0 on X is 18.9798 - 1.08862 * 19.8524 = -2.6319 on Y
     form_x, form_y = (np.array([mean - sd, mean + sd]) for mean, sd in ((19.8524, 8.2116), (18.9798, 8.9393)))
     slope, intercept = linear_link(form_x, form_y)

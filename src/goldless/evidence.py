@@ -197,7 +197,7 @@ def failure_counts(*frames: pl.DataFrame) -> Counter[FailureKind]:
     """Missing rows of evidence tables by cause."""
     found: Counter[FailureKind] = Counter()
     for frame in frames:
-        counted = frame["failure"].drop_nulls().value_counts()
+        counted = frame["failure"].drop_nulls().value_counts().sort("failure")
         found.update(dict(counted.iter_rows()))
     return found
 
@@ -345,23 +345,6 @@ def judgements_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:
         ],
         JUDGEMENTS,
     )
-
-
-def judgement_rows(table: pl.DataFrame) -> list[JudgementEvidence]:
-    """Judgements one by one, for code that inspects single ones."""
-    return [
-        JudgementEvidence(
-            reviewer=row["reviewer"],
-            scale=row["format"],
-            task=row["task"],
-            first=row["agent"] if row["second"] is None else row["first"],
-            second=row["second"],
-            output=row["output"],
-            value=row["value"],
-            failure=None if row["failure"] is None else CallFailure(row["failure"], row["failure_message"] or ""),
-        )
-        for row in table.select(*JUDGEMENTS).iter_rows(named=True)
-    ]
 
 
 def rewrites_frame(rows: Sequence[RewriteEvidence]) -> pl.DataFrame:

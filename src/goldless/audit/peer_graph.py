@@ -19,6 +19,7 @@ from scipy.spatial.distance import squareform
 from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding, listed
 from goldless.files import Frames, frames
+from goldless.grouped import mean_in_order, sd_in_order, sum_in_order
 
 LEAST_AGENTS = 4
 """With fewer there is nothing beyond the levels of agents and peers."""
@@ -115,10 +116,10 @@ def _by_pair(rows: pl.DataFrame) -> pl.DataFrame:
         .select("task", "score", pl.col("agent", "peer").cast(pl.String))
         .filter(pl.col("agent") != pl.col("peer"))
         .with_columns(first=pl.min_horizontal("agent", "peer"), second=pl.max_horizontal("agent", "peer"))
-        .group_by("first", "second", "task")
-        .agg(pl.col("score").mean())
+        .group_by("first", "second", "task", maintain_order=True)
+        .agg(mean_in_order(pl.col("score")))
         .group_by("first", "second")
-        .agg(mean=pl.col("score").mean(), sd=pl.col("score").std(), n=pl.len())
+        .agg(mean=mean_in_order(pl.col("score")), sd=sd_in_order(pl.col("score")), n=pl.len())
         .collect()
     )
 
@@ -128,8 +129,8 @@ def _combined(parts: list[pl.DataFrame]) -> pl.DataFrame:
     if len(parts) == 1:
         return parts[0]
     n, mean = pl.col("n"), pl.col("mean")
-    whole_mean = (n * mean).sum() / n.sum()
-    squares = (pl.col("sd").fill_null(0.0) ** 2 * (n - 1)).sum() + (n * (mean - whole_mean) ** 2).sum()
+    whole_mean = sum_in_order(n * mean) / n.sum()
+    squares = sum_in_order(pl.col("sd").fill_null(0.0) ** 2 * (n - 1) + n * (mean - whole_mean) ** 2)
     return (
         pl.concat(parts)
         .with_columns(n.cast(pl.Int64))

@@ -22,7 +22,15 @@ import typer.main
 
 from goldless._version import __version__
 from goldless.cli.command import Command, Group, verbs_app
-from goldless.cli.console import INCOMPLETE, INTERRUPTED, NOTHING, WRONG_INPUT, say, warnings_as_messages
+from goldless.cli.console import (
+    INCOMPLETE,
+    INTERRUPTED,
+    NOTHING,
+    WRONG_INPUT,
+    escape_what_cannot_be_encoded,
+    say,
+    warnings_as_messages,
+)
 from goldless.cli.signals import Signals
 from goldless.cli.usage_errors import UsageError, usage_message
 from goldless.errors import GoldlessError, UserError, WaitingError
@@ -163,6 +171,7 @@ def _common(
 
 def main() -> None:
     """Run the command line; errors end in one clear message, never in a traceback."""
+    escape_what_cannot_be_encoded()
     if "GOLDLESS_COMPLETING" in os.environ:
         from goldless.cli.completion import complete
 

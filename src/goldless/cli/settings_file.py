@@ -11,6 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -145,11 +146,14 @@ def settings() -> Settings:
         if not Path(named).is_file():
             raise UserError(f"{VARIABLE} must be a settings file, or none, got {named!r}")
         return _read(Path(named)) or Settings(Path(named))
+    home = None
+    with suppress(RuntimeError):  # a user of a container may have none
+        home = Path.home()
     for folder in (here := Path.cwd(), *here.parents):
         for name in ("goldless.toml", "pyproject.toml"):
             if (folder / name).is_file() and (found := _read(folder / name)) is not None:
                 return found
-        if (folder / ".git").exists() or folder == Path.home():
+        if (folder / ".git").exists() or folder == home:
             break
     return Settings()
 

@@ -153,7 +153,6 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
         [one.scores(side.agent)[mine] for one, side, mine in zip(scored, _both(sides), rows, strict=True)], axis=1
     )
     unanswered = own[np.isnan(own[:, 1]) & ~np.isnan(own[:, 0]), 0]
-    own[np.isnan(own).any(axis=1)] = np.nan
     alone: tuple[FloatArray, PeersOfPair | None, tuple[str, ...]] = own, None, ()
     meet = sides.one_run and scored[0].meets
     levels, peers, names = alone if meet else _over_peers(sides, scored, tasks, rows, own)

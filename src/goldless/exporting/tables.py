@@ -48,13 +48,17 @@ def _wide(run: ScoredRun, metric: str | None) -> pl.DataFrame:
         orient="row",
     )
     texts = run.study.table("responses")
-    table = scores.select("task", "agent").unique(maintain_order=True).join(prompts, on="task", how="left")
+    table = (
+        scores.select("task", "agent")
+        .unique(maintain_order=True)
+        .join(prompts, on="task", how="left", maintain_order="left")
+    )
     if texts is not None:
         names = pl.col("task", "agent", "text").cast(pl.String)
-        table = table.join(texts.select(names), on=["task", "agent"], how="left")
+        table = table.join(texts.select(names), on=["task", "agent"], how="left", maintain_order="left")
     for name in scores["metric"].unique(maintain_order=True):
         own = scores.filter(pl.col("metric") == name).select("task", "agent", pl.col("score").alias(name))
-        table = table.join(own, on=["task", "agent"], how="left")
+        table = table.join(own, on=["task", "agent"], how="left", maintain_order="left")
         table = table.with_columns(pl.lit(run.boards[name].signature).alias(f"{name} signature"))
     return table
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from goldless.arrays import FloatArray
 from goldless.runs.options import Options, check_options
-from goldless.statistics.bootstrap import Draws
+from goldless.statistics.bootstrap import Draws, summable
 
 
 def draws_of(options: Options) -> Draws:
@@ -27,6 +27,6 @@ def agent_means(tables: FloatArray, counts: FloatArray) -> tuple[FloatArray, Flo
     means = []
     for table in np.where(both, tables, 0.0):
         mean = np.full(drawn.shape, np.nan)
-        np.divide(counts @ table, drawn, out=mean, where=drawn > 0)
+        np.divide(counts @ summable(table.T).T, drawn, out=mean, where=drawn > 0)
         means.append(mean)
     return means[0], means[1]

@@ -19,6 +19,7 @@ import polars as pl
 
 from goldless.errors import MetricError, nearest
 from goldless.files import Frames
+from goldless.grouped import mean_in_order
 from goldless.metrics.metric import (
     PAIRS,
     Given,
@@ -328,13 +329,15 @@ def _elsewhere(known: pl.LazyFrame, control: pl.DataFrame, likelihood: Likelihoo
         else:
             key = ["task", "target_task", "target"]
         alone = rows.filter(pl.col("given").is_null()).select(*key, alone="value", lost_alone="failure")
-        found = found.join(alone, on=key, how="left").with_columns(lost=pl.coalesce("lost", "lost_alone"))
+        found = found.join(alone, on=key, how="left", maintain_order="left").with_columns(
+            lost=pl.coalesce("lost", "lost_alone")
+        )
     else:
         found = found.with_columns(alone=pl.lit(0.0))
     parts = ("given response", "alone")
     whole = pl.all_horizontal(pl.col(part).is_not_null() for part in parts)
     return found.group_by("task", "target", "given").agg(
-        *(pl.col(part).filter(whole).mean() for part in parts), lost=pl.col("lost").drop_nulls().first()
+        *(mean_in_order(pl.col(part).filter(whole)) for part in parts), lost=pl.col("lost").drop_nulls().first()
     )
 
 

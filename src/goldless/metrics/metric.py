@@ -18,6 +18,7 @@ import polars as pl
 from goldless.errors import MetricError
 from goldless.evidence import Evidence, Schema
 from goldless.files import FrameParts, Frames, frames
+from goldless.grouped import mean_in_order, sum_in_order
 from goldless.records import TextItem
 from goldless.studies import Study
 
@@ -179,7 +180,11 @@ class Given:
         if self.pairing is not None:
             pairs = self.named(pairs, {"task": "task", agent: "agent", peer: "agent"})
             return pairs.join(
-                self._paired, left_on=["task", agent, peer], right_on=["task", "agent", "peer"], how="semi"
+                self._paired,
+                left_on=["task", agent, peer],
+                right_on=["task", "agent", "peer"],
+                how="semi",
+                maintain_order="left",
             )
         return pairs if self.peers is None else pairs.filter(pl.col(peer).cast(pl.String).is_in(list(self.peers)))
 
@@ -229,7 +234,7 @@ def response_table(responses: pl.DataFrame) -> pl.DataFrame:
 def mean_over_peers(pairs: pl.DataFrame) -> pl.DataFrame:
     """Mean over the peers of each response; missing where no pair is left."""
     means = pairs.group_by("task", "agent", maintain_order=True).agg(
-        pl.col("score").mean(), asked=pl.len(), used=pl.col("score").count()
+        mean_in_order(pl.col("score")), asked=pl.len(), used=pl.col("score").count()
     )
     return response_table(means)
 
@@ -245,7 +250,7 @@ def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return (
         pl.concat(variants)
         .group_by("task", "agent", "peer", maintain_order=True)
-        .agg(pl.when(whole).then(score.mean()), pl.when(~whole).then(pl.col("missing").drop_nulls().first()))
+        .agg(pl.when(whole).then(mean_in_order(score)), pl.when(~whole).then(pl.col("missing").drop_nulls().first()))
         .select(*PAIRS)
     )
 
@@ -269,21 +274,18 @@ def joined_scores(parts: Iterable[Scores]) -> Scores:
 
 
 def pair_means(pairs: Frames) -> pl.DataFrame:
-    """Agent, peer, mean score over tasks and number of tasks of every ordered pair that has a score.
-
-    Means are of the rows in their order: the same on any number of cores.
-    """
+    """Agent, peer, mean score over tasks and number of tasks of every ordered pair that has a score."""
     score = pl.col("score")
     found = [
         rows.drop_nulls("score")
         .group_by(pl.col("agent", "peer").cast(pl.String), maintain_order=True)
-        .agg(score.mean(), n=pl.len())
+        .agg(mean_in_order(score), n=pl.len())
         for rows in frames(pairs)
     ]
     if len(found) == 1:
         return found[0]
     means = pl.concat(found).group_by("agent", "peer", maintain_order=True)
-    return means.agg((score * pl.col("n")).sum() / pl.col("n").sum(), pl.col("n").sum())
+    return means.agg(sum_in_order(score * pl.col("n")) / pl.col("n").sum(), pl.col("n").sum())
 
 
 def checked_scores(metric: str, found: object, given: Given) -> Scores:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from goldless.errors import MetricError
+from goldless.grouped import mean_in_order
 from goldless.metrics.likelihood import pair_scores, wordings
 from goldless.metrics.metric import PAIRS, Given, LogprobNeed, Needs, Scores, mean_over_peers
 from goldless.models.interface import content_hash
@@ -115,7 +116,9 @@ class PeerPrediction:
         pairs = (
             pl.concat(by_juror.values())
             .group_by("task", "agent", "peer", maintain_order=True)
-            .agg(pl.when(whole).then(score.mean()), pl.when(~whole).then(pl.col("missing").drop_nulls().first()))
+            .agg(
+                pl.when(whole).then(mean_in_order(score)), pl.when(~whole).then(pl.col("missing").drop_nulls().first())
+            )
             .select(*PAIRS)
         )
         settings = {

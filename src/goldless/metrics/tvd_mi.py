@@ -27,6 +27,7 @@ import polars as pl
 from goldless.errors import MetricError, nearest
 from goldless.evidence import CONTRASTS, number
 from goldless.files import Frames
+from goldless.grouped import mean_in_order
 from goldless.metrics.metric import PAIRS, Given, Needs, Scores, joined_scores, pair_means, response_table
 
 Direction = Literal["both", "given", "about"]
@@ -83,7 +84,7 @@ def contrasts(verdicts: pl.DataFrame) -> pl.DataFrame:
     difference = (pl.col("matched") - pl.col("value")).filter(~matched)
     return (
         joined.group_by(pair, maintain_order=True)
-        .agg(score=difference.mean(), lost=pl.coalesce("lost", "failure").drop_nulls().first())
+        .agg(score=mean_in_order(difference), lost=pl.coalesce("lost", "failure").drop_nulls().first())
         .select(
             "task",
             "score",
@@ -105,7 +106,7 @@ def objective_critic(pairs: Frames) -> dict[str, float]:
     if not len(means):
         return {}
     agents = len(set(means["agent"].cast(pl.String)) | set(means["peer"].cast(pl.String)))
-    mean = float(means["score"].mean())  # type: ignore[arg-type]
+    mean = float(means["score"].to_numpy().mean())
     return {"mean_over_pairs": mean, "objective_critic": mean * len(means) / (len(means) + agents)}
 
 
@@ -183,12 +184,12 @@ def response_scores(
     means = (
         pl.concat(sides)
         .group_by("task", "agent", "side", maintain_order=True)
-        .agg(pl.col("score").mean(), asked=pl.len(), used=pl.col("score").count())
+        .agg(mean_in_order(pl.col("score")), asked=pl.len(), used=pl.col("score").count())
     )
     whole = pl.col("score").count() == len(sides)
     return response_table(
         means.group_by("task", "agent", maintain_order=True).agg(
-            pl.when(whole).then(pl.col("score").mean()), pl.col("asked").sum(), pl.col("used").sum()
+            pl.when(whole).then(mean_in_order(pl.col("score"))), pl.col("asked").sum(), pl.col("used").sum()
         )
     )
 

@@ -117,7 +117,7 @@ class Claims:
         name, where, pid, beats = owner
         if not where or (where == machine() and not is_running(pid)):
             return True
-        now = time.monotonic()
+        now = anyio.current_time()
         last, since = seen.setdefault(name, (beats, now))
         if last != beats:
             seen[name] = beats, now

@@ -288,14 +288,6 @@ class MeasuringModel(Protocol):
         """
 
 
-class ThinkingModel(Protocol):
-    """A chat model that may be charged for more than the reply. Optional for chat models."""
-
-    @property
-    def thinking_tokens(self) -> int:
-        """Tokens that a call may be charged for beyond its ``max_tokens``; known after ``prepare``."""
-
-
 @runtime_checkable
 class LimitedModel(Protocol):
     """A model on a server, whose calls can be limited. Optional for models."""

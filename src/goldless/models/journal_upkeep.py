@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,9 +157,11 @@ def _opened(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise UserError(f"{path}: no such file. Give the path of a journal")
     try:
-        other = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-        other.text_factory = bytes
-        other.execute("select 1 from calls limit 1").fetchall()
+        with ExitStack() as on_error:
+            other = on_error.enter_context(closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)))
+            other.text_factory = bytes
+            other.execute("select 1 from calls limit 1").fetchall()
+            on_error.pop_all()
     except DAMAGED as error:
         raise UserError(f"{path}: cannot be read as a journal ({error})") from error
     return other

@@ -227,11 +227,16 @@ def _missing_notes(found: Standings, missing: Missing | None, *, limited: bool) 
     )
 
 
+ROUNDING = 1e-9
+"""Tasks that differ by less than this share of what the peers differ by differ by rounding alone."""
+
+
 def _peer_notes(found: Standings) -> Iterator[str]:
     own = sum(c.peers == "own" for c in found.comparisons)
     if own and any(c.peers == "common" for c in found.comparisons):
         yield f"{own} of {len(found.comparisons)} pairs of agents share too few peers: compared over their own."
-    ratios = [p.se_peers / p.se_tasks for row in found.rows if (p := row.new_peers) is not None and p.se_tasks > 0]
+    both = [row.new_peers for row in found.rows if row.new_peers is not None]
+    ratios = [p.se_peers / p.se_tasks for p in both if p.se_tasks > ROUNDING * p.se_peers]
     if ratios:
         times = f"{median(ratios):.1f} times that of the tasks (median over agents)"
         yield f"Intervals are for these peers; the report has those for peers like these. The peers' error is {times}."

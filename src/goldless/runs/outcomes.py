@@ -176,9 +176,10 @@ def score_table(responses: pl.DataFrame, study: Study) -> npt.NDArray[np.float64
 def _agent_scores(scores: Scores, study: Study) -> dict[str, dict[str, float | None]]:
     """Each agent's score by prompt, over the pairs that all prompts have."""
     found: dict[str, dict[str, float | None]] = {}
+    keys = ["task", "agent", "peer"]
     for name, mine in scores.by_wording.items():
         shared = [
-            mean_over_peers(rows.join(common.drop_nulls("score"), on=["task", "agent", "peer"], how="semi"))
+            mean_over_peers(rows.join(common.drop_nulls("score"), on=keys, how="semi", maintain_order="left"))
             for rows, common in zip(frames(mine), frames(scores.pairs), strict=True)
         ]
         values = score_table(pl.concat(shared), study)

@@ -23,7 +23,7 @@ from goldless.studies import Study, read_study
 SCORES, REVIEW = "leaderboard.json", "review.json"
 OF_REVIEW = ("reviewers", "panel", "ranking", "rankings", "comparisons", "labels", "until", "sweep")
 """The parts of a review that are computed from its evidence."""
-OF_A_RUN = {"signature", "notes", "usd_per_task", "usd"}
+OF_A_RUN = {"signature", "notes", "usd_per_task", "usd", "model"}
 """Keys that say how evidence came about, not what follows from it."""
 RELATIVE_TOLERANCE = 1e-9
 """Processors round sums differently; what is printed has far fewer digits."""

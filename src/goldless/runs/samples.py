@@ -9,6 +9,7 @@ import polars as pl
 
 from goldless.errors import UserError, nearest
 from goldless.files import Frames, whole
+from goldless.grouped import mean_in_order
 from goldless.metrics.metric import PAIRS, RESPONSES, Scores
 from goldless.models.interface import content_hash
 from goldless.runs.options import Options
@@ -60,7 +61,7 @@ def averaged(scores: Scores, samples: Mapping[str, str]) -> Scores:
     """Scores of agents from those of their samples: means by task; missing where no sample has a score."""
     if not samples or scores.raters is not None:
         return scores
-    score = pl.col("score").mean()
+    score = mean_in_order(pl.col("score"))
     missing = pl.when(pl.col("score").count() == 0).then(pl.col("missing").drop_nulls().first())
 
     def pairs(table: Frames) -> pl.DataFrame:

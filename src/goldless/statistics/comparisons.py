@@ -98,8 +98,8 @@ def all_pairs(values: FloatArray, by_peer: FloatArray | None = None) -> Pairs:
     """The differences of every pair of columns of ``values`` [tasks, agents].
 
     With scores ``by_peer`` [tasks, agents, peers], NaN where there is none and for an agent with itself, a difference
-    is over the peers that both agents have, so neither is a peer of the other. A pair whose common peers leave it less
-    than half of its tasks is compared over each agent's own peers.
+    is over the peers that both agents have, so neither is a peer of the other. A pair whose common peers leave it half
+    of its tasks or fewer is compared over each agent's own peers.
     """
     agents = values.shape[1]
     first, second = (np.asarray(side, np.int64) for side in np.triu_indices(agents, 1))

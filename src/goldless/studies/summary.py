@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldless.studies.importers.log import IMPORTED
+from goldless.studies.importers.log import IMPORTED, cause_counts
 from goldless.studies.study import Study
 
 
 def import_summary(study: Study) -> dict[str, Any]:
     """Counts of what was read, as plain JSON data."""
     table = study.table(IMPORTED)
-    causes = {} if table is None else dict(table["missing"].drop_nulls().value_counts(sort=True).iter_rows())
+    causes = {} if table is None else cause_counts(table)
     labels = {"ratings": study.n_ratings, "preferences": study.n_preferences}
     along = {name: count for name, count in labels.items() if count}
     tables = [name for name in study.recorded if name != IMPORTED]

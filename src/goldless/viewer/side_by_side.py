@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from goldless.errors import UserError
+from goldless.grouped import mean_in_order
 from goldless.reports.html.labels import decimals_for
 from goldless.viewer.judged_pairs import Outcome, judged_pairs
 from goldless.viewer.library import Library
@@ -166,8 +167,10 @@ def _between(index: TaskIndex, metric: str, one: str, other: str) -> pl.DataFram
         & (((first == one) & (second == other)) | ((first == other) & (second == one)))
     )
     worth = pl.when(first == one).then(value).otherwise(1 - value)
-    won = rows.select(pl.col("task").cast(pl.String), worth.alias("worth")).group_by("task").agg(pl.col("worth").mean())
-    return won.select("task", (2 * pl.col("worth") - 1).alias("difference")).collect()
+    won = rows.select(pl.col("task").cast(pl.String), worth.alias("worth")).group_by("task")
+    return (
+        won.agg(mean_in_order(pl.col("worth"))).select("task", (2 * pl.col("worth") - 1).alias("difference")).collect()
+    )
 
 
 # --- the tasks of a page -------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from goldless.files import POLARS_FAILED
+from goldless.grouped import mean_in_order
 from goldless.reports.documents.fields import Unreadable, read_rows
 from goldless.reports.documents.scores import AgentNote
 from goldless.reports.spreadsheets import unguarded_frame
@@ -135,7 +136,7 @@ class TaskIndex:
         metric = query.metric if query.metric in self.metrics else next(iter(self.metrics), None)
         scores = self.scores.filter(pl.col("metric") == metric) if metric is not None else self.scores.clear()
         found = scores.group_by("task").agg(
-            pl.col("score").mean().alias("score"),
+            mean_in_order(pl.col("score")),
             pl.col("score").min().alias("low"),
             pl.col("score").max().alias("high"),
             pl.col("agent").sort_by("score", descending=True, nulls_last=True).first().alias("best"),
@@ -295,7 +296,7 @@ def _judgement_scores(tables: EvidenceTables) -> pl.DataFrame:
         return pl.DataFrame(schema=SCORES)
     grouped = pl.concat(sides).group_by("metric", "task", "agent", maintain_order=True)
     counts = grouped.agg(
-        pl.col("value").mean().alias("score"), pl.len().alias("asked"), pl.col("value").count().alias("used")
+        mean_in_order(pl.col("value")).alias("score"), pl.len().alias("asked"), pl.col("value").count().alias("used")
     )
     return counts.select(pl.col(name).cast(kind) for name, kind in SCORES.items()).collect()
 
@@ -316,9 +317,10 @@ def _splits(tables: EvidenceTables) -> pl.DataFrame:
         pl.max_horizontal(first, second).alias("other"),
         pl.when(first < second).then(value).otherwise(1 - value).alias("value"),
     )
-    by_pair = pairs.group_by("metric", "task", "one", "other").agg(pl.col("value").mean())
-    split = (1 - (2 * pl.col("value") - 1).abs()).mean().alias("disagreement")
-    return by_pair.group_by("metric", "task").agg(split).select(pl.col(n).cast(k) for n, k in SPLITS.items()).collect()
+    by_pair = pairs.group_by("metric", "task", "one", "other", maintain_order=True)
+    split = mean_in_order(1 - (2 * pl.col("value") - 1).abs()).alias("disagreement")
+    by_task = by_pair.agg(mean_in_order(pl.col("value"))).group_by("metric", "task").agg(split)
+    return by_task.select(pl.col(name).cast(kind) for name, kind in SPLITS.items()).collect()
 
 
 AGENT_OF = {

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.errors import CapabilityError, UserError, nearest
+from goldless.grouped import mean_in_order
 from goldless.judging.exams.items import all_pairs, pair_questions
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.catalogue import is_local, open_model, unopened_identity
@@ -190,7 +191,7 @@ def _recorded_tokens(study: Study, options: Options) -> dict[str, tuple[float, f
         return {}
     rows = table.filter(pl.col("format") == options.chosen_scale.name)
     sums = rows.group_by("reviewer").agg(
-        *(pl.col(name).cast(pl.Float64, strict=False).mean() for name in columns),
+        *(mean_in_order(pl.col(name).cast(pl.Float64, strict=False)) for name in columns),
         pl.any_horizontal(pl.col(*columns).is_null()).any().alias("lacking"),
     )
     return {

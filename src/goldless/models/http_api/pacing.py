@@ -9,9 +9,7 @@ before the fall took effect: many 429 within one round count once.
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Callable
 from typing import NamedTuple
 
 import anyio
@@ -128,15 +126,14 @@ class Pace:
 class Limiter:
     """Admits at most as many callers as the pace allows, in order of arrival."""
 
-    __slots__ = ("_clock", "_paused_until", "_waiting", "down_since", "in_flight", "pace")
+    __slots__ = ("_paused_until", "_waiting", "down_since", "in_flight", "pace")
 
-    def __init__(self, pace: Pace, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, pace: Pace) -> None:
         self.pace = pace
         self.in_flight = 0
         """Slots in use."""
         self.down_since: float | None = None
         """When the server was first found to be down, if no reply came since."""
-        self._clock = clock
         self._paused_until = 0.0
         self._waiting: deque[anyio.Event] = deque()
 
@@ -148,7 +145,7 @@ class Limiter:
             self.in_flight += 1
         if self._paused_until:
             await self._wait_out_pause()
-        return Sent(self.pace.epoch, self.pace.stage, self._clock())
+        return Sent(self.pace.epoch, self.pace.stage, anyio.current_time())
 
     def release(self) -> None:
         """Release the slot."""
@@ -162,17 +159,17 @@ class Limiter:
         self.down_since = None
         # A limit nobody uses must not grow: the first burst would then test it all at once.
         if self._waiting or self.in_flight * 2 >= self.pace.limit:
-            self.pace.clean(sent, seconds=self._clock() - sent.at, in_flight=self.in_flight)
+            self.pace.clean(sent, seconds=anyio.current_time() - sent.at, in_flight=self.in_flight)
 
     def down_seconds(self) -> float:
         """Record that the server is down; returns for how long it has been."""
-        now = self._clock()
+        now = anyio.current_time()
         self.down_since = now if self.down_since is None else self.down_since
         return now - self.down_since
 
     def pause(self, seconds: float) -> None:
         """Admit no caller for this many seconds, as the server requested."""
-        self._paused_until = max(self._paused_until, self._clock() + seconds)
+        self._paused_until = max(self._paused_until, anyio.current_time() + seconds)
 
     async def _wait_for_turn(self) -> None:
         turn = anyio.Event()
@@ -188,7 +185,7 @@ class Limiter:
 
     async def _wait_out_pause(self) -> None:
         try:
-            while (left := self._paused_until - self._clock()) > 0:  # noqa: ASYNC110 time ends a pause, nobody sets it
+            while (left := self._paused_until - anyio.current_time()) > 0:  # noqa: ASYNC110 time ends a pause, nobody sets it
                 await anyio.sleep(left)
         except BaseException:
             self.release()

@@ -11,6 +11,7 @@ import polars as pl
 
 from goldless.errors import UserError
 from goldless.files import POLARS_FAILED
+from goldless.grouped import sum_in_order
 from goldless.reports.documents.fields import Part, Result, Unreadable, read_document, read_rows
 from goldless.reports.documents.meta_evaluation import (
     AgreementDocument,
@@ -199,7 +200,7 @@ def _votes(folder: Path, review: ReviewDocument) -> pl.DataFrame | None:
             for name, worth in (("first", value), ("second", 1 - value), ("agent", value))
             if name in columns
         ]
-        share = (pl.col("v") * pl.col("weight")).sum() / pl.col("weight").sum()
+        share = sum_in_order(pl.col("v") * pl.col("weight")) / sum_in_order(pl.col("weight"))
         return pl.concat(sides).group_by("task", "agent", maintain_order=True).agg(share.alias("score")).collect()
     except (OSError, ValueError, *POLARS_FAILED):
         return None  # said where failed calls are counted

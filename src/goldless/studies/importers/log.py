@@ -158,9 +158,15 @@ def _filled(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(c for c in frame if c.name == "missing" or c.null_count() < len(c))
 
 
+def cause_counts(samples: pl.DataFrame) -> dict[str, int]:
+    """The number of missing texts by cause, most frequent first."""
+    counts = samples["missing"].drop_nulls().value_counts()
+    return dict(counts.sort("count", "missing", descending=[True, False]).iter_rows())
+
+
 def _causes(samples: pl.DataFrame) -> str:
-    counts = samples["missing"].drop_nulls().value_counts(sort=True)
-    return f": {listed(f'{cause} {count:,}' for cause, count in counts.iter_rows())}" if counts.height else ""
+    counts = cause_counts(samples)
+    return f": {listed(f'{cause} {count:,}' for cause, count in counts.items())}" if counts else ""
 
 
 def listed(names: Iterable[str]) -> str:

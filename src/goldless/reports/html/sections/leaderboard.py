@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
+from goldless.grouped import mean_in_order
 from goldless.reports.controls import comparative, direction
 from goldless.reports.documents.scores import AgentNote, AgentScore, Information, RankedMetric, RaterMetric
 from goldless.reports.findings import in_text, of_one
@@ -247,7 +248,7 @@ def _people(run: RunResults, metric: str, board: RankedMetric) -> Interval | Non
     if run.scores is None or not people:
         return None
     mine = run.scores.filter((pl.col("metric") == metric) & pl.col("agent").is_in(people))
-    means = mine.group_by("task", maintain_order=True).agg(pl.col("score").mean())["score"].drop_nulls()
+    means = mine.group_by("task", maintain_order=True).agg(mean_in_order(pl.col("score")))["score"].drop_nulls()
     values = np.asarray(means.to_numpy(), dtype=np.float64)
     if not len(values):
         return None

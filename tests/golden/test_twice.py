@@ -1,0 +1,68 @@
+"""The same study, evidence and seed give the same bytes, run after run: what is printed and what is written."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+from test_golden import MODELS, PANEL, PAST, toy_models  # noqa: F401 - a fixture
+
+import studies
+from goldless.cli.main import main
+
+QUICK = "--resamples 200"
+RUN = f"score study --metric gem-raw,gem-raw+control,tvd-mi,length {MODELS} {QUICK} --out run"
+WITH_TIMES = re.compile(r"made_by.*|progress.*|report\.html|occasions\.jsonl|watch\.json")
+"""Files that say when they were made, how long it took or what it cost."""
+COMMANDS = [
+    [f"{RUN} --json"],
+    [f"score study --metric gem-raw,tvd-mi,length --recorded {QUICK} --json"],
+    [f"score many.jsonl --metric gem-raw --scorer toy:scorer --until best {QUICK} --json"],
+    [f"review study {PANEL} --exam consistency {QUICK} --out run --json"],
+    [f"review study {PAST} {QUICK} --json"],
+    [RUN, "compare run --agents ann,bob --json", "gate run --baseline bob --candidate ann --metric gem-raw --margin 1"],
+    [RUN, "replay run", "audit run --json", "export csv run --out run/all.csv"],
+    ["select study --metric tvd-mi --recorded --json", "audit study --json"],
+    ["explain answers.csv --task rivers --agent ann --peer bob --scorer toy:scorer --json"],
+    [f"crashtest answers.csv --metric gem-raw,length {MODELS} {QUICK} --out run --json"],
+    [f"drill study --honest honest --deceptive deceptive --metric tvd-mi,gem-raw --recorded {QUICK} --json"],
+    [f"agree study {PAST} {QUICK} --out run --json", f"bias study {PAST} {QUICK} --out run --json"],
+    ["calibrate half --metric gem-raw,length --recorded --out run --json"],
+    [f"consistency answers.csv --scorer toy:scorer --scorer toy:terse --metric gem-raw {QUICK} --json"],
+    [f"watch run --anchors answers.csv --metric gem-raw {MODELS} --json"],
+    ["perturb answers.csv --perturbation deletion,shuffled-task,padding --out run --json"],
+    [f"cost study {PAST} --splits 2 {QUICK} --reviewer-price honest=1 --json"],
+]
+
+
+def outcome(commands, place: Path, monkeypatch) -> dict[str, bytes]:
+    """What the commands print, and every file that they write, made in a new folder."""
+    studies.make(place / "work")
+    monkeypatch.chdir(place / "work")
+    monkeypatch.setenv("GOLDLESS_HOME", str(place / "home"))
+    made: dict[str, bytes] = {}
+    for line in commands:
+        out = io.StringIO()
+        monkeypatch.setattr("sys.argv", ["goldless", *line.split()])
+        with redirect_stdout(out), redirect_stderr(io.StringIO()):
+            try:
+                main()
+            except SystemExit as end:
+                made[f"exit code of {line}"] = str(end.code).encode()
+        made[line] = out.getvalue().encode()
+    files = (path for path in sorted(Path("run").rglob("*")) if path.is_file() and not WITH_TIMES.fullmatch(path.name))
+    return made | {str(path): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("commands", COMMANDS, ids=lambda commands: commands[-1].split()[0])
+@pytest.mark.usefixtures("toy_models")
+def test_two_runs_give_the_same_bytes(commands, tmp_path, monkeypatch):
+    first, second = (outcome(commands, tmp_path / name, monkeypatch) for name in ("once", "again"))
+    shutil.rmtree(tmp_path / "once")
+    assert first.keys() == second.keys()
+    assert {code for name, code in first.items() if name.startswith("exit code")} <= {b"0", b"5", b"6", b"7"}
+    assert [name for name in first if first[name] != second[name]] == []

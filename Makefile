@@ -1,28 +1,40 @@
-# `make demo` shows it, `make check` is for every save, `make test` is everything. All set up .venv first.
+# `make demo` shows it, `make check` is for every save, `make test` for every commit, `make test-slow` has the rest.
+# All set up .venv first.
 # `make test WITH=transformers` adds torch and its tests.
 
 PYTHON ?= python3
 VENV ?= .venv
 WITH ?=
 PIP = $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
-WORKERS ?= 2
+# one more than two cores: some tests wait
+WORKERS ?= 3
 # What `make test` runs: a path, or -m MARKER tests
 TESTS ?= tests
 
-PYTEST = $(VENV)/bin/python -m pytest -n $(WORKERS)
+# compiled modules are kept: many tests start programs
+PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n $(WORKERS)
 # What `make check` leaves out: all that needs a model, a browser or torch, runs whole commands or takes seconds.
-QUICK = not (embedded or browser or command or transformers or recorded or slow)
+QUICK = not (embedded or browser or command or transformers or recorded or slow or nightly)
 
-.PHONY: demo check test test-fleet torture properties coverage test-servers lint format docs pictures browser install install-dev address clean
+.PHONY: demo check test test-slow golden test-fleet torture properties coverage test-servers lint format docs pictures browser install install-dev address clean
 
 demo: install
 	$(VENV)/bin/goldless demo --out runs/demo
 
 check: lint
-	$(PYTEST) --hypothesis-profile=check -m "$(QUICK)" tests
+	$(PYTEST) -m "$(QUICK)" tests
 
 test: install-dev browser lint
-	$(PYTEST) --durations=40 --durations-min=5 $(TESTS)
+	$(PYTEST) --durations=20 --durations-min=3 -m "not nightly" $(TESTS)
+
+# What takes too long for every commit: the embedded model at large, whole pages of the docs, all themes of all pages.
+test-slow: install-dev browser
+	$(PYTEST) --durations=20 --durations-min=10 -m nightly $(TESTS)
+
+# Write what users see now into tests/golden/expected; read the diff before you commit it.
+golden: install-dev
+	GOLDLESS_GOLDEN=write $(PYTEST) tests/golden/test_golden.py
+	git --no-pager diff --stat tests/golden/expected
 
 # Every night: faults, kills, damage and hostile texts by the thousand, in about 20 minutes on two cores.
 torture: install-dev
@@ -42,13 +54,15 @@ test-servers: install-dev
 
 # The share of lines that the quick tests run; pyproject.toml has the limit.
 coverage: install-dev
-	$(PYTEST) --hypothesis-profile=check -m "$(QUICK)" --cov --cov-report=term:skip-covered tests
+	$(PYTEST) -m "$(QUICK)" --cov --cov-report=term:skip-covered tests
 
 # Report and viewer are tested in Chromium. Where it is not there and cannot be installed, those tests are skipped.
 browser:
-	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	@command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome || \
 	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium >/dev/null && command -v chromium; } || \
+	  for name in chromium-headless-shell chromium; do \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends $$name >/dev/null && break; \
+	  done && { command -v chromium-headless-shell || command -v chromium; }; } || \
 	echo "no Chromium, and it cannot be installed here: tests in the browser will be skipped"
 
 docs: $(VENV)/.installed-docs

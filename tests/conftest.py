@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import importlib.util
 import ipaddress
 import json
+import locale
+import lzma
 import math
 import os
+import random
 import re
 import shutil
+import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: its threads wait for each other on busy cores
 
 import anyio
 import pytest
@@ -22,7 +31,7 @@ from goldless.cli.console import err as console_err
 from goldless.cli.console import out as console_out
 from goldless.cli.main import main
 from goldless.errors import PrerequisiteError
-from goldless.models.cache import models_folder
+from goldless.models.cache import default_journal, models_folder
 from goldless.models.embedded import embedded_model, locate_embedded
 from goldless.models.gguf.model import GgufModel, build_model
 from goldless.models.journal import Journal
@@ -35,10 +44,9 @@ if TYPE_CHECKING:
 if importlib.util.find_spec("hypothesis"):
     import hypothesis
 
-    hypothesis.settings.register_profile("goldless", deadline=None, print_blob=True)
-    hypothesis.settings.register_profile("check", deadline=None, print_blob=True, max_examples=10)
-    hypothesis.settings.register_profile("properties", deadline=None, print_blob=True, max_examples=1000)
-    hypothesis.settings.load_profile("goldless")
+    hypothesis.settings.register_profile("daily", deadline=None, max_examples=10, derandomize=True)
+    hypothesis.settings.register_profile("properties", deadline=None, max_examples=1000, print_blob=True)
+    hypothesis.settings.load_profile("daily")
 
 SHARED_MODELS = models_folder()
 """Where models lie outside of the tests: they are fetched and converted once for all of them."""
@@ -50,16 +58,29 @@ MARKED_BY_FIXTURE = {"browser": "browser", "command": "goldless", "embedded": "e
 def pytest_addoption(parser: pytest.Parser) -> None:
     if importlib.util.find_spec("pytest_timeout") is None:
         parser.addini("timeout", "for pytest-timeout, which is not installed")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and the tests of each, in another order")
 
 
-def pytest_collection_modifyitems(items):
+def pytest_report_header(config: pytest.Config) -> str | None:
+    seed = config.getoption("shuffle")
+    return None if seed is None else f"order: --shuffle {seed}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that runs the embedded model may take long on a busy machine."""
     for item in items:
         if item.get_closest_marker("embedded") and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(1200))
+    if (seed := config.getoption("shuffle")) is not None:
+        items.sort(key=lambda item: random.Random(f"{seed} {item.nodeid}").random())
+        items.sort(key=lambda item: random.Random(f"{seed} {item.path.name}").random())
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:  # those Python ignores, and hands back
+        if signal.getsignal(number) is signal.SIG_IGN:  # under nohup, or in the background: programs inherit that,
+            signal.signal(number, lambda *_: None)  # but no handlers
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if importlib.util.find_spec("pytest_timeout") is None:
         config.addinivalue_line("markers", "timeout: for pytest-timeout, which is not installed")
 
@@ -77,9 +98,33 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-PROVIDER_VARIABLES = re.compile(
-    r"(OPENAI|ANTHROPIC|GEMINI|GOOGLE|AZURE|AWS|MISTRAL|TOGETHER|OPENROUTER|OLLAMA|LMSTUDIO|VLLM|SGLANG|GOLDLESS_HTTP)_"
+INHERITED = re.compile(
+    r"(OPENAI|ANTHROPIC|GEMINI|GOOGLE|AZURE|AWS|MISTRAL|TOGETHER|OPENROUTER|OLLAMA|LMSTUDIO|VLLM|SGLANG|OPENREVIEW)_.*"
+    r"|GOLDLESS_(HTTP_.*|HOME|CONFIG|COMPLETING)|RAY_ADDRESS|INSPECT_.*|XDG_.*|GIT_.*"
+    r"|(NO|FORCE|PY|CLI)_?COLOR(S|_FORCE)?|COLORTERM|LINES|TTY_.*|_?TYPER_.*|TERMINAL_WIDTH|GITHUB_ACTIONS|COMP_.*"
+    r"|EDITOR|VISUAL|PAGER|BROWSER|LESS|LANGUAGE|LC_.*|(?i:[A-Z]+_PROXY)"
+    r"|PYTHON(?!PATH$|HOME$|DONTWRITEBYTECODE$|PYCACHEPREFIX$).*|SOURCE_DATE_EPOCH"
 )
+"""Variables of the shell that would change what goldless, its children or its libraries do."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The same variables, time zone and file mode for all tests and the programs they start, wherever they run."""
+    umask = os.umask(0o022)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in filter(INHERITED.fullmatch, list(os.environ)):
+            patch.delenv(name)
+        for name, value in {"COLUMNS": "80", "TERM": "xterm", "LANG": "C.UTF-8", "TZ": "UTC"}.items():
+            patch.setenv(name, value)
+        if not os.access(os.environ.get("HOME", ""), os.W_OK):
+            patch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
+        time.tzset()
+        with contextlib.suppress(locale.Error):  # the encoding of files and pipes
+            locale.setlocale(locale.LC_CTYPE, "C.UTF-8")
+        yield
+    time.tzset()
+    os.umask(umask)
 
 
 @pytest.fixture(autouse=True)
@@ -87,12 +132,10 @@ def _own_home(request: pytest.FixtureRequest, tmp_path_factory, monkeypatch: pyt
     """No test touches the user's journal; only those marked ``embedded`` see the models kept on this machine."""
     home = tmp_path_factory.mktemp("home")
     if request.node.get_closest_marker("embedded"):
-        SHARED_MODELS.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # where nothing can be kept, they skip
+            SHARED_MODELS.mkdir(parents=True, exist_ok=True)
         (home / "models").symlink_to(SHARED_MODELS)
     monkeypatch.setenv("GOLDLESS_HOME", str(home))
-    for name in filter(PROVIDER_VARIABLES.match, list(os.environ)):
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("COLUMNS", "80")
 
 
 @pytest.fixture(autouse=True)
@@ -139,8 +182,12 @@ def embedded_file() -> Path:
     """The embedded model's file, fetched and converted where that was not done yet; skips where it cannot be had."""
     import fcntl  # noqa: PLC0415 - Windows has none
 
-    SHARED_MODELS.mkdir(parents=True, exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch, (SHARED_MODELS / ".tests.lock").open("w") as lock:
+    try:
+        SHARED_MODELS.mkdir(parents=True, exist_ok=True)
+        opened = (SHARED_MODELS / ".tests.lock").open("w")
+    except OSError as error:
+        pytest.skip(f"no embedded model: {error}")
+    with pytest.MonkeyPatch.context() as patch, opened as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be fetching it
         patch.setenv("GOLDLESS_HOME", str(SHARED_MODELS.parent))
         try:
@@ -158,6 +205,36 @@ def embedded(embedded_file: Path) -> Iterator[GgufModel]:
     anyio.run(model.prepare)
     yield model
     anyio.run(model.aclose)
+
+
+REPLIES = Path(__file__).parent / "fixtures" / "embedded_replies.sqlite.xz"
+
+
+@pytest.fixture(params=["recorded", pytest.param("computed", marks=pytest.mark.nightly)])
+def embedded_journal(request: pytest.FixtureRequest, embedded_file: Path, _own_home: None) -> Iterator[Path]:
+    """The default journal, with all that a test asks of the embedded model; at night empty, so that it is computed.
+
+    A test that asks something new fails until it is recorded: ``GOLDLESS_RECORD=1 pytest -n0 -m embedded -k recorded``
+    adds it to the file. Without the file, all is recorded anew.
+    """
+    path = default_journal()
+    if request.param == "computed":
+        yield path
+        return
+    if REPLIES.exists():
+        path.write_bytes(lzma.decompress(REPLIES.read_bytes()))
+    known = _replies(path)
+    yield path
+    if _replies(path) != known:
+        assert os.environ.get("GOLDLESS_RECORD"), "replies are missing: run it with GOLDLESS_RECORD=1"
+        REPLIES.write_bytes(lzma.compress(path.read_bytes(), preset=9))
+
+
+def _replies(path: Path) -> int:
+    if not path.exists():
+        return 0
+    with contextlib.closing(Journal(path)) as opened:
+        return opened.counts()["calls"]
 
 
 # --- torch -------------------------------------------------------------------------------------------------------
@@ -189,16 +266,18 @@ def recorded() -> Path:
 
 # --- a browser ---------------------------------------------------------------------------------------------------
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+"""In order of their cost."""
 BROWSER_FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",  # pages of its own, a CPU second for every window
 )
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium without a window; tests that need it skip where there is none, but never in CI."""
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """Chromium without a window, once for all tests of a worker, and the event loop of its library."""
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         why = f"no browser: none of {', '.join(BROWSERS)} is on the path"
@@ -207,9 +286,23 @@ def browser() -> Iterator[Browser]:
         pytest.skip(why)
     library = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
     with library.sync_playwright() as playwright:
+        loop = asyncio.get_running_loop()
         opened = playwright.chromium.launch(executable_path=path, args=BROWSER_FLAGS)
-        yield opened
+        asyncio._set_running_loop(None)  # playwright leaves its loop in this thread, where no other could start
+        yield opened, loop
+        asyncio._set_running_loop(loop)
         opened.close()
+
+
+@pytest.fixture
+def browser(chromium: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
+    """Chromium for one test, whose pages are closed after it; skips where there is none, but never in CI."""
+    opened, loop = chromium
+    asyncio._set_running_loop(loop)
+    yield opened
+    for context in opened.contexts:
+        context.close()
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture
@@ -296,6 +389,8 @@ class Ended:
 @pytest.fixture
 def goldless(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
     """Runs the command line in this process, as ``goldless ARGUMENTS`` does."""
+
+    monkeypatch.setattr("goldless.cli.console.FIRST_LINE_SECONDS", 3600.0)  # no line more on a busy machine
 
     def run(*arguments: object) -> Ended:
         capsys.readouterr()

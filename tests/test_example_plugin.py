@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from goldless.plugins import plugins
 
 PLUGIN = Path(__file__).parents[1] / "docs" / "examples" / "plugin"
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PLUGIN.exists(), reason="installed without the docs")]
@@ -26,23 +27,19 @@ def installed(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def run(installed: Path):
+def run(installed: Path, goldless, monkeypatch):
     """Runs goldless with the package installed."""
-    paths = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
-
-    def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", "goldless", *map(str, arguments)]
-        changed = {**os.environ, "PYTHONPATH": paths}
-        return subprocess.run(words, check=False, capture_output=True, text=True, env=changed)
-
-    return command
+    monkeypatch.syspath_prepend(installed)
+    plugins.cache_clear()
+    yield goldless
+    plugins.cache_clear()
 
 
 def test_what_it_adds_is_listed(run):
-    listed = json.loads(run("plugins", "--json").stdout)
+    listed = json.loads(run("plugins", "--json").out)
     text = json.dumps(listed)
     assert all(name in text for name in ("mutual-trust", "echo", "shouting", "goldless-example-plugin"))
-    assert "echo:WEIGHT" in run("models", "list").stdout
+    assert "echo:WEIGHT" in run("models", "list").out
 
 
 def test_its_metric_asks_its_model_for_log_probabilities_and_verdicts(run, study_file):
@@ -50,8 +47,8 @@ def test_its_metric_asks_its_model_for_log_probabilities_and_verdicts(run, study
     ended = run(
         *("score", study_file(), "--metric", "mutual-trust", "--scorer", "echo:0.5", "--critic", "echo:0.5", "--json")
     )
-    assert ended.returncode == 0, ended.stderr
-    found = json.loads(ended.stdout)
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)
     board = found["metrics"]["mutual-trust"]
     assert board["unit"] == "mean rank"
     assert set(found["models"]) == {"scorer", "critic"}
@@ -62,14 +59,14 @@ def test_its_metric_asks_its_model_for_log_probabilities_and_verdicts(run, study
 def test_its_model_scores_by_itself(run, study_file):
     """Words that two responses share are likelier after each other; cy shares the fewest."""
     ended = run("score", study_file(), "--metric", "gem-raw", "--scorer", "echo:0.5", "--json")
-    rows = {row["agent"]: row["score"] for row in json.loads(ended.stdout)["metrics"]["gem-raw"]["rows"]}
+    rows = {row["agent"]: row["score"] for row in json.loads(ended.out)["metrics"]["gem-raw"]["rows"]}
     assert min(rows, key=rows.get) == "cy"
 
 
 def test_its_model_refuses_a_weight_that_is_none(run, study_file):
     ended = run("score", study_file(), "--metric", "gem-raw", "--scorer", "echo:2")
-    assert ended.returncode == 2
-    assert "must have a weight between 0 and 1, got '2'" in ended.stderr
+    assert ended.code == 2
+    assert "must have a weight between 0 and 1, got '2'" in ended.err
 
 
 def test_its_metric_is_crash_tested(run, study_file):
@@ -77,12 +74,12 @@ def test_its_metric_is_crash_tested(run, study_file):
         *("crashtest", study_file(), "--metric", "mutual-trust", "--scorer", "echo:0.5", "--critic", "echo:0.5"),
         *("--perturbation", "null", "--json"),
     )
-    (row,) = json.loads(ended.stdout)["metrics"]["mutual-trust"]["perturbations"]
+    (row,) = json.loads(ended.out)["metrics"]["mutual-trust"]["perturbations"]
     assert row["samples"] > 0
 
 
 def test_its_perturbation_is_crash_tested(run, study_file):
     ended = run("crashtest", study_file(), "--metric", "length", "--perturbation", "shouting", "--json")
-    (row,) = json.loads(ended.stdout)["metrics"]["length"]["perturbations"]
+    (row,) = json.loads(ended.out)["metrics"]["length"]["perturbations"]
     assert (row["perturbation"], row["kind"]) == ("shouting", "manipulation")
     assert row["mean_before"] == row["mean_after"]

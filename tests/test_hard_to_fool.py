@@ -5,14 +5,10 @@ The toy scorer counts the words that two texts share, which is what fools a metr
 
 from __future__ import annotations
 
-import json
-
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import goldless
-from goldless.cli.main import app
 from support_studies import COLLUSION, SUPPORT, support_rows
 
 DEFAULTS = ["gem-raw+control", "gem-s[prompt]+control", "length"]
@@ -94,16 +90,11 @@ def test_recorded_evidence_gives_the_defaults_that_it_has(toy_scorer, tmp_path):
         assert list(goldless.evaluate(run, recorded=True, resamples=200).outcomes) == expected
 
 
-@pytest.mark.embedded
-def test_the_embedded_model_puts_the_good_agent_before_boilerplate(embedded_file, tmp_path):
-    study = tmp_path / "collusion.jsonl"
-    study.write_text("".join(json.dumps(row) + "\n" for row in support_rows(*COLLUSION, tasks=3)), encoding="utf-8")
-    journal = str(tmp_path / "journal.sqlite")
-    asked = ["score", str(study), "--control-tasks", "1", "--json", "--journal", journal]
-    shown = CliRunner().invoke(app, asked)
-    assert shown.exit_code == 0, shown.output
-    boards = json.loads(shown.stdout)["metrics"]
-    order = {name: [row["agent"] for row in board["rows"]] for name, board in boards.items()}
-    assert list(order) == DEFAULTS
-    assert order["gem-raw+control"][0] == "good"
-    assert set(order["gem-raw+control"][2:]) == {"boiler1", "boiler2"}
+@pytest.mark.usefixtures("embedded_journal")
+def test_the_embedded_model_puts_the_good_agent_before_boilerplate():
+    rows = pl.DataFrame(support_rows(*COLLUSION, tasks=3))
+    result = goldless.evaluate(rows, control_tasks=1, resamples=200)
+    assert list(result.outcomes) == DEFAULTS
+    ranked = order(result, "gem-raw+control")
+    assert ranked[0] == "good"
+    assert set(ranked[2:]) == {"boiler1", "boiler2"}

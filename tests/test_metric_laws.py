@@ -19,6 +19,7 @@ from goldless.metrics.embedding_similarity import SentenceSimilarity
 from goldless.models.scripted import ScriptedModel
 from goldless.models.sentence_embedding import SentenceEmbedder
 from goldless.records import CallFailure
+from goldless.runs.evaluation import Evaluation
 
 NAMES_OF = {
     "gem-raw": ("gem-raw", "gem-raw+control"),
@@ -132,30 +133,37 @@ def write(folder: Path, texts: Texts) -> Path:
     return folder
 
 
-def evaluated(tmp_path: Path, metric: str, texts: Texts = TEXTS, secret: str | None = None, **options):
-    """The result of one metric."""
-    folder = write(tmp_path / f"study{len(list(tmp_path.iterdir()))}", texts)
-    needs = find_metric(metric).needs
-    asked = {}
-    if needs.logprobs:
-        asked["scorer"] = ScriptedModel(logprobs=refusing(secret, likelihood), name="scorer")
-        if needs.logprobs.text != "responses":
-            plain = refusing(secret, lambda request: request.messages[-1].content.replace("the ", ""))
-            asked["rewriter"] = ScriptedModel(answers=plain, name="rewriter")
-    if metric.endswith("+control"):
-        asked["control_tasks"] = len(texts) - 1  # all there are, so that none is drawn
-    if needs.logprobs and needs.logprobs.worked_examples and secret:
-        asked["examples"] = 0  # else the secret would be part of every question
-    if needs.verdicts:
-        critic = ScriptedModel(answers=refusing(secret, share_a_word), name="critic")
-        asked |= {"critic": critic, "verdicts": "labels", "shuffles": len(texts) - 1}  # so, too
-    if needs.judgements:
-        asked["reviewers"] = {"judge": ScriptedModel(answers=refusing(secret, rating), name="judge")}
-    return goldless.evaluate(folder, metrics=metric, resamples=100, journal=folder / ".journal", **asked, **options)
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory) -> Callable[..., Evaluation]:
+    """Evaluates texts by all metrics; what was asked for before is not computed again."""
+    known: dict[str, Evaluation] = {}
+
+    def evaluate(texts: Texts = TEXTS, secret: str | None = None, **options) -> Evaluation:
+        key = json.dumps([list(texts.items()), secret, options])
+        if key not in known:
+            known[key] = by_all_metrics(write(tmp_path_factory.mktemp("laws") / "study", texts), secret, **options)
+        return known[key]
+
+    return evaluate
 
 
-def responses(result) -> dict[tuple[str, str], float | None]:
-    frame: pl.DataFrame = result.to_polars()
+def by_all_metrics(folder: Path, secret: str | None, **options) -> Evaluation:
+    """The result of all metrics; none draws by chance, and worked examples do not tell the secret."""
+    plain = refusing(secret, lambda request: request.messages[-1].content.replace("the ", ""))
+    models = {
+        "scorer": ScriptedModel(logprobs=refusing(secret, likelihood), name="scorer"),
+        "rewriter": ScriptedModel(answers=plain, name="rewriter"),
+        "critic": ScriptedModel(answers=refusing(secret, share_a_word), name="critic"),
+        "reviewers": {"judge": ScriptedModel(answers=refusing(secret, rating), name="judge")},
+    }
+    others = len(TEXTS) - 1
+    drawn = {"control_tasks": others, "shuffles": others, "verdicts": "labels"} | ({"examples": 0} if secret else {})
+    journal = folder / ".journal"
+    return goldless.evaluate(folder, metrics=METRICS, resamples=100, journal=journal, **models, **drawn, **options)
+
+
+def responses(result: Evaluation, metric: str) -> dict[tuple[str, str], float | None]:
+    frame = result.to_polars().filter(pl.col("metric") == metric)
     return {(row["task"], row["agent"]): row["score"] for row in frame.iter_rows(named=True)}
 
 
@@ -167,58 +175,58 @@ def approximately(expected: Mapping) -> dict:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_every_response_has_a_score_and_agents_differ(tmp_path, metric):
+def test_every_response_has_a_score_and_agents_differ(evaluated, metric):
     """Else the laws below would be true of nothing."""
-    found = responses(evaluated(tmp_path, metric))
+    found = responses(evaluated(), metric)
     assert set(found) == {(task, agent) for task, by in TEXTS.items() for agent in by}
     assert len({round(value, 6) for value in found.values()}) > 1
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_permuting_agents_permutes_scores(tmp_path, metric):
+def test_permuting_agents_permutes_scores(evaluated, metric):
     new = {"ann": "cy", "bob": "ann", "cy": "bob"}
     turned = {task: {new[agent]: by[agent] for agent in reversed(by)} for task, by in TEXTS.items()}
-    before, after = responses(evaluated(tmp_path, metric)), responses(evaluated(tmp_path, metric, turned))
+    before, after = responses(evaluated(), metric), responses(evaluated(turned), metric)
     assert after == approximately({(task, new[agent]): score for (task, agent), score in before.items()})
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_permuting_tasks_changes_nothing(tmp_path, metric):
-    first, second = evaluated(tmp_path, metric), evaluated(tmp_path, metric, dict(reversed(TEXTS.items())))
-    assert responses(second) == approximately(responses(first))
-    boards = [{row.agent: row.score for row in result.leaderboard().rows} for result in (first, second)]
+def test_permuting_tasks_changes_nothing(evaluated, metric):
+    first, second = evaluated(), evaluated(dict(reversed(TEXTS.items())))
+    assert responses(second, metric) == approximately(responses(first, metric))
+    boards = [{row.agent: row.score for row in result.leaderboard(metric).rows} for result in (first, second)]
     assert boards[1] == approximately(boards[0])
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_copy_scores_as_its_original_against_the_same_peers(tmp_path, metric):
+def test_a_copy_scores_as_its_original_against_the_same_peers(evaluated, metric):
     copied = {task: {**by, "zoe": by["ann"]} for task, by in TEXTS.items()}
-    found = responses(evaluated(tmp_path, metric, copied, peers=["bob", "cy"]))
-    alone = responses(evaluated(tmp_path, metric, peers=["bob", "cy"]))
+    found = responses(evaluated(copied, peers=["bob", "cy"]), metric)
+    alone = responses(evaluated(peers=["bob", "cy"]), metric)
     for task in TEXTS:
         assert found[task, "zoe"] == pytest.approx(found[task, "ann"], abs=1e-9)
         assert found[task, "ann"] == pytest.approx(alone[task, "ann"], abs=1e-9)
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_response_that_is_not_there_has_no_score_and_its_agent_is_averaged_over_the_others(tmp_path, metric):
+def test_a_response_that_is_not_there_has_no_score_and_its_agent_is_averaged_over_the_others(evaluated, metric):
     less = {task: {a: x for a, x in by.items() if (task, a) != ("t1", "ann")} for task, by in TEXTS.items()}
-    result = evaluated(tmp_path, metric, less)
-    found = responses(result)
+    result = evaluated(less)
+    found = responses(result, metric)
     assert found.get(("t1", "ann")) is None
-    (row,) = [row for row in result.leaderboard().rows if row.agent == "ann"]
+    (row,) = [row for row in result.leaderboard(metric).rows if row.agent == "ann"]
     others = [found[task, "ann"] for task in ("t2", "t3", "t4")]
     assert row.n == 3
     assert row.score == pytest.approx(sum(others) / 3)
 
 
 @pytest.mark.parametrize("metric", [name for name in METRICS if find_metric(name).needs.model])
-def test_what_a_model_refuses_to_answer_is_missing_and_never_zero(tmp_path, metric):
-    result = evaluated(tmp_path, metric, secret="sorn palu")  # part of what ann and bob say to t4, and of no other text
-    found = responses(result)
+def test_what_a_model_refuses_to_answer_is_missing_and_never_zero(evaluated, metric):
+    result = evaluated(secret="sorn palu")  # part of what ann and bob say to t4, and of no other text
+    found = responses(result, metric)
     assert found["t4", "ann"] is None
     assert found["t4", "bob"] is None
-    for row in result.leaderboard().rows:
+    for row in result.leaderboard(metric).rows:
         scored = [score for (_, agent), score in found.items() if agent == row.agent and score is not None]
         assert row.n == len(scored)
         # reviewers rate cy by itself, all others compare it with the two
@@ -227,8 +235,7 @@ def test_what_a_model_refuses_to_answer_is_missing_and_never_zero(tmp_path, metr
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_the_unit_is_declared_and_is_that_of_every_leaderboard(tmp_path, metric):
+def test_the_unit_is_declared_and_is_that_of_every_leaderboard(evaluated, metric):
     unit = find_metric(metric).unit
     assert unit.strip()
-    fewer = {task: by for task, by in TEXTS.items() if task != "t4"}
-    assert evaluated(tmp_path, metric, fewer).leaderboard().unit == unit
+    assert evaluated().leaderboard(metric).unit == unit

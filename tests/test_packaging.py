@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import email
 import importlib.util
 import os
@@ -12,6 +13,7 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,7 +49,7 @@ def wheel(sdist: Path, tmp_path_factory) -> Path:
     """The wheel, built from the unpacked source distribution as pip does it."""
     folder = tmp_path_factory.mktemp("wheel")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     source = folder / f"goldless-{goldless.__version__}"
     run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder, cwd=source)
     return folder / f"goldless-{goldless.__version__}-py3-none-any.whl"
@@ -80,6 +82,16 @@ def test_the_wheel_has_types_data_and_pages_and_the_tests_are_in_the_sources_onl
 
 
 @pytest.mark.slow
+def test_the_wheel_has_the_command_and_the_plugin_for_inspect(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]
+        found = configparser.ConfigParser()
+        found.read_string(archive.read(name).decode())
+    assert found["console_scripts"]["goldless"] == "goldless.cli:main"
+    assert found["inspect_ai"]["goldless"] == "goldless.inspect_plugin"
+
+
+@pytest.mark.slow
 def test_the_package_says_what_it_is(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
@@ -90,19 +102,20 @@ def test_the_package_says_what_it_is(wheel):
     assert {line.partition(",")[0] for line in said.get_all("Project-URL")} >= {"Homepage", "Documentation", "Issues"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_outside_a_clone_the_command_says_its_version(installed, tmp_path):
     assert run(installed / "goldless", "--version", cwd=tmp_path) == f"goldless {goldless.__version__}\n"
     where = run(installed / "python", "-c", "import goldless; print(goldless.__file__)", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(installed.parent)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(1800)  # some minutes of two cores, seconds after make demo
 def test_outside_a_clone_the_demo_ranks_the_sample(installed, embedded_file, tmp_path):
     journal = tmp_path / "journal.sqlite"
     if USERS_JOURNAL.exists():  # what make demo computed with the same model is not computed again
-        with sqlite3.connect(f"file:{USERS_JOURNAL}?mode=ro", uri=True) as known, sqlite3.connect(journal) as copy:
+        known = sqlite3.connect(f"file:{USERS_JOURNAL}?mode=ro", uri=True)
+        with closing(known), closing(sqlite3.connect(journal)) as copy:
             known.backup(copy)
     said = run(installed / "goldless", "demo", "--out", "demo", "--journal", str(journal), cwd=tmp_path)
     assert "careful" in said

@@ -10,6 +10,7 @@ import pytest
 
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import Ranking, score_findings
+from goldless.files import FrameParts
 from goldless.records import Response, Task
 from goldless.studies import study_from_records
 from tickets import study
@@ -33,6 +34,30 @@ def test_levels_of_agents_make_no_link_and_no_block():
     level = dict(zip(HONEST, (1.0, 4.0, 9.0, 16.0), strict=True))
     graph = peer_graph(pairs(lambda one, other: level[one] + level[other], HONEST), HONEST)
     assert (graph.links, graph.blocks) == ((), ())
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_link_is_what_levels_leave_over_with_its_standard_error(in_parts):
+    """a and b share 21 and 19 on two tasks, all others nothing.
+
+    By least squares the levels are 20/3 for a and b and -10/3 for c and d, so 20 - 40/3 is left over. The standard
+    error is the root of 2 over the root of 2, also where each task is a part of its own.
+    """
+    tables = [
+        pl.DataFrame(
+            [
+                {"task": task, "agent": one, "peer": other, "score": shared if {one, other} == {"a", "b"} else 0.0}
+                for one, other in itertools.permutations(HONEST, 2)
+            ]
+        )
+        for task, shared in (("t", 21.0), ("u", 19.0))
+    ]
+    parts = FrameParts()
+    for table in tables:
+        parts.add(table)
+    links = peer_graph(parts if in_parts else pl.concat(tables), HONEST).links
+    (link,) = [link for link in links if (link.first, link.second) == ("a", "b")]
+    assert (link.excess, link.standard_error) == pytest.approx((20 / 3, 1))
 
 
 def test_two_that_predict_each_other_and_no_one_else_are_a_block():

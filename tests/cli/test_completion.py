@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -99,9 +100,8 @@ def test_bash_completes_a_line(tmp_path, line, expected):
     command = tmp_path / "goldless"
     command.write_text(f"#!{sys.executable}\nimport goldless.cli\ngoldless.cli.main()\n")
     command.chmod(0o755)
-    script = (
-        f'{SCRIPTS["bash"]}\nCOMP_LINE={line!r} COMP_POINT={len(line)}\n_goldless {command}\necho "${{COMPREPLY[*]}}"\n'
-    )
+    call = f"COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)}\n_goldless {shlex.quote(str(command))}"
+    script = f'{SCRIPTS["bash"]}\n{call}\necho "${{COMPREPLY[*]}}"\n'
     done = subprocess.run(
         ["bash", "--norc"],
         input=script,

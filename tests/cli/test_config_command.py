@@ -68,6 +68,18 @@ def test_the_file_is_found_above_but_not_outside_of_the_repository(goldless, pro
     assert json.loads(goldless("config", "show", "--json").out) == {"file": "", "settings": []}
 
 
+def test_a_user_without_a_home_has_settings_too(goldless, project, monkeypatch):
+    """As in a container that runs under a number nobody has."""
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    (project / "inner").mkdir()
+    monkeypatch.chdir(project / "inner")
+    monkeypatch.setattr(Path, "home", no_home)
+    assert json.loads(goldless("config", "show", "--json").out)["file"] == str(project / "goldless.toml")
+
+
 def test_the_environment_names_another_file_or_none(goldless, project, monkeypatch):
     monkeypatch.setenv(VARIABLE, "none")
     assert json.loads(goldless("config", "show", "--json").out)["settings"] == []

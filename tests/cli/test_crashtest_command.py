@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import sys
 import textwrap
 import xml.etree.ElementTree as ET
@@ -77,7 +78,7 @@ def test_results_of_another_study_are_not_mixed_in(goldless, study_file, tmp_pat
 def script(tmp_path, body):
     path = tmp_path / "metric.py"
     path.write_text(textwrap.dedent(body))
-    return f"command:{sys.executable} {path}"
+    return "command:" + shlex.join([sys.executable, str(path)])
 
 
 def crash(goldless, metric, *more):

@@ -60,7 +60,7 @@ def test_an_example_is_understood_as_it_is_printed(path, example):
     verb = ["goldless", *path.split()]
     assert words[: len(verb)] == verb
     assert len(example) <= 90
-    COMMANDS[path].make_context(path, words[len(verb) :], parent=None)
+    COMMANDS[path].make_context(path, words[len(verb) :], typer.Context(ROOT, **ROOT.context_settings))
 
 
 @pytest.mark.parametrize("path", COMMANDS)

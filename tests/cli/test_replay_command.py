@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import io
 import json
 import shutil
 import tarfile
@@ -15,14 +16,43 @@ import polars as pl
 import pytest
 
 import goldless as library
+from goldless.models.scripted import ScriptedModel
+
+
+def shared_words(context: str, target: str) -> list[float]:
+    known = set(context.split())
+    return [-0.5 if word in known else -2.0 for word in target.split()]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """A run over three metrics, as it was published."""
+    folder = tmp_path_factory.mktemp("replay")
+    texts = {
+        "t1": ("zarn bluk mipo tolu", "zarn bluk mipo"),
+        "t2": ("vond rask", "rask vond ebbo"),
+        "t3": ("lirp",) * 2,
+    }
+    rows = [
+        {"task": task, "agent": agent, "text": text}
+        for task, both in texts.items()
+        for agent, text in zip(("ann", "bob", "cy"), (*both, "quex"), strict=True)
+    ]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = library.evaluate(
+        folder / "answers.jsonl",
+        metrics="gem-raw+control,rouge-l,length",
+        scorer=ScriptedModel(logprobs=shared_words, name="toy"),
+        resamples=200,
+        seed=3,
+        journal=folder / "journal.sqlite",
+    )
+    return library.save_run(made, folder / "run")
 
 
 @pytest.fixture
-def run_folder(tmp_path: Path, study_file, toy_scorer) -> Path:
-    made = library.evaluate(
-        str(study_file()), metrics="gem-raw+control,rouge-l,length", scorer=toy_scorer(), resamples=200, seed=3
-    )
-    return library.save_run(made, tmp_path / "runs" / "toy")
+def run_folder(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "runs" / "toy"))
 
 
 def edited(folder: Path, change) -> None:
@@ -126,6 +156,17 @@ def test_an_archive_writes_nowhere_else(goldless, tmp_path):
     with zipfile.ZipFile(bad, "w") as packed:
         packed.writestr("../../escaped/made_by.json", "{}")
     assert goldless("replay", bad).code == 2
+    leading_out = tarfile.TarInfo("../../escaped/made_by.json")
+    link = tarfile.TarInfo("link")
+    link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path / "escaped")
+    through = tarfile.TarInfo("link/made_by.json")
+    for one in (leading_out, through):
+        one.size = 2
+    with tarfile.open(tmp_path / "bad.tar.gz", "w:gz") as packed:
+        packed.addfile(leading_out, io.BytesIO(b"{}"))
+        packed.addfile(link)
+        packed.addfile(through, io.BytesIO(b"{}"))
+    assert goldless("replay", tmp_path / "bad.tar.gz").code == 2
     assert not list(tmp_path.rglob("escaped"))
     (tmp_path / "text.zip").write_text("not an archive")
     ended = goldless("replay", tmp_path / "text.zip")
@@ -141,6 +182,25 @@ def test_damaged_results_are_told(goldless, run_folder, content):
     assert "Traceback" not in ended.err
 
 
+def test_a_review_is_met_again(goldless, study_file, tmp_path):
+    judge = ScriptedModel(answers=lambda request: "one" if "zarn" in request.messages[-1].content else "two", name="j")
+    found = library.review(study_file(), reviewers={"judge": judge}, exams="none", resamples=100)
+    library.save_review(found, tmp_path / "run")
+    assert json.loads(goldless("replay", tmp_path / "run", "--json").out)["outcome"] == "equal"
+
+
+def test_a_run_that_stopped_early_stops_again(goldless, study_file, tmp_path):
+    lengths = {"ann": 9, "bob": 5, "cy": 1}
+    texts = {
+        f"t{task}": {agent: "word " * (words + task % 3) for agent, words in lengths.items()} for task in range(40)
+    }
+    arguments = ("score", study_file(texts), "--metric", "length", "--until", "best", "--resamples", "100")
+    assert goldless(*arguments, "--out", tmp_path / "run").code == 0
+    assert json.loads((tmp_path / "run" / "leaderboard.json").read_text())["until"]["decided"]
+    assert json.loads(goldless("replay", tmp_path / "run", "--json").out)["outcome"] == "equal"
+
+
+@pytest.mark.nightly
 def test_a_recorded_review_is_met_again(goldless, recorded, tmp_path):
     arguments = ("review", recorded / "xsum_peer_review", "--recorded", "--scale", "5-level", "--exam", "human")
     assert goldless(*arguments, "--resamples", "200", "--out", tmp_path / "run").code == 0
@@ -149,7 +209,8 @@ def test_a_recorded_review_is_met_again(goldless, recorded, tmp_path):
     assert found["values"] > 500
 
 
-def test_a_run_that_stopped_early_stops_again(goldless, recorded, tmp_path):
+@pytest.mark.nightly
+def test_a_recorded_run_that_stopped_early_stops_again(goldless, recorded, tmp_path):
     arguments = ("score", recorded / "samsum_peer_prediction", "--recorded", "--metric", "tvd-mi,mi", "--until", "best")
     assert goldless(*arguments, "--resamples", "100", "--out", tmp_path / "run").code == 0
     assert json.loads(goldless("replay", tmp_path / "run", "--json").out)["outcome"] == "equal"

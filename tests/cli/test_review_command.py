@@ -122,7 +122,7 @@ def test_a_licensed_jury_answers_the_official_client(goldless, study_file, scrip
         assert json.loads(reply.choices[0].message.content)["winner"] == 1
     finally:
         server.send_signal(signal.SIGINT)
-        server.communicate(timeout=30)
+        server.communicate(timeout=60)
 
 
 def _listening(server: subprocess.Popen) -> str:

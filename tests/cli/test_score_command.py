@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -191,9 +192,9 @@ def test_skipping_it_counts_it_as_missing(goldless, study_file, small):
 # --- interrupted ---------------------------------------------------------------------------------------------------
 
 SLEEPS = """
-    import signal, sys
+    import sys
     import anyio
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background hand down that it is ignored
+    from goldless.cli import console
     from goldless.cli.main import main
     from goldless.models.scripted import ScriptedModel
 
@@ -206,6 +207,7 @@ SLEEPS = """
             await anyio.sleep(60)
 
     ScriptedModel.score = score
+    console.FIRST_LINE_SECONDS = 3600  # no line of progress, however slow the machine
     main()
 """
 
@@ -265,10 +267,11 @@ def test_a_sentence_says_who_leads_and_whether_that_is_decided():
 
 def test_after_the_table_it_says_what_to_run_next_and_a_plan_counts_the_same_calls(goldless, study_file, script):
     path = study_file()
+    written = shlex.quote(str(path))
     plan = json.loads(goldless("plan", path, "--metric", "gem-raw", "--scorer", script, "--json").out)
     ended = goldless("score", path, "--metric", "gem-raw", "--scorer", script)
-    assert f"next: goldless crashtest {path} --metric gem-raw" in ended.err
-    assert f"goldless explain {path} --task t1 --agent " in ended.err
+    assert f"next: goldless crashtest {written} --metric gem-raw" in ended.err
+    assert f"goldless explain {written} --task t1 --agent " in ended.err
     assert " leads under gem-raw with " in ended.out
     (together,) = plan["together"]
     assert f": {together['calls']} calls now (" in ended.err

@@ -15,14 +15,8 @@ import pytest
 from goldless.runs.progress_file import PROGRESS_FILE, ProgressFile
 
 KEPT = "finished work is kept, and the same command resumes from there"
-SECONDS = 20
+SECONDS = 60
 """How long a process may take to react; none that waits for a signal ends by itself before."""
-AS_IN_A_TERMINAL = """
-    import signal
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background hand down that it is ignored,
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and those under nohup, that this is
-"""
 STUBBORN = """
     import time
     from goldless.cli.signals import Signals, before_ending
@@ -32,7 +26,7 @@ STUBBORN = """
         while True:
             try:
                 print(said, flush=True)
-                for _ in range(400):  # a signal just before a long sleep would not be seen
+                for _ in range(2400):  # a signal just before a long sleep would not be seen
                     time.sleep(0.05)
                 said = "awake"
             except KeyboardInterrupt:
@@ -45,7 +39,7 @@ ORDERLY = """
     async def work():
         try:
             print("ready", flush=True)
-            await anyio.sleep(60)
+            await anyio.sleep(600)
         finally:
             print("cleaned up", flush=True)
 
@@ -75,7 +69,7 @@ ENDLESS = """
         threading.Thread(target=threading.Event().wait).start()
         try:
             print("ready", flush=True)
-            for _ in range(400):  # a signal just before a long sleep would not be seen
+            for _ in range(2400):  # a signal just before a long sleep would not be seen
                 time.sleep(0.05)
         except KeyboardInterrupt:
             pass
@@ -87,7 +81,7 @@ ENDLESS = """
 @contextmanager
 def started(script: str) -> Iterator[subprocess.Popen[str]]:
     """A process that runs the script and has said that it is ready; it does not outlive the test."""
-    command = [sys.executable, "-c", textwrap.dedent(AS_IN_A_TERMINAL) + textwrap.dedent(script)]
+    command = [sys.executable, "-c", "import signal\n" + textwrap.dedent(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "ready\n"

@@ -157,6 +157,23 @@ def test_peers_that_answer_otherwise_are_left_out_with_other_peers_warned_of(tmp
     assert any("another quantity" in line for line in found.warnings)
 
 
+def test_a_peer_with_another_response_on_some_tasks_is_left_out_on_those_alone(tmp_path):
+    """The added word is worth 2 nats with peer0, nothing with peer1: 2 on two tasks, their mean on the other four."""
+    before, after = versions(peers=("mipo zarn", "bluk"))
+    elsewhere = (pl.col("agent") == "peer1") & pl.col("task").is_in(["t0", "t1"])
+    after = after.with_columns(text=pl.when(elsewhere).then(pl.lit("quex")).otherwise("text"))
+    found = goldless.compare(scored(tmp_path, "a", before), scored(tmp_path, "b", after), agents="bot")
+    assert found.metrics[0].difference == pytest.approx((2 * 2 + 4 * 1) / 6)
+
+
+def test_with_common_peers_on_half_of_the_tasks_each_is_scored_over_its_own(tmp_path):
+    before, after = versions(n=4)
+    elsewhere = pl.col("agent").str.starts_with("peer") & pl.col("task").is_in(["t0", "t1"])
+    after = after.with_columns(text=pl.when(elsewhere).then(pl.lit("quex")).otherwise("text"))
+    found = goldless.compare(scored(tmp_path, "a", before), scored(tmp_path, "b", after), agents="bot")
+    assert found.metrics[0].peers == "own"
+
+
 def test_an_agent_that_only_one_run_has_is_compared_with_the_one_that_only_the_other_has(tmp_path):
     before, after = versions()
     after = after.with_columns(pl.col("agent").replace("bot", "bot2"))

@@ -11,6 +11,7 @@ import contextlib
 import math
 import os
 import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -23,8 +24,10 @@ ANYTHING = "[…]"
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 DOCUMENTED_PORT = "18641"
 """What pages name as their server's port; a free one of as many digits is taken instead."""
-PROGRESS = re.compile(r"^(?:[^\n:]+: [\d,]+ of [\d,]+(?:, [^\n]*)?|preparing for \d+ seconds)\n", re.MULTILINE)
-"""What a command says every half minute, on a slow machine more often than on a fast one."""
+PROGRESS = re.compile(
+    r"^(?:preparing for \d+ seconds|[^\n:]+: [\d,]+ of [\d,]+(?: \([\d,]+ failed\))?(?:, [^\n]*)?)\n", re.MULTILINE
+)
+"""What a command says now and then of how far it is, on a slow machine more often than on a fast one."""
 GAP = re.compile(" {2,}")
 RULE = re.compile(r"^( ?─)─+$")
 SECONDS = 240
@@ -79,22 +82,23 @@ def _commands(body: str, first_line: int) -> list[Step]:
     return [Step(number, "\n".join(command), "\n".join(output)) for number, command, output in found]
 
 
-def run_page(page: str, folder: Path) -> list[tuple[Step, Outcome]]:
-    """Run a page's commands in one bash session in the folder."""
+def run_page(page: str, folder: Path, *tools: Path) -> list[tuple[Step, Outcome]]:
+    """Run a page's commands in one bash session in the folder; commands in ``tools`` come before all others."""
     port = free_port()
     steps = steps_of(page)
     ended = "----- a step ended with status"
     script = "\n".join(f'{step.command}\nstatus=$?; echo; echo "{ended} $status"; (exit $status)' for step in steps)
     output = folder.parent / f"{folder.name}.output"
+    path = (*tools, Path(sys.executable).parent, os.environ["PATH"])
     with output.open("wb") as sink:
         session = subprocess.Popen(
             ["bash", "--noprofile", "--norc", "-c", script.replace(DOCUMENTED_PORT, port)],
             cwd=folder,
-            env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"},
+            env={**os.environ, "PATH": os.pathsep.join(map(str, path))},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            process_group=0,
         )
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -112,13 +116,12 @@ def run_page(page: str, folder: Path) -> list[tuple[Step, Outcome]]:
 
 
 def free_port() -> str:
-    """A port that nobody listens on, of as many digits as the documented one."""
+    """A port that nobody listens on, of as many digits as the documented one, below those that systems give out."""
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = str(probe.getsockname()[1])
-        if len(port) == len(DOCUMENTED_PORT):
-            return port
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return str(port)
 
 
 def problem_of(ran: list[tuple[Step, Outcome]], *, tolerance: float = 0.0) -> str | None:
@@ -154,7 +157,8 @@ def agrees(claimed: str, printed: str, *, tolerance: float = 0.0) -> bool:
 
 
 def _lines(text: str) -> list[str]:
-    return [GAP.sub(" ", RULE.sub(r"\1", line.rstrip())) for line in text.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return [GAP.sub(" ", RULE.sub(r"\1", line)) for line in lines]
 
 
 def _line_pattern(line: str, numbers: list[float] | None) -> str:

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(not PAGE, reason="installed without the docs")
 
 
 @pytest.mark.slow
-def test_the_page_prints_what_it_says(tmp_path):
-    problem = problem_of(run_page(PAGE, kitchen(tmp_path / "kitchen")))
+def test_the_page_prints_what_it_says(warm, tmp_path):
+    problem = problem_of(run_page(PAGE, kitchen(tmp_path / "kitchen"), warm))
     assert problem is None, problem
 
 

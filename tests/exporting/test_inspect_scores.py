@@ -130,7 +130,7 @@ def inspect(folder: Path, *words: str) -> str:
 
 
 @installed
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_inspect_score_gives_the_numbers_of_goldless_score(scored, script, tmp_path):
     result, _ = scored
     out = tmp_path / "scored.eval"
@@ -157,7 +157,7 @@ def test_inspect_score_gives_the_numbers_of_goldless_score(scored, script, tmp_p
 
 
 @installed
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_inspect_eval_scores_each_response_against_the_peers_logs(scored, script, tmp_path):
     result, _ = scored
     study = result.source

@@ -59,8 +59,7 @@ def started(tries: int = 3) -> Cluster:
     """The cluster; on a busy machine a node may take longer than the half minute that Ray waits for it."""
     nodes = Cluster()
     try:
-        nodes.add_node(num_cpus=2, include_dashboard=False)
-        nodes.add_node(num_cpus=2)
+        nodes.add_node(num_cpus=4, include_dashboard=False)
     except Exception:
         nodes.shutdown()
         if tries == 1:
@@ -71,7 +70,7 @@ def started(tries: int = 3) -> Cluster:
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes with two workers' room each."""
+    """One node with room for four workers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]))
         nodes = started()
@@ -111,7 +110,7 @@ def expected(tmp_path_factory) -> dict[str, bytes]:
     return tables(evaluate(Book(tmp_path_factory.mktemp("alone") / "book"), None))
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4] if LARGE else [1, 4])
+@pytest.mark.parametrize("workers", [2, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 4))])
 def test_tables_are_byte_for_byte_those_of_one_process_for_any_number_of_workers(book, expected, workers, capsys):
     found = evaluate(book, f"ray?workers={workers}&cpus=1")
     assert tables(found) == expected
@@ -136,6 +135,7 @@ def test_a_killed_worker_costs_its_item_and_changes_nothing(book, expected, caps
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.nightly
 def test_a_frozen_worker_is_replaced(book, expected, monkeypatch):
     monkeypatch.setattr(signs_of_life, "BEAT_SECONDS", 0.2)
     monkeypatch.setattr(signs_of_life, "SILENT_SECONDS", 3.0)
@@ -146,6 +146,7 @@ def test_a_frozen_worker_is_replaced(book, expected, monkeypatch):
     assert "gave no sign of life" in " ".join(said)
 
 
+@pytest.mark.nightly
 def test_nodes_may_join_and_leave(cluster, book, expected):
     book.order("pause", "1")
     ray.init(address=cluster.address, ignore_reinit_error=True, log_to_driver=False, logging_level="error")
@@ -180,6 +181,7 @@ evaluate(Book(Path(sys.argv[1])), "ray?workers=2&cpus=1")
 """
 
 
+@pytest.mark.nightly
 def test_a_killed_driver_costs_what_its_workers_had_in_hand(cluster, book, expected):
     book.order("pause", "0.1")
     script = book.folder.parent / "driver.py"
@@ -207,7 +209,9 @@ def is_running(process: int) -> bool:
 @pytest.mark.parametrize("word", ["broken", *["deadly"] * LARGE])
 def test_one_bad_row_never_stops_a_run(book, word):
     given = {"metrics": "gem-raw", "scorer": booked_model(book.folder), "journal": book.folder / "journal.sqlite"}
-    found = goldless.evaluate(study(word=word), on="ray?workers=4&cpus=1", resamples=100, **given).evidence.logprobs
+    found = goldless.evaluate(
+        study(word=word), on=f"ray?workers={4 if LARGE else 1}&cpus=1", resamples=100, **given
+    ).evidence.logprobs
     bad = found.filter((found["task"] == "t1") & (found["target"] == "a1"))
     assert set(bad["failure"]) == {"server_error"}
     assert bad["failure_message"].str.contains("broken|was lost").all()

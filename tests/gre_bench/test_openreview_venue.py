@@ -351,7 +351,7 @@ def test_a_server_that_says_how_long_to_wait_is_waited_for(server, open_venue):
 def test_a_busy_server_or_a_lost_connection_is_tried_again(server, open_venue, fault):
     server.add(VENUE, [Submitted("a", THREE)], api=1)
     server.faults = [("/pdf", fault)]
-    patience = Patience(attempts=2, timeout_seconds=1.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
+    patience = Patience(attempts=2, timeout_seconds=3.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
     assert isinstance(collect(open_venue(patience=patience))["a"], Paper)
     assert len([one for one in server.asked if "/pdf" in one]) == 2
 

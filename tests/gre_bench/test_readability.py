@@ -59,6 +59,7 @@ def test_encoded_english_cannot_be_read(encoding):
     assert garble(ENCODED[encoding](PLAIN)) != ""
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 def test_every_recorded_review_can_be_read(reviews):
     assert [review for review in reviews if garble(review)] == []

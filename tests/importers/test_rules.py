@@ -88,4 +88,4 @@ def test_one_name_for_two_models_is_refused():
 
 
 def test_a_log_without_any_response_is_a_problem_that_counts_the_causes():
-    assert tables(ROWS[2:])[1] == ["no response among 2 samples: error 1, empty 1"]
+    assert tables(ROWS[2:])[1] == ["no response among 2 samples: empty 1, error 1"]

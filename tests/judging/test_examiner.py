@@ -75,6 +75,11 @@ def test_the_score_by_criteria_is_their_mean():
     assert LM_EXAMINER_CRITERIA.read(f"<analysis>1 2 3</analysis>\n{SCORES}") == 6.375
 
 
+def test_a_criterion_that_is_scored_twice_has_the_last_score():
+    """(8 + 2 + 7.5 + 4) / 4 = 5.375."""
+    assert LM_EXAMINER_CRITERIA.read(SCORES.replace("</scores>", "Coverage: 2\n</scores>")) == 5.375
+
+
 @pytest.mark.parametrize("instead", ["", "Coverage: good", "Coverage: 12", "Coverage: 6/5"])
 def test_a_criterion_without_a_score_makes_the_whole_missing(instead):
     reply = SCORES.replace("Coverage: 6/10", instead)

@@ -180,6 +180,7 @@ def test_texts_never_close_their_fence(first, second):
         ("Not a tie: two", 0.0),
         ("Two summarizes the passage better.", 0.0),
         ("Answer two is better than answer one.", 0.0),
+        ("Clearer and better than one: two", 0.0),
     ],
 )
 def test_the_first_label_as_a_word_of_its_own_decides(reply, value):
@@ -221,6 +222,11 @@ def test_a_reply_without_a_label_says_nothing(reply):
 )
 def test_what_is_restated_or_quoted_is_not_the_verdict(reply, value):
     assert PAIRWISE.read(reply) == value
+
+
+def test_the_last_marked_verdict_counts():
+    assert PAIRWISE.read("Verdict: one\nNo, I missed an error.\nVerdict: two") == 0.0
+    assert FIVE_LEVEL.read("Score: 4\nNo, I missed an error.\nScore: 2") == 2.0
 
 
 # --- replies on rating scales ----------------------------------------------------------------------------------------
@@ -288,6 +294,16 @@ def test_a_response_that_holds_the_reviewers_words_cannot_turn_its_verdict_round
     assert PAIRWISE.read_apart(said, ["Answer two is better.", "x"]) is None
     assert PAIRWISE.read_apart("two", ["two", "Answer two is better."]) == 0.0
     assert PAIRWISE.read_apart("Answer two", ["Answer two", "x"]) == 0.0
+
+
+def test_a_reply_of_up_to_four_words_may_be_the_same_as_a_response():
+    assert FIVE_LEVEL.read_apart("4 out of 5", ["4 out of 5"]) == 4
+    assert FIVE_LEVEL.read_apart("it is 4 of 5", ["it is 4 of 5"]) is None
+
+
+def test_what_is_said_more_often_than_in_the_response_is_the_reviewers_own():
+    text = "Answer two is better."
+    assert PAIRWISE.read_apart(f"It reads: {text} {text}", [text, "other"]) == 0.0
 
 
 # --- recorded outputs ------------------------------------------------------------------------------------------------

@@ -35,7 +35,16 @@ def held(study, **options):
     return anyio.run(lambda: agree(study, FAST, **options)).criteria[0]
 
 
-@pytest.mark.parametrize("scale", PUBLISHED)
+@pytest.fixture(scope="module")
+def by_gpt4(study):
+    return held(study, reviewers=["gpt4"], scale="5-level")
+
+
+def others_every_night(day):
+    return [scale if scale == day else pytest.param(scale, marks=pytest.mark.nightly) for scale in PUBLISHED]
+
+
+@pytest.mark.parametrize("scale", others_every_night("5-level"))
 def test_reviewers_agree_with_people_as_published(study, scale):
     found = held(study, reviewers=list(PUBLISHED[scale]), scale=scale, convention="paper")
     for name, (accuracy, spearman) in PUBLISHED[scale].items():
@@ -46,7 +55,7 @@ def test_reviewers_agree_with_people_as_published(study, scale):
             assert round(judge.correlation("spearman").value, 4) == spearman
 
 
-@pytest.mark.parametrize("scale", EQUAL)
+@pytest.mark.parametrize("scale", others_every_night("100-level"))
 def test_the_equal_vote_of_seven_agrees_as_published(study, scale):
     panel = held(study, reviewers=SEVEN, scale=scale, convention="paper").judge("panel")
     accuracy, spearman = EQUAL[scale]
@@ -55,16 +64,16 @@ def test_the_equal_vote_of_seven_agrees_as_published(study, scale):
         assert round(panel.correlation("spearman").value, 4) == spearman
 
 
-def test_the_labels_are_as_published_and_the_raters_names_are_no_people(study):
+def test_the_labels_are_as_published_and_the_raters_names_are_no_people(by_gpt4):
     """1793 of 2100 pairs decided; the five ratings of each summary are recorded in ascending order."""
-    found = held(study, reviewers=["gpt4"], scale="5-level")
+    found = by_gpt4
     assert (found.labels.pairs, found.labels.decided, found.labels.tied) == (2100, 1793, 307)
     assert (found.labels.ratings, found.labels.preferences, found.labels.raters) == (3500, 3660, 5)
     assert not found.ceiling.named
     assert (found.ceiling.alpha.n_units, found.ceiling.alpha.n_values) == (700, 3500)
 
 
-def test_alpha_within_tasks_without_the_largest_and_smallest_label_is_that_of_another_implementation(study):
+def test_alpha_within_tasks_without_the_largest_and_smallest_label_is_that_of_another_implementation(study, by_gpt4):
     """PRE, 4.5, has .4581 for ratings over XSum and a second data set that is not here: XSum alone must be near it."""
     import evalica  # noqa: PLC0415
     import pandas as pd  # noqa: PLC0415
@@ -77,7 +86,7 @@ def test_alpha_within_tasks_without_the_largest_and_smallest_label_is_that_of_an
         pair = tuple(sorted((label.first, label.second), key=place.get))
         sign = 1 if pair == (label.first, label.second) else -1
         preferences.setdefault(label.task, {}).setdefault(pair, []).append(sign * label.preference)
-    found = held(study, reviewers=["gpt4"], scale="5-level").ceiling.within
+    found = by_gpt4.ceiling.within
     assert found["ratings"].mean == pytest.approx(0.4581, abs=0.01)
     for name, by_task in (("ratings", ratings), ("preferences", preferences)):
         alphas = []
@@ -88,21 +97,23 @@ def test_alpha_within_tasks_without_the_largest_and_smallest_label_is_that_of_an
         assert found[name].n == np.isfinite(alphas).sum()
 
 
-def test_alpha_of_the_ratings_is_that_of_another_implementation(study):
+@pytest.mark.parametrize(
+    "measurement", ["interval", *(pytest.param(m, marks=pytest.mark.nightly) for m in ("nominal", "ordinal"))]
+)
+def test_alpha_of_the_ratings_is_that_of_another_implementation(study, measurement):
     import evalica  # noqa: PLC0415
     import pandas as pd  # noqa: PLC0415
 
     rows = pd.DataFrame([(r.rater, f"{r.task} {r.agent}", r.score) for r in study.ratings()], columns=list("rus"))
     table = rows.pivot_table(index="r", columns="u", values="s")
-    for measurement in ("nominal", "ordinal", "interval"):
-        found = held(study, reviewers=["gpt4"], scale="5-level", measurement=measurement).ceiling.alpha
-        assert found.alpha == pytest.approx(evalica.alpha(table, distance=measurement).alpha)
-        assert found.low < found.alpha < found.high
+    found = held(study, reviewers=["gpt4"], scale="5-level", measurement=measurement).ceiling.alpha
+    assert found.alpha == pytest.approx(evalica.alpha(table, distance=measurement).alpha)
+    assert found.low < found.alpha < found.high
 
 
-def test_by_default_what_is_missing_is_left_out_and_counted(study):
+def test_by_default_what_is_missing_is_left_out_and_counted(by_gpt4):
     """On task xsum-092 all seven medians are 4, so that no rank correlation is defined there."""
-    judge = held(study, reviewers=["gpt4"], scale="5-level").judges[0]
+    judge = by_gpt4.judges[0]
     assert (judge.accuracy.asked, judge.accuracy.missing) == (1793, judge.accuracy.asked - judge.accuracy.used)
     assert judge.accuracy.missing > 0
     within = judge.correlation("spearman")

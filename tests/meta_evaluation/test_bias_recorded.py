@@ -62,7 +62,7 @@ def test_flips_are_what_consistency_leaves(by_the_papers):
         assert row.value == pytest.approx(1 - pc, abs=5e-5), name
 
 
-@pytest.mark.parametrize("convention", ["paper", "default"])
+@pytest.mark.parametrize("convention", ["paper", pytest.param("default", marks=pytest.mark.nightly)])
 def test_gpt4_favours_chatgpt_on_80_percent_with_accuracy_5671(xsum, convention):
     report = find(xsum, reviewers=["gpt4"], favours=["chatgpt:ChatGLM2-6B"], convention=convention)
     rate, accuracy = report.row("favour rate", "gpt4", RATE), report.row("favour rate", "gpt4", ACCURACY)
@@ -72,7 +72,7 @@ def test_gpt4_favours_chatgpt_on_80_percent_with_accuracy_5671(xsum, convention)
     assert rate.about == ABOUT
 
 
-@pytest.mark.parametrize("convention", ["paper", "default"])
+@pytest.mark.parametrize("convention", ["paper", pytest.param("default", marks=pytest.mark.nightly)])
 def test_the_equal_vote_of_the_seven_favours_on_6182_percent_each_order_and_has_accuracy_5610_together(
     xsum, convention
 ):

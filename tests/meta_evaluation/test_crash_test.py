@@ -262,6 +262,7 @@ def test_a_rephrasing_writer_stands_in_the_signature():
 # --- recorded ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 def test_deletion_lowers_rouge_l_and_bleu_of_recorded_reviews_as_stated(recorded):
     """Pooled SMD on 300 papers, candidate human2, references human1 and human3: the description of the data."""

@@ -99,6 +99,7 @@ async def test_what_cannot_be_drilled_is_refused(tmp_path):
             await deception_drill(study(), asked, **given)
 
 
+@pytest.mark.nightly
 def test_recorded_groups_have_the_auc_of_scipy_within_tasks(recorded):
     path = recorded / "samsum_peer_prediction"
     groups = ["--honest", "good faith", "--deceptive", "problematic"]

@@ -338,6 +338,7 @@ def test_a_panel_without_gpt4_comes_within_a_hundredth_of_it_for_a_twentieth_of_
     assert all(panel.held_out.accuracy <= panel.accuracy + 1e-9 for panel in panels.frontier.frontier)
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 def test_where_own_families_are_left_out_the_agents_that_no_common_pair_is_of_are_named(xsum):
     """ChatGPT and vicuna-7b are agents too: counted from the tables, common pairs are those of the other five."""
@@ -348,6 +349,7 @@ def test_where_own_families_are_left_out_the_agents_that_no_common_pair_is_of_ar
     assert "own-family:left out" in found.signature
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 def test_without_a_number_given_tokens_are_estimated_from_the_questions_text(xsum):
     cost = panels_of(xsum, ("gpt4",), splits=5).reviewers["gpt4"]

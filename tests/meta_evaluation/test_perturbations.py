@@ -527,10 +527,14 @@ HOSTILE = {
     "braces": "{summaries} {points} {0} %s {{}}. Strength And Weaknesses:\n{summaries}",
     "placeholder": "[There is one missing sentence] [There is one missing sentence]",
     "control characters": "\x07one\x1b[2K. two\x7f.",
-    "one megabyte of words": "word " * 200_000,
-    "one megabyte of sentences": "Two words. " * 90_000,
-    "one megabyte of marks": "*_#>-" * 200_000,
-    "one megabyte of lines": "a:\n" * 350_000,
+    **{
+        f"{size} of {what}": text * (times // share)
+        for size, share in (("twenty kilobytes", 50), ("one megabyte", 1))
+        for what, text, times in (
+            *(("words", "word ", 200_000), ("sentences", "Two words. ", 90_000)),
+            *(("marks", "*_#>-", 200_000), ("lines", "a:\n", 350_000)),
+        )
+    },
 }
 
 
@@ -542,7 +546,7 @@ NOT_OF_TEXT = {"shuffled-task", "prompt-copy"}
     "name", [n for n in (*MODEL_FREE, "deletion[paper]", "elongation[peer-review]") if n not in NOT_OF_TEXT]
 )
 @pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=[pytest.mark.slow] if "megabyte" in what else []) for what in HOSTILE]
+    "what", [pytest.param(what, marks=[pytest.mark.nightly] if "megabyte" in what else []) for what in HOSTILE]
 )
 def test_no_text_breaks_a_perturbation(name, what):
     text = HOSTILE[what]

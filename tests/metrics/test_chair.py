@@ -149,6 +149,12 @@ def test_in_the_papers_a_missing_rating_counts_0():
     assert reviewer_scores(table, "a", convention="paper").score[0].tolist() == [4, 0]
 
 
+def test_a_negative_weight_turns_a_rating_round():
+    """(3·4 - 1·5) / (3 + 1) and (3·2 - 1·1) / (3 + 1)."""
+    found = panel_scores(rated(a=[4, 2], b=[5, 1]), weights={"a": 3, "b": -1}, normalisation="raw")
+    assert found.score[0].tolist() == [1.75, 1.25]
+
+
 def test_a_response_nobody_rated_has_no_score():
     found = panel_scores(rated(r=[3, None, 4], s=[2, None, 1]))
     assert np.isnan(found.score[0]).tolist() == [False, True, False]

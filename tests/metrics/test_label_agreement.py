@@ -169,6 +169,12 @@ def test_where_all_is_right_the_interval_is_wilsons_over_tasks():
     assert wilson(0.0, 20)[1] == pytest.approx(1 - share.low)
 
 
+def test_the_interval_of_a_share_ends_at_0_and_1():
+    """Three tasks right, right and wrong: Student's t would give 2/3 ± 1.43."""
+    share = task_shares(np.array([[1.0, 1.0, 0.0]]), np.arange(3))[0]
+    assert (share.low, share.high) == (0, 1)
+
+
 def test_wilsons_interval_is_that_of_a_published_example():
     """81 of 263: .2553 to .3662 (Newcombe 1998, table I, method 3)."""
     assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)

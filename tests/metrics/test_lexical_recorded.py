@@ -86,6 +86,7 @@ def test_rouge_l_falls_as_stated_when_every_second_sentence_is_deleted(reviews):
     assert clustered.n == 300
 
 
+@pytest.mark.nightly
 def test_bleu_falls_as_stated_when_every_second_sentence_is_deleted(reviews):
     """Stated: -.320 (-.393, -.246), within .03 because the tokenizer matters."""
     clustered, _ = effect(baseline("bleu"), reviews)

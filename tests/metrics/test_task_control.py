@@ -248,6 +248,14 @@ def test_the_draw_is_the_seeds_and_each_other_task_is_met_equally_often(toy_scor
     assert all(task != other for task, _, other in drawn(1))
 
 
+def test_each_agent_has_a_draw_of_other_tasks_of_its_own(toy_scorer):
+    texts = {f"t{i}": {"ann": f"w{i} x{i}", "bob": f"w{i}"} for i in range(6)}
+    rows = evaluate(texts, toy_scorer()).evidence.control
+    drawn = {agent: set(rows.filter(target=agent)["task", "target_task"].iter_rows()) for agent in ("ann", "bob")}
+    assert len(drawn["ann"]) == len(drawn["bob"]) == 12
+    assert drawn["ann"] != drawn["bob"]
+
+
 def test_control_is_only_for_metrics_over_log_probabilities(toy_scorer):
     with pytest.raises(MetricError, match=r"'length\+control'.*gem-raw\+control"):
         evaluate(TOY, toy_scorer(), "length+control")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from evidence_frames import PairScore, ResponseScore, pair_rows, pairs_frame, response_rows, verdicts
 from evidence_frames import verdict as said
 from goldless.errors import MetricError
+from goldless.files import FrameParts
 from goldless.metrics import tvd_mi
 from goldless.metrics.tvd_mi import checked_contrasts, objective_critic, recorded_pairs
 from goldless.records import CallFailure
@@ -41,6 +42,14 @@ def test_the_objective_critic_of_the_paper_is_a_mean_with_a_zero_diagonal():
     found = objective_critic(pl.DataFrame(rows))
     assert round(found["objective_critic"], 3) == 0.191
     assert found["mean_over_pairs"] == pytest.approx(sum(scores.values()) / 6)
+
+
+def test_a_mean_over_tasks_in_parts_counts_every_task_once():
+    """One task with a score of 1 in one part, three with 5 in another: 16 / 4."""
+    parts = FrameParts()
+    parts.add(pairs_frame([("t", "a", "b", 1.0)]))
+    parts.add(pairs_frame([(task, "a", "b", 5.0) for task in "uvw"]))
+    assert objective_critic(parts)["mean_over_pairs"] == 4
 
 
 def test_a_contrast_is_the_matched_verdict_less_the_mean_of_the_shuffled_ones():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import time
 from contextlib import closing
 
 import anyio
 import pytest
+from virtual_time import VIRTUAL_TIME
 
 from goldless.errors import UserError
 from goldless.models import claims
@@ -31,6 +33,11 @@ OWNER = """
     sys.stdin.read()
     os._exit(0)
 """
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return VIRTUAL_TIME
 
 
 @pytest.fixture
@@ -73,7 +80,7 @@ def test_closing_releases_everything(journal, other):
 
 def test_the_claims_of_a_killed_process_are_free_at_once(journal):
     async def freed() -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await journal.freed(["a", "b"])
 
     command = [sys.executable, "-c", textwrap.dedent(OWNER), str(journal.path)]
@@ -86,24 +93,37 @@ def test_the_claims_of_a_killed_process_are_free_at_once(journal):
     assert journal.begin(["a", "b"]) == {"a", "b"}
 
 
-async def test_a_lease_that_is_not_renewed_ends_whatever_the_clocks_say(journal, other, monkeypatch):
+async def test_a_lease_that_is_not_renewed_ends_whatever_the_clocks_say(journal, other):
     """The owner is on another machine: whether it runs cannot be seen from here."""
-    monkeypatch.setattr(claims, "LEASE_SECONDS", 0.2)
     other.begin(["a"])
     with other.transaction() as run:
         run.execute("update owners set machine = 'elsewhere'")
-    with anyio.fail_after(20):
-        await journal.freed(["a"])
+    await journal.freed(["a"])
+    assert anyio.current_time() > claims.LEASE_SECONDS
     assert journal.begin(["a"]) == {"a"}
 
 
-async def test_a_lease_that_is_renewed_does_not_end(journal, other, monkeypatch):
-    monkeypatch.setattr(claims, "LEASE_SECONDS", 0.3)
-    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.05)
+async def test_a_lease_that_is_renewed_does_not_end(journal, other):
     other.begin(["a"])
-    with anyio.move_on_after(1.0) as waiting:
-        await journal.freed(["a"])
+
+    async def renew() -> None:
+        while True:
+            await anyio.sleep(claims.LEASE_SECONDS - 1)
+            with other.transaction() as run:
+                run.execute("update owners set beats = beats + 1")
+
+    with anyio.move_on_after(3 * claims.LEASE_SECONDS) as waiting:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(renew)
+            await journal.freed(["a"])
     assert waiting.cancelled_caught
+
+
+def test_an_owner_renews_its_lease_while_it_has_claims(journal, monkeypatch):
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.01)
+    journal.begin(["a"])
+    while journal.rows("select beats from owners") < [(2,)]:
+        time.sleep(0.01)
 
 
 # --- models behind the journal -----------------------------------------------------------------------------------

@@ -27,13 +27,13 @@ SYSTEM = Message("system", "You are the second reader. You are given what the fi
 
 @pytest.mark.embedded
 async def test_scoring_over_the_tree_gives_what_scoring_one_by_one_gives(embedded):
-    requests = [await embedded.encode([SYSTEM, Message("user", x)], y) for x in TEXTS[:2] for y in TEXTS]
+    requests = [await embedded.encode([SYSTEM, Message("user", x)], y) for x in TEXTS[:2] for y in TEXTS[1:]]
     pairs = [(request.context, request.target) for request in requests]
     engine: LocalEngine = embedded.engine
     shared = [float(values.sum()) for values in engine.score(pairs)]
     alone = [float(values.sum()) for values in engine.score(pairs, share=False)]
     assert shared == pytest.approx(alone, abs=1e-3)
-    assert len(set(shared)) == 6
+    assert len(set(shared)) == 4
 
 
 @pytest.mark.embedded

@@ -135,7 +135,7 @@ OPENERS = """
         journal.close()
 
     forked, failed = multiprocessing.get_context("fork"), 0
-    for attempt in range(40):
+    for attempt in range(10):
         start = forked.Barrier(8)
         processes = [forked.Process(target=use, args=(f"{sys.argv[1]}/{attempt}", start)) for _ in range(8)]
         [process.start() for process in processes]
@@ -157,13 +157,13 @@ def test_a_journal_whose_writer_was_killed_is_readable_and_holds_only_whole_batc
     path = tmp_path / "killed.sqlite"
     process = writer(path, "one", batches=100_000, size=7)
     go(process)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while count(path) < 7:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     time.sleep(patience_seconds)
     os.kill(process.pid, signal.SIGKILL)
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     journal = Journal(path)
     kept = journal.counts()["calls"]
     assert kept >= 7

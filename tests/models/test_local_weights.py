@@ -361,7 +361,7 @@ async def test_a_cancelled_call_stops_between_steps_and_leaves_the_model_usable(
 
     def slow_run(*inputs):
         steps.append(inputs)
-        time.sleep(0.03)
+        time.sleep(0.1)
         return run(*inputs)
 
     model.engine._network.run = slow_run

@@ -294,7 +294,7 @@ def test_a_second_call_is_planned_while_the_first_is_on_the_device_and_read_afte
     planned, logprobs = Event(), engine.packed.network.logprobs
 
     def first_waits(pack: Pack):
-        assert planned.wait(20)
+        assert planned.wait(60)
         return logprobs(pack)
 
     monkeypatch.setattr(engine.packed.network, "logprobs", first_waits)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.models.local_weights.packing import Lengths, Pack, longest_branch, plan_packs
@@ -127,7 +127,6 @@ def test_the_plan_does_not_depend_on_the_order_of_the_requests():
 few = st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(few, few), min_size=1, max_size=12), st.sampled_from([Lengths(24), Lengths(32, 8)]))
 def test_every_position_sees_its_own_past_whatever_requests_share(requests: list[Pair], lengths: Lengths):
     check(requests, list(plan_packs(requests, lengths)), lengths)

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import threading
 import time
+from contextlib import closing
 
 import polars as pl
 import pytest
@@ -38,12 +39,12 @@ def test_a_server_killed_in_the_middle_costs_no_score_and_nothing_is_scored_twic
     assert ended.code == 0, ended.err
     found = pl.read_parquet(tmp_path / "run" / "logprobs")
     assert found["sum_logprob_nats"].null_count() == 0
-    with sqlite3.connect(journal) as kept:
+    with closing(sqlite3.connect(journal)) as kept:
         scored = kept.execute("select count(*) from calls where kind = 'score'").fetchone()[0]
     assert scored == len(found)
     alone = goldless("score", small_study, "--metric", "gem-raw", "--scorer", f"{vllm.url}#{MODEL}", *shared)
     assert alone.code == 0, alone.err
-    with sqlite3.connect(journal) as kept:
+    with closing(sqlite3.connect(journal)) as kept:
         assert kept.execute("select count(*) from calls where kind = 'score'").fetchone()[0] == scored
 
 

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 import urllib.request
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 
 import polars as pl
@@ -100,7 +100,7 @@ def test_a_critic_lets_vllm_compute_little_more_than_a_plain_chat_loop(
     assert ended.code == 0, ended.err
     assert pl.read_parquet(tmp_path / "run" / "verdicts")["value"].null_count() == 0
 
-    with sqlite3.connect(journal) as kept:
+    with closing(sqlite3.connect(journal)) as kept:
         requests = [json.loads(row[0]) for row in kept.execute("select request from calls where kind = 'chat'")]
     with computing(vllm) as plain:
         for request in requests:

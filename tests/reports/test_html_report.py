@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from report_folders import (
     HOSTILE,
@@ -248,7 +248,6 @@ JSON = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
 @given(name=st.sampled_from(list(RESULTS)), data=st.data())
 def test_no_change_to_a_document_breaks_the_report(name, data, tmp_path_factory):
     documents = every_document()
@@ -356,7 +355,6 @@ def test_a_name_of_ten_thousand_characters_is_shown_whole_once_and_short_elsewhe
     assert f"…xxxxxxxx#{digest}" in text
 
 
-@settings(max_examples=40)
 @given(name=st.text(min_size=1, max_size=60))
 def test_any_text_can_be_the_name_of_an_agent(name, tmp_path_factory):
     scores = {name: (2.0, 1.0, 3.0), "other agent": (1.0, 0.5, 1.5)}

@@ -249,7 +249,7 @@ async def test_a_failed_call_fails_the_map(explain, toy_scorer, kind, error):
 # --- a real model ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.embedded
+@pytest.mark.usefixtures("embedded_journal")
 async def test_a_sentence_that_states_the_peers_fact_contributes_more_than_an_unrelated_one(embedded, study_file):
     texts = {
         "ann": "My aunt grows tomatoes on her balcony. The bridge was closed because of a crack in the eastern pier.",

@@ -43,6 +43,16 @@ def test_several_reviewers_are_averaged():
     assert {row.agent: row.score for row in rows} == pytest.approx({"good": 3, "german": 2.5, "empty": 1})
 
 
+def test_ratings_on_two_scales_are_not_mixed():
+    def answer(request):
+        return "80" if any("100" in message.content for message in request.messages) else "4"
+
+    points = ScriptedModel(name="points", answers=answer)
+    both = ["review[5-level]", "review[100-level]"]
+    result = goldless.evaluate(study(good="good"), metrics=both, reviewers={"points": points}, resamples=100)
+    assert [result.leaderboard(metric).rows[0].score for metric in both] == [4, 80]
+
+
 def test_a_reply_that_is_not_a_rating_is_missing_and_not_zero():
     row = next(
         r for r in evaluate(reviewers={"mute": ScriptedModel(name="mute", answers=lambda _: "hm")}).leaderboard().rows

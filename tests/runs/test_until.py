@@ -73,7 +73,7 @@ def test_a_clear_difference_needs_few_tasks_and_pays_for_no_other(toy_scorer, tm
 
 
 @raw
-@pytest.mark.parametrize("metric", ["gem-raw", "gem-raw+control"])
+@pytest.mark.parametrize("metric", ["gem-raw", pytest.param("gem-raw+control", marks=pytest.mark.nightly)])
 def test_whoever_is_decided_leaves_and_stays_a_partner_so_that_the_others_scores_stay(toy_scorer, tmp_path, metric):
     everything = scores(evaluate(toy_scorer(), tmp_path, metrics=metric), metric)
     result = evaluate(toy_scorer(), tmp_path, "baseline=bob", metrics=metric)

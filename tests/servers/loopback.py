@@ -1,8 +1,8 @@
 """A real HTTP server on this machine that speaks the wire formats of model servers, and misbehaves on request.
 
 In a test: ``with LoopbackServer(Behaviour(speaks={"vllm"})) as server: … server.url …``. The server runs in a thread of
-its own; what it was asked stands in ``server.asked``. As a process of its own: ``python loopback.py [--delay SECONDS]``
-prints the address and serves until its input ends.
+its own, or with ``async with`` in the loop of the test; what it was asked stands in ``server.asked``. As a process of
+its own: ``python loopback.py [--delay SECONDS]`` prints the address and serves until its input ends.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class LoopbackServer:
         self._port = port
         self._queue = asyncio.Semaphore(self.behaviour.serves_at_once or 1_000_000)
         self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -113,19 +113,31 @@ class LoopbackServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._ready.wait(10)
+        assert self._ready.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(60)
+
+    async def __aenter__(self) -> Self:
+        self._runner = await self._started()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._serve())
-        self._loop.close()
+        asyncio.run(self._serve())
 
     async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        runner = await self._started()
+        self._ready.set()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    async def _started(self) -> web.AppRunner:
         app = web.Application(client_max_size=1 << 28)
         app.router.add_route("*", "/{path:.*}", self._answer)
         runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
@@ -133,9 +145,7 @@ class LoopbackServer:
         site = web.TCPSite(runner, "127.0.0.1", self._port, backlog=2048)
         await site.start()
         self._port = runner.addresses[0][1]
-        self._ready.set()
-        await self._stop.wait()
-        await runner.cleanup()
+        return runner
 
     # --- requests ----------------------------------------------------------------------------------------------
 
@@ -173,7 +183,7 @@ class LoopbackServer:
 
     async def _misbehave(self, request: web.Request, fault: Fault) -> web.StreamResponse:
         if fault == "stall":
-            await asyncio.sleep(5)
+            await asyncio.sleep(3600)
         if fault == "invalid":
             return web.Response(body=b"<html>gateway</html>")
         if fault == "truncated":

@@ -164,6 +164,13 @@ def test_corrected_p_is_that_of_a_plain_loop_over_all_flips(seed):
     assert [c.p_holm for c in found] == pytest.approx(holm(alone))
 
 
+def test_statistics_equal_but_for_the_last_digit_count_as_reached():
+    """Of 16 flips, all and none give a sum of 1.2 to either side, in whichever order it is added: 2 / 16."""
+    for order in itertools.permutations((0.1, 0.2, 0.4, 0.5)):
+        (found,) = compare_all(["a", "b"], np.array([order, np.zeros(4)]).T)
+        assert (found.p, found.p_adjusted) == (0.125, 0.125)
+
+
 def test_with_a_baseline_only_its_comparisons_are_made_and_corrected_for():
     values = gapped(5)
     found = compare_pairs(list("abcd"), all_pairs(values), baseline="b")
@@ -188,6 +195,15 @@ def test_the_leader_is_compared_beside_all_pairs_of_those_not_yet_decided():
     expected = plain_max_t(differences_of(values), competing)
     assert [(c.first, c.second) for c in found] == [("a", "d"), ("b", "d"), ("c", "d")]
     assert [c.p_adjusted for c in found] == pytest.approx([expected[j] for j in (2, 4, 5)])
+
+
+def test_a_pair_of_agents_without_a_task_of_the_leaders_does_not_compete():
+    """d leads a on six tasks: 2 of 2^6 flips reach that. b and c differ as much, on six other tasks."""
+    values = np.full((12, 4), np.nan)
+    values[:6, 0], values[:6, 3] = 0.0, 1.0
+    values[6:, 1], values[6:, 2] = 0.0, 1.0
+    found = compare_pairs(list("abcd"), all_pairs(values), leader="d")
+    assert [c.p_adjusted for c in found] == [2 / 64, None, None]
 
 
 def test_p_of_one_pair_is_scipys_exact_permutation_test_on_its_common_tasks():
@@ -265,6 +281,24 @@ def test_two_agents_are_compared_over_the_peers_they_have_in_common():
         others = [p for p in range(4) if p not in {i, j}]
         expected = by_peer[:, i, others].mean(axis=1) - by_peer[:, j, others].mean(axis=1)
         assert pairs.differences[:, column] == pytest.approx(expected)
+
+
+def test_a_peer_that_one_agent_lacks_on_a_task_is_left_out_there_and_only_there():
+    """b has no score with d on the first task: 5 - 2 over c alone, then the mean of 4 - 1 and 6 - 1 over c and d."""
+    by_peer = np.full((2, 4, 4), np.nan)
+    by_peer[:, 0, 2:] = [[5, 9], [4, 6]]
+    by_peer[:, 1, 2:] = [[2, np.nan], [1, 1]]
+    by_peer[:, 2:, 0] = by_peer[:, 2:, 1] = 0.0
+    assert all_pairs(np.nanmean(by_peer, axis=2), by_peer).differences[:, 0].tolist() == [3.0, 4.0]
+
+
+def test_a_pair_that_common_peers_leave_half_of_its_tasks_is_compared_over_its_own():
+    by_peer = np.full((4, 3, 3), np.nan)
+    by_peer[:, 0, 1], by_peer[:, 1, 0] = 3.0, 1.0
+    by_peer[:2, :2, 2] = 7.0
+    pairs = all_pairs(np.nanmean(by_peer[:, :2], axis=2), by_peer[:, :2])
+    assert pairs.peers == ("own",)
+    assert pairs.differences[:, 0].tolist() == [5 - 4, 5 - 4, 2, 2]
 
 
 def test_two_agents_alone_have_no_common_peer_and_are_compared_over_their_own():

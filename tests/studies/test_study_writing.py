@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.errors import UserError
@@ -67,7 +67,6 @@ def read_tables(content, folder):
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_a_study_comes_back_as_it_was_from_every_format(suffix, data):
     content = data.draw(tables(values if suffix == "jsonl" else nasty))
@@ -83,7 +82,6 @@ def test_a_study_comes_back_as_it_was_from_every_format(suffix, data):
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-@settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_other_columns_of_any_type_keep_the_fingerprint_in_every_format(suffix, data):
     content = data.draw(tables(values))

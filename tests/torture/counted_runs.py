@@ -16,7 +16,7 @@ import orjson
 
 sys.path.append(str(Path(__file__).parents[1] / "servers"))  # runs as a script, too
 from server_faults import COMMANDS, MARKER, STUDY, FaultyServer
-from warm import Started, Warm, warm
+from warm import Started, warm
 
 RESULTS = {"review": ("review.json", "review.md"), "score": ("leaderboard.json", "response_scores.csv")}
 LONGEST_SECONDS = 120.0
@@ -30,7 +30,6 @@ class Trial:
     verb: str
     server: FaultyServer
     folder: Path
-    processes: Warm
 
     def start(self, out: str = "out", *more: object, stdout: str = "", home: str = "home") -> Started:
         """Start the command; its results go to a folder of that name."""
@@ -38,7 +37,8 @@ class Trial:
         arguments = [argument.format(**places) for argument in COMMANDS[self.verb].arguments]
         folder = (*more, "--out", self.folder / out) if out else more
         environment = {"GOLDLESS_HOME": str(self.folder / home), "COLUMNS": "80"}
-        return self.processes.start(*arguments, "--resamples", 100, *folder, stdout=stdout, **environment)
+        arguments += ["--resamples", "100"]
+        return warm().start(self.folder, *arguments, *folder, stdout=stdout, **environment)
 
     def results(self, out: str = "out") -> dict[str, str]:
         """What the results say, without when and by whom they were paid."""
@@ -100,9 +100,9 @@ def counted(verb: str, seed: int, *, delay_seconds: float = 0.02, copies: int = 
             for row in STUDY
         ]
         (folder / "study.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-        with FaultyServer(COMMANDS[verb], MARKER, seed) as server, warm(folder) as processes:
+        with FaultyServer(COMMANDS[verb], MARKER, seed) as server:
             server.behaviour.delay_seconds = delay_seconds
-            yield Trial(verb, server, folder, processes)
+            yield Trial(verb, server, folder)
 
 
 def reference(trial: Trial) -> dict[str, str]:

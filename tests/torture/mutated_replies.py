@@ -145,7 +145,6 @@ class Subject:
         chat_format, make = CHAT.get(kind, CHAT["openai"])
         speaks = {SCORING[kind]} if kind in SCORING else set()
         self._server = LoopbackServer(Behaviour(speaks=speaks, chat_ids="reply" if kind == "sglang" else "tokenize"))
-        self._server._loop.close()  # it is never started: only its replies are used
         model = HttpModel(
             provider="http",
             base_url="http://127.0.0.1:1/v1",

@@ -6,7 +6,11 @@ that runs the command with its output in that folder, prints the child's id, and
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
+import gc
+import importlib
 import json
 import os
 import signal
@@ -14,9 +18,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+GOLDLESS = ("cli.review", "cli.score", "metrics.catalogue", "models.http_api.model", "reports.html.page", "runs.store")
+NEEDED = (*(f"goldless.{name}" for name in GOLDLESS), "evalica", "pandas", "rich.progress")
+"""What the commands import, some of it when it is first used."""
 
 
 @dataclass(slots=True)
@@ -61,20 +69,20 @@ class Started:
 class Warm:
     """Starts commands."""
 
-    def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
-        self._process, self._folder = process, folder
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
         self._running: dict[int, Started] = {}
         self._new = threading.Semaphore(0)
         self._last = 0
         self._count = 0
-        self.listening = threading.Thread(target=self._listen, daemon=True)
-        self.listening.start()
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening.start()
 
-    def start(self, *arguments: object, stdout: str = "", **environment: str) -> Started:
-        """Start a command; ``stdout``: where it prints to, if not to a file of its own."""
+    def start(self, place: Path, *arguments: object, stdout: str = "", **environment: str) -> Started:
+        """Start a command that prints into a new folder at a place, or to ``stdout``."""
         assert self._process.stdin is not None
         self._count += 1
-        folder = self._folder / f"command-{self._count}"
+        folder = place / f"command-{self._count}"
         folder.mkdir()
         for name in ("out", "err"):  # a command may be killed before it opens them
             (folder / name).touch()
@@ -92,29 +100,30 @@ class Warm:
         for line in self._process.stdout:
             pid, code = json.loads(line)
             if code is None:
-                self._running[pid] = Started(pid, self._folder)
+                self._running[pid] = Started(pid, Path())
                 self._last = pid
                 self._new.release()
             else:
                 self._running[pid].code = code
                 self._running[pid].ended.set()
 
+    def end(self) -> None:
+        """End the process that starts them."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._listening.join(60)
+        self._process.stdout.close()
 
-@contextlib.contextmanager
-def warm(folder: Path) -> Iterator[Warm]:
-    """Begin; the folder takes what commands print."""
+
+@functools.cache
+def warm() -> Warm:
+    """The one of this process: importing takes longer than most commands."""
     command = [sys.executable, __file__]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin is not None
-    started = Warm(process, folder)
-    try:
-        yield started
-    finally:
-        process.stdin.close()
-        process.wait(60)
-        started.listening.join(60)
-        if process.stdout is not None:
-            process.stdout.close()
+    started = Warm(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+    atexit.register(started.end)
+    return started
 
 
 def _child(arguments: Sequence[str], environment: dict[str, str], folder: str, stdout: str) -> None:
@@ -128,13 +137,17 @@ def _child(arguments: Sequence[str], environment: dict[str, str], folder: str, s
     main()
 
 
-def _serve() -> None:
-    import goldless.cli.review  # noqa: PLC0415
-    import goldless.cli.score  # noqa: PLC0415
-    import goldless.models.http_api.model  # noqa: PLC0415
-    import goldless.reports.html.page  # noqa: PLC0415
-    import goldless.runs.pipeline  # noqa: F401, PLC0415
+def _as_started_by_a_shell() -> None:
+    """Leave signals as Python finds them there, whatever was ignored when the tests began, as under ``nohup``."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
+
+def _serve() -> None:
+    for name in NEEDED:
+        importlib.import_module(name)
+    gc.freeze()  # children share what is there
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     children: set[int] = set()
 
@@ -162,7 +175,7 @@ def _serve() -> None:
             asked = json.loads(line)
             pid = os.fork()
             if pid == 0:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
+                _as_started_by_a_shell()
                 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
                 _child(**asked)
                 return

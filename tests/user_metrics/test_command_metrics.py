@@ -53,8 +53,8 @@ def message(metric, given: list[TextItem] | None = None) -> str:
 
 
 def until_gone(process: int) -> bool:
-    """Whether the process ends within some seconds; one that nobody has waited for yet counts as ended."""
-    for _ in range(200):
+    """Whether the process ends within a minute; one that nobody has waited for yet counts as ended."""
+    for _ in range(1200):
         try:
             os.kill(process, 0)
         except ProcessLookupError:
@@ -198,8 +198,8 @@ def test_a_program_that_hangs_is_killed_with_what_it_started_and_its_last_lines_
         "print('loading the model', file=sys.stderr, flush=True)\n"
         "time.sleep(600)\n"
     )
-    said = message(metric(program, timeout_seconds=1))
-    assert "killed at its time limit of 1 s; 1 of 3 scores are valid" in said
+    said = message(metric(program, timeout_seconds=5))  # by then even a busy machine has begun
+    assert "killed at its time limit of 5 s; 1 of 3 scores are valid" in said
     assert "    0.5" in said
     assert "    loading the model" in said
     assert all(until_gone(int(process)) for process in (tmp_path / "pids").read_text().split())
@@ -250,9 +250,7 @@ def test_a_signal_that_ends_goldless_ends_the_program_and_what_it_started(tmp_pa
         "time.sleep(600)\n"
     )
     runner.write_text(
-        "import anyio, signal, sys\n"
-        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # tests under nohup hand down that it is ignored,
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # and those in the background, that this is
+        "import anyio\n"
         "from goldless.records import Task\n"
         "from goldless.records import TextItem\n"
         "from goldless.user_metrics.catalogue import find_user_metric\n"
@@ -298,7 +296,7 @@ def test_a_file_that_is_no_program_says_why_it_cannot_be_started(tmp_path):
     path = tmp_path / "empty"
     path.write_bytes(b"\x7fELF nothing")
     path.chmod(0o755)
-    assert "cannot start the command" in message(find_user_metric(f"command:{path}"))
+    assert "cannot start the command" in message(find_user_metric(f"command:{shlex.quote(str(path))}"))
 
 
 def test_words_are_not_given_to_a_shell(metric):

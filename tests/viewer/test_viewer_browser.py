@@ -245,22 +245,42 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_accessibility_fault_is_found_on_any_page(view, scheme, pictures):
+def faults(view, path: str, scheme: str, **options) -> list[tuple[str, str, str]]:
+    """What axe finds on a page with everything unfolded."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     view.page.emulate_media(color_scheme=scheme)
-    found = []
-    for width in (1280, 390):
-        view.page.set_viewport_size({"width": width, "height": 900})
-        for name, path in PAGES.items():
-            page = view.open(path)
-            page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-            pictures(page, f"viewer-{name}-{scheme}-{width}")
-            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
-            if width == 1280:
-                found += [(name, f["id"], f["nodes"][0]["html"]) for f in axe.run(page).response["violations"]]
+    page = view.open(path)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    found = axe.run(page, options={"resultTypes": ["violations"], **options}).response["violations"]
     view.said[:] = [line for line in view.said if "404" not in line]  # one of the pages is that of a run that is none
-    assert found == []
+    return [(path, fault["id"], fault["nodes"][0]["html"]) for fault in found]
+
+
+def test_nothing_sticks_out_of_any_page(view, pictures):
+    for name, path in PAGES.items():
+        page = view.open(path)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        for width in (390, 1280):
+            page.set_viewport_size({"width": width, "height": 900})
+            pictures(page, f"viewer-{name}-light-{width}")
+            inside = page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+            assert inside, (name, width)
+    view.said[:] = [line for line in view.said if "404" not in line]  # one of the pages is that of a run that is none
+
+
+@pytest.mark.parametrize(
+    ("names", "scheme"),
+    [
+        (("run", "tasks", "response", "map", "compare"), "light"),
+        *(pytest.param(tuple(PAGES), scheme, marks=pytest.mark.nightly) for scheme in ("light", "dark")),
+    ],
+)
+def test_axe_finds_no_fault(view, names, scheme):
+    assert [fault for name in names for fault in faults(view, PAGES[name], scheme)] == []
+
+
+def test_colours_have_enough_contrast_in_the_dark(view):
+    assert faults(view, PAGES["task"], "dark", runOnly=["color-contrast"]) == []
 
 
 # --- the static site -------------------------------------------------------------------------------------------------

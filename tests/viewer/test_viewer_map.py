@@ -56,17 +56,15 @@ def test_shades_follow_the_nats():
     assert [token.shade for token in strip([-9.0, 0.0], ["a", "b"])] == ["s3", "s0"]
 
 
-@pytest.mark.embedded
-def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_computes(embedded, tmp_path):
+def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_computes(
+    embedded, embedded_journal, tmp_path
+):
     whole = read_study(sample_study())
     study = whole.subset(tasks=list(whole.tasks)[:1], agents=["careful", "solid"])
-    journal = tmp_path / "j.sqlite"
-    save_run(
-        anyio.run(evaluate_study, study, Options(scorer=embedded, resamples=200, journal=journal)), tmp_path / "run"
-    )
-    options = ExplainOptions(task=study.tasks[0], agent="careful", peer="solid", scorer=embedded, journal=journal)
+    save_run(anyio.run(evaluate_study, study, Options(scorer=embedded, resamples=200)), tmp_path / "run")
+    options = ExplainOptions(task=study.tasks[0], agent="careful", peer="solid", scorer=embedded)
     expected = anyio.run(explain_pair, study, options)
-    place = find_place(Library(tmp_path / "run", journal=journal), "run", 0)
+    place = find_place(Library(tmp_path / "run", journal=embedded_journal), "run", 0)
     (way,) = _ways(place, "careful", "solid")
     texts = place.index.tables.responses(place.name)
     found = _map(place, way, texts, whole=False)

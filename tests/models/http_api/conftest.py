@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
@@ -20,11 +20,6 @@ FAST = RetryPolicy(
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def serve() -> Iterator[Callable[..., LoopbackServer]]:
     """Starts a server of the given behaviour, and stops it at the end."""
     with ExitStack() as stack:
@@ -32,13 +27,20 @@ def serve() -> Iterator[Callable[..., LoopbackServer]]:
 
 
 @pytest.fixture
-async def connect(anyio_backend: str) -> AsyncIterator[Callable[..., HttpModel]]:
+async def serve_here(anyio_backend: object) -> AsyncIterator[Callable[..., Awaitable[LoopbackServer]]]:
+    """Starts a server in the loop of the test, whose clock may be virtual, and stops it at the end."""
+    async with AsyncExitStack() as stack:
+        yield lambda **behaviour: stack.enter_async_context(LoopbackServer(Behaviour(**behaviour)))
+
+
+@pytest.fixture
+async def connect(anyio_backend: object) -> AsyncIterator[Callable[..., HttpModel]]:
     """Makes a model on a server, and closes it at the end."""
     async with AsyncExitStack() as stack:
 
         def make(server: LoopbackServer | str, name: str = "toy", **options: object) -> HttpModel:
             url = server if isinstance(server, str) else server.url
-            options = {"retry": FAST, "timeouts": Timeouts(connect_seconds=1.0, total_seconds=5.0), **options}
+            options = {"retry": FAST, "timeouts": Timeouts(connect_seconds=60.0, total_seconds=60.0), **options}
             model = http_model(f"{url}#{name}" if name else url, **options)
             stack.push_async_callback(model.aclose)
             return model

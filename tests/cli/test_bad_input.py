@@ -226,9 +226,9 @@ def test_a_wrong_command_line_is_one_message_with_the_nearest_word(refuses, tmp_
     assert "STUDY is missing" in refuses("score")
 
 
-def test_an_old_name_of_an_option_is_still_taken(refuses, study_file, script):
+def test_peers_are_named_or_drawn(refuses, study_file, script):
     message = refuses(
-        "score", study_file(), "--metric", "gem-raw", "--scorer", script, "--panel", "1", "--peers", "bob"
+        "score", study_file(), "--metric", "gem-raw", "--scorer", script, "--peer-sample", "1", "--peers", "bob"
     )
     assert "--peers and --peer-sample exclude each other" in message
 

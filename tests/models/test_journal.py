@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity, ScoreRequest, Usage, content_hash
-from goldless.models.journal import Entry, Journal, Kept, model_hash
+from goldless.models.journal import Entry, Journal, model_hash
 from goldless.models.journalled import score_key
-from goldless.models.usage import Charge
 from goldless.records import CallFailure
 
 MODEL = ModelIdentity("scripted", "toy")
@@ -188,40 +187,14 @@ def count(path) -> int:
         connection.close()
 
 
-def test_a_journal_of_format_1_keeps_its_replies_and_takes_new_ones(tmp_path):
-    """The tables as version 0.1.0 made them: no column says whether a cost is estimated."""
-    path = tmp_path / "earlier.sqlite"
-    earlier = sqlite3.connect(path)
-    earlier.executescript("""
-        create table calls (
-            key text primary key, model text not null, kind text not null, request text not null, reply text not null,
-            input_tokens integer not null, output_tokens integer not null, cost_usd real, created_at real not null
-        ) without rowid;
-        create table failures (key text not null, model text not null, kind text not null, message text not null,
-            attempts integer not null, created_at real not null);
-        pragma user_version=1;
-    """)
-    earlier.execute("insert into calls values ('old', 'm', 'chat', '{}', ?, 12, 3, 0.25, 1.0)", [REPLY])
-    earlier.commit()
-    earlier.close()
-    Journal(path).close()
-    journal = Journal(path)
-    journal.record(MODEL, [Entry("new", "chat", "{}", "also", Usage(9, 1), 0.5, estimated=True)])
-    journal.record_failures(MODEL, [("x", CallFailure("timeout", ""), Charge(Usage(9, 1), 0.125, estimated=True))])
-    found = journal.find(["old", "new"])
-    assert found == {"old": Kept(REPLY, Usage(12, 3), 0.25, False), "new": Kept("also", Usage(9, 1), 0.5, True)}
-    assert journal.rows("select sum(cost_usd), sum(estimated) from calls") == [(0.75, 1)]
-    assert journal.rows("select cost_usd from failures") == [(0.125,)]
-    journal.close()
-
-
-def test_a_journal_of_another_format_is_refused_and_left_as_it_is(tmp_path):
-    path = tmp_path / "later.sqlite"
+@pytest.mark.parametrize("format_", [1, 7])
+def test_a_journal_of_another_format_is_refused_and_left_as_it_is(format_, tmp_path):
+    path = tmp_path / "other.sqlite"
     other = sqlite3.connect(path)
-    other.execute("pragma user_version=7")
+    other.execute(f"pragma user_version={format_}")
     other.close()
     before = path.read_bytes()
-    with pytest.raises(UserError, match=r"later\.sqlite: the journal has format 7"):
+    with pytest.raises(UserError, match=rf"other\.sqlite: the journal has format {format_}"):
         Journal(path)
     assert path.read_bytes() == before
 

@@ -193,8 +193,6 @@ def verb(
             if name not in {*parameters, *without} and declared(Options)[name].flags
         ]
         shared = [_parameter(name, (helps or {}).get(name, ""), usual or {}) for name in names]
-        former = {old: name for name in names if (old := declared(Options)[name].old)}
-        shared += [_former(old, name) for old, name in former.items()]
         shown = list(_output_parameters(out)) if "output" in parameters else []
         studies = [name for name, one in parameters.items() if one.annotation in (StudyArgument, FilesArgument)]
         for name in studies:
@@ -207,9 +205,7 @@ def verb(
         @functools.wraps(command)
         def run(**given: Any) -> None:
             if "options" in parameters:
-                words = {name: given.pop(name) for name in names}
-                words |= {name: word for old, name in former.items() if (word := given.pop(old)) is not None}
-                given["options"] = _options(words, usual or {})
+                given["options"] = _options({name: given.pop(name) for name in names}, usual or {})
             if "output" in parameters:
                 folder, shown_as, as_json, verbose, whole = (given.pop(p, None) for p in OUTPUT_PARAMETERS)
                 given["output"] = Output(
@@ -238,12 +234,6 @@ def _help_text(doc: str) -> str:
         title = "[bold]Examples:[/]" if len(examples) > 1 else "[bold]Example:[/]"
         written.append("\n".join((title, *(f"[dim]$[/] {_markup(line)}" for line in examples))))
     return "\n\n".join(written)
-
-
-def _former(old: str, name: str) -> inspect.Parameter:
-    """A former name of a run option, which the help does not show."""
-    option = declared(Options)[name]
-    return _keyword(old, option.form.typed | None, None, typer.Option(f"--{old.replace('_', '-')}", hidden=True))
 
 
 def _parameter(name: str, said: str, usual: Mapping[str, Any]) -> inspect.Parameter:

@@ -17,11 +17,12 @@ create table if not exists models (model text primary key, identity text not nul
 create table if not exists bodies (hash text primary key, body text not null) without rowid;
 create table if not exists calls (
     key text primary key, model text not null, kind text not null, request text not null, reply text not null,
-    input_tokens integer not null, output_tokens integer not null, cost_usd real, created_at real not null
+    input_tokens integer not null, output_tokens integer not null, cost_usd real, created_at real not null,
+    estimated integer not null default 0, checksum blob
 ) without rowid;
 create table if not exists failures (
     key text not null, model text not null, kind text not null, message text not null, attempts integer not null,
-    created_at real not null
+    created_at real not null, cost_usd real
 );
 create table if not exists attempts (key text not null, started_at real not null);
 create table if not exists canaries (model text primary key, report text not null, created_at real not null)
@@ -39,14 +40,7 @@ create table if not exists batch_calls (
 ) without rowid;
 create index if not exists batch_calls_by_label on batch_calls (label);
 """
-ADDED = (
-    ("calls", "estimated integer not null default 0"),
-    ("calls", "checksum blob"),
-    ("failures", "cost_usd real"),
-)
-"""Columns that journals of format 1 do not have: whether a call's tokens and cost are the most they can be, a checksum
-of the reply, and what a failed call may have cost.
-"""
+"""``estimated``: tokens and cost of the call are the most they can be. ``failures.cost_usd``: what it may have cost."""
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a damaged file raises; the last where SQLite's own message repeats text of the file."""
 FORMAT = 2
@@ -139,7 +133,6 @@ class JournalFile:
                 # in WAL mode a killed process loses nothing that was committed, and the file stays whole
                 self._connection.execute("pragma synchronous=normal")
                 self._connection.executescript(SCHEMA)
-                self._add_columns()
                 if found != FORMAT:
                     self._connection.execute(f"pragma user_version={FORMAT}")
             except BaseException as error:
@@ -152,25 +145,10 @@ class JournalFile:
             else:
                 return
 
-    def _add_columns(self) -> None:
-        """Give a journal of an earlier version the columns that it lacks; its rows stay."""
-        if self._lacking():
-            self._connection.execute("begin immediate")
-            for table, column in self._lacking():  # another process may have been faster
-                self._connection.execute(f"alter table {table} add column {column}")
-            self._connection.execute("commit")
-
-    def _lacking(self) -> list[tuple[str, str]]:
-        known = {
-            table: {row[1] for row in self._connection.execute(f"pragma table_info({table})")}
-            for table in dict.fromkeys(table for table, _ in ADDED)
-        }
-        return [(table, column) for table, column in ADDED if column.partition(" ")[0] not in known[table]]
-
     def _format(self) -> int:
         """The format of the file. Raises before anything in it is changed if this version cannot read it."""
         found = int(self._connection.execute("pragma user_version").fetchone()[0])
-        if found not in range(FORMAT + 1):
+        if found not in (0, FORMAT):  # 0: a new file
             raise UserError(
                 f"{self.path}: the journal has format {found}, but this version of goldless reads format {FORMAT}. "
                 "Use the version that wrote it, or another file with --journal"

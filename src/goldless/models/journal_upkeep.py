@@ -17,7 +17,10 @@ from goldless.models.journal_file import DAMAGED, JournalFile
 from goldless.models.stored_reply import checksum, sound_reply
 
 MOST_PROBLEMS = 20
-PLAIN = "key, model, kind, request, cast(reply as blob), input_tokens, output_tokens, cost_usd, created_at"
+CALLS = (
+    "select key, model, kind, request, cast(reply as blob), input_tokens, output_tokens, cost_usd, created_at, "
+    "estimated, checksum from calls"
+)
 OF_MODEL = (
     "select models.model, identity, count(calls.key), coalesce(sum(input_tokens + output_tokens), 0), "
     "sum(cost_usd), count(cost_usd), coalesce(sum(estimated), 0), min(created_at), max(created_at) "
@@ -160,7 +163,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         with ExitStack() as on_error:
             other = on_error.enter_context(closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)))
             other.text_factory = bytes
-            other.execute("select 1 from calls limit 1").fetchall()
+            other.execute(f"{CALLS} limit 1").fetchall()
             on_error.pop_all()
     except DAMAGED as error:
         raise UserError(f"{path}: cannot be read as a journal ({error})") from error
@@ -177,9 +180,7 @@ def _file_problems(other: sqlite3.Connection) -> list[str]:
 
 def _rows(other: sqlite3.Connection, problems: list[str]) -> Iterator[tuple[Any, ...]]:
     """All calls that can be reached: from the first on and, where the file breaks off, from the last back."""
-    columns = {_text(row[1]) for row in other.execute("pragma table_info(calls)")}
-    wanted = [PLAIN, *(one if one in columns else f"null as {one}" for one in ("estimated", "checksum"))]
-    query = f"select {', '.join(wanted)} from calls order by key"  # noqa: S608 - fixed names
+    query = f"{CALLS} order by key"
     last: bytes = b""
     try:
         for row in other.execute(query):

@@ -51,11 +51,10 @@ class Form:
         *,
         keyword: str | None = None,
         default_text: str = "",
-        old: str | None = None,
     ) -> T:
-        """A dataclass field that is an option of this form; ``flags``: ``--long -s METAVAR``; ``old``: former name."""
+        """A dataclass field that is an option of this form; ``flags``: ``--long -s METAVAR``."""
         names, metavar = flag_names(flags)
-        metadata = {"option": Option(self, group, names, help, keyword, metavar, default_text, old)}
+        metadata = {"option": Option(self, group, names, help, keyword, metavar, default_text)}
         if isinstance(default, dict):
             return cast("T", field(default_factory=dict, metadata=metadata))
         return field(default=default, metadata=metadata)
@@ -76,8 +75,6 @@ class Option:
     metavar: str | None
     default_text: str
     """The default as the help shows it, where that is not the value."""
-    old: str | None = None
-    """A former name, still accepted in Python and, as ``--NAME``, on the command line."""
 
     def parse(self, words: Any) -> Any:
         """The value of words on the command line."""
@@ -125,13 +122,12 @@ def from_arguments(model: Callable[..., M], verb: str, takes: Collection[str], g
     options, usual = declared(model), defaults(model)
     known = {name: name for name in (*taken(model, takes), *(name for name in usual if name not in options))}
     known |= {options[name].keyword or name: name for name in known if name in options}
-    former = {options[name].old: name for name in taken(model, takes) if options[name].old}
     settings = {}
     for keyword, value in given.items():
-        if keyword not in known and keyword not in former:
+        if keyword not in known:
             hint = nearest(keyword, known)
             raise UserError(f"unknown argument {keyword!r}{hint or '.'} {verb} takes {', '.join(sorted(known))}")
-        name = known.get(keyword) or former[keyword]
+        name = known[keyword]
         if value is not None:
             settings[name] = options[name].form.accept(value) if name in options else value
         elif isinstance(usual[name], str | int | float):

@@ -160,9 +160,7 @@ class Options:
     peers: Sequence[str] | None = ONE_LIST.option(
         None, METRICS, "--peers AGENTS", "Comma-separated agents to use as peers (default: all)."
     )
-    peer_sample: int | None = whole(1).option(
-        None, METRICS, "--peer-sample N", "Use N randomly drawn agents as peers.", old="panel"
-    )
+    peer_sample: int | None = whole(1).option(None, METRICS, "--peer-sample N", "Use N randomly drawn agents as peers.")
     control_tasks: int = whole(1).option(
         2, METRICS, "--control-tasks N", "Number of other tasks per response for metrics with +control."
     )

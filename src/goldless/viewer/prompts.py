@@ -270,8 +270,6 @@ def _finished(work: Coroutine[Any, Any, Found]) -> Found:
 
 LONGEST_WAIT_SECONDS = 1.0
 MOST_FAILURES = 20
-OLD_REPLIES = REPLIES.replace("estimated, checksum", "0, null")
-"""As journals of format 1 have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,9 +366,6 @@ def _turn(journal: sqlite3.Connection, identity: ModelIdentity, request: ChatReq
 
 def _sound(journal: sqlite3.Connection, key: str) -> str | None:
     """The stored reply if it is as it was stored; a damaged one counts as not there."""
-    # a journal that no run has opened since lacks the checksums, and this one is only read
-    known = {column[1] for column in journal.execute("pragma table_info(calls)")}
-    query = REPLIES if known >= {"checksum", "estimated"} else OLD_REPLIES
-    for name, said, given, written, cost, _, stored in journal.execute(query.format(marks="?"), (key,)):
+    for name, said, given, written, cost, _, stored in journal.execute(REPLIES.format(marks="?"), (key,)):
         return sound_reply(name, said, Usage(given, written), cost, stored)
     return None

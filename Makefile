@@ -12,7 +12,7 @@ WORKERS ?= 3
 TESTS ?= tests
 
 # compiled modules are kept: many tests start programs
-PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n $(WORKERS)
+PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadgroup
 # What `make check` leaves out: all that needs a model, a browser or torch, runs whole commands or takes seconds.
 QUICK = not (embedded or browser or command or transformers or recorded or slow or nightly)
 

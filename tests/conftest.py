@@ -67,13 +67,21 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test that runs the embedded model may take long on a busy machine."""
+    """A test that runs the embedded model may take long on a busy machine; what a file makes once, one worker makes."""
     for item in items:
+        if _of_its_file(item) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
         if item.get_closest_marker("embedded") and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(1200))
     if (seed := config.getoption("shuffle")) is not None:
         items.sort(key=lambda item: random.Random(f"{seed} {item.nodeid}").random())
         items.sort(key=lambda item: random.Random(f"{seed} {item.path.name}").random())
+
+
+def _of_its_file(item: pytest.Item) -> bool:
+    """Whether a test needs something that is made once for all tests of its file."""
+    fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return any(made[-1].scope == "module" for made in fixtures.values())
 
 
 def pytest_configure(config: pytest.Config) -> None:

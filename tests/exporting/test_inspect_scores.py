@@ -14,8 +14,7 @@ import pytest
 import goldless as library
 from goldless.studies import import_study
 
-inspect_log = pytest.importorskip("inspect_ai.log", exc_type=ImportError)
-
+pytestmark = pytest.mark.xdist_group("inspect")
 LOGS = Path(__file__).parents[1] / "importers" / "files" / "inspect"
 ALPHA, BETA, ZETA, EPSILON = (LOGS / name for name in ("alpha.eval", "beta.json", "zeta.eval", "epsilon.eval"))
 METRIC = "gem-raw+control"
@@ -48,6 +47,12 @@ def facts(peers: str, model: str, journal: str):
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def inspect_log():
+    """It takes seconds to import: only where its tests run."""
+    return pytest.importorskip("inspect_ai.log", exc_type=ImportError)
+
+
 @pytest.fixture
 def scored(toy_scorer, tmp_path):
     """A run over three logs with the scorer of shared words."""
@@ -67,7 +72,7 @@ def expected(result, agent: str) -> dict[str, float]:
     return {task.removeprefix("facts/"): score for task, score in rows if score is not None}
 
 
-def test_copies_have_the_scores_with_signatures_and_the_logs_stay_as_they_were(scored, tmp_path):
+def test_copies_have_the_scores_with_signatures_and_the_logs_stay_as_they_were(inspect_log, scored, tmp_path):
     result, _ = scored
     before = ALPHA.read_bytes()
     logs = [str(ALPHA), str(BETA), str(ZETA)]
@@ -131,7 +136,7 @@ def inspect(folder: Path, *words: str) -> str:
 
 @installed
 @pytest.mark.nightly
-def test_inspect_score_gives_the_numbers_of_goldless_score(scored, script, tmp_path):
+def test_inspect_score_gives_the_numbers_of_goldless_score(inspect_log, scored, script, tmp_path):
     result, _ = scored
     out = tmp_path / "scored.eval"
     peers = ["-S", f"peers={BETA},{ZETA}", "-S", f"model={script}", "-S", f"journal={tmp_path / 'j.sqlite'}"]
@@ -158,7 +163,7 @@ def test_inspect_score_gives_the_numbers_of_goldless_score(scored, script, tmp_p
 
 @installed
 @pytest.mark.nightly
-def test_inspect_eval_scores_each_response_against_the_peers_logs(scored, script, tmp_path):
+def test_inspect_eval_scores_each_response_against_the_peers_logs(inspect_log, scored, script, tmp_path):
     result, _ = scored
     study = result.source
     questions = {task.removeprefix("facts/"): study.task(task).prompt for task in study.tasks}

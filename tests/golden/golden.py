@@ -234,7 +234,11 @@ def check(name: str, shown: Sequence[str]) -> None:
     found = text.splitlines()
     for number, (before, now) in enumerate(zip(expected, found, strict=False), 1):
         if not same(before, now):
-            pytest.fail(f"{path.name}:{number}: the output changed\n- {before}\n+ {now}\nmake golden rewrites it")
+            lines = [
+                *(f"- {line}" for line in expected[number - 1 :][:3]),
+                *(f"+ {line}" for line in found[number - 1 :][:3]),
+            ]
+            pytest.fail("\n".join((f"{path.name}:{number}: the output changed", *lines, "make golden rewrites it")))
     if len(expected) != len(found):
         rest = (found if len(found) > len(expected) else expected)[min(len(found), len(expected))]
         pytest.fail(f"{path.name}: {len(expected)} lines before, {len(found)} now; the first: {rest}")

@@ -16,13 +16,17 @@ from goldless.studies import import_study, read_study
 from goldless.studies.importers.catalogue import importer_for
 from goldless.studies.importers.inspect_log import GRADES, numbers
 
-inspect_log = pytest.importorskip("inspect_ai.log", exc_type=ImportError)
-inspect_scorer = pytest.importorskip("inspect_ai.scorer", exc_type=ImportError)
-
+pytestmark = pytest.mark.xdist_group("inspect")
 LOGS = Path(__file__).parent / "files" / "inspect"
 ALPHA, BETA, GAMMA, DELTA, EPSILON, ZETA = (
     LOGS / name for name in ("alpha.eval", "beta.json", "gamma.eval", "delta.eval", "epsilon.eval", "zeta.eval")
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def inspect_log():
+    """It takes seconds to import: only where its tests run."""
+    return pytest.importorskip("inspect_ai.log", exc_type=ImportError)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +98,7 @@ def test_epochs_are_samples_of_the_model_unless_one_chooses_otherwise():
     assert (first.n_responses, len(first.agents)) == (3, 1)
 
 
-def test_two_runs_of_a_model_that_differ_in_an_argument_are_two_agents(tmp_path):
+def test_two_runs_of_a_model_that_differ_in_an_argument_are_two_agents(inspect_log, tmp_path):
     log = inspect_log.read_eval_log(str(ALPHA))
     log.eval.task_args = {"style": "short"}
     inspect_log.write_eval_log(log, str(tmp_path / "short.eval"))
@@ -128,6 +132,7 @@ def test_without_inspect_the_message_has_the_command(monkeypatch):
 
 def test_grades_are_numbers_and_no_answer_is_none():
     # the values of Inspect's own value_to_float, but for N, which it counts as 0
+    inspect_scorer = pytest.importorskip("inspect_ai.scorer")
     assert {grade: inspect_scorer.value_to_float()(grade) for grade in GRADES} == GRADES
     assert numbers("s", "N") == []
     assert numbers("s", {"a": True, "b": 0.25, "c": float("nan")}) == [("s/a", 1.0), ("s/b", 0.25)]

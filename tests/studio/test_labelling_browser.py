@@ -56,6 +56,12 @@ def labels(runs) -> list[dict]:
     return [row for row in rows if row["criterion"] == "short & clear"]
 
 
+def wait_until_labelled(page, number: int) -> None:
+    """The page after that many labels, with its script: before it is there, a page has no keys."""
+    page.get_by_text(f"{number} labelled by").wait_for()
+    page.wait_for_load_state()
+
+
 def test_ten_pairs_are_labelled_by_keyboard_alone_from_the_first_page(page, runs):
     keys = page.keyboard
     tab_to(page, "a[href='/label']")
@@ -67,11 +73,11 @@ def test_ten_pairs_are_labelled_by_keyboard_alone_from_the_first_page(page, runs
     keys.type("short & clear")
     keys.press("Enter")
     for number, key in enumerate("ab1t20abab"):
-        page.get_by_text(f"{number} labelled by").wait_for()
+        wait_until_labelled(page, number)
         assert page.get_by_role("heading", name="short & clear").is_visible()
         assert not any(agent in page.content() for agent in AGENTS)
         keys.press(key)
-    page.get_by_text("10 labelled by").wait_for()
+    wait_until_labelled(page, 10)
     found = labels(runs)
     assert [row["preference"] for row in found] == [1.0, -1.0, 1.0, 0.0, -1.0, 0.0, 1.0, -1.0, 1.0, -1.0]
     assert {(row["rater"], row["criterion"]) for row in found} == {("Eve O'Hara", "short & clear")}
@@ -79,11 +85,11 @@ def test_ten_pairs_are_labelled_by_keyboard_alone_from_the_first_page(page, runs
 
     shown = page.locator("pre.text").all_inner_texts()
     keys.press("u")
-    page.get_by_text("9 labelled by").wait_for()
+    wait_until_labelled(page, 9)
     assert labels(runs) == found[:-1]
     last = page.locator("pre.text").all_inner_texts()
     keys.press("b")
-    page.get_by_text("10 labelled by").wait_for()
+    wait_until_labelled(page, 10)
     assert labels(runs) == found
     assert page.locator("pre.text").all_inner_texts() == shown != last
 
@@ -100,9 +106,9 @@ def test_agreement_follows_the_labels_of_all_raters_and_pages_are_accessible(pag
     def sit(one, rater: str, keys: str) -> None:
         one.goto(f"{page.root}label/pairs?run=first&rater={rater}&criterion=kind&order=random")
         for number, key in enumerate(keys):
-            one.get_by_text(f"{number} labelled by").wait_for()
+            wait_until_labelled(one, number)
             one.keyboard.press(key)
-        one.get_by_text(f"{len(keys)} labelled by").wait_for()
+        wait_until_labelled(one, len(keys))
 
     sit(page, "Eve", "ab")
     page.get_by_text("Agreement so far").click()

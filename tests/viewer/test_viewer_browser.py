@@ -140,12 +140,14 @@ def test_keys_lead_from_the_list_to_a_text_and_show_what_they_do(view):
     page.keyboard.type("plain")
     page.keyboard.press("Enter")
     page.get_by_text("1 of 3 runs").wait_for()
+    page.wait_for_load_state()  # its keys are there
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="plain").wait_for()
     page.get_by_role("link", name="Side by side").click()
     assert page.locator("section.two h2").count() == 3
     assert page.locator("section.two mark").count() > 0
+    page.wait_for_load_state()
     page.keyboard.press("j")
     page.keyboard.press("j")
     second = page.locator("section.two h2").nth(1).inner_text()
@@ -154,6 +156,7 @@ def test_keys_lead_from_the_list_to_a_text_and_show_what_they_do(view):
     view.open("runs/plain/tasks/0")
     page.keyboard.press("ArrowRight")
     page.get_by_role("heading", name="t2", exact=True).wait_for()
+    page.wait_for_load_state()  # its keys are there
     page.keyboard.press("ArrowLeft")
     page.get_by_role("heading", name="t1", exact=True).wait_for()
     page.get_by_role("button", name="Keys").click()

@@ -118,6 +118,7 @@ def warnings_as_messages() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
+        warnings.simplefilter("ignore", ResourceWarning)  # of what Python cleared up by itself
         warnings.showwarning = show
         yield
 

@@ -34,7 +34,8 @@ class Influence:
 def leave_one_out_changes(values: FloatArray) -> FloatArray:
     """Mean without each task minus mean with it: [tasks, agents], for scores of that shape with NaN where missing.
 
-    Exact: (mean - score) / (n - 1). NaN where the agent has no score on the task, or no score on any other.
+    Exact: (mean - score) / (n - 1), 0 where that is rounding. NaN where the agent has no score on the task, or on any
+    other.
     """
     values = _checked(values)
     counts = np.sum(~np.isnan(values), axis=0)
@@ -42,6 +43,7 @@ def leave_one_out_changes(values: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         changes: FloatArray = (means - values) / (counts - 1)
     changes[:, counts < 2] = np.nan
+    changes[np.abs(changes) <= TIED * np.max(np.abs(values[~np.isnan(values)]), initial=0.0)] = 0.0
     return changes
 
 

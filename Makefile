@@ -24,7 +24,7 @@ demo: install
 check: lint
 	$(PYTEST) -m "$(QUICK)" tests
 
-test: install-dev browser lint
+test: install-dev browser
 	$(PYTEST) --durations=20 --durations-min=3 -m "not nightly" $(TESTS)
 
 # What takes too long for every commit: the embedded model at large, whole pages of the docs, all themes of all pages.

@@ -66,6 +66,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return None if seed is None else f"order: --shuffle {seed}"
 
 
+@pytest.hookimpl(tryfirst=True)  # the workers are told by names
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that runs the embedded model may take long on a busy machine; what a file makes once, one worker makes."""
     for item in items:

@@ -32,6 +32,11 @@ class Signature:
         return "|".join([*(part.replace("|", "/") for part in parts), f"goldless:{version.__version__}"])
 
 
+def settings_of(line: str) -> dict[str, str]:
+    """The settings in a signature by name, including the version of goldless."""
+    return dict(part.split(":", 1) for part in line.split("|")[1:] if ":" in part)
+
+
 def table_hash(table: pl.DataFrame) -> str:
     """Eight digits that distinguish two evidence tables, independent of row order and machine."""
     return TableHash().add(table).digits()

@@ -17,6 +17,7 @@ import pytest
 from goldless.models.interface import ScoreRequest
 from goldless.models.journal import Journal
 from goldless.studies import read_study, sample_study, write_study
+from paid_twice import called_after_reply
 
 TASKS = ("review-02", "question-03", "question-06")
 AGENTS = ("careful", "brief", "null", "off-task")
@@ -82,7 +83,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes_and_pays_for_nothing_twice(
     for name in COMPARED:
         assert (run / name).read_bytes() == (undisturbed / name).read_bytes(), name
     with contextlib.closing(Journal(path)) as journal:
-        assert journal.called_after_reply() == []
+        assert called_after_reply(journal) == []
     assert 0 < before < calls(whole) == calls(path)
     assert f"{calls(whole) - before} calls now" in again.err
 
@@ -101,6 +102,7 @@ def calls(path: Path) -> int:
         return journal.counts()["calls"]
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("embedded_journal")
 def test_a_text_of_9000_tokens_is_refused_with_task_and_agent_and_can_be_skipped(goldless, study_file):
     long = {"short": {"ann": "Yes.", "bob": "No."}, "long": {"ann": "word " * 9000, "bob": "No."}}

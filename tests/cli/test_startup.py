@@ -42,7 +42,10 @@ def test_the_help_loads_no_heavy_library_though_it_names_every_verb():
     assert loaded_by("--help") == "0 []"
 
 
-@pytest.mark.parametrize("verb", ["score", "review", "cost", "explain", "finetune", "gre collect", "study show"])
+@pytest.mark.parametrize(
+    "verb",
+    ["score", *(pytest.param(verb, marks=pytest.mark.nightly) for verb in ("review", "finetune", "gre collect"))],
+)
 def test_the_help_of_a_verb_loads_no_heavy_library(verb):
     assert loaded_by(*verb.split(), "--help") == "0 []"
 

@@ -48,6 +48,7 @@ def test_what_an_inconclusive_gate_would_take_is_scipys_number_of_tasks(tmp_path
     assert f"about {enough - 20} more task" in found.reason
 
 
+@pytest.mark.nightly
 def test_at_the_margin_a_candidate_ships_or_blocks_wrongly_as_rarely_as_alpha_says(tmp_path):
     """A true loss of exactly the margin: SHIP is wrong, and so is BLOCK; alpha each, here 0.1 within 3 sigma."""
     verdicts = []

@@ -30,6 +30,7 @@ def test_the_table_has_four_rows():
     assert len(ROWS) == 4
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("row", ROWS[-1:], ids=lambda row: row[0])
 def test_a_row_is_what_the_command_gives(row, recorded, goldless, monkeypatch):
     """The last row; the others are of the same command."""

@@ -52,6 +52,7 @@ def test_pictures_load_nothing_from_elsewhere():
     assert all("@font-face" not in svg and "url(http" not in svg and "cdnjs" not in svg for svg in pictures)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_what_the_pictures_show_is_still_on_the_pages(script, browser, warm, tmp_path):
     """With scores that need no model; the map, which needs one, is seen by whoever takes its picture."""

@@ -15,7 +15,7 @@ import yaml
 import goldless as library
 from goldless.errors import UserError
 from goldless.exporting.catalogue import BUILT_IN, export
-from goldless.exporting.scored_run import signature_parts
+from goldless.signature import settings_of
 from support_studies import support_rows
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
@@ -258,4 +258,4 @@ def test_the_help_lists_every_built_in_exporter(goldless):
 
 
 def test_a_signature_is_read_part_by_part():
-    assert signature_parts("m|scorer:a:b|level:0.9|goldless:1")["scorer"] == "a:b"
+    assert settings_of("m|scorer:a:b|level:0.9|goldless:1")["scorer"] == "a:b"

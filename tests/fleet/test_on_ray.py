@@ -122,6 +122,7 @@ def test_tables_are_byte_for_byte_those_of_one_process_for_any_number_of_workers
     assert not (book.folder.parent / "fleet").exists()
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_costs_its_item_and_changes_nothing(book, expected, capsys):
     losses = 10 if LARGE else 1
     for number in range(losses):

@@ -33,6 +33,7 @@ CHANGING = [
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:PORT"),
 ]
 PROGRESS = re.compile(r"preparing for |[a-z][\w :-]*: [\d,]+ of [\d,]+(, | \(\d+ failed\), |$)")
+RULE = re.compile(" ?─+ ?")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
@@ -245,8 +246,8 @@ def check(name: str, shown: Sequence[str]) -> None:
 
 
 def same(before: str, now: str) -> bool:
-    """Whether two lines are the same but for the last digits of long numbers."""
-    if before == now:
+    """Whether two lines are the same but for the last digits of long numbers; a rule is as long as the texts below."""
+    if before == now or (RULE.fullmatch(before) and RULE.fullmatch(now)):
         return True
     if NUMBER.split(before) != NUMBER.split(now):
         return False

@@ -253,6 +253,7 @@ for name in source.papers():
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("stopped_at", ["after=p1", "/pdf?id=p2"])
 def test_after_kill_9_only_what_was_not_answered_is_asked_again(server, open_venue, tmp_path, stopped_at):
     server.most_a_page = 2

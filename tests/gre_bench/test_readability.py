@@ -65,6 +65,7 @@ def test_every_recorded_review_can_be_read(reviews):
     assert [review for review in reviews if garble(review)] == []
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 @pytest.mark.parametrize("encoding", [name for name in ENCODED if name != "words run together"])
 def test_no_recorded_review_can_be_read_once_encoded(reviews, encoding):

@@ -82,6 +82,7 @@ def test_the_numbers_are_those_of_the_runs(site, editions):
             assert f'data-v="{round(row["score"], 4)!r}"' in text, row["agent"]
 
 
+@pytest.mark.nightly
 def test_results_that_do_not_follow_from_their_evidence_are_refused(goldless, editions, tmp_path):
     forged = Path(shutil.copytree(editions[0], tmp_path / "forged"))
     board = json.loads((forged / "run" / "leaderboard.json").read_text())
@@ -99,6 +100,7 @@ def test_the_run_of_an_edition_replays(goldless, editions):
     assert "are met again, from the evidence alone" in " ".join(ended.out.split())
 
 
+@pytest.mark.nightly
 def test_results_of_other_reviews_are_refused(goldless, editions, tmp_path):
     changed = Path(shutil.copytree(editions[0], tmp_path / "changed"))
     responses = changed / "study" / "responses.jsonl"

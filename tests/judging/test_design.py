@@ -228,6 +228,7 @@ def test_a_tenth_of_the_pairs_ranks_recorded_agents_nearly_as_all_do(recorded, s
     assert np.mean(found) >= 0.95
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 @pytest.mark.parametrize("study", ["samsum_peer_prediction", "reddit_peer_prediction"])
 @pytest.mark.parametrize("share", [0.1, 0.035])

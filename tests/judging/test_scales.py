@@ -367,6 +367,7 @@ def test_recorded_outputs_read_as_published_give_the_published_accuracies(table)
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 def test_recorded_outputs_of_one_word_are_read_as_published_and_wordy_ones_within_a_thousandth(table):
     rows = [row for row in table("judgements") if row["format"] == "pairwise"]

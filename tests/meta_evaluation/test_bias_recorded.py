@@ -46,6 +46,7 @@ def by_the_papers(xsum):
     return find(xsum, convention="paper")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("pair", GAPS)
 def test_the_preference_gap_is_the_published_one(by_the_papers, pair):
     gaps = by_the_papers.gap_matrix().gaps

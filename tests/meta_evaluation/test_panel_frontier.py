@@ -298,6 +298,7 @@ def panels(xsum):
     return panels_of(xsum, CANDIDATES, tokens_a_judgement=1000, splits=50)
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 def test_with_the_papers_prices_gpt4_costs_168_dollars_and_agrees_on_7369(panels):
     """4200 judgements of 1000 tokens at 40 dollars a million; accuracies: Auto-PRE, table 3."""
@@ -310,6 +311,7 @@ def test_with_the_papers_prices_gpt4_costs_168_dollars_and_agrees_on_7369(panels
     assert by_size[7].usd == pytest.approx(168 + 2 * 4.2)
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 def test_the_published_points_that_the_recorded_data_can_give(panels, xsum):
     """Auto-PRE's panels are equal votes of open models and paid ones (its table 12).

@@ -22,8 +22,19 @@ from goldless.meta_evaluation.perturbations.degradations import (
     delete_every_second,
     mark_every_second,
 )
+from goldless.meta_evaluation.perturbations.headings import SECTIONS
 from goldless.meta_evaluation.perturbations.manipulations import add_tag, flip_case, reformat
-from goldless.meta_evaluation.perturbations.perturbation import perturb_text
+from goldless.meta_evaluation.perturbations.perturbation import Perturbation, Setting
+from goldless.records import Response, Task
+from goldless.studies import study_from_records
+
+
+def perturb_text(text: str, perturbation: Perturbation) -> str:
+    """A text after a perturbation that needs only the text."""
+    response = Response("text", "text", text)
+    alone = study_from_records([Task("text")], [response], name="text")
+    return perturbation.apply(Setting(alone, [response], perturbation.name, 0, SECTIONS))(response)
+
 
 # --- the GEM paper's toy examples ----------------------------------------------------------------------------------
 
@@ -506,13 +517,6 @@ def test_a_name_nobody_knows_is_answered_by_the_nearest(name, said):
 def test_names_are_separated_by_commas_outside_of_brackets():
     given_names = ["deletion, null[Yes, well.]", "deletion,praise,", "null[open"]
     assert split_names(given_names) == ("deletion", "null[Yes, well.]", "praise", "null[open")
-
-
-def test_what_a_text_alone_cannot_give_is_refused():
-    with pytest.raises(UserError, match="shuffled-task needs the agent's other responses"):
-        perturb_text("One.", find_perturbation("shuffled-task"))
-    with pytest.raises(UserError, match="rephrase needs a chat model"):
-        perturb_text("One.", find_perturbation("rephrase"))
 
 
 # --- hostile texts -------------------------------------------------------------------------------------------------

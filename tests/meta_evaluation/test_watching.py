@@ -13,6 +13,7 @@ from goldless.meta_evaluation.watching import watch, watched
 from goldless.models.journal import Journal
 from goldless.records import CallFailure
 from goldless.runs.options import Options
+from paid_twice import called_after_reply
 
 TASKS = 16
 
@@ -107,7 +108,7 @@ def test_an_interrupted_occasion_is_not_added_and_pays_once(ask, judge, tmp_path
     judge.fails_after = None
     assert ask().occasions == 2
     journal = Journal(tmp_path / "journal.sqlite")
-    assert journal.called_after_reply() == []
+    assert called_after_reply(journal) == []
     assert journal.counts()["calls"] == 5 * 2 * TASKS
     journal.close()
 

@@ -63,6 +63,7 @@ def test_agreement_with_people_is_as_published(xsum, name):
     assert found.low < PUBLISHED[name] < found.high
 
 
+@pytest.mark.nightly
 def test_rouge_2_agrees_with_people_more_than_published(xsum):
     """Published: .5636. No tokenisation that was tried comes nearer than .01 while the other cells stay met."""
     found = agreement(xsum, "pre-rouge-2")
@@ -76,6 +77,7 @@ def effect(metric, reviews):
     return pooled_smd(*both, clusters=papers), pooled_smd(*both)
 
 
+@pytest.mark.nightly
 def test_rouge_l_falls_as_stated_when_every_second_sentence_is_deleted(reviews):
     """Stated: -.087 (-.144, -.030), with 600 samples taken as independent; papers as clusters give a wider interval."""
     clustered, independent = effect(baseline("rouge-l"), reviews)

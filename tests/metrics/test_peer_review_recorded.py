@@ -263,6 +263,7 @@ def test_by_default_what_is_off_the_scale_is_missing(default):
     assert np.isnan(own.value).sum(axis=(1, 2)).tolist() == list(stated.values())
 
 
+@pytest.mark.nightly
 def test_by_default_missing_pairs_are_left_out_and_counted(default):
     """Of deepseek-r1's 4200 comparisons 40 are recorded as 'nan'; of chatglm_pro's 110 were refused by a filter."""
     earned = reviewer_credits(default.pairs.of(["deepseek-r1", "chatglm_pro"]), default.labels)

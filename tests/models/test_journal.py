@@ -21,6 +21,7 @@ from goldless.models.interface import ModelIdentity, ScoreRequest, Usage, conten
 from goldless.models.journal import Entry, Journal, model_hash
 from goldless.models.journalled import score_key
 from goldless.records import CallFailure
+from paid_twice import called_after_reply
 
 MODEL = ModelIdentity("scripted", "toy")
 WRITER = """
@@ -98,10 +99,10 @@ def test_a_failure_is_kept_apart_and_is_no_reply(journal):
 def test_a_call_begun_after_its_reply_came_is_told_on_and_one_begun_before_is_not(journal):
     journal.begin(["a", "b"])
     journal.record(MODEL, [entry("a"), entry("b")])
-    assert journal.called_after_reply() == []
+    assert called_after_reply(journal) == []
     with journal.transaction() as run:  # begin() itself does not allow it
         run.execute("insert into attempts values ('b', ?)", [time.time() + 1])
-    assert journal.called_after_reply() == ["b"]
+    assert called_after_reply(journal) == ["b"]
 
 
 def test_a_batch_in_which_one_row_cannot_be_kept_leaves_nothing(journal):

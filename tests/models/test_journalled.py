@@ -13,6 +13,7 @@ from goldless.models.journalled import JournalledChat, JournalledScorer
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price
 from goldless.records import CallFailure
+from paid_twice import called_after_reply
 
 pytestmark = pytest.mark.anyio
 
@@ -71,7 +72,7 @@ async def test_a_second_run_finds_every_reply_in_the_journal_and_asks_nothing(jo
     assert {i: r.logprobs for i, r in second.items()} == {i: r.logprobs for i, r in first.items()}
     assert [first[0].logprobs, first[1].logprobs] == [(-1.0, -2.0), (-3.0,)]
     assert (model.reused.calls, model.ledger.calls) == (2, 0)
-    assert journal.called_after_reply() == []
+    assert called_after_reply(journal) == []
 
 
 async def test_only_what_is_missing_is_asked(journal):
@@ -140,7 +141,7 @@ async def test_a_failed_call_is_delivered_as_such_kept_apart_and_asked_again(jou
     replies = await score(scorer(model, journal), ask(1), ask(5))
     assert model.calls == [ask(5)]
     assert replies[1].logprobs == (-5.0,)
-    assert journal.called_after_reply() == []
+    assert called_after_reply(journal) == []
 
 
 async def test_earlier_attempts_of_a_call_that_succeeded_are_noted_as_failures(journal):

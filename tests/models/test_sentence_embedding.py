@@ -103,7 +103,6 @@ def test_every_piece_of_a_long_sentence_fits_and_no_letter_is_lost(encoder, text
     assert "".join("".join(pieces).split()) == "".join(text.split())
     assert max(len(encoder.tokenizer.encode(piece).ids) for piece in pieces) <= 256
     assert embedder.embed(pieces).shape == (len(pieces), 384)
-    assert embedder.n_long == (len(pieces) > 1)
 
 
 def test_the_model_is_loaded_once_and_only_when_needed():
@@ -117,7 +116,7 @@ def test_the_model_is_loaded_once_and_only_when_needed():
             return np.ones((len(texts), 1), dtype=np.float32)
 
     embedder = SentenceEmbedder(lambda: loads.append(1) or Plain(), name="plain", settings={})
-    assert (embedder.name, embedder.n_long, loads) == ("plain", 0, [])
+    assert (embedder.name, loads) == ("plain", [])
     for text in ("one", "two"):
         embedder.embed(embedder.pieces(text))
     assert loads == [1]

@@ -12,6 +12,7 @@ import pytest
 
 import goldless
 from goldless.models.journal import Journal
+from paid_twice import called_after_reply
 
 # The loopback server stands beside the tests, which are no package.
 sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
@@ -63,7 +64,7 @@ def test_figures_are_the_worked_ones_and_no_question_is_sent_twice(server, tmp_p
     repeated = {prompt for prompt, count in Counter(prompts(server)).items() if count > 1}
     assert len(repeated) <= 10, "only the canaries and the probe ask again"
     journal = Journal(tmp_path / "j.sqlite")
-    assert journal.called_after_reply() == []
+    assert called_after_reply(journal) == []
     assert journal.counts()["attempts"] == journal.counts()["calls"] == 8 * TASKS + 1
     journal.close()
 

@@ -156,6 +156,7 @@ def test_a_row_twice_in_a_table_in_parts_is_an_error(tmp_path, in_parts):
         documents(folder, metrics="gem-raw")
 
 
+@pytest.mark.nightly
 def test_a_run_folder_of_tables_in_parts_can_be_scored_again(tmp_path, in_parts):
     folder = write(tmp_path / "study", logprobs=logprobs(), verdicts=verdicts())
     in_parts()

@@ -504,6 +504,7 @@ def test_recorded_evidence_gives_the_stated_effect_sizes_to_the_printed_decimals
     assert found == STATED[name]
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 def test_at_the_level_of_responses_the_groups_overlap_as_stated(recorded):
     """d of 1.65 and AUC of .866 on Reddit, AUC of .846 on SamSum."""
@@ -512,6 +513,7 @@ def test_at_the_level_of_responses_the_groups_overlap_as_stated(recorded):
     assert (round(reddit.d_response, 2), round(reddit.auc, 3), round(samsum.auc, 3)) == (1.65, 0.866, 0.846)
 
 
+@pytest.mark.nightly
 @pytest.mark.recorded
 @pytest.mark.parametrize(
     "attack", ["pattern", *(pytest.param(name, marks=pytest.mark.nightly) for name in ATTACKS if name != "pattern")]

@@ -153,6 +153,7 @@ def good_faith(study, chosen: dict[str, str]) -> float:
     return fmean(group[agent] == "good faith" for agent in chosen.values())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "at_least"), [("samsum", 0.9), ("reddit", 0.9)])
 def test_by_tvd_mi_nine_of_ten_choices_among_29_are_in_good_faith(recorded, name, at_least):
     """Half of the agents are; on SamSum, whose texts are recorded, the longest one is in fewer than a third."""

@@ -60,6 +60,7 @@ def test_reddit_was_recorded_under_four_attacks(recorded):
     assert len([read_study(path) for path in attacks.iterdir()]) == 4
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
 def test_a_recorded_study_comes_back_from_every_format(recorded, tmp_path, suffix):
     study = read_study(recorded / "xsum_peer_review")

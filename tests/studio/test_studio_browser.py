@@ -125,6 +125,7 @@ def test_the_embedded_model_makes_a_map_of_two_pasted_texts(visit, faults, embed
     paste_two_texts_and_light_up_a_sentence(visit, faults)
 
 
+@pytest.mark.nightly
 def test_a_file_is_checked_planned_and_run_to_the_end_by_keyboard_alone(visit, faults, tmp_path):
     page = visit.open("new")
     assert faults(page, "new") == []

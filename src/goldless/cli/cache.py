@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 from goldless.cli.command import Command, own, verb, verbs_app
-from goldless.cli.console import say
+from goldless.cli.console import confirmed, say
 from goldless.cli.output import Output
 from goldless.errors import UserError
 
@@ -82,18 +81,12 @@ def clear(
         return
     for one in found:
         say(f"{one.part}: {one.path} ({size_in_words(one.bytes)}; {one.contents}). {one.if_cleared}")
-    if not yes and not _confirmed():
+    if not yes and not confirmed("clearing"):
         say("nothing was deleted")
         return
     for one in found:
         _delete(one)
         say(f"deleted: {one.path}")
-
-
-def _confirmed() -> bool:
-    if not sys.stdin.isatty():
-        raise UserError("clearing needs a confirmation. Add --yes")
-    return typer.confirm("Delete?", default=False, err=True)
 
 
 def _kept(part: Part) -> Iterable[Kept]:

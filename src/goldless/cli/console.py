@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import typer
 
+from goldless.errors import UserError
+
 if TYPE_CHECKING:
     # a verb that prints nothing of ours, such as --version, needs none of it
     from rich.console import Console
@@ -93,6 +95,13 @@ def say(message: str, *, style: str = "") -> None:
     """Print a message on standard error, without markup."""
     with suppress(OSError):  # a closed terminal, or a full disk: what is said there must not end what is done
         err().print(message, style=style, soft_wrap=True, markup=False)
+
+
+def confirmed(what: str) -> bool:
+    """Ask before something is deleted; where nobody can answer, say how to do without."""
+    if not sys.stdin.isatty():
+        raise UserError(f"{what} needs a confirmation. Add --yes")
+    return typer.confirm("Delete?", default=False, err=True)
 
 
 def end(code: int, message: str, *, style: str = "red") -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,7 +14,7 @@ import typer
 
 from goldless.cli.cache import journal_files, size_in_words
 from goldless.cli.command import Command, own, verb, verbs_app
-from goldless.cli.console import NOTHING, end, say
+from goldless.cli.console import NOTHING, confirmed, end, say
 from goldless.cli.output import Output
 from goldless.errors import UserError
 from goldless.runs.options import Options
@@ -146,7 +145,7 @@ def forget(
         say(f"{count:,} replies{cost} {'would' if dry_run else 'will'} be deleted")
         if dry_run or not count:
             return
-        if not yes and not _confirmed():
+        if not yes and not confirmed("forgetting"):
             say("nothing was deleted")
             return
         forget_replies(journal, model=model, before=before, dry_run=False)
@@ -192,12 +191,6 @@ def _opened(path: Path, *, new: bool = False) -> Iterator[Journal]:
         raise UserError(f"{path}: no such journal. Runs that call models write it; --journal names another file")
     with closing(Journal(path)) as journal:
         yield journal
-
-
-def _confirmed() -> bool:
-    if not sys.stdin.isatty():
-        raise UserError("forgetting needs a confirmation. Add --yes")
-    return typer.confirm("Delete?", default=False, err=True)
 
 
 def _day(seconds: float | None) -> str:

@@ -13,10 +13,11 @@ from typing import Any, Literal
 from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.exporting.files import path_name, write_folder
-from goldless.exporting.scored_run import REVIEW, ScoredRun, signature_parts
+from goldless.exporting.scored_run import REVIEW, ScoredRun
 from goldless.judging.judges import JUDGES
 from goldless.metrics.catalogue import find_metric
 from goldless.reports.documents.scores import AgentScore, ModelNote, RankedMetric
+from goldless.signature import settings_of
 
 SCHEMA = "0.3.0"
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
@@ -116,7 +117,7 @@ def _model(name: str, **details: str) -> dict[str, Any]:
 
 
 def _result(run: ScoredRun, name: str, board: RankedMetric, row: AgentScore) -> dict[str, Any]:
-    settings = signature_parts(board.signature)
+    settings = settings_of(board.signature)
     uncertainty: dict[str, Any] = {"num_samples": row.n}
     if row.low is not None and row.high is not None:
         uncertainty["confidence_interval"] = {
@@ -183,9 +184,9 @@ def _judges(run: ScoredRun, name: str, board: RankedMetric) -> dict[str, Any] | 
         scale = JUDGES.get(review.scale)
         prompt = review.scale if scale is None else f"{scale.opening}\n\n{scale.closing}"
         return {"judges": judges, "input_prompt": prompt, "aggregation_method": "weighted_average"} if judges else None
-    if scores is None or "critic" not in signature_parts(board.signature) or "critic" not in scores.models:
+    if scores is None or "critic" not in settings_of(board.signature) or "critic" not in scores.models:
         return None
-    prompt = "\n\n".join(scores.prompts.values()) or signature_parts(board.signature).get("prompt", "")
+    prompt = "\n\n".join(scores.prompts.values()) or settings_of(board.signature).get("prompt", "")
     return {"judges": [{"model_info": _described(scores.models["critic"])}], "input_prompt": prompt}
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from goldless.errors import UserError, nearest
 from goldless.reports.documents.scores import AgentScore, RankedMetric, ReviewDocument
 from goldless.reports.html.run_results import RESULTS, RunResults, read_run
+from goldless.signature import settings_of
 from goldless.studies import Study, read_study
 
 REVIEW = "peer-review"
@@ -79,7 +80,7 @@ def scored_run(folder: Path) -> ScoredRun:
 
 
 def _rankings(review: ReviewDocument) -> Iterator[tuple[str, RankedMetric]]:
-    level = float(signature_parts(review.signature).get("level", review.level))
+    level = float(settings_of(review.signature).get("level", review.level))
     for name, ranking in list(review.rankings.items())[:1]:
         rows = tuple(
             AgentScore(**row.cells(n=row.n_tasks, missing=row.missing, better_than=None)) for row in ranking.agents
@@ -89,8 +90,3 @@ def _rankings(review: ReviewDocument) -> Iterator[tuple[str, RankedMetric]]:
             REVIEW,
             RankedMetric(unit=unit, level=level, rows=rows, signature=review.signature, notes=ranking.notes),
         )
-
-
-def signature_parts(signature: str) -> dict[str, str]:
-    """The settings in a signature, by name."""
-    return dict(part.split(":", 1) for part in signature.split("|") if ":" in part)

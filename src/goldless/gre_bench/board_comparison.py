@@ -21,11 +21,12 @@ from goldless.gre_bench.agent_statistics import (
     agent_correlations,
     corrected,
 )
-from goldless.gre_bench.boards import PUBLISHED_FOLDER, AsJson, Board, settings_of, table_board
+from goldless.gre_bench.boards import PUBLISHED_FOLDER, AsJson, Board, table_board
 from goldless.gre_bench.papers import HUMAN
 from goldless.meta_evaluation.consistency import FEWEST_AGENTS
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.recorded import evidence_hash
+from goldless.signature import settings_of
 
 INCIDENTAL = frozenset({"noise", "evidence", "goldless"})
 """Parts of a signature that may differ between runs without changing the scale of scores."""

@@ -21,7 +21,7 @@ from goldless.gre_bench.papers import HUMAN, is_reference
 from goldless.records import Agent
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.recorded import evidence_hash
-from goldless.signature import Signature
+from goldless.signature import Signature, settings_of
 from goldless.studies.checking import Checking, Problems, Row, all_at_once, is_empty
 from goldless.studies.tables import Source
 from goldless.studies.task_table import checked_agent, read_agents
@@ -338,12 +338,6 @@ def table_board(path: Path, *, name: str, notes: tuple[str, ...] = (), **columns
         estimated_sizes=frozenset(row.agent.agent for row in rows if row.size_estimated),
         notes=notes,
     )
-
-
-def settings_of(line: str) -> dict[str, str]:
-    """The settings in a signature by name, including the version of goldless."""
-    pairs = (part.partition(":") for part in line.split("|")[1:])
-    return {key: value for key, colon, value in pairs if colon}
 
 
 def changed_signature(

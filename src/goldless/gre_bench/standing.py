@@ -16,7 +16,7 @@ import numpy as np
 
 from goldless.errors import MetricError
 from goldless.files import write_text
-from goldless.gre_bench.boards import AsJson, settings_of
+from goldless.gre_bench.boards import AsJson
 from goldless.gre_bench.edition import COLLECTED, RUN, STUDY, Edition
 from goldless.gre_bench.papers import is_person, is_reference
 from goldless.meta_evaluation.consistency import ScorerAgreement, compare_scorers
@@ -24,6 +24,7 @@ from goldless.meta_evaluation.judges import Scores
 from goldless.meta_evaluation.score_files import ScoredBy, run_scores
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.store import noted_fingerprint
+from goldless.signature import settings_of
 from goldless.statistics.bootstrap import Draws
 from goldless.statistics.influence import fewest_to_flip
 

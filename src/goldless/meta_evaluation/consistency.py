@@ -25,6 +25,7 @@ from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.pipeline import evaluate_study
+from goldless.signature import settings_of
 from goldless.statistics.bootstrap import Draws, draw_counts, task_intervals
 from goldless.statistics.rank_correlation import DIGITS, levelled, percentile_interval, rank_correlations
 from goldless.studies import Study
@@ -184,16 +185,12 @@ def _other_differences(compared: Sequence[ScoredBy]) -> list[str]:
         both = f"{first.metric}: {first.scorer} and {second.scorer}"
         if first.signature and first.signature == second.signature:
             notes.append(f"{both} have the same signature: identical runs were compared")
-        mine, theirs = (dict(_parts(one.signature)) for one in (first, second))
+        mine, theirs = (settings_of(one.signature) for one in (first, second))
         for key in {**mine, **theirs}:
             if key not in OF_THE_SCORER and mine.get(key) != theirs.get(key):
                 values = f"{mine.get(key, 'none')} and {theirs.get(key, 'none')}"
                 notes.append(f"{both} differ in more than the scorer: {key} is {values}")
     return list(dict.fromkeys(notes))
-
-
-def _parts(signature: str) -> list[tuple[str, str]]:
-    return [(key, value) for key, colon, value in (part.partition(":") for part in signature.split("|")[1:]) if colon]
 
 
 # --- two scorers ---------------------------------------------------------------------------------------------------

@@ -174,14 +174,6 @@ class Journal(JournalFile):
         tables = ("calls", "failures", "attempts")
         return {table: self.rows(f"select count(*) from {table}")[0][0] for table in tables}  # noqa: S608 - fixed names
 
-    def called_after_reply(self) -> list[str]:
-        """Keys of calls that were made again although their reply was stored. Must be empty."""
-        rows = self.rows(
-            "select attempts.key from attempts join calls on calls.key = attempts.key "
-            "where attempts.started_at > calls.created_at"
-        )
-        return [key for (key,) in rows]
-
     def close(self) -> None:
         """Release all claims and close the file; what was damaged is told."""
         self._claims.close()

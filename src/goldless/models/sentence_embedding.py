@@ -53,21 +53,12 @@ class SentenceEmbedder:
         self._load = load
         self._encoder: Encoder | None = None
         self._known: OrderedDict[str, FloatArray] = OrderedDict()
-        self._long: set[str] = set()
         self._lock = threading.RLock()
-
-    @property
-    def n_long(self) -> int:
-        """Number of distinct sentences so far that were too long for the model and were cut into pieces."""
-        return len(self._long)
 
     def pieces(self, sentence: str) -> tuple[str, ...]:
         """The sentence or, if it is too long for the model, its parts, halved until each fits."""
         with self._lock:
-            parts = self._pieces(sentence)
-            if len(parts) > 1:
-                self._long.add(sentence)
-            return parts
+            return self._pieces(sentence)
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         """One unit vector per text, [n, width]; every text must be one of ``pieces``."""

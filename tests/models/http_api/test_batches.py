@@ -18,6 +18,7 @@ from goldless.models.journal import Journal
 from goldless.models.journalled import OVER_BUDGET, JournalledChat, chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price, batch_share
+from paid_twice import called_after_reply
 
 pytestmark = pytest.mark.anyio
 
@@ -66,7 +67,7 @@ class Run:
                 replies = [await chat.chat(request(text)) for text in texts]
                 await chat.submit()
                 self.waiting, self.waits = chat.waiting, chat.waits
-                assert journal.called_after_reply() == []
+                assert called_after_reply(journal) == []
             finally:
                 await model.aclose()
         return [reply.text if isinstance(reply, ChatReply) else reply for reply in replies]

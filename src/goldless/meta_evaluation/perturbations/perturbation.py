@@ -16,12 +16,12 @@ from goldless.concurrency import side_by_side
 from goldless.errors import GoldlessError, UserError
 from goldless.meta_evaluation.perturbations.headings import SECTIONS
 from goldless.models.interface import ChatReply, ChatRequest, Message, Writer, unusable
-from goldless.records import CallFailure, Response, Task
+from goldless.records import CallFailure, Response
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import Options
 from goldless.statistics.checks import check_seed
-from goldless.studies import Study, study_from_records
+from goldless.studies import Study
 
 Kind = Literal["degradation", "manipulation"]
 Scope = Literal["candidate", "everybody"]
@@ -199,19 +199,6 @@ async def made_side_by_side(
 
     await side_by_side(one, range(len(items)), at_once)
     return [found[place] for place in range(len(items))]
-
-
-def perturb_text(text: str, perturbation: Perturbation, *, seed: int = 0, sections: Sequence[str] = SECTIONS) -> str:
-    """A text after a perturbation that needs only the text."""
-    made: object = None
-    if not perturbation.needs_writer:
-        response = Response("text", "text", text)
-        alone = study_from_records([Task("text")], [response], name="text")
-        made = perturbation.apply(Setting(alone, [response], perturbation.name, seed, sections))(response)
-    if not isinstance(made, str):
-        needs = "a chat model" if perturbation.needs_writer else "the agent's other responses"
-        raise UserError(f"{perturbation.name} needs {needs}, not only the text. Use perturb on a study")
-    return made
 
 
 async def _made(change: Change, name: str, response: Response) -> Made:

@@ -67,12 +67,7 @@ class AgentComparison(Part):
     @property
     def decided(self) -> bool:
         """Whether one of the two is better."""
-        return self.corrected is not None and self.corrected < (self.alpha or 0.0)
-
-    @property
-    def corrected(self) -> float | None:
-        """P corrected for all comparisons; results of 0.1.0 have Holm's only."""
-        return self.p_holm if self.p_adjusted is None else self.p_adjusted
+        return self.p_adjusted is not None and self.p_adjusted < (self.alpha or 0.0)
 
 
 class UntilNote(Part):

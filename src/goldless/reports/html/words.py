@@ -27,8 +27,7 @@ TERMS = {
     "consistency": "How often a reviewer judges a pair the same way when the order is swapped.",
     "corrected": (
         "With many comparisons, some look significant by chance. The correction limits the probability of even one "
-        "such mistake: by the largest statistic of all comparisons under flipped signs (max-T), in results of version "
-        "0.1.0 by Holm's method."
+        "such mistake: by the largest statistic of all comparisons under flipped signs (max-T)."
     ),
     "frontier": "The best panels for the money: every other panel is less accurate, costs more, or both.",
     "gap": (

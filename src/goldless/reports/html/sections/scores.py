@@ -92,7 +92,7 @@ def _differences(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
     rows = [
         row.cells(
             decided=_decided(row, word),
-            corrected=row.corrected,
+            corrected=row.p_adjusted,
             behind=links.behind(metric, row.first, row.second),
         )
         for row in board.comparisons
@@ -118,7 +118,7 @@ def _told(comparisons: Sequence[AgentComparison]) -> str:
 def _decided(row: AgentComparison, word: str = "better") -> str:
     if row.difference is None:
         return "no common task"
-    if row.corrected is None:
+    if row.p_adjusted is None:
         return "one common task" if row.n == 1 else "no test"
     if not row.decided:
         return "no" if row.more_tasks is None else f"no; {outlook(row.n, row.more_tasks)}"
@@ -141,8 +141,8 @@ def _difference(
     value = sign * row.difference
     sure = row.decided
     first, second = (row.first, row.second) if sign > 0 else (row.second, row.first)
-    said = "decided" if sure else _decided(row) if row.corrected is None else "undecided"
-    numbers = f"{numeral(value, decimals + 1, signed=True)}, p (corrected) {numeral(row.corrected, absent='none')}"
+    said = "decided" if sure else _decided(row) if row.p_adjusted is None else "undecided"
+    numbers = f"{numeral(value, decimals + 1, signed=True)}, p (corrected) {numeral(row.p_adjusted, absent='none')}"
     mark = ("▲" if value > 0 else "▼") if sure else "·"
     text = numeral(value, decimals, signed=True)
     hint = f"{first} minus {second}: {numbers}: {said}"

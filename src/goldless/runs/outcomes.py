@@ -69,7 +69,7 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         **_unsaid(metric, scores, given),
         **options.told,
         "missing": "left-out",
-        "interval": interval_name(options.level, _limits(metric)),
+        "interval": interval_name(options.level),
         "test": _test_name(options),
         **({"until": f"{','.join(options.until)}(tasks={_tasks(options)})"} if options.until else {}),
         "resamples": str(options.resamples),
@@ -236,7 +236,6 @@ def _leaderboard(
         by_peer=by_peer if by_peer is None or len(ranked) == len(study.agents) else by_peer[:, ranked],
         until=until,
         missing=missing,
-        limits=_limits(found.metric),
         **options.some("peers_of_pair", "compare", "baseline", "seed", "resamples", "level"),
     )
     return make_leaderboard(

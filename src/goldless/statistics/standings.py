@@ -15,7 +15,7 @@ import numpy.typing as npt
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.statistics.answering import Until, with_outlook
-from goldless.statistics.bootstrap import USUAL, Draws, Interval, Limits, task_intervals
+from goldless.statistics.bootstrap import USUAL, Draws, Interval, task_intervals
 from goldless.statistics.comparisons import Compare, Comparison, PeersOfPair, all_pairs, compare_pairs
 from goldless.statistics.new_peers import NewPeers, new_peer_intervals
 
@@ -64,7 +64,6 @@ def standings(
     baseline: str | None = None,
     until: Until | None = None,
     missing: Missing | None = None,
-    limits: Limits | None = None,
     **draws: Unpack[Draws],
 ) -> Standings:
     """The standings of a table of response scores [tasks, agents], NaN where one is missing.
@@ -72,9 +71,9 @@ def standings(
     ``by_peer`` [tasks, agents, peers]: the scores that response scores are means of. Two agents are compared over the
     peers they have in common, or each over its own. ``compare``: every pair, or the leader with each other agent;
     ``baseline``: that agent with each other one. ``until``: the pairs of a question, by a confidence sequence, since
-    the data decided how many tasks there are. ``limits``: those of the scores.
+    the data decided how many tasks there are.
     """
-    found = task_intervals(values, limits=limits, **draws)
+    found = task_intervals(values, **draws)
     intervals = dict(zip(agents, found, strict=True))
     order = sorted(agents, key=lambda agent: _order(intervals[agent]))
     how: Draws = {**USUAL, **draws}
@@ -94,7 +93,7 @@ def standings(
         comparisons = with_outlook(comparisons, agents, pairs)
     beaten = _beaten(comparisons)
     new_peers = {} if by_peer is None else dict(zip(agents, new_peer_intervals(by_peer, found), strict=True))
-    worst = _worst(values, agents, missing, limits, **draws)
+    worst = _worst(values, agents, missing, **draws)
     rows = [
         Standing(
             agent,
@@ -119,7 +118,7 @@ def _beaten(comparisons: Sequence[Comparison]) -> set[tuple[str, str]]:
 
 
 def _worst(
-    values: FloatArray, agents: Sequence[str], missing: Missing | None, limits: Limits | None, **draws: Unpack[Draws]
+    values: FloatArray, agents: Sequence[str], missing: Missing | None, **draws: Unpack[Draws]
 ) -> dict[str, tuple[float, float]]:
     """The ends with everything that is missing at its lowest, and at its highest, for agents that lack something."""
     if missing is None:
@@ -129,8 +128,7 @@ def _worst(
     some = np.flatnonzero((share < 1).any(axis=0))
     share, known = share[:, some], np.nan_to_num(values[scored][:, some])
     low, high = (
-        task_intervals(share * known + (1 - share) * end, limits=limits, **draws)
-        for end in (missing.lowest, missing.highest)
+        task_intervals(share * known + (1 - share) * end, **draws) for end in (missing.lowest, missing.highest)
     )
     return {
         agents[int(j)]: (least.low, most.high)

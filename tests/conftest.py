@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib.util
 import ipaddress
 import json
@@ -77,6 +78,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if (seed := config.getoption("shuffle")) is not None:
         items.sort(key=lambda item: random.Random(f"{seed} {item.nodeid}").random())
         items.sort(key=lambda item: random.Random(f"{seed} {item.path.name}").random())
+
+
+def pytest_collection_finish() -> None:
+    """Look through what is imported once, not with every test."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def _of_its_file(item: pytest.Item) -> bool:

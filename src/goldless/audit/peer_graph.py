@@ -74,7 +74,8 @@ def peer_graph(pairs: Frames, agents: Sequence[str]) -> PeerGraph | None:
         for i, j in combinations(range(len(agents)), 2)
         if excess[i, j] > CLEAR * errors[i, j]
     ]
-    return PeerGraph(tuple(agents), tuple(sorted(links, key=lambda link: -link.excess)), _blocks(means, errors, agents))
+    links.sort(key=lambda link: -float(f"{link.excess:.9g}"))  # links that differ by rounding stay in the agents' order
+    return PeerGraph(tuple(agents), tuple(links), _blocks(means, errors, agents))
 
 
 def graph_findings(metric: str, unit: str, graph: PeerGraph) -> list[Finding]:

@@ -94,7 +94,7 @@ def _untar(archive: Path, folder: Path) -> None:
                 with content, place.open("wb") as file:
                     shutil.copyfileobj(content, file)
         while packed.fileobj is not None and packed.fileobj.read(1 << 20):
-            pass  # its checksum is at the end
+            continue  # to the end, where gzip has its checksum
 
 
 def _check_size(archive: Path, size: int) -> None:

@@ -36,6 +36,13 @@ def test_levels_of_agents_make_no_link_and_no_block():
     assert (graph.links, graph.blocks) == ((), ())
 
 
+def test_scores_that_are_all_the_same_link_nobody_by_rounding():
+    rows = [
+        {"task": t, "agent": a, "peer": b, "score": 0.1} for t in "tu" for a, b in itertools.permutations("abcdef", 2)
+    ]
+    assert peer_graph(pl.DataFrame(rows), tuple("abcdef")).links == ()
+
+
 @pytest.mark.parametrize("in_parts", [False, True])
 def test_a_link_is_what_levels_leave_over_with_its_standard_error(in_parts):
     """a and b share 21 and 19 on two tasks, all others nothing.

@@ -25,6 +25,8 @@ LEAST_AGENTS = 4
 """With fewer there is nothing beyond the levels of agents and peers."""
 CLEAR = 3.0
 """Standard errors that a link or the difference of a block must exceed."""
+ROUNDING = 1e-9
+"""What is left over is rounding below this share of the largest mean: where all tasks agree there is no other error."""
 OUTSIDE = 0.1
 """A block predicts no one else where it shares at most this much with others of what it shares inside."""
 
@@ -69,10 +71,11 @@ def peer_graph(pairs: Frames, agents: Sequence[str]) -> PeerGraph | None:
     if np.isnan(means[off]).any():
         return None
     excess = means - _levels(means)
+    rounding = ROUNDING * np.abs(means[off]).max()
     links = [
         Link(agents[i], agents[j], float(excess[i, j]), float(errors[i, j]))
         for i, j in combinations(range(len(agents)), 2)
-        if excess[i, j] > CLEAR * errors[i, j]
+        if excess[i, j] > max(CLEAR * errors[i, j], rounding)
     ]
     links.sort(key=lambda link: -float(f"{link.excess:.9g}"))  # links that differ by rounding stay in the agents' order
     return PeerGraph(tuple(agents), tuple(links), _blocks(means, errors, agents))

@@ -110,7 +110,7 @@ def measure(values: Values, orders: int) -> tuple[list[str], list[list[str]]]:
     symmetric = (values + values.transpose(0, 2, 1)) / 2
     scores = np.nanmean(symmetric, axis=2)
     agents = scores.shape[1]
-    pairs = all_pairs(scores, symmetric)
+    pairs = all_pairs(scores)
     random = np.random.default_rng(0)
     drawn = [random.permutation(len(scores)) for _ in range(orders)]
     errors = np.array([flipped_errors(pairs.differences[order], random) for order in drawn])

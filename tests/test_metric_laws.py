@@ -20,6 +20,7 @@ from goldless.models.scripted import ScriptedModel
 from goldless.models.sentence_embedding import SentenceEmbedder
 from goldless.records import CallFailure
 from goldless.runs.evaluation import Evaluation
+from goldless.statistics.additive import scores_over_tasks
 
 NAMES_OF = {
     "gem-raw": ("gem-raw", "gem-raw+control"),
@@ -209,15 +210,14 @@ def test_a_copy_scores_as_its_original_against_the_same_peers(evaluated, metric)
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_response_that_is_not_there_has_no_score_and_its_agent_is_averaged_over_the_others(evaluated, metric):
+def test_a_response_that_is_not_there_has_no_score_and_its_agent_is_scored_on_the_others(evaluated, metric):
     less = {task: {a: x for a, x in by.items() if (task, a) != ("t1", "ann")} for task, by in TEXTS.items()}
     result = evaluated(less)
     found = responses(result, metric)
     assert found.get(("t1", "ann")) is None
     (row,) = [row for row in result.leaderboard(metric).rows if row.agent == "ann"]
-    others = [found[task, "ann"] for task in ("t2", "t3", "t4")]
     assert row.n == 3
-    assert row.score == pytest.approx(sum(others) / 3)
+    assert row.score == pytest.approx(over_tasks(found)["ann"])
 
 
 @pytest.mark.parametrize("metric", [name for name in METRICS if find_metric(name).needs.model])
@@ -231,7 +231,14 @@ def test_what_a_model_refuses_to_answer_is_missing_and_never_zero(evaluated, met
         assert row.n == len(scored)
         # reviewers rate cy by itself, all others compare it with the two
         assert row.missing > 0 or (row.agent == "cy" and find_metric(metric).needs.judgements)
-        assert row.score == pytest.approx(sum(scored) / len(scored))
+        assert row.score == pytest.approx(over_tasks(found)[row.agent])
+
+
+def over_tasks(found):
+    """The agents' scores by least squares with an effect of each task."""
+    tasks, agents = (sorted({key[place] for key in found}) for place in (0, 1))
+    table = np.array([[found.get((task, agent)) for agent in agents] for task in tasks], np.float64)
+    return dict(zip(agents, scores_over_tasks(table), strict=True))
 
 
 @pytest.mark.parametrize("metric", METRICS)

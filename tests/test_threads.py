@@ -14,7 +14,7 @@ import pytest
 
 from goldless.audit.peer_graph import peer_graph
 from goldless.metrics.likelihood import GEM, pair_scores
-from goldless.metrics.metric import mean_over_peers, mean_over_variants, pair_means
+from goldless.metrics.metric import mean_over_variants, over_peers, pair_means
 from goldless.metrics.tvd_mi import contrasts, objective_critic, response_scores
 from goldless.statistics.bootstrap import task_intervals
 
@@ -61,11 +61,12 @@ def computed(tasks: int) -> dict[str, object]:
     known = pl.concat([given, alone]).rename({"score": "sum_logprob_nats"})
     control = on_other_tasks(given, "target_task").rename({"score": "sum_logprob_nats"})
     return {
-        "mean over peers": mean_over_peers(scores),
+        "mean over peers": over_peers(scores, "own"),
+        "over common peers": over_peers(scores, "common"),
         "mean over query variants": mean_over_variants([pairs(tasks, seed) for seed in range(5)]),
         "mean over tasks": pair_means(scores),
         "TVD-MI's contrasts": contrasts(verdicts.with_columns(**failure, critic=pl.lit("c"), prompt=pl.lit("p"))),
-        "TVD-MI's scores": response_scores(scores),
+        "TVD-MI's scores": response_scores(scores, over="common", direction="both", compared=lambda pairs: pairs),
         "TVD-MI's summary": objective_critic(scores),
         "GEM with task control": pair_scores(
             known.with_columns(**failure), GEM, control.with_columns(**failure, synopsis=pl.lit(None, pl.String))

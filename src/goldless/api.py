@@ -110,7 +110,7 @@ class Scoring(Arguments, total=False):
     rater_groups: Mapping[str, str]
     baseline: str | None
     compare: Literal["all", "leader"]
-    peers_of_pair: Literal["common", "own"]
+    over_peers: Literal["common", "own"]
 
 
 class Rating(Scoring, total=False):

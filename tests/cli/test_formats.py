@@ -113,11 +113,11 @@ def test_a_format_that_there_is_not_is_refused_with_those_there_are(goldless, co
 
 
 def test_the_leaderboard_has_the_same_numbers_in_latex_and_csv(goldless, command):
-    """An agent tells its worth about each of its two peers."""
+    """An agent tells its worth about each of its two peers; in its own place is what the others tell: 2.5 for 3."""
     (table,) = read_latex(goldless(*command("score"), "--format", "latex").out)
     rows = list(csv.DictReader(io.StringIO(goldless(*command("score"), "--format", "csv").out)))
-    assert [(row["agent"], float(row["score"])) for row in rows] == [("a_b & 50%", 3), ("bob", 2), ("cy", 1)]
-    assert [line[1:3] for line in table.rows[1:]] == [["a_b & 50%", "3.00"], ["bob", "2.00"], ["cy", "1.00"]]
+    assert [(row["agent"], float(row["score"])) for row in rows] == [("a_b & 50%", 2.5), ("bob", 2), ("cy", 1.5)]
+    assert [line[1:3] for line in table.rows[1:]] == [["a_b & 50%", "2.50"], ["bob", "2.00"], ["cy", "1.50"]]
     assert table.comments[-1] == rows[0]["signature"]
 
 

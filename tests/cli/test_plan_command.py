@@ -139,9 +139,10 @@ def test_recorded_evidence_says_what_a_standard_deviation_is(goldless, rated):
     (rated / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     ended = goldless("plan", rated, "--metric", "tvd-mi[given]", "--recorded", "--detect", 0.5, "--json")
     (found,) = json.loads(ended.out)["power"]["spread"]
-    # ann's differences with each of three others alternate by 0.1 up and down on four tasks
+    # ann's scores alternate by 0.1 up and down on four tasks; of that two thirds with four agents, since a quarter of a
+    # score is what the others score with its agent
     assert (found["metric"], found["pairs"], found["tasks"]) == ("tvd-mi[given]", 3, 4)
-    assert found["sd"] == pytest.approx(0.1 * (4 / 3) ** 0.5)
+    assert found["sd"] == pytest.approx(2 / 3 * 0.1 * (4 / 3) ** 0.5)
 
 
 @pytest.mark.parametrize("detect", [0, -1, "nan", "inf"])

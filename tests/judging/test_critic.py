@@ -14,7 +14,8 @@ from goldless.evidence import VERDICTS, VerdictEvidence, failure_cells, rows_fra
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL, CriticStage
 from goldless.judging.critic_questions import CriticQuestion, critic_questions
-from goldless.metrics.tvd_mi import contrasts, response_scores
+from goldless.metrics.metric import over_peers
+from goldless.metrics.tvd_mi import contrasts
 from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ScoreRequest
 from goldless.models.journalled import JournalledChat, JournalledScorer
 from goldless.models.scripted import ScriptedModel
@@ -397,7 +398,7 @@ async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journ
     pairs = contrasts(table(await stage.judge(critic_questions(answered, shuffles=shuffles), texts)))
     assert len(pairs) == 42
     assert set(pairs["score"]) == {0.0}
-    assert set(response_scores(pairs)["score"]) == {0.0}
+    assert set(over_peers(pairs, "common")["score"]) == {0.0}
     assert len(model.calls) == 2
 
 
@@ -414,7 +415,7 @@ async def test_two_tasks_are_enough_for_a_contrast():
 async def test_agents_without_a_common_task_are_not_asked_about_and_have_no_score():
     questions = critic_questions({"one": ["ann"], "two": ["bob"]})
     verdicts = await CriticStage(CHATS).judge(questions, {})
-    assert response_scores(contrasts(table(verdicts))).is_empty()
+    assert contrasts(table(verdicts)).is_empty()
 
 
 async def test_the_second_asking_is_journalled_and_a_second_run_asks_nothing(journal):

@@ -21,7 +21,7 @@ from evidence_frames import (
 )
 from goldless.metrics import likelihood, tvd_mi
 from goldless.metrics.likelihood import GEM, RELATIVES
-from goldless.metrics.metric import mean_over_peers, mean_over_variants
+from goldless.metrics.metric import mean_over_variants, over_peers
 from goldless.records import CallFailure
 
 TASKS, AGENTS = ("t", "u"), ("a", "b", "c")
@@ -112,7 +112,7 @@ def looped_means(pairs) -> list[ResponseScore]:
 
 @given(scored)
 def test_means_over_peers_are_those_of_a_loop(pairs):
-    close(response_rows(mean_over_peers(pairs_frame(pairs))), looped_means(pairs))
+    close(response_rows(over_peers(pairs_frame(pairs), "own")), looped_means(pairs))
 
 
 @given(scored, scored)
@@ -145,7 +145,10 @@ def test_scores_of_responses_in_either_direction_are_those_of_a_loop(pairs, dire
         asked = sum(map(len, by_side.values()))
         expected[key] = ResponseScore(*key, score, asked, sum(map(len, used)))
     found = tvd_mi.response_scores(
-        pairs_frame(pairs), direction=direction, compared=lambda rows: rows.filter(rows["peer"].is_in(list(peers)))
+        pairs_frame(pairs),
+        over="own",
+        direction=direction,
+        compared=lambda rows: rows.filter(rows["peer"].is_in(list(peers))),
     )
     by_response = {(row.task, row.agent): row for row in response_rows(found)}
     assert by_response.keys() == expected.keys()

@@ -17,7 +17,7 @@ def pair_scores(evidence) -> list[PairScore]:
 
 
 def mean_over_peers(pairs) -> list[ResponseScore]:
-    return response_rows(metric.mean_over_peers(pairs_frame(pairs)))
+    return response_rows(metric.over_peers(pairs_frame(pairs), "own"))
 
 
 def scores(evidence) -> dict[tuple[str, str], float | None]:

@@ -58,7 +58,8 @@ def study(*samples: dict[str, list[str]]) -> list[dict]:
 def evaluate(rows, tmp_path, scorers=(unigram,), metric="peer-prediction", **options):
     models = [ScriptedModel(logprobs=script, name=script.__name__) for script in scorers]
     asked = {"scorer": models[0]} if len(models) == 1 else {"juror": models}
-    result = goldless.evaluate(rows, metrics=metric, resamples=100, journal=tmp_path / "journal", **asked, **options)
+    options = {"over_peers": "own", "resamples": 100, "journal": tmp_path / "journal", **options}
+    result = goldless.evaluate(rows, metrics=metric, **asked, **options)
     return result, models
 
 
@@ -174,10 +175,17 @@ def test_examples_are_of_the_same_kind(tmp_path):
 def test_recorded_evidence_gives_the_same_scores_without_a_model(tmp_path):
     result, _ = evaluate(study(FIRST, SECOND), tmp_path, scorers=(unigram, firm))
     save_run(result, tmp_path / "run")
-    again = goldless.evaluate(tmp_path / "run", metrics="peer-prediction", recorded=True, resamples=100)
+    again = goldless.evaluate(
+        tmp_path / "run", metrics="peer-prediction", recorded=True, over_peers="own", resamples=100
+    )
     assert scores(again) == pytest.approx(scores(result))
     one = goldless.evaluate(
-        tmp_path / "run", metrics="peer-prediction", juror="scripted:firm", recorded=True, resamples=100
+        tmp_path / "run",
+        metrics="peer-prediction",
+        juror="scripted:firm",
+        recorded=True,
+        over_peers="own",
+        resamples=100,
     )
     assert scores(one) == pytest.approx(expected(FIRST, SECOND, firm), abs=1e-9)
     with pytest.raises(MetricError, match=r"no log-probabilities of a juror 'nobody'"):

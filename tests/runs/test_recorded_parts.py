@@ -90,7 +90,7 @@ def documents(folder, **options):
 def close(first, second):
     """Whether two documents are the same, numbers up to the last digits: sums over parts have another order."""
     if isinstance(first, float) and isinstance(second, float):
-        return first == pytest.approx(second, rel=1e-12, abs=1e-12)
+        return first == pytest.approx(second, rel=1e-10, abs=1e-10)
     if isinstance(first, dict):
         return first.keys() == second.keys() and all(close(first[key], second[key]) for key in first)
     if isinstance(first, list | tuple):

@@ -491,7 +491,9 @@ ATTACKS = {
 
 @functools.cache
 def evaluate(path, *metrics):
-    return goldless.evaluate(path, metrics=metrics, recorded=True, compare_groups=GROUPS, resamples=200)
+    """With means over each agent's own peers, as published."""
+    usual = {"recorded": True, "over_peers": "own", "resamples": 200}
+    return goldless.evaluate(path, metrics=metrics, compare_groups=GROUPS, **usual)
 
 
 @pytest.mark.recorded

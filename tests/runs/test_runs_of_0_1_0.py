@@ -76,7 +76,7 @@ def known_then(rows: list[dict], then: list[dict]) -> list[dict]:
 
 def test_a_scored_run_gives_its_leaderboards_again_without_a_model(runs):
     before = stored(runs / "score", "leaderboard")
-    again = as_json(package.evaluate(runs / "score", metrics=METRICS, recorded=True, peers_of_pair="own"))
+    again = as_json(package.evaluate(runs / "score", metrics=METRICS, recorded=True, over_peers="own"))
     assert_same_results(again, before)
     for metric in METRICS:
         then, now = (settings(found["metrics"][metric]["signature"]) for found in (before, again))
@@ -86,7 +86,7 @@ def test_a_scored_run_gives_its_leaderboards_again_without_a_model(runs):
 
 
 def test_a_scored_run_gives_its_leaderboards_again_on_the_command_line(goldless, runs, tmp_path):
-    names = [word for metric in METRICS for word in ("--metric", metric)] + ["--peers-of-pair", "own"]
+    names = [word for metric in METRICS for word in ("--metric", metric)] + ["--over-peers", "own"]
     ended = goldless("score", runs / "score", "--recorded", *names, "--json", "--out", tmp_path / "again")
     assert ended.code == 0, ended.err
     assert_same_results(json.loads(ended.out), stored(runs / "score", "leaderboard"))

@@ -109,8 +109,9 @@ def test_one_direction_alone_is_there_by_name_at_no_further_call():
     """A critic that says Yes only where the first response is ann's."""
     one_sided = critic(lambda r: "Yes" if share(r) and fenced(r)[0].endswith("one") else "No")
     result = evaluate(one_sided, metrics=["tvd-mi", "tvd-mi[given]", "tvd-mi[about]"])
-    assert scores(result, "tvd-mi[given]") == {"ann": 0.5, "bob": 0.0, "null": 0.0}
-    assert scores(result, "tvd-mi[about]") == {"ann": 0.0, "bob": 0.5, "null": 0.0}
+    # ann: (1 + 0 + nothing about her) / 3; bob: in his own place the mean of ann's 1 about him and null's 0
+    assert scores(result, "tvd-mi[given]") == pytest.approx({"ann": 1 / 3, "bob": 1 / 6, "null": 0.0})
+    assert scores(result, "tvd-mi[about]") == pytest.approx({"ann": 1 / 6, "bob": 1 / 3, "null": 0.0})
     assert scores(result, "tvd-mi") == {"ann": 0.25, "bob": 0.25, "null": 0.0}
     assert len(one_sided.calls) == len({str(call.messages) for call in one_sided.calls})
 

@@ -75,8 +75,8 @@ def test_a_clear_difference_needs_few_tasks_and_pays_for_no_other(toy_scorer, tm
 @raw
 @pytest.mark.parametrize("metric", ["gem-raw", pytest.param("gem-raw+control", marks=pytest.mark.nightly)])
 def test_whoever_is_decided_leaves_and_stays_a_partner_so_that_the_others_scores_stay(toy_scorer, tmp_path, metric):
-    everything = scores(evaluate(toy_scorer(), tmp_path, metrics=metric), metric)
-    result = evaluate(toy_scorer(), tmp_path, "baseline=bob", metrics=metric)
+    everything = scores(evaluate(toy_scorer(), tmp_path, metrics=metric, over_peers="own"), metric)
+    result = evaluate(toy_scorer(), tmp_path, "baseline=bob", metrics=metric, over_peers="own")
     there = scores(result, metric)
     assert all(score == pytest.approx(everything[key]) for key, score in there.items())
     tasks = result.stopped.tasks_of
@@ -167,7 +167,7 @@ def test_only_the_questions_comparisons_are_tested_where_the_data_decided_when_t
     for metric in ("gem-raw", "length"):
         board = result.leaderboard(metric)
         assert {(c.first, c.second) for c in board.comparisons} == {("ann", "cy"), ("bob", "cy"), ("bess", "cy")}
-        assert "confidence-sequence(alpha=0.05,at-least=10,common-peers)" in board.signature
+        assert "confidence-sequence(alpha=0.05,at-least=10)" in board.signature
         assert any("do not allow for that" in note for note in board.notes)
     data = as_json(result)["until"]
     assert (data["decided"], data["by"], len(data["comparisons"])) == (True, "gem-raw", 3)

@@ -150,7 +150,7 @@ def gapped(seed: int, tasks: int = 7, agents: int = 4):
 
 
 def differences_of(values):
-    return [values[:, i] - values[:, j] for i, j in itertools.combinations(range(values.shape[1]), 2)]
+    return [*all_pairs(values).differences.T]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -207,16 +207,14 @@ def test_a_pair_of_agents_without_a_task_of_the_leaders_does_not_compete():
 
 
 def test_p_of_one_pair_is_scipys_exact_permutation_test_on_its_common_tasks():
-    values = np.random.default_rng(8).normal([0.0, 0.5, 0.3], 1.0, size=(12, 3))
-    values[:3, 1] = np.nan
-    values[9:, 2] = np.nan
-    for comparison in compare_all(["0", "1", "2"], values):
-        differences = values[:, int(comparison.first)] - values[:, int(comparison.second)]
-        differences = differences[~np.isnan(differences)]
-        reference = scipy.stats.permutation_test(
-            (differences,), np.mean, permutation_type="samples", n_resamples=np.inf
-        )
-        assert (comparison.n, comparison.p) == (len(differences), pytest.approx(reference.pvalue))
+    """Two agents: nobody else connects them, so that only common tasks count."""
+    values = np.random.default_rng(8).normal([0.0, 0.5], 1.0, size=(12, 2))
+    values[:3, 0] = values[9:, 1] = np.nan
+    (comparison,) = compare_all(["a", "b"], values)
+    differences = values[3:9, 0] - values[3:9, 1]
+    reference = scipy.stats.permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert (comparison.n, comparison.p) == (6, pytest.approx(reference.pvalue))
+    assert comparison.difference == pytest.approx(differences.mean())
 
 
 def test_random_flips_come_close_to_all_of_them(monkeypatch):
@@ -257,8 +255,9 @@ def test_every_pair_is_compared_once_on_the_tasks_both_have():
     values = np.array([[1.0, 0.0, nan], [2.0, nan, 5.0], [3.0, 1.0, 1.0], [6.0, 1.0, nan]])
     found = compare_all(["a", "b", "c"], values)
     assert [(c.first, c.second, c.n) for c in found] == [("a", "b", 3), ("a", "c", 2), ("b", "c", 1)]
-    assert [c.difference for c in found] == pytest.approx([(1 + 2 + 5) / 3, (-3 + 2) / 2, 0.0])
-    # (1, 2, 5): 2 of 8 flips reach 8. (-3, 2): all 4 flips reach 1. One task: no test
+    # least squares by hand: a 0, b -24/11, c 1/11
+    assert [c.difference for c in found] == pytest.approx([24 / 11, -1 / 11, -25 / 11])
+    # three of one sign: 2 of 8 flips reach them. One task: no test
     assert [c.p for c in found] == [0.25, 1.0, None]
     assert found[2].p_adjusted is None
 
@@ -266,47 +265,6 @@ def test_every_pair_is_compared_once_on_the_tasks_both_have():
 def test_an_unknown_baseline_is_refused_with_the_nearest_name():
     with pytest.raises(UserError, match=r"unknown agent 'gpt'. Did you mean 'gpt-4'"):
         compare_pairs(["gpt-4", "b"], all_pairs(np.ones((7, 2))), baseline="gpt")
-
-
-# --- common peers ------------------------------------------------------------------------------------------------
-
-
-def test_two_agents_are_compared_over_the_peers_they_have_in_common():
-    random = np.random.default_rng(3)
-    by_peer = random.normal(size=(9, 4, 4))
-    by_peer[:, range(4), range(4)] = np.nan
-    pairs = all_pairs(np.nanmean(by_peer, axis=2), by_peer)
-    assert pairs.peers == ("common",) * 6
-    for column, (i, j) in enumerate(itertools.combinations(range(4), 2)):
-        others = [p for p in range(4) if p not in {i, j}]
-        expected = by_peer[:, i, others].mean(axis=1) - by_peer[:, j, others].mean(axis=1)
-        assert pairs.differences[:, column] == pytest.approx(expected)
-
-
-def test_a_peer_that_one_agent_lacks_on_a_task_is_left_out_there_and_only_there():
-    """b has no score with d on the first task: 5 - 2 over c alone, then the mean of 4 - 1 and 6 - 1 over c and d."""
-    by_peer = np.full((2, 4, 4), np.nan)
-    by_peer[:, 0, 2:] = [[5, 9], [4, 6]]
-    by_peer[:, 1, 2:] = [[2, np.nan], [1, 1]]
-    by_peer[:, 2:, 0] = by_peer[:, 2:, 1] = 0.0
-    assert all_pairs(np.nanmean(by_peer, axis=2), by_peer).differences[:, 0].tolist() == [3.0, 4.0]
-
-
-def test_a_pair_that_common_peers_leave_half_of_its_tasks_is_compared_over_its_own():
-    by_peer = np.full((4, 3, 3), np.nan)
-    by_peer[:, 0, 1], by_peer[:, 1, 0] = 3.0, 1.0
-    by_peer[:2, :2, 2] = 7.0
-    pairs = all_pairs(np.nanmean(by_peer[:, :2], axis=2), by_peer[:, :2])
-    assert pairs.peers == ("own",)
-    assert pairs.differences[:, 0].tolist() == [5 - 4, 5 - 4, 2, 2]
-
-
-def test_two_agents_alone_have_no_common_peer_and_are_compared_over_their_own():
-    by_peer = np.full((6, 2, 2), np.nan)
-    by_peer[:, 0, 1], by_peer[:, 1, 0] = 3.0, 1.0
-    pairs = all_pairs(np.nanmean(by_peer, axis=2), by_peer)
-    assert pairs.peers == ("own",)
-    assert (pairs.differences == 2.0).all()
 
 
 def test_agents_without_a_common_task_have_no_difference():

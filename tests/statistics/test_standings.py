@@ -81,22 +81,6 @@ def test_missing_scores_do_not_shift_a_peer_towards_the_tasks_it_has():
     assert found.se_peers == pytest.approx(0.0, abs=1e-12)
 
 
-def test_common_peers_are_the_default_and_own_ones_give_the_difference_of_means():
-    random = np.random.default_rng(4)
-    by_peer = random.normal(size=(10, 4, 4)) + np.arange(4)[:, None]
-    by_peer[:, range(4), range(4)] = np.nan
-    values = np.nanmean(by_peer, axis=2)
-    common, own = (
-        standings(values, AGENTS, by_peer=by_peer, peers_of_pair=which, resamples=200) for which in ("common", "own")
-    )
-    assert {c.peers for c in common.comparisons} == {"common"}
-    assert [c.difference for c in own.comparisons] == pytest.approx(
-        [values[:, i].mean() - values[:, j].mean() for i in range(4) for j in range(i + 1, 4)]
-    )
-    assert common.comparisons[0].difference == pytest.approx((by_peer[:, 0, 2:] - by_peer[:, 1, 2:]).mean())
-    assert [row.interval for row in common.rows] == [row.interval for row in own.rows]
-
-
 # --- what is missing ---------------------------------------------------------------------------------------------
 
 

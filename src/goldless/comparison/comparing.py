@@ -11,10 +11,11 @@ from goldless.comparison.pairing import Paired, Sides, common_metrics, find_side
 from goldless.comparison.pulls import Pieces, TaskPull, task_pulls
 from goldless.comparison.run_scores import read_run
 from goldless.errors import UserError
+from goldless.metrics.metric import OverPeers
 from goldless.models.token_texts import TokenTexts
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.statistics.bootstrap import Draws, task_intervals
-from goldless.statistics.comparisons import PeersOfPair, sign_flip_p, too_few_tasks
+from goldless.statistics.comparisons import sign_flip_p, too_few_tasks
 from goldless.statistics.deciding import FIXED_SAMPLE, more_tasks, outlook
 from goldless.statistics.effects import paired_d
 
@@ -27,7 +28,7 @@ class MetricDifference:
     unit: str
     first: float | None
     second: float | None
-    """Mean scores on the common tasks, over common peers."""
+    """Scores: in one run those of its leaderboard, in two means on the common tasks over common peers."""
     difference: float | None
     """None: no common task has both scores."""
     low: float | None
@@ -42,7 +43,7 @@ class MetricDifference:
     """Common tasks with both scores."""
     left_out: int
     """Common tasks without."""
-    peers: PeersOfPair | None
+    peers: OverPeers | None
     peer_names: tuple[str, ...]
     level: float
     more_tasks: int | None

@@ -11,7 +11,9 @@ from goldless.arrays import BoolArray, FloatArray
 from goldless.comparison.run_scores import Run, Scored, check_agent
 from goldless.comparison.settings import differing_settings
 from goldless.errors import UserError, nearest
-from goldless.statistics.comparisons import PeersOfPair
+from goldless.metrics.metric import OverPeers
+from goldless.signature import settings_of
+from goldless.statistics.additive import scores_over_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,10 @@ def common_metrics(sides: Sides, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paired:
-    """The scores of two agents on their common tasks, over the same peers where scores are means over peers."""
+    """The scores of two agents on their common tasks, over the same peers where scores are over peers.
+
+    Of one run, their means are the scores of its leaderboard.
+    """
 
     metric: str
     unit: str
@@ -123,7 +128,7 @@ class Paired:
     first: FloatArray
     second: FloatArray
     """[tasks], no NaN"""
-    peers: PeersOfPair | None
+    peers: OverPeers | None
     """Peers in common, or each agent's own; None: not a matter of peers."""
     peer_names: tuple[str, ...]
     """Peers in common; empty: each has its own, or there are none."""
@@ -150,12 +155,16 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
     tasks = _common_tasks(sides, warnings)
     rows = _places(runs, tasks)
     own = np.stack(
-        [one.scores(side.agent)[mine] for one, side, mine in zip(scored, _both(sides), rows, strict=True)], axis=1
+        [
+            one.table[mine, side.run.agents.index(side.agent)]
+            for one, side, mine in zip(scored, _both(sides), rows, strict=True)
+        ],
+        axis=1,
     )
     unanswered = own[np.isnan(own[:, 1]) & ~np.isnan(own[:, 0]), 0]
-    alone: tuple[FloatArray, PeersOfPair | None, tuple[str, ...]] = own, None, ()
-    meet = sides.one_run and scored[0].meets
-    levels, peers, names = alone if meet else _over_peers(sides, scored, tasks, rows, own)
+    levels, peers, names = (
+        _of_the_board(sides, scored[0], own) if sides.one_run else _over_peers(sides, scored, tasks, rows, own)
+    )
     if peers == "own" and not sides.one_run:
         warnings.append(
             f"{metric}: the runs share too few peers with the same responses, so each agent is scored over its own. "
@@ -210,12 +219,26 @@ def _common_tasks(sides: Sides, warnings: list[str]) -> list[str]:
     return same
 
 
+def _of_the_board(
+    sides: Sides, scored: Scored, own: FloatArray
+) -> tuple[FloatArray, OverPeers | None, tuple[str, ...]]:
+    """The two agents of one run, moved so that their means are the scores of its leaderboard."""
+    agents = sides.first.run.agents
+    places = [agents.index(side.agent) for side in _both(sides)]
+    there = ~np.isnan(own).any(axis=1)
+    if there.any():
+        own = own + scores_over_tasks(scored.table)[places] - own[there].mean(axis=0)
+    over = settings_of(scored.signature).get("over", "")
+    peers: OverPeers | None = "common" if over.startswith("common") else "own" if over else None
+    return own, peers, tuple(agent for agent in agents if agent not in {side.agent for side in _both(sides)})
+
+
 def _over_peers(
     sides: Sides, scored: tuple[Scored, Scored], tasks: Sequence[str], rows: list[list[int]], own: FloatArray
-) -> tuple[FloatArray, PeersOfPair | None, tuple[str, ...]]:
-    """Means over the peers that both have, as leaderboards compare agents; over each agent's own where these are few.
+) -> tuple[FloatArray, OverPeers | None, tuple[str, ...]]:
+    """Means over the peers that both have; over each agent's own where these are few.
 
-    In two runs a peer is common on a task where it gave the same response in both.
+    A peer is common on a task where it gave the same response in both runs.
     """
     tables = [one.with_peers(side.agent) for one, side in zip(scored, _both(sides), strict=True)]
     if tables[0] is None or tables[1] is None:
@@ -231,9 +254,8 @@ def _over_peers(
         ]
     )
     shared: BoolArray = np.asarray(~np.isnan(found).any(axis=0))
-    if not sides.one_run:
-        for i, j in zip(*np.nonzero(shared), strict=True):
-            shared[i, j] = runs[0].text(tasks[i], names[j]) == runs[1].text(tasks[i], names[j])
+    for i, j in zip(*np.nonzero(shared), strict=True):
+        shared[i, j] = runs[0].text(tasks[i], names[j]) == runs[1].text(tasks[i], names[j])
     counts = shared.sum(axis=1)
     common = np.full(own.shape, np.nan)
     sums = np.where(shared, found, 0.0).sum(axis=2).T

@@ -11,13 +11,14 @@ from typing import Protocol, TypeVar
 import numpy as np
 import polars as pl
 
-from goldless.arrays import BoolArray, FloatArray
+from goldless.arrays import FloatArray
 from goldless.errors import GoldlessError, UserError, nearest
 from goldless.files import POLARS_FAILED
 from goldless.judging.judges import find_judge
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.chair import PanelVerdicts, panel_scores, panel_verdicts
 from goldless.metrics.judgement_table import Convention, pair_judgements, response_ratings
+from goldless.metrics.metric import Metric
 from goldless.metrics.tvd_mi import Direction, peer_scores
 from goldless.reports.documents.fields import Part, Unreadable, read_document
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
@@ -29,8 +30,6 @@ from goldless.studies import Study, read_study
 
 SCORES = "response_scores.csv"
 COLUMNS = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64}
-COUNTS = {"asked": pl.Int64, "used": pl.Int64}
-DIRECTIONS: tuple[Direction, ...] = ("given", "both", "about")
 Document = TypeVar("Document", bound=Part)
 
 
@@ -54,14 +53,11 @@ class Scored(Protocol):
         """The smallest and the largest score that there can be; None: there are no limits, or they are not known."""
 
     @property
-    def meets(self) -> bool:
-        """Whether agents are compared with each other, so that in one run the comparison of the two counts."""
-
-    def scores(self, agent: str) -> FloatArray:
-        """The agent's score on each task of the run, NaN where there is none."""
+    def table(self) -> FloatArray:
+        """The scores [tasks, agents] of the run, NaN where there is none."""
 
     def with_peers(self, agent: str) -> FloatArray | None:
-        """The scores [tasks, agents] that these are means of, NaN where there is none; None: they are not."""
+        """The scores [tasks, agents] of an agent with each peer, NaN where there is none; None: there are none."""
 
 
 PAIRS = {**dict.fromkeys(("metric", "task", "agent", "peer"), pl.String()), "score": pl.Float64()}
@@ -162,13 +158,16 @@ class ScoredMetric:
     metric: str
     unit: str
     signature: str
-    meets: bool = False
 
     @property
     def limits(self) -> tuple[float, float] | None:
         """As the metric declares them."""
+        return getattr(self._known, "bounds", None)
+
+    @cached_property
+    def _known(self) -> Metric | None:
         try:
-            return getattr(find_metric(self.metric), "bounds", None)
+            return find_metric(self.metric)
         except GoldlessError:
             return None
 
@@ -176,19 +175,15 @@ class ScoredMetric:
     def _rows(self) -> pl.DataFrame:
         path = self.run.folder / SCORES
         try:
-            rows = pl.read_csv(path, schema_overrides={**COLUMNS, **COUNTS}).select(*COLUMNS, *COUNTS)
+            rows = pl.read_csv(path, schema_overrides=COLUMNS).select(*COLUMNS)
         except (OSError, *POLARS_FAILED) as error:
             raise UserError(f"{path}: cannot be read ({error}). Score the study again") from error
         return unguarded_frame(rows).filter(pl.col("metric") == self.metric)
 
-    def scores(self, agent: str) -> FloatArray:
-        """The agent's score on each task."""
-        return self._column(agent, pl.col("score"))
-
-    def _column(self, agent: str, value: pl.Expr) -> FloatArray:
-        rows = self._rows.filter(pl.col("agent") == agent).select("task", value.alias("value"))
-        known = dict(rows.drop_nulls("value").iter_rows())
-        return np.array([known.get(task, np.nan) for task in self.run.tasks], dtype=np.float64)
+    @cached_property
+    def table(self) -> FloatArray:
+        """The scores of all agents."""
+        return self._placed(self._rows, "agent")
 
     def with_peers(self, agent: str) -> FloatArray | None:
         """The stored pair scores, in the direction whose means are the scores."""
@@ -204,24 +199,21 @@ class ScoredMetric:
             raise UserError(f"{files[0]}: cannot be read ({why}). Score the study again") from error
         if pairs.is_empty():
             return None
-        scores = self.scores(agent)
-        whole = (self._column(agent, pl.col("used") / pl.col("asked")) == 1) & ~np.isnan(scores)
-        for direction in DIRECTIONS:
-            rows = peer_scores(pairs, direction=direction, compared=lambda found: found)
-            table = self._table(rows.filter(pl.col("agent") == agent))
-            there: BoolArray = np.asarray(~np.isnan(table).all(axis=1))
-            if whole.any() and there[whole].all() and np.allclose(np.nanmean(table[whole], axis=1), scores[whole]):
-                return table
-        return None
+        rows = peer_scores(pairs, direction=self._direction, compared=lambda found: found)
+        return self._placed(rows.filter(pl.col("agent") == agent), "peer")
 
-    def _table(self, rows: pl.DataFrame) -> FloatArray:
-        """[tasks, agents]: the score with each peer."""
+    @property
+    def _direction(self) -> Direction:
+        return getattr(self._known, "direction", "given")
+
+    def _placed(self, rows: pl.DataFrame, column: str) -> FloatArray:
+        """[tasks, agents]: the scores by task and by the agent in this column."""
         table = np.full((len(self.run.tasks), len(self.run.agents)), np.nan)
         task = {name: number for number, name in enumerate(self.run.tasks)}
-        peer = {name: number for number, name in enumerate(self.run.agents)}
-        for one, other, score in rows.drop_nulls("score").select("task", "peer", "score").iter_rows():
-            if one in task and other in peer:
-                table[task[one], peer[other]] = score
+        agent = {name: number for number, name in enumerate(self.run.agents)}
+        for one, other, score in rows.drop_nulls("score").select("task", column, "score").iter_rows():
+            if one in task and other in agent:
+                table[task[one], agent[other]] = score
         return table
 
 
@@ -275,7 +267,8 @@ class ReviewedMetric:
         return panel_verdicts(table, weights=self.weights, convention=self._convention)
 
     @cached_property
-    def _values(self) -> FloatArray:
+    def table(self) -> FloatArray:
+        """The share of its comparisons that each agent won on each task, or its rating."""
         if self.meets:
             return shares_by_agent(self._verdicts).score
         # z-scores are relative to one run; two runs share the scale's own points
@@ -285,11 +278,6 @@ class ReviewedMetric:
     @property
     def _names(self) -> dict[str, Sequence[str]]:
         return {"tasks": self.run.tasks, "agents": self.run.agents}
-
-    def scores(self, agent: str) -> FloatArray:
-        """The share of its comparisons that the agent won on each task, or its rating."""
-        found: FloatArray = self._values[:, self.run.agents.index(agent)]
-        return found
 
     def with_peers(self, agent: str) -> FloatArray | None:
         """The panel's verdict against each other agent."""

@@ -76,7 +76,7 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
     )
     perturbed, writing = await _perturbed(study, candidates, perturbations, options, crash)
     made = crash_study(study, candidates, perturbed)
-    scored = await score_study(made.study, replace(options, pairing=made.pairing))
+    scored = await score_study(made.study, replace(options, pairing=made.pairing, over_peers="own"))
     mine = [
         (perturbation, [text for text in texts if (text.task, text.agent) in candidates.peers])
         for perturbation, texts in perturbed.values()

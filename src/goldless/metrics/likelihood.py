@@ -2,7 +2,7 @@
 
 For a response x by an agent, a response y by a peer, and a synopsis z where one is named, the evidence contains
 log p(y | x), log p(y), log p(x | y) and log p(x), all given z as well. They are sums over tokens, or means per token
-where a metric says so. An agent's score on a task is the mean over its peers.
+where a metric says so.
 
 Task control (``NAME+control``) takes off what the same two agents share on other tasks: for the responses y' of the
 peer to a few other tasks, the mean of the metric on (x, y'), under the same synopsis z. ``NAME+both`` takes the mean
@@ -28,8 +28,8 @@ from goldless.metrics.metric import (
     Scores,
     Text,
     joined_scores,
-    mean_over_peers,
     mean_over_variants,
+    scores_over_peers,
 )
 from goldless.templates import EXAMPLES
 
@@ -159,7 +159,7 @@ class LikelihoodMetric:
         )
 
     def scores(self, given: Given) -> Scores:
-        """The metric on every pair, averaged over all query variants, and its mean over the peers of each response."""
+        """The metric on every pair, averaged over all query variants, and that of each response over its peers."""
         evidence = given.evidence
         ways = evidence.large["logprobs"].ways if "logprobs" in evidence.large else evidence.logprobs
         variants = _wordings(ways, self.text, self.synopsis)
@@ -186,7 +186,8 @@ class LikelihoodMetric:
             for wording, mine in rows.items()
         }
         pairs = mean_over_variants(list(scored.values()))
-        return Scores(mean_over_peers(pairs), pairs, {wording.name: mine for wording, mine in scored.items()})
+        by_wording = {wording.name: mine for wording, mine in scored.items()}
+        return scores_over_peers(pairs, given.over_peers, by_wording=by_wording)
 
     def _settings(self, given: Given, asked: list[Wording], pairs: Frames) -> dict[str, str]:
         rewriters = list(dict.fromkeys(w.rewriter for w in asked if w.rewriter is not None))

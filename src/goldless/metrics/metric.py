@@ -15,15 +15,19 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 import polars as pl
 
+from goldless.arrays import IntArray
 from goldless.errors import MetricError
 from goldless.evidence import Evidence, Schema
 from goldless.files import FrameParts, Frames, frames
 from goldless.grouped import mean_in_order, sum_in_order
 from goldless.records import TextItem
+from goldless.statistics.additive import adjusted_for_peers
 from goldless.studies import Study
 
 Text = Literal["responses", "rewrites", "rewrites if any"]
 """What is scored: responses as they are, rewrites of them, or rewrites where there are any."""
+OverPeers = Literal["common", "own"]
+"""What a response's score is over: the same peers for all agents, or each agent's own, as in the papers."""
 Pairing = Mapping[tuple[str, str], Sequence[str]]
 """The peers of each response that is scored, by task and agent."""
 
@@ -105,7 +109,9 @@ class Scores:
     problems: Mapping[str, int] = field(default_factory=dict)
     """Problems that a custom metric reported, with the number of responses each."""
     by_peer: Frames | None = None
-    """Columns of ``PAIRS``: the scores with each peer that responses' scores are means of; None: the pairs."""
+    """Columns of ``PAIRS``: the scores with each peer that responses' scores are over; None: there are none."""
+    over: OverPeers | None = None
+    """Which peers that are; None: responses' scores are not over peers."""
     summary: Mapping[str, float] = field(default_factory=dict)
     """Numbers about the study as a whole, by name; for the JSON document, the report and ``-v``."""
     raters: Any = None
@@ -145,6 +151,7 @@ class Given:
     """Agents used as peers; None: all."""
     pairing: Pairing | None = None
     """The peers of each response that is scored; None: those of ``peers``."""
+    over_peers: OverPeers = "common"
     recorded: bool = False
     """Whether the evidence is recorded in the study."""
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
@@ -231,12 +238,47 @@ def response_table(responses: pl.DataFrame) -> pl.DataFrame:
     return responses.select(pl.col(name).cast(kind) for name, kind in RESPONSES.items())
 
 
-def mean_over_peers(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Mean over the peers of each response; missing where no pair is left."""
-    means = pairs.group_by("task", "agent", maintain_order=True).agg(
+def scores_over_peers(pairs: pl.DataFrame, over: OverPeers, **more: Mapping[str, Any]) -> Scores:
+    """The scores of pairs, and of responses over their peers."""
+    return Scores(over_peers(pairs, over), pairs, by_peer=pairs, over=over, **more)
+
+
+def over_peers(pairs: pl.DataFrame, which: OverPeers) -> pl.DataFrame:
+    """The score of each response over its peers; missing where no pair is left.
+
+    An enum ``side`` parts the scores that a peer gives in two kinds; missing where no pair of either is left.
+    """
+    sides = ["side"] if "side" in pairs.columns else []
+    rows = pairs if which == "own" else _over_common_peers(pairs, sides)
+    means = rows.group_by("task", "agent", *sides, maintain_order=True).agg(
         mean_in_order(pl.col("score")), asked=pl.len(), used=pl.col("score").count()
     )
+    if sides:
+        kinds = pairs.schema["side"]
+        whole = pl.col("score").count() == (len(kinds.categories) if isinstance(kinds, pl.Enum) else 2)
+        means = means.group_by("task", "agent", maintain_order=True).agg(
+            pl.when(whole).then(mean_in_order(pl.col("score"))), pl.col("asked").sum(), pl.col("used").sum()
+        )
     return response_table(means)
+
+
+def _over_common_peers(pairs: pl.DataFrame, sides: list[str]) -> pl.DataFrame:
+    """The pairs with the score of their agent on the task, as if all agents had had the same peers."""
+    there = pairs.drop_nulls("score").with_columns(pl.col("task", "agent", "peer", *sides).cast(pl.String))
+    if there.is_empty():
+        return pairs
+    names = _numbered(pl.concat([there["agent"], there["peer"]]))
+    agent, peer = np.split(names, 2)
+    side = _numbered(there["side"]) if sides else np.zeros_like(agent)
+    scores = np.full(len(pairs), np.nan)
+    scores[pairs["score"].is_not_null().to_numpy()] = adjusted_for_peers(
+        _numbered(there["task"]), agent, peer, there["score"].to_numpy(), side
+    )
+    return pairs.with_columns(pl.Series("score", scores, nan_to_null=True))
+
+
+def _numbered(names: pl.Series) -> IntArray:
+    return names.rank("dense").to_numpy().astype(np.int64) - 1
 
 
 def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -270,7 +312,8 @@ def joined_scores(parts: Iterable[Scores]) -> Scores:
         for name, table in by_wording.items() if len(by_wording) > 1 else ():
             for rows in frames(part.by_wording[name]):
                 table.add(rows)
-    return Scores(pl.concat(responses), pairs, by_wording, by_peer=None if first.by_peer is None else by_peer)
+    whose = None if first.by_peer is None else by_peer
+    return Scores(pl.concat(responses), pairs, by_wording, by_peer=whose, over=first.over)
 
 
 def pair_means(pairs: Frames) -> pl.DataFrame:

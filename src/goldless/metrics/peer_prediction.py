@@ -16,7 +16,7 @@ import polars as pl
 from goldless.errors import MetricError
 from goldless.grouped import mean_in_order
 from goldless.metrics.likelihood import pair_scores, wordings
-from goldless.metrics.metric import PAIRS, Given, LogprobNeed, Needs, Scores, mean_over_peers
+from goldless.metrics.metric import PAIRS, Given, LogprobNeed, Needs, Scores, scores_over_peers
 from goldless.models.interface import content_hash
 from goldless.records import Agent, Task
 
@@ -127,7 +127,8 @@ class PeerPrediction:
             "predicted": _predicted(given),
             "peers": given.peers_shown(pairs),
         }
-        return Scores(mean_over_peers(pairs), pairs, by_juror if len(by_juror) > 1 else {}, settings)
+        by_wording = by_juror if len(by_juror) > 1 else {}
+        return scores_over_peers(pairs, given.over_peers, by_wording=by_wording, settings=settings)
 
 
 def _predicted(given: Given) -> str:

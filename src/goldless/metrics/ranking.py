@@ -18,6 +18,7 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, vote_share
+from goldless.statistics.additive import levelled
 from goldless.statistics.bootstrap import USUAL, Draws, Method, draw_counts, task_intervals
 from goldless.statistics.checks import check_level
 from goldless.statistics.standings import score_table
@@ -264,7 +265,7 @@ def _by_table(
     unit: str,
     **draws: Unpack[Draws],
 ) -> Ranking:
-    found = task_intervals(table, **draws)
+    found = task_intervals(levelled(table), **draws)
     numbers = np.array([[f.mean, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
     if unit in SHARES:
         numbers = np.clip(numbers, 0.0, 1.0)

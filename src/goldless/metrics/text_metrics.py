@@ -11,7 +11,7 @@ import polars as pl
 
 from goldless.errors import MetricError
 from goldless.evidence import rows_frame
-from goldless.metrics.metric import PAIRS, RESPONSES, Given, Needs, Scores, mean_over_peers
+from goldless.metrics.metric import PAIRS, RESPONSES, Given, Needs, Scores, scores_over_peers
 from goldless.records import ItemMetric, TextItem
 
 Against = Literal["peers", "reference", "nothing"]
@@ -71,7 +71,7 @@ class BaselineMetric:
         if self.against == "peers":
             pairs = self._peer_scores(items)
             settings = {**self.pairs.settings, "peers": given.peers_shown(pairs)}
-            return Scores(mean_over_peers(pairs), pairs, settings=settings)
+            return scores_over_peers(pairs, given.over_peers, settings=settings)
         settings = {**self.pairs.settings, "against": self.against}
         if self.against == "nothing":
             return Scores(self._single_scores([(item, "") for item in items]), settings=settings)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, TypedDict, Unpack
 
 import polars as pl
 
@@ -28,7 +28,7 @@ from goldless.errors import MetricError, nearest
 from goldless.evidence import CONTRASTS, number
 from goldless.files import Frames
 from goldless.grouped import mean_in_order
-from goldless.metrics.metric import PAIRS, Given, Needs, Scores, joined_scores, pair_means, response_table
+from goldless.metrics.metric import PAIRS, Given, Needs, OverPeers, Scores, joined_scores, over_peers, pair_means
 
 Direction = Literal["both", "given", "about"]
 """``given``: what a response reveals about its partners'. ``about``: what they reveal about it. ``both``: the mean."""
@@ -64,8 +64,13 @@ class CriticMetric:
         return replace(found, settings=settings, summary=objective_critic(found.pairs))
 
     def _of_pairs(self, given: Given, pairs: pl.DataFrame) -> Scores:
-        responses = response_scores(pairs, direction=self.direction, compared=given.compared)
-        return Scores(responses, pairs, by_peer=peer_scores(pairs, direction=self.direction, compared=given.compared))
+        which: _Which = {"direction": self.direction, "compared": given.compared}
+        return Scores(
+            response_scores(pairs, over=given.over_peers, **which),
+            pairs,
+            by_peer=peer_scores(pairs, **which),
+            over=given.over_peers,
+        )
 
 
 def contrasts(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -160,45 +165,33 @@ def _check_contrasts(rows: pl.DataFrame, values: pl.Series) -> None:
         )
 
 
-def response_scores(
-    pairs: pl.DataFrame,
-    *,
-    direction: Direction = "both",
-    compared: Callable[[pl.DataFrame], pl.DataFrame] = lambda pairs: pairs,
-) -> pl.DataFrame:
+class _Which(TypedDict):
+    direction: Direction
+    compared: Callable[[pl.DataFrame], pl.DataFrame]
+    """The pairs whose agent is to be compared with its peer."""
+
+
+def response_scores(pairs: pl.DataFrame, *, over: OverPeers, **which: Unpack[_Which]) -> pl.DataFrame:
     """The score of each response: the mean contrast over its partners, higher is better.
 
     ``given`` averages the contrasts with the response as first, ``about`` those with it as second, ``both`` takes the
     mean of these two averages. Missing where an average that is needed has no contrast left: the two directions differ
-    in level, so one cannot replace the other. ``compared``: the pairs whose agent is to be compared with its peer.
-    ``asked`` and ``used`` count contrasts.
+    in level, so one cannot replace the other. ``asked`` and ``used`` count contrasts.
     """
-    if direction not in get_args(Direction):
-        raise MetricError(f"direction must be one of {', '.join(get_args(Direction))}, got {direction!r}")
-    sides = []
-    if direction != "about":
-        sides.append(compared(pairs).with_columns(side=pl.lit("given")))
-    if direction != "given":
-        turned = pairs.select("task", "score", "missing", agent="peer", peer="agent").select(*PAIRS)
-        sides.append(compared(turned).with_columns(side=pl.lit("about")))
-    means = (
-        pl.concat(sides)
-        .group_by("task", "agent", "side", maintain_order=True)
-        .agg(mean_in_order(pl.col("score")), asked=pl.len(), used=pl.col("score").count())
-    )
-    whole = pl.col("score").count() == len(sides)
-    return response_table(
-        means.group_by("task", "agent", maintain_order=True).agg(
-            pl.when(whole).then(mean_in_order(pl.col("score"))), pl.col("asked").sum(), pl.col("used").sum()
-        )
-    )
+    direction, compared = which["direction"], which["compared"]
+    rows = {"given": pairs, "about": _turned(pairs)}
+    sides = pl.Enum([*rows] if direction == "both" else [direction])
+    chosen = [compared(rows[side]).with_columns(side=pl.lit(side, sides)) for side in sides.categories]
+    return over_peers(pl.concat(chosen), over)
 
 
-def peer_scores(
-    pairs: pl.DataFrame, *, direction: Direction, compared: Callable[[pl.DataFrame], pl.DataFrame]
-) -> pl.DataFrame:
+def _turned(pairs: pl.DataFrame) -> pl.DataFrame:
+    return pairs.select("task", "score", "missing", agent="peer", peer="agent").select(*PAIRS)
+
+
+def peer_scores(pairs: pl.DataFrame, **which: Unpack[_Which]) -> pl.DataFrame:
     """What each partner adds to a response's score: the contrast in this direction, or the mean of both."""
-    turned = pairs.select("task", "score", "missing", agent="peer", peer="agent").select(*PAIRS)
+    direction, compared, turned = which["direction"], which["compared"], _turned(pairs)
     if direction != "both":
         return compared(pairs if direction == "given" else turned)
     other = turned.select("task", "agent", "peer", about="score")

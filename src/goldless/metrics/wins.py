@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from goldless.metrics.metric import PAIRS, Given, Needs, Scores, mean_over_peers
+from goldless.metrics.metric import PAIRS, Given, Needs, Scores, scores_over_peers
 from goldless.signature import table_hash
 
 
@@ -34,11 +34,8 @@ class WinMetric:
         """The share of wins of each agent against each peer, and its mean over the peers."""
         pairs = given.compared(win_scores(given.tables[self.table], both_orders=self.both_orders))
         evidence = table_hash(pairs.select("task", "agent", "peer", "score"))
-        return Scores(
-            mean_over_peers(pairs),
-            pairs,
-            settings={"evidence": f"recorded-{evidence}", "peers": given.peers_shown(pairs)},
-        )
+        settings = {"evidence": f"recorded-{evidence}", "peers": given.peers_shown(pairs)}
+        return scores_over_peers(pairs, "own", settings=settings)  # a share of wins is over those one has met
 
 
 def win_scores(rows: pl.DataFrame, *, both_orders: bool = True) -> pl.DataFrame:

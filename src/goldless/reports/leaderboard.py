@@ -215,8 +215,8 @@ def _missing_notes(found: Standings, missing: Missing | None, *, limited: bool) 
         return
     if len({row.interval.n for row in found.rows}) > 1:
         yield (
-            "Scores are means over each agent's own tasks, differences are over the tasks that both agents have: "
-            "with missing scores these are not the same tasks."
+            "Agents miss other tasks: their scores are adjusted for how the others scored there, and differences are "
+            "tested on the tasks that both have."
         )
     ends = f"{missing.lowest:.3g} or {missing.highest:.3g}"
     source = "the limits of the metric" if limited else "the smallest and largest score found, as it has no limits"
@@ -232,9 +232,6 @@ ROUNDING = 1e-9
 
 
 def _peer_notes(found: Standings) -> Iterator[str]:
-    own = sum(c.peers == "own" for c in found.comparisons)
-    if own and any(c.peers == "common" for c in found.comparisons):
-        yield f"{own} of {len(found.comparisons)} pairs of agents share too few peers: compared over their own."
     both = [row.new_peers for row in found.rows if row.new_peers is not None]
     ratios = [p.se_peers / p.se_tasks for p in both if p.se_tasks > ROUNDING * p.se_peers]
     if ratios:

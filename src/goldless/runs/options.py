@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from goldless.judging.scales import Scale
     from goldless.metrics.chair import Normalisation
     from goldless.metrics.judgement_table import Convention
-    from goldless.metrics.metric import Metric
+    from goldless.metrics.metric import Metric, OverPeers
     from goldless.metrics.qualification import Combination, Threshold, Weighting
     from goldless.models.interface import ChatModel, Scorer
     from goldless.models.usage import Price
     from goldless.runs.progress import Progress, Tell
-    from goldless.statistics.comparisons import Compare, PeersOfPair
+    from goldless.statistics.comparisons import Compare
     from goldless.templates import Template
 
 __all__ = ["Options", "check_options", "check_review_options", "metric_names"]
@@ -362,8 +362,11 @@ class Options:
     compare: Compare = one_of("all", "leader").option(
         "all", GROUPS, "--compare", "Compare all pairs of agents, or only the leader with each of the others."
     )
-    peers_of_pair: PeersOfPair = one_of("common", "own").option(
-        "common", GROUPS, "--peers-of-pair", "Peers used to compare two agents: those in common, or each agent's own."
+    over_peers: OverPeers = one_of("common", "own").option(
+        "common",
+        GROUPS,
+        "--over-peers",
+        "Score all agents over the same peers, or each by its mean over its own, as the papers do.",
     )
     seed: int = whole(0).option(0, STATISTICS, "--seed N", "Seed for draws, resampling and tests.")
     resamples: int = whole(100).option(

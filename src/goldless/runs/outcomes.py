@@ -15,12 +15,13 @@ from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import Ranking, score_findings
 from goldless.errors import UserError, nearest
 from goldless.files import frames, whole
-from goldless.metrics.metric import Given, Metric, Scores, mean_over_peers
+from goldless.metrics.metric import Given, Metric, Scores, over_peers
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.leaderboard import Leaderboard, leaderboard_notes, make_leaderboard
 from goldless.runs.evaluation import MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
 from goldless.signature import Signature
+from goldless.statistics.additive import levelled, scores_over_tasks
 from goldless.statistics.answering import Until
 from goldless.statistics.bootstrap import interval_name
 from goldless.statistics.comparisons import Comparison, Pairs, all_pairs
@@ -30,7 +31,6 @@ from goldless.statistics.standings import Missing, standings
 from goldless.statistics.task_groups import groups_name
 from goldless.studies import Study
 
-CELLS_AT_ONCE = 1 << 23
 INFLUENTIAL = 10
 """Number of influential pairs of task and agent to list."""
 
@@ -67,6 +67,7 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
     settings = {
         **scores.settings,
         **_unsaid(metric, scores, given),
+        **({} if scores.over is None else {"over": f"{scores.over}-peers"}),
         **options.told,
         "missing": "left-out",
         "interval": interval_name(options.level),
@@ -84,9 +85,9 @@ def _tasks(options: Options) -> int:
 
 def _test_name(options: Options) -> str:
     if options.until:
-        return f"confidence-sequence(alpha={options.alpha:g},at-least={options.at_least},{options.peers_of_pair}-peers)"
+        return f"confidence-sequence(alpha={options.alpha:g},at-least={options.at_least})"
     which = options.compare if options.baseline is None else f"baseline-{options.baseline}"
-    return f"sign-flip-max-t({which},{options.peers_of_pair}-peers)"
+    return f"sign-flip-max-t({which})"
 
 
 def _unsaid(metric: Metric, scores: Scores, given: Given) -> dict[str, str]:
@@ -130,7 +131,7 @@ def metric_outcome(
             found, study, options, values, spread=_spread(by_name, agents), until=until, usd_per_task=usd_per_task
         ),
         by_wording=by_name,
-        influence=tuple(most_influential(values, list(study.tasks), agents, INFLUENTIAL)),
+        influence=tuple(most_influential(levelled(values), list(study.tasks), agents, INFLUENTIAL)),
         peer_graph=peer_graph(found.scores.pairs, agents),
         groups=None
         if options.compare_groups is None
@@ -179,13 +180,13 @@ def _agent_scores(scores: Scores, study: Study) -> dict[str, dict[str, float | N
     keys = ["task", "agent", "peer"]
     for name, mine in scores.by_wording.items():
         shared = [
-            mean_over_peers(rows.join(common.drop_nulls("score"), on=keys, how="semi", maintain_order="left"))
+            rows.join(common.drop_nulls("score"), on=keys, how="semi", maintain_order="left")
             for rows, common in zip(frames(mine), frames(scores.pairs), strict=True)
         ]
-        values = score_table(pl.concat(shared), study)
-        there = [column[~np.isnan(column)] for column in values.T]
-        means = [float(column.mean()) if len(column) else None for column in there]
-        found[name] = dict(zip([agent.agent for agent in study.agents], means, strict=True))
+        responses = pl.concat([over_peers(rows, scores.over or "own") for rows in shared])
+        means = scores_over_tasks(score_table(responses, study))
+        known = [None if np.isnan(mean) else float(mean) for mean in means]
+        found[name] = dict(zip([agent.agent for agent in study.agents], known, strict=True))
     return found
 
 
@@ -227,7 +228,7 @@ def _leaderboard(
     ranked = [j for j, agent in enumerate(study.agents) if paired is None or agent.agent in paired]
     agents = [study.agents[j].agent for j in ranked]
     counts = found.responses.group_by(pl.col("agent").cast(pl.String)).agg(pl.col("asked", "used").sum())
-    by_peer = _by_peer(found, study, values)
+    by_peer = _by_peer(found, study)
     missing = None if options.pairing is not None else _missing(found, study, values, by_peer)
     table = standings(
         values[:, ranked],
@@ -236,7 +237,7 @@ def _leaderboard(
         by_peer=by_peer if by_peer is None or len(ranked) == len(study.agents) else by_peer[:, ranked],
         until=until,
         missing=missing,
-        **options.some("peers_of_pair", "compare", "baseline", "seed", "resamples", "level"),
+        **options.some("compare", "baseline", "seed", "resamples", "level"),
     )
     return make_leaderboard(
         table,
@@ -255,45 +256,30 @@ def _leaderboard(
     )
 
 
-def answer(found: MetricScores, study: Study, options: Options, until: Until) -> list[Comparison]:
+def answer(found: MetricScores, study: Study, until: Until) -> list[Comparison]:
     """The comparisons of a question by a metric's scores, without ranking."""
-    return until.compare([agent.agent for agent in study.agents], differences(found, study, options))
+    return until.compare([agent.agent for agent in study.agents], differences(found, study))
 
 
-def differences(found: MetricScores, study: Study, options: Options) -> Pairs:
+def differences(found: MetricScores, study: Study) -> Pairs:
     """The differences of all pairs of agents, task by task."""
-    values = score_table(found.responses, study)
-    return all_pairs(values, _by_peer(found, study, values) if options.peers_of_pair == "common" else None)
+    return all_pairs(score_table(found.responses, study))
 
 
-def _by_peer(found: MetricScores, study: Study, values: FloatArray) -> FloatArray | None:
-    """Scores [tasks, agents, peers], NaN where one is missing; None where response scores are not means of them."""
-    rows = found.scores.pairs if found.scores.by_peer is None else found.scores.by_peer
-    if not rows.height:
+def _by_peer(found: MetricScores, study: Study) -> FloatArray | None:
+    """Scores [tasks, agents, peers], NaN where one is missing; None where response scores are not over peers."""
+    rows, agents = found.scores.by_peer, len(study.agents)
+    if rows is None or not rows.height:
         return None
-    table: FloatArray = np.full((*values.shape, values.shape[1]), np.nan)
-    met = np.zeros(values.shape[1], np.bool_)
+    table: FloatArray = np.full((len(study.tasks), agents, agents), np.nan)
+    met = np.zeros(agents, np.bool_)
     for some in frames(rows):
         task = some["task"].cast(study.task_names).to_physical().to_numpy()
         agent, peer = (some[side].cast(study.agent_names).to_physical().to_numpy() for side in ("agent", "peer"))
         table[task, agent, peer] = some["score"].fill_null(np.nan).to_numpy()
         met[peer] = True
-    whole = (_share_used(found, study) == 1) & ~np.isnan(values)
-    if not _are_means(values, table, whole):
-        return None
     np.einsum("tii->ti", table)[:] = np.nan  # an agent is no peer of its own
     return table if met.all() else table[:, :, met]
-
-
-def _are_means(values: FloatArray, table: FloatArray, cells: npt.NDArray[np.bool_]) -> bool:
-    """Whether these cells of ``values`` are the means over the peers of those of ``table``."""
-    step = max(1, CELLS_AT_ONCE // table[0].size)
-    for begin in range(0, len(values), step):
-        here = cells[begin : begin + step]
-        scores, means = table[begin : begin + step][here], values[begin : begin + step][here]
-        if np.isnan(scores).all(axis=1).any() or (len(means) and not np.allclose(np.nanmean(scores, axis=1), means)):
-            return False
-    return True
 
 
 def _share_used(found: MetricScores, study: Study) -> FloatArray:

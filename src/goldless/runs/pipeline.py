@@ -129,7 +129,11 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     price = usd_per_task(scored.spending, tasks)
     outcomes = {
         name: metric_outcome(
-            replace(one, scores=averaged(one.scores, study.samples)), agents, options, plan.until, price
+            replace(one, scores=averaged(one.scores, study.samples)),
+            agents,
+            options,
+            plan.until,
+            price,
         )
         for name, one in found.items()
         if one.scores.raters is None
@@ -190,7 +194,7 @@ async def _scored_until(plan: RunPlan, until: Until, collect: Collect) -> Scored
         scored = replace(scored, scores={name: _limited(one, rounds) for name, one in scored.scores.items()})
         deciding = scored.scores[metric]
         deciding = replace(deciding, scores=averaged(deciding.scores, plan.study.samples))
-        found = answer(deciding, agents, plan.options, until)
+        found = answer(deciding, agents, until)
         rounds.look(found, over_budget=scored.evidence.failures["budget"] > 0)
         plan.options.say(rounds.answer)
         if rounds.stopped is not None:
@@ -204,8 +208,8 @@ def _limited(found: MetricScores, rounds: Rounds) -> MetricScores:
         return found
     kept = replace(scores, responses=rounds.scored(scores.responses))
     if scores.by_peer is not None:
-        return replace(found, scores=replace(kept, by_peer=rounds.scored(whole(scores.by_peer))))
-    return replace(found, scores=replace(kept, pairs=rounds.scored(whole(scores.pairs))))
+        kept = replace(kept, by_peer=rounds.scored(whole(scores.by_peer)))
+    return replace(found, scores=kept)
 
 
 async def _scores(plan: RunPlan, collected: Collected) -> Scored:
@@ -224,7 +228,8 @@ def _given(plan: RunPlan, collected: Collected) -> Given:
         collected.evidence,
         plan.peers,
         options.pairing,
-        recorded=options.recorded,
+        options.over_peers,
+        options.recorded,
         tables={name: recorded_wins(study, name) for m in plan.metrics if (name := m.needs.table) is not None},
         settings={"rewrite-max-tokens": str(options.rewrite_max_tokens)} if limited else {},
         rater_groups=options.rater_groups,

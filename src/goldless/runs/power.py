@@ -18,6 +18,9 @@ from goldless.studies import Study
 
 POWER = 0.8
 
+ROUNDING = 1e-9
+"""Differences that vary by less than this share of the largest vary by rounding alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class NeededTasks:
@@ -110,8 +113,9 @@ async def _spread(study: Study, options: Options) -> tuple[Spread, ...]:
         for one in scored.scores.values():
             if one.scores.raters is None:
                 mean = replace(one, scores=averaged(one.scores, study.samples))
-                n, _, sd = moments(differences(mean, study.one_sample_each(), options).differences)
-                known = sd[(n > 1) & (sd > 0)]
+                apart = differences(mean, study.one_sample_each()).differences
+                n, _, sd = moments(apart)
+                known = sd[(n > 1) & (sd > ROUNDING * np.nan_to_num(np.abs(apart)).max(initial=0.0))]
                 if len(known):
                     middle = float(np.median(known))
                     found.append(Spread(one.metric.name, one.metric.unit, middle, len(known), int(n.max())))

@@ -10,7 +10,7 @@ import polars as pl
 from goldless.errors import UserError, nearest
 from goldless.files import Frames, whole
 from goldless.grouped import mean_in_order
-from goldless.metrics.metric import PAIRS, RESPONSES, Scores
+from goldless.metrics.metric import PAIRS, RESPONSES, Scores, over_peers
 from goldless.models.interface import content_hash
 from goldless.runs.options import Options
 from goldless.studies import Study
@@ -64,16 +64,22 @@ def averaged(scores: Scores, samples: Mapping[str, str]) -> Scores:
     score = mean_in_order(pl.col("score"))
     missing = pl.when(pl.col("score").count() == 0).then(pl.col("missing").drop_nulls().first())
 
-    def pairs(table: Frames) -> pl.DataFrame:
-        named = _named(whole(table), samples, "agent", "peer").filter(pl.col("agent") != pl.col("peer"))
+    def with_own(table: Frames) -> pl.DataFrame:
+        named = _named(whole(table), samples, "agent", "peer")
         return named.group_by("task", "agent", "peer", maintain_order=True).agg(score, missing).select(*PAIRS)
 
+    def pairs(table: Frames) -> pl.DataFrame:
+        return with_own(table).filter(pl.col("agent") != pl.col("peer"))
+
+    by_agent = _named(scores.responses, samples, "agent").group_by("task", "agent", maintain_order=True)
+    responses = by_agent.agg(score, pl.col("asked", "used").sum()).select(*RESPONSES)
+    if scores.by_peer is not None and scores.over == "common":
+        over = over_peers(with_own(scores.by_peer), scores.over).select("task", "agent", over="score")
+        responses = responses.join(over, on=["task", "agent"], how="left", maintain_order="left")
+        responses = responses.with_columns(score=pl.coalesce("over", "score"))
     return replace(
         scores,
-        responses=_named(scores.responses, samples, "agent")
-        .group_by("task", "agent", maintain_order=True)
-        .agg(score, pl.col("asked", "used").sum())
-        .select(*RESPONSES),
+        responses=responses.select(*RESPONSES),
         pairs=pairs(scores.pairs),
         by_peer=None if scores.by_peer is None else pairs(scores.by_peer),
         by_wording={name: pairs(frame) for name, frame in scores.by_wording.items()},

@@ -13,6 +13,7 @@ from goldless.metrics.ranking import Ranking
 from goldless.runs.outcomes import score_table
 from goldless.runs.progress import AgentSoFar, BoardSoFar, Tell
 from goldless.runs.samples import averaged
+from goldless.statistics.additive import scores_over_tasks
 from goldless.studies import Study
 
 LEAST_SECONDS = 2.0
@@ -27,10 +28,10 @@ def metric_board(metric: Metric, scores: Scores, study: Study) -> BoardSoFar:
     """The means under a metric, as its leaderboard has them."""
     agents = study.one_sample_each()
     values = score_table(averaged(scores, study.samples).responses, agents)
-    there = ~np.isnan(values)
+    means, tasks = scores_over_tasks(values), (~np.isnan(values)).sum(axis=0)
     rows = [
-        AgentSoFar(agent.agent, float(values[there[:, j], j].mean()) if there[:, j].any() else None, int(n))
-        for j, (agent, n) in enumerate(zip(agents.agents, there.sum(axis=0), strict=True))
+        AgentSoFar(agent.agent, float(mean) if n else None, int(n))
+        for agent, mean, n in zip(agents.agents, means, tasks, strict=True)
     ]
     return BoardSoFar(metric.name, metric.unit, _ordered(rows))
 

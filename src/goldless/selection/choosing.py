@@ -15,6 +15,7 @@ import numpy as np
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
+from goldless.statistics.additive import adjusted_for_peers
 from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, Bound, least_tasks, radius
 
 
@@ -117,11 +118,13 @@ def choose(
         chosen = names[0] if same else None
         text = None if chosen is None else texts[chosen]
         return Choice(task, chosen, text, None, None, None, None, None, 0, same, len(names), missing)
-    means = np.array([np.nanmean(row) if there else -np.inf for row, there in zip(table, scored, strict=True)])
+    means = np.full(len(names), -np.inf)
+    rows, columns = np.nonzero(~np.isnan(table))
+    means[rows] = adjusted_for_peers(np.zeros_like(rows), rows, columns, table[rows, columns])
     best = int(means.argmax())
     mine = texts[names[best]]
     rivals = [i for i, name in enumerate(names) if i != best and (mine is None or texts[name] != mine)]
-    found = {i: _compared(table, best, i, rule, len(names)) for i in rivals}
+    found = {i: _compared(table, means, best, i, rule) for i in rivals}
     tolerance = rule.tolerance.of(means[scored])
     decided = all(low is not None and low > -tolerance for _, low, _, _ in found.values())
     margin, low, high, peers = None, None, None, 0
@@ -146,16 +149,17 @@ def choose(
 
 
 def _compared(
-    table: FloatArray, first: int, second: int, rule: Rule, candidates: int
+    table: FloatArray, means: FloatArray, first: int, second: int, rule: Rule
 ) -> tuple[float | None, float | None, float | None, int]:
-    """The mean difference with common peers, its interval and their number."""
+    """The difference of two scores, its interval by the differences with common peers, and their number."""
     differences = table[first] - table[second]
     differences = differences[~np.isnan(differences)]
     n = len(differences)
     if not n:
         return None, None, None, 0
-    mean = float(differences.mean())
+    mean = float(means[first] - means[second])
     if n < 2:
         return mean, None, None, n
-    around = radius(float(n), float(differences.std(ddof=1)), alpha=rule.for_each(candidates), bound=rule.bound)
+    alpha = rule.for_each(len(table))
+    around = radius(float(n), float(differences.std(ddof=1)), alpha=alpha, bound=rule.bound)
     return mean, mean - around, mean + around, n

@@ -57,7 +57,6 @@ class Until:
                 p_holm=None,
                 n=int(n[i]),
                 p_adjusted=float(adjusted[i]) if n[i] > 1 else None,
-                peers=pairs.peers[places[i]],
                 alpha=self.alpha,
                 more_tasks=0 if decided[i] else _count(more[i]),
             )

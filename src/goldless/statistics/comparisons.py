@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError, nearest
+from goldless.statistics.additive import pair_differences
 from goldless.statistics.task_groups import GROUPS, group_sums, task_groups
 
 SIGNIFICANT = 0.05
@@ -29,7 +30,6 @@ EXACT_UP_TO = 13
 ELEMENTS_AT_ONCE = 1 << 21
 
 Compare = Literal["all", "leader"]
-PeersOfPair = Literal["common", "own"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Comparison:
     first: str
     second: str
     difference: float | None
-    """Mean of first minus second, over common tasks and peers; None: no common task."""
+    """First minus second, of the scores; None: no common task."""
     p: float | None
     """Two-sided sign-flip test of this pair alone; None: fewer than two common tasks."""
     p_holm: float | None
@@ -48,8 +48,6 @@ class Comparison:
     """Common tasks."""
     p_adjusted: float | None = None
     """Corrected for all comparisons made (step-down max-T, or for those of a question)."""
-    peers: PeersOfPair | None = None
-    """The peers both were compared with: common ones, or each agent's own; None: not a matter of peers."""
     more_tasks: int | None = None
     """About this many more tasks would decide if mean and spread stay; 0: decided; None: too far to estimate."""
     alpha: float = SIGNIFICANT
@@ -74,7 +72,6 @@ class Pairs:
     second: IntArray
     differences: FloatArray
     """[tasks, pairs], NaN where there is none."""
-    peers: tuple[PeersOfPair | None, ...]
 
 
 def fewest_tasks(level: float = SIGNIFICANT) -> int:
@@ -94,39 +91,16 @@ def too_few_tasks(tasks: int) -> str | None:
 # --- differences ----------------------------------------------------------------------------------------------------
 
 
-def all_pairs(values: FloatArray, by_peer: FloatArray | None = None) -> Pairs:
-    """The differences of every pair of columns of ``values`` [tasks, agents].
+def all_pairs(values: FloatArray) -> Pairs:
+    """The differences of every pair of columns of ``values`` [tasks, agents], on the tasks that both have.
 
-    With scores ``by_peer`` [tasks, agents, peers], NaN where there is none and for an agent with itself, a difference
-    is over the peers that both agents have, so neither is a peer of the other. A pair whose common peers leave it half
-    of its tasks or fewer is compared over each agent's own peers.
+    Their mean is the difference of the two agents' scores: where other scores are missing, of the scores that are
+    adjusted for it.
     """
     agents = values.shape[1]
     first, second = (np.asarray(side, np.int64) for side in np.triu_indices(agents, 1))
-    if by_peer is None:
-        return Pairs(first, second, values[:, first] - values[:, second], (None,) * len(first))
     # the only table of this size: there may be millions of tasks
-    differences = np.empty((len(values), len(first)))
-    own = np.zeros(len(first), np.int64)
-    step = max(1, ELEMENTS_AT_ONCE // max(1, agents * by_peer.shape[2]))
-    for begin in range(0, len(values), step):
-        some, there = by_peer[begin : begin + step], ~np.isnan(values[begin : begin + step])
-        own += np.sum(there[:, first] & there[:, second], axis=0)
-        for i in range(agents - 1):
-            differences[begin : begin + step, first == i] = _mean_over_peers(some[:, i, None, :] - some[:, i + 1 :, :])
-    enough = 2 * np.sum(~np.isnan(differences), axis=0) > own
-    for column in np.flatnonzero(~enough):
-        differences[:, column] = values[:, first[column]] - values[:, second[column]]
-    peers: tuple[PeersOfPair, ...] = tuple("common" if yes else "own" for yes in enough)
-    return Pairs(first, second, differences, peers)
-
-
-def _mean_over_peers(scores: FloatArray) -> FloatArray:
-    present = ~np.isnan(scores)
-    counts = present.sum(axis=2)
-    means = np.full(counts.shape, np.nan)
-    np.divide(np.where(present, scores, 0.0).sum(axis=2), counts, out=means, where=counts > 0)
-    return means
+    return Pairs(first, second, pair_differences(values, first, second))
 
 
 def compare_all(
@@ -177,7 +151,6 @@ def compare_pairs(
             p_holm=corrected,
             n=int(counts[column]),
             p_adjusted=_known(adjusted[column]),
-            peers=pairs.peers[column],
         )
         for column, alone, corrected in zip(kept, ps, holm(ps), strict=True)
     ]

@@ -1,7 +1,4 @@
-"""Standings: agents in order of their mean, each with its intervals and the agents it is better than.
-
-An agent's score on a task is the mean over its peers.
-"""
+"""Standings: agents in order of their score, each with its intervals and the agents it is better than."""
 
 from __future__ import annotations
 
@@ -14,9 +11,10 @@ import numpy.typing as npt
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
+from goldless.statistics.additive import levelled
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import USUAL, Draws, Interval, task_intervals
-from goldless.statistics.comparisons import Compare, Comparison, PeersOfPair, all_pairs, compare_pairs
+from goldless.statistics.comparisons import Compare, Comparison, all_pairs, compare_pairs
 from goldless.statistics.new_peers import NewPeers, new_peer_intervals
 
 
@@ -59,7 +57,6 @@ def standings(
     agents: Sequence[str],
     *,
     by_peer: FloatArray | None = None,
-    peers_of_pair: PeersOfPair = "common",
     compare: Compare = "all",
     baseline: str | None = None,
     until: Until | None = None,
@@ -68,17 +65,16 @@ def standings(
 ) -> Standings:
     """The standings of a table of response scores [tasks, agents], NaN where one is missing.
 
-    ``by_peer`` [tasks, agents, peers]: the scores that response scores are means of. Two agents are compared over the
-    peers they have in common, or each over its own. ``compare``: every pair, or the leader with each other agent;
-    ``baseline``: that agent with each other one. ``until``: the pairs of a question, by a confidence sequence, since
-    the data decided how many tasks there are.
+    ``by_peer`` [tasks, agents, peers]: the scores that response scores are over. ``compare``: every pair, or the leader
+    with each other agent; ``baseline``: that agent with each other one. ``until``: the pairs of a question, by a
+    confidence sequence, since the data decided how many tasks there are.
     """
-    found = task_intervals(values, **draws)
+    found = task_intervals(levelled(values), **draws)
     intervals = dict(zip(agents, found, strict=True))
     order = sorted(agents, key=lambda agent: _order(intervals[agent]))
     how: Draws = {**USUAL, **draws}
     leads = compare == "leader" and baseline is None and bool(order) and intervals[order[0]].mean is not None
-    pairs = all_pairs(values, by_peer if peers_of_pair == "common" else None)
+    pairs = all_pairs(values)
     if until is not None:
         comparisons = until.compare(agents, pairs)
     else:

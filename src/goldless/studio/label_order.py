@@ -136,7 +136,7 @@ def decide(answers: Answers, labels: Sequence[Preference], question: str = QUEST
         count[at] += 1
     means = np.full(total.shape, np.nan)
     np.divide(total, count, out=means, where=count > 0)
-    pairs = Pairs(first, second, means, (None,) * len(column))
+    pairs = Pairs(first, second, means)
     return Decision(until, tuple(agents), tuple(until.compare(agents, pairs)))
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import polars as pl
 
 from goldless.metrics.likelihood import GEM, pair_scores
-from goldless.metrics.metric import Given, LogprobNeed, Needs, Scores, mean_over_peers, response_table
-from goldless.metrics.tvd_mi import contrasts, response_scores
+from goldless.metrics.metric import Given, LogprobNeed, Needs, Scores, over_peers, response_table
+from goldless.metrics.tvd_mi import contrasts
 
 
 class MutualTrust:
@@ -22,8 +22,8 @@ class MutualTrust:
 
     def scores(self, given: Given) -> Scores:
         """The score of each response; missing where either metric has none."""
-        by_gem = mean_over_peers(given.compared(pair_scores(given.evidence.logprobs, GEM)))
-        by_critic = response_scores(contrasts(given.evidence.verdicts), compared=given.compared)
+        by_gem = over_peers(given.compared(pair_scores(given.evidence.logprobs, GEM)), given.over_peers)
+        by_critic = over_peers(given.compared(contrasts(given.evidence.verdicts)), given.over_peers)
         rank = (pl.col("score").rank() - 1).over("task") / (pl.col("score").count().over("task") - 1)
         both = by_gem.with_columns(gem=rank).join(
             by_critic.select("task", "agent", critic=rank), on=["task", "agent"], how="left", maintain_order="left"

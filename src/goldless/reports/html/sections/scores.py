@@ -83,7 +83,7 @@ def _differences(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
         *texts(decided="decided"),
     )
     caption = (
-        "Mean difference over the tasks, and where possible the peers, that both agents have. ",
+        "Difference of the scores, tested on the tasks that both agents have. ",
         f"Coloured and bold: significant at {board.comparisons[0].alpha:g}, ",
         Term("corrected", "corrected for all comparisons"),
         ". Without colour: the data do not decide.",
@@ -263,7 +263,7 @@ def _pair_figure(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
         f"Mean score over tasks ({board.unit}) of the agent in the row with the ",
         Term("peer"),
         " in the column, in the order of the leaderboard. ",
-        "The mean of a row is the agent's score if every task has all agents.",
+        "With nothing missing, an agent's score is the mean of its row with the mean of its column in its own place.",
         *_linked(links),
     )
     asked = [list(filter(_is_asked, line)) for line in pairs]

@@ -76,30 +76,52 @@ def test_two_that_predict_each_other_and_no_one_else_are_a_block():
         ),
         agents,
     )
-    (block,) = graph.blocks
+    block = graph.blocks[0]
     assert block.agents == ("x", "y")
     assert block.inside == pytest.approx(80, abs=0.5)
-    assert block.outside == pytest.approx(0.2, abs=0.2)
+    assert block.outside == pytest.approx(0.2, abs=0.4)
+    assert (sorted(block.ranks), sorted(block.ranks_without)) == ([1, 2], [5, 6])
     assert (graph.links[0].first, graph.links[0].second) == ("x", "y")
+    # the others are a block as well, and would not rank lower without it
     (finding,) = graph_findings("gem-raw", "nats", graph)
-    assert finding.agents == ("x", "y")
-    assert "x and y (80" in finding.message
+    assert (finding.kind, finding.agents) == ("link", ("x", "y"))
+    assert "x and y share 80" in finding.message
+    assert "They may have copied, colluded or come from one model." in finding.message
 
 
-def test_two_blocks_that_share_nothing_are_one_finding():
+def test_of_two_halves_that_share_nothing_neither_is_accused():
     agents = ("good", "short", "boiler1", "boiler2")
     graph = peer_graph(
         pairs(lambda one, other: 60.0 if (one[0] in "gs") == (other[0] in "gs") else 1.0, agents), agents
     )
-    (finding,) = graph_findings("gem-raw", "nats", graph)
-    assert finding.message.count("nats, 1") == 2
-    assert set(finding.agents) == set(agents)
+    found = graph_findings("gem-raw", "nats", graph)
+    assert found
+    assert all("agreement as well as collusion" in finding.message for finding in found)
 
 
-def test_friends_that_others_predict_too_are_a_link_but_no_block():
-    graph = peer_graph(pairs(lambda one, other: 40.0 if {one, other} == {"a", "b"} else 20.0, HONEST), HONEST)
+def test_three_of_five_that_share_a_code_are_told_without_accusing_the_other_two():
+    agents = ("a", "b", "x", "y", "z")
+    camp = set("xyz")
+    graph = peer_graph(
+        pairs(lambda one, other: 80.0 if {one, other} <= camp else 15.0 if {one, other} & camp else 40.0, agents),
+        agents,
+    )
+    found = {finding.agents: finding.message for finding in graph_findings("gem-raw", "nats", graph)}
+    (told,) = [message for names, message in found.items() if set(names) == camp]
+    assert "half of the agents or more, so this can be agreement as well as collusion" in told
+    assert not [names for names in found if "copied" in found[names]]
+
+
+def test_a_pair_that_shares_twice_what_others_share_is_told_with_its_ranks_without_it():
+    """Their answers are as good as the others': 20 nats with anyone else."""
+    level = {"a": 10.0, "b": 10.0, "c": 11.0, "d": 11.0}
+    graph = peer_graph(
+        pairs(lambda one, other: 40.0 if {one, other} == {"a", "b"} else level[one] + level[other], HONEST), HONEST
+    )
     assert ("a", "b") in [(link.first, link.second) for link in graph.links]
-    assert graph.blocks == ()
+    (finding,) = graph_findings("gem-raw", "nats", graph)
+    assert set(finding.agents) == {"a", "b"}
+    assert "instead of" in finding.message
 
 
 def test_the_only_agents_that_answer_are_no_block_beside_agents_that_say_nothing():

@@ -1,8 +1,9 @@
 """The peer graph: which agents predict which, beyond what each predicts and is predicted in general.
 
 Mean scores of agents (rows) with peers (columns) are fitted by a level for each agent and one for each peer; what is
-left over links two agents. A block of agents that predict each other and no one else raises an alarm: they may share
-something that has nothing to do with the tasks.
+left over links two agents. A block is some agents that share more with each other than any of them does with anyone
+else, and more than their levels explain: it may have nothing to do with the tasks. Whether the block or the others are
+right cannot be read off scores, so nobody is accused; what is told is how the block would rank without it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import polars as pl
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
-from goldless.arrays import FloatArray
+from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.audit.finding import Finding, listed
 from goldless.files import Frames, frames
 from goldless.grouped import mean_in_order, sd_in_order, sum_in_order
@@ -27,8 +28,10 @@ CLEAR = 3.0
 """Standard errors that a link or the difference of a block must exceed."""
 ROUNDING = 1e-9
 """What is left over is rounding below this share of the largest mean: where all tasks agree there is no other error."""
+MORE = 1.5
+"""Each two agents of a block share this many times what any of them does with anyone else (AlpacaEval's models: 1.1)."""
 OUTSIDE = 0.1
-"""A block predicts no one else where it shares at most this much with others of what it shares inside."""
+"""Others share something where it is at least this share of what a block shares inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,17 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Agents that predict each other and no one else."""
+    """Agents that share more with each other than with anyone else."""
 
     agents: tuple[str, ...]
     inside: float
     """Mean score of its agents with each other."""
     outside: float
-    """Mean score between its agents and all others."""
+    """Highest mean score of one of them with another agent."""
+    ranks: tuple[int, ...]
+    """Their ranks by mean score with all others."""
+    ranks_without: tuple[int, ...]
+    """Their ranks by mean score with agents outside the block, beside the others' as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,7 @@ def peer_graph(pairs: Frames, agents: Sequence[str]) -> PeerGraph | None:
     off = ~np.eye(len(agents), dtype=bool)
     if np.isnan(means[off]).any():
         return None
-    excess = means - _levels(means)
+    excess = means - _levels(means, off)
     rounding = ROUNDING * np.abs(means[off]).max()
     links = [
         Link(agents[i], agents[j], float(excess[i, j]), float(errors[i, j]))
@@ -82,21 +89,28 @@ def peer_graph(pairs: Frames, agents: Sequence[str]) -> PeerGraph | None:
 
 
 def graph_findings(metric: str, unit: str, graph: PeerGraph) -> list[Finding]:
-    """The alarm of a metric's peer graph, where it has closed blocks."""
-    if not graph.blocks:
-        return []
-    blocks = "; ".join(
-        f"{listed(block.agents)} ({block.inside:.3g} {unit}, {block.outside:.2g} with others)" for block in graph.blocks
-    )
+    """One for each block that would rank lower without what its agents share with each other."""
     return [
-        Finding(
-            "closed-block",
-            tuple(agent for block in graph.blocks for agent in block.agents),
-            f"Under {metric} some agents predict each other and no one else: {blocks}. They may have colluded, or "
-            "share phrases that do not depend on the task.",
-            (metric,),
-        )
+        Finding("link", block.agents, _told(block, metric, unit, len(graph.agents)), (metric,))
+        for block in graph.blocks
+        if any(without > rank for without, rank in zip(block.ranks_without, block.ranks, strict=True))
     ]
+
+
+def _told(block: Block, metric: str, unit: str, agents: int) -> str:
+    shared = (
+        f"Under {metric}, {listed(block.agents)} share {block.inside:.3g} {unit} with each other and at most "
+        f"{block.outside:.2g} with anyone else. Without that they rank {_ordinals(block.ranks_without)} instead of "
+        f"{_ordinals(block.ranks)}. "
+    )
+    if 2 * len(block.agents) < agents:
+        return shared + "They may have copied, colluded or come from one model."
+    return shared + "They are half of the agents or more, so this can be agreement as well as collusion."
+
+
+def _ordinals(ranks: tuple[int, ...]) -> str:
+    endings = {1: "st", 2: "nd", 3: "rd"}
+    return listed([f"{rank}{'th' if rank % 100 in (11, 12, 13) else endings.get(rank % 10, 'th')}" for rank in ranks])
 
 
 def _both_directions(pairs: Frames, agents: Sequence[str]) -> tuple[FloatArray, FloatArray]:
@@ -143,45 +157,67 @@ def _combined(parts: list[pl.DataFrame]) -> pl.DataFrame:
     )
 
 
-def _levels(means: FloatArray) -> FloatArray:
-    """What one level for each agent explains of a symmetric table without its diagonal, by least squares."""
+def _levels(means: FloatArray, known: BoolArray) -> FloatArray:
+    """What one level for each agent explains of a symmetric table, by least squares over the pairs that are known."""
     size = len(means)
-    first, second = np.triu_indices(size, 1)
+    first, second = np.nonzero(np.triu(known, 1))
     design = np.zeros((len(first), size))
     design[np.arange(len(first)), first] = design[np.arange(len(first)), second] = 1.0
     level, *_ = np.linalg.lstsq(design, means[first, second], rcond=None)
     return level[:, None] + level[None, :]
 
 
-def _agree(group: tuple[int, ...], means: FloatArray, errors: FloatArray, within: float) -> bool:
-    """Whether two agents outside the group predict each other: otherwise the group may be the only ones that answer."""
-    rest = [place for place in range(len(means)) if place not in group]
-    return any(
-        means[i, j] > max(CLEAR * errors[i, j], OUTSIDE * within)
-        for i, j in combinations(rest, 2)
-        if not np.isnan(means[i, j])
-    )
-
-
 def _blocks(means: FloatArray, errors: FloatArray, agents: Sequence[str]) -> tuple[Block, ...]:
-    """The largest groups of at most half of the agents that predict themselves and no one else."""
+    """The largest groups that clearly share more inside than across, while others share something as well.
+
+    Otherwise the group may be the only agents that answer.
+    """
     size = len(agents)
     filled = np.where(np.eye(size, dtype=bool), 0.0, means)
     distance = squareform(np.nanmax(filled) - filled, checks=False)
     members: list[tuple[int, ...]] = [(place,) for place in range(size)]
-    found: list[Block] = []
-    taken: set[int] = set()
     for left, right, *_ in linkage(distance, "average"):
         members.append(members[int(left)] + members[int(right)])
+    found: list[Block] = []
+    taken: set[int] = set()
     for group in sorted(members, key=len, reverse=True):
-        if len(group) < 2 or 2 * len(group) > size or taken & set(group):
+        if not 2 <= len(group) <= size - 2 or taken & set(group):
             continue
-        inside = np.ix_(group, group)
-        outside = np.ix_(group, [place for place in range(size) if place not in group])
-        own = ~np.eye(len(group), dtype=bool)
-        within, across = float(means[inside][own].mean()), float(means[outside].mean())
-        error = float(np.sqrt((errors[inside][own] ** 2).mean() + (errors[outside] ** 2).mean()))
-        if within - across > CLEAR * error and across <= OUTSIDE * within and _agree(group, means, errors, within):
+        rest = [place for place in range(size) if place not in group]
+        cross = means[np.ix_(group, rest)]
+        inner, others = (_pairs(places) for places in (group, rest))
+        inside, outside = float(means[inner].mean()), float(cross.max())
+        error = float(np.sqrt((errors[inner] ** 2).mean() + errors[np.ix_(group, rest)].flat[cross.argmax()] ** 2))
+        known = ~np.eye(size, dtype=bool)
+        known[np.ix_(group, group)] = False
+        explained = float(_levels(means, known)[inner].mean())
+        least = float(means[inner].min())
+        apart = least > MORE * outside and min(least - outside, inside - explained) > CLEAR * error
+        something = OUTSIDE * inside
+        # beside a majority the others must share more than across: they may just be the ones that say little
+        shared = (
+            means[others].max() > something
+            if 2 * len(group) <= size
+            else means[others].mean() > max(something, outside)
+        )
+        if apart and shared:
             taken |= set(group)
-            found.append(Block(tuple(agents[place] for place in group), within, across))
+            ranks = _ranks(filled, group)
+            found.append(Block(tuple(agents[place] for place in group), inside, outside, *ranks))
     return tuple(sorted(found, key=lambda block: -block.inside))
+
+
+def _pairs(places: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """The pairs of these places, as indices of a table."""
+    first, second = zip(*combinations(places, 2), strict=True)
+    return np.array(first), np.array(second)
+
+
+def _ranks(filled: FloatArray, group: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ranks of a group's agents with all peers, and with those outside the group."""
+    size, inner = len(filled), list(group)
+    scores = filled.sum(axis=1) / (size - 1)
+    without = scores.copy()
+    without[inner] = (filled[inner].sum(axis=1) - filled[np.ix_(inner, inner)].sum(axis=1)) / (size - len(inner))
+    first, second = (tuple(1 + int((given > given[i]).sum()) for i in inner) for given in (scores, without))
+    return first, second

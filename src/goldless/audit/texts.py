@@ -28,7 +28,9 @@ LEAST_TASKS = 20
 ALIKE = 0.8
 """Two texts are nearly the same where they share this much of their runs of three words (Jaccard)."""
 COPIED = 0.8
-"""A response repeats its prompt where this much of it is in the prompt."""
+"""A response repeats its prompt where this much of its runs of three words is in the prompt."""
+REARRANGED = 0.95
+"""Or this much of its words, in any order, if it is at least half as long: a summary is shorter."""
 ENOUGH_WORDS = 8
 """Shorter texts are often alike for good reasons."""
 ENOUGH_CHARACTERS = 40
@@ -56,12 +58,10 @@ class _Sample:
     """By task."""
     shingles: sparse.csr_array
     """[responses and then prompts, different runs of words], 1 where the text has the run."""
+    vocabulary: sparse.csr_array
+    """The same of single words."""
     words: npt.NDArray[np.int64]
-
-    @property
-    def prompt_shingles(self) -> sparse.csr_array:
-        """Rows of the prompts, by task."""
-        return self.shingles[len(self.texts) :]
+    """Number of words of each."""
 
     def of_task(self, task: int) -> npt.NDArray[np.int64]:
         """Rows of the responses to a task."""
@@ -119,6 +119,7 @@ def _sampled(study: Study) -> _Sample:
         texts,
         prompts,
         _shingle_matrix(words),
+        _shingle_matrix(words, 1),
         np.array([len(found) for found in words]),
     )
 
@@ -203,17 +204,24 @@ def _repeated_prompts(sample: _Sample) -> Iterator[Finding]:
     for task, prompt in enumerate(sample.prompts):
         if not prompt:
             continue
-        rows = sample.of_task(task)
-        own = sample.shingles[rows]
-        inside = (own @ sample.prompt_shingles[[task]].T).toarray()[:, 0]
-        share = inside / np.maximum(own.sum(axis=1), 1)
-        for row, of_it in zip(rows, share, strict=True):
+        rows, place = sample.of_task(task), len(sample.texts) + task
+        runs, words = (_share_inside(matrix, rows, place) for matrix in (sample.shingles, sample.vocabulary))
+        long = 2 * sample.words[rows] >= sample.words[place]
+        repeats = (runs >= COPIED) | ((words >= REARRANGED) & long)
+        for row, again in zip(rows, repeats & (sample.words[rows] >= ENOUGH_WORDS), strict=True):
             there[int(sample.agent[row])] += 1
-            copied[int(sample.agent[row])] += bool(of_it >= COPIED and sample.words[row] >= ENOUGH_WORDS)
+            copied[int(sample.agent[row])] += bool(again)
     for number, count in copied.items():
         if count >= max(FEWEST_TASKS, there[number] / 3):
             agent = sample.agents[number]
             yield Finding("copied-prompt", (agent,), f"{agent} repeats its prompt on {count} of {there[number]} tasks.")
+
+
+def _share_inside(matrix: sparse.csr_array, rows: npt.NDArray[np.int64], place: int) -> FloatArray:
+    """How much of each of the rows is in another one."""
+    own = matrix[rows]
+    found: FloatArray = (own @ matrix[[place]].T).toarray()[:, 0] / np.maximum(own.sum(axis=1), 1)
+    return found
 
 
 def _other_languages(sample: _Sample) -> Iterator[Finding]:

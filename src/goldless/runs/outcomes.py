@@ -146,7 +146,7 @@ def metric_outcome(
 
 
 def audit_scores(study: Study, outcomes: Mapping[str, MetricOutcome]) -> list[Finding]:
-    """What the scores show beside the texts: closed blocks of peers, contradictions, length in disguise."""
+    """What the scores show beside the texts: blocks of peers, contradictions, length in disguise."""
     rankings = [
         Ranking(
             name,

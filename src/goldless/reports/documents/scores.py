@@ -118,7 +118,7 @@ class PeerLink(Part):
 
 
 class PeerBlock(Part):
-    """Agents that predict each other and no one else."""
+    """Agents that share more with each other than with anyone else."""
 
     agents: Texts
     inside: Number = None

@@ -182,7 +182,7 @@ def _graph_figure(metric: str, board: RankedMetric, graph: PeerGraphNote) -> Fig
         if {link.first, link.second} <= set(graph.agents)
     ]
     blocks = {agent: place for place, block in enumerate(graph.blocks) for agent in block.agents}
-    alarm = " Squares: a block that predicts itself and no one else." if blocks else ""
+    alarm = " Squares: agents that share more with each other than with anyone else." if blocks else ""
     caption = (
         "A line joins two agents that predict each other more than their levels explain; the thicker, the more.",
         alarm,

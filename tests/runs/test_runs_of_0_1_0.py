@@ -58,6 +58,13 @@ def same(now: Any, then: Any) -> bool:
     return now == pytest.approx(then, rel=1e-12, abs=1e-15) if isinstance(then, float) else now == then
 
 
+def without_intervals(found: Any) -> Any:
+    """0.1.0 gave win rates that are the same on all tasks an interval of no width."""
+    if isinstance(found, dict):
+        return {key: without_intervals(one) for key, one in found.items() if key not in {"low", "high", "method"}}
+    return [without_intervals(one) for one in found] if isinstance(found, list) else found
+
+
 def assert_same_results(found: dict, before: dict) -> None:
     """All that was computed is equal; what says how it was made may differ."""
     assert list(found["metrics"]) == list(before["metrics"])
@@ -104,7 +111,7 @@ def test_a_review_gives_its_ranking_again_from_its_judgements(runs):
         package.review(runs / "review", recorded=True, exams="consistency", thresholds={"consistency": 0.0})
     )
     for key in ("scale", "exams", "convention", "ranking", "rankings", "labels", "failures", "nobody_passed", "panel"):
-        assert same(again[key], before[key]), key
+        assert same(without_intervals(again[key]), without_intervals(before[key])), key
     ours = ("name", "traits", "passed", "why", "weight", "asked", "used", "missing")
     for now, then in zip(again["reviewers"], before["reviewers"], strict=True):
         assert same({key: now[key] for key in ours}, {key: then[key] for key in ours})

@@ -152,6 +152,37 @@ def test_equal_scores_have_an_interval_of_no_width(n):
         assert (interval.low, interval.mean, interval.high) == (value, value, value)
 
 
+@pytest.mark.parametrize(("n", "high"), [(2, 0), (5, 5), (8, 7), (20, 17), (40, 1)])
+def test_scores_at_their_limits_have_the_exact_interval_of_a_share(n, high):
+    """That of ``scipy.stats.binomtest``, on the scale of the scores."""
+    theirs = scipy.stats.binomtest(high, n).proportion_ci(LEVEL, method="exact")
+    for lowest, highest in ((0.0, 1.0), (-1.0, 1.0), (1.0, 5.0)):
+        values = np.array([highest] * high + [lowest] * (n - high))[:, None]
+        (interval,) = task_intervals(values, limits=(lowest, highest), level=LEVEL)
+        ends = [lowest + (highest - lowest) * end for end in (theirs.low, theirs.high)]
+        assert (interval.low, interval.high) == pytest.approx(ends, abs=1e-9)
+        assert (interval.method, interval.n) == ("exact", n)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.95, 0.99])
+@pytest.mark.parametrize("n", [5, 8, 12, 20, 50])
+def test_the_interval_of_zeros_and_ones_holds_their_share_as_often_as_it_says(n, share):
+    """Over all that n tasks can show, each with its probability: no simulation."""
+    held = 0.0
+    for ones in range(n + 1):
+        (interval,) = task_intervals(np.repeat([1.0, 0.0], [ones, n - ones])[:, None], limits=(0.0, 1.0), resamples=1)
+        held += scipy.stats.binom.pmf(ones, n, share) * (interval.low <= share <= interval.high)
+    assert held >= 0.95
+
+
+def test_equal_scores_between_their_limits_leave_room_for_tasks_not_seen():
+    """If more than 1 - 0.025^(1/8) = 0.369 of all tasks were at a limit, eight without it had a chance below 0.025."""
+    (interval,) = task_intervals(np.full((8, 1), 0.5), limits=(0.0, 1.0))
+    assert (interval.low, interval.high) == pytest.approx((0.5 - 0.369 / 2, 0.5 + 0.369 / 2), abs=5e-4)
+    (mixed,) = task_intervals(np.array([[0.5], [1.0], [0.0]] * 4), limits=(0.0, 1.0), resamples=50)
+    assert mixed.method == "bootstrap-t"
+
+
 def test_the_seed_decides_and_another_seed_gives_another_interval():
     values = table()
     assert task_intervals(values, seed=1) == task_intervals(values, seed=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from goldless.errors import UserError
 from goldless.statistics.corrected_share import corrected_share
@@ -87,6 +88,13 @@ def test_a_proxy_that_is_constant_here_gives_the_mean_of_the_labels():
 def test_equal_labels_on_few_tasks_are_no_certainty():
     found = powered_mean(np.where(np.arange(12) < 5, 3.5, np.nan), np.arange(12.0)[:, None])
     assert found.p == 2 / 2**5
+
+
+def test_equal_labels_have_the_exact_interval_of_a_share_at_their_limits():
+    """Five labels of 1 on a scale from 0 to 1: the exact interval of 5 of 5, as ``scipy.stats.binomtest`` has it."""
+    found = powered_mean(np.where(np.arange(12) < 5, 1.0, np.nan), np.arange(12.0)[:, None], limits=(0.0, 1.0))
+    theirs = scipy.stats.binomtest(5, 5).proportion_ci(0.95, method="exact")
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ CLEAR = 3.0
 ROUNDING = 1e-9
 """What is left over is rounding below this share of the largest mean: where all tasks agree there is no other error."""
 MORE = 1.5
-"""Each two agents of a block share this many times what any of them does with anyone else (AlpacaEval's models: 1.1)."""
+"""Each two agents of a block share this many times what any of them shares with others (AlpacaEval's models: 1.1)."""
 OUTSIDE = 0.1
 """Others share something where it is at least this share of what a block shares inside."""
 

@@ -209,7 +209,7 @@ def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> Metri
     """The difference of paired scores, with interval, effect size and test."""
     values = paired.differences
     level = draws["level"]
-    (interval,) = task_intervals(values[:, None], **draws)
+    (interval,) = task_intervals(values[:, None], limits=paired.difference_limits, **draws)
     effect = paired_d(values, level=level)
     n = len(values)
     p = sign_flip_p(values, seed=draws["seed"], permutations=draws["resamples"])

@@ -275,7 +275,8 @@ def _decide(
 ) -> _Decided:
     values = paired.differences
     n, fewest = len(values), least_tasks(2 * alpha, AT_LEAST)
-    low, high = _bounds(values, paired.limits, alpha, draws)
+    (bounds,) = task_intervals(values[:, None], limits=paired.difference_limits, **draws)
+    low, high = bounds.low, bounds.high
     if low is None or high is None or n < fewest:
         reason = f"{n} common task{'s' * (n != 1)} with both scores are too few: a gate needs {fewest}"
         return _Decided("INCONCLUSIVE", reason, low, high, fewest - n)
@@ -291,29 +292,13 @@ def _decide(
         return _Decided(verdict, f"{loss} is shown: at best {high:+.2f}", low, high, 0)
     lost = len(paired.unanswered)
     if lost:
-        worst, _ = _bounds(_with_unanswered(paired), paired.limits, alpha, draws)
-        if worst is None or worst - certificate.shift <= -margin:
+        (worst,) = task_intervals(_with_unanswered(paired)[:, None], limits=paired.difference_limits, **draws)
+        if worst.low is None or worst.low - certificate.shift <= -margin:
             reason = (
                 f"the candidate has no score on {lost} of {n + lost} tasks; with the lowest there, {loss} is possible"
             )
             return _Decided("INCONCLUSIVE", reason, low, high, None)
     return _Decided(verdict, f"{loss} is excluded: at worst {low:+.2f}", low, high, 0)
-
-
-def _bounds(
-    values: FloatArray, limits: tuple[float, float] | None, alpha: float, draws: Draws
-) -> tuple[float | None, float | None]:
-    """One-sided bounds of the mean difference, each at alpha.
-
-    Equal differences have no spread to compute bounds from. Where scores have limits, up to 1 - alpha^(1/n) of all
-    tasks may be as different as these allow, and n of them would still have shown nothing of it.
-    """
-    (interval,) = task_intervals(values[:, None], **draws)
-    if limits is None or len(values) < 2 or values.min() < values.max():
-        return interval.low, interval.high
-    widest = limits[1] - limits[0]
-    unseen, same = 1 - alpha ** (1 / len(values)), float(values[0])
-    return same - unseen * (same + widest), same + unseen * (widest - same)
 
 
 def _verdict(low: float, high: float, margin: float) -> Verdict:

@@ -146,6 +146,11 @@ class Paired:
         """Second minus first."""
         return self.second - self.first
 
+    @property
+    def difference_limits(self) -> tuple[float, float] | None:
+        """The smallest and the largest difference that there can be, where known."""
+        return None if self.limits is None else (self.limits[0] - self.limits[1], self.limits[1] - self.limits[0])
+
 
 def paired_scores(sides: Sides, metric: str) -> Paired:
     """The two agents under a metric that both runs have."""

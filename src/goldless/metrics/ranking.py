@@ -18,8 +18,7 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, vote_share
-from goldless.statistics.additive import levelled
-from goldless.statistics.bootstrap import USUAL, Draws, Method, draw_counts, task_intervals
+from goldless.statistics.bootstrap import USUAL, Draws, Method, draw_counts, score_intervals
 from goldless.statistics.checks import check_level
 from goldless.statistics.standings import score_table
 
@@ -265,13 +264,13 @@ def _by_table(
     unit: str,
     **draws: Unpack[Draws],
 ) -> Ranking:
-    found = task_intervals(levelled(table), **draws)
+    found = score_intervals(table, limits=(0.0, 1.0) if unit in SHARES else None, **draws)
     numbers = np.array([[f.mean, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
     if unit in SHARES:
         numbers = np.clip(numbers, 0.0, 1.0)
     rows = _rows(agents, numbers, np.array([f.n for f in found], dtype=np.int64), counts)
     notes = tuple(f"{agent}: {f.note}" for agent, f in zip(agents, found, strict=True) if f.note)
-    method = next((f.method for f in found if f.method), None)
+    method = min((f.method for f in found if f.method), key="exact".__eq__, default=None)  # that of most agents
     how: Draws = {**USUAL, **draws}
     return Ranking(name, rows, unit, how["level"], method, how["seed"], how["resamples"], notes)
 

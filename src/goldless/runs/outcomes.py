@@ -70,7 +70,7 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         **({} if scores.over is None else {"over": f"{scores.over}-peers"}),
         **options.told,
         "missing": "left-out",
-        "interval": interval_name(options.level),
+        "interval": interval_name(options.level, _limits(metric)),
         "test": _test_name(options),
         **({"until": f"{','.join(options.until)}(tasks={_tasks(options)})"} if options.until else {}),
         "resamples": str(options.resamples),
@@ -237,6 +237,7 @@ def _leaderboard(
         by_peer=by_peer if by_peer is None or len(ranked) == len(study.agents) else by_peer[:, ranked],
         until=until,
         missing=missing,
+        limits=_limits(found.metric),
         **options.some("compare", "baseline", "seed", "resamples", "level"),
     )
     return make_leaderboard(

@@ -22,10 +22,11 @@ from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri, stdtrit
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
+from goldless.statistics.additive import scores_over_tasks
 from goldless.statistics.checks import check_level, check_resamples, check_score_table, check_seed
 from goldless.statistics.task_groups import group_sums, task_groups
 
@@ -78,8 +79,12 @@ def summable(terms: FloatArray) -> FloatArray:
     return rounded
 
 
-Method = Literal["bootstrap-t", "t"]
-"""``bootstrap-t``: at each end the farther of the studentised bootstrap and Student's t."""
+Method = Literal["bootstrap-t", "t", "exact"]
+"""``bootstrap-t``: at each end the farther of the studentised bootstrap and Student's t. ``exact``: of scores at their
+limits, such as 0 and 1, or all the same.
+"""
+Limits = tuple[float, float]
+"""The smallest and the largest score that there can be."""
 FEW_TASKS = 10
 """With fewer tasks the interval is Student's t: too few different resamples exist to estimate a distribution."""
 FARTHEST = 2.0
@@ -107,7 +112,7 @@ class Interval:
 
 
 def task_intervals(
-    values: FloatArray, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+    values: FloatArray, *, limits: Limits | None = None, seed: int = 0, resamples: int = 10_000, level: float = 0.95
 ) -> list[Interval]:
     """Mean and interval of each column of ``values`` [tasks, agents], where NaN marks a missing score.
 
@@ -117,6 +122,10 @@ def task_intervals(
     spread, draws without them run off towards infinity, so q is clipped at twice Student's t. Under heavy tails it is
     too short, so no end is nearer to the mean than Student's t puts it. With two to nine tasks the interval is
     Student's t. The tasks of the table decide, not those of each agent, so all agents have the same kind of interval.
+
+    ``limits``: those of the scores, where they have some. Of scores that are all at their limits the interval is the
+    exact one of a share (Clopper and Pearson 1934), and equal scores elsewhere have one as well: few tasks that agree
+    say little about the others.
     """
     values = _checked(values, level)
     present = ~np.isnan(values)
@@ -128,16 +137,29 @@ def task_intervals(
     step = max(1, MEANS_AT_ONCE // max(1, resamples))
     for begin in range(0, len(many), step):
         some = many[begin : begin + step]
-        limits = FARTHEST * student[some]
-        studentised = _studentised_means(values[:, some], limits, seed=seed, resamples=resamples)
+        studentised = _studentised_means(values[:, some], FARTHEST * student[some], seed=seed, resamples=resamples)
         low, high = _quantiles(studentised, level)
         ends[:, some] = np.minimum(low, -student[some]), np.maximum(high, student[some])
-    return [_interval(values[:, j], ends[:, j], level, method) for j in range(values.shape[1])]
+    return [_interval(values[:, j], ends[:, j], level, method, limits) for j in range(values.shape[1])]
 
 
-def interval_name(level: float) -> str:
+def score_intervals(values: FloatArray, *, limits: Limits | None = None, **draws: Unpack[Draws]) -> list[Interval]:
+    """The score of each agent over all tasks with its interval: that of the tasks it has, moved to the score."""
+    found = task_intervals(values, limits=limits, **draws)
+    return [_moved(one, score) for one, score in zip(found, scores_over_tasks(values), strict=True)]
+
+
+def _moved(interval: Interval, score: float) -> Interval:
+    if interval.mean is None:
+        return interval
+    by = float(score) - interval.mean
+    low, high = (None if end is None else end + by for end in (interval.low, interval.high))
+    return replace(interval, mean=float(score), low=low, high=high)
+
+
+def interval_name(level: float, limits: Limits | None = None) -> str:
     """How intervals are computed, for signatures."""
-    return f"tasks-bootstrap-t-or-t-{level:g}(t-under-{FEW_TASKS})"
+    return f"tasks-bootstrap-t-or-t-{level:g}(t-under-{FEW_TASKS}{',exact-at-limits' * (limits is not None)})"
 
 
 def _checked(values: FloatArray, level: float) -> FloatArray:
@@ -152,20 +174,37 @@ def _student(n: npt.NDArray[np.int_], level: float) -> FloatArray:
     return quantiles
 
 
-def _interval(column: FloatArray, ends: FloatArray, level: float, method: Method) -> Interval:
+def _interval(column: FloatArray, ends: FloatArray, level: float, method: Method, limits: Limits | None) -> Interval:
     used = column[~np.isnan(column)]
     n = len(used)
     if n == 0:
         return Interval(None, None, None, 0, level, "no task was scored")
-    if n > 1 and used.min() == used.max():
-        # the sum of equal numbers, divided, is not always that number
-        value = float(used[0])
-        return Interval(value, value, value, n, level, method=method)
-    mean = float(used.mean())
+    equal = used.min() == used.max()
+    mean = float(used[0] if equal else used.mean())  # the sum of equal numbers, divided, is not always that number
+    if n > 1 and limits is not None and (equal or np.isin(used, limits).all()):
+        return Interval(mean, *exact_ends(used, limits, level), n, level, method="exact")
+    if n > 1 and equal:
+        return Interval(mean, mean, mean, n, level, method=method)
     if n == 1:
         return Interval(mean, None, None, 1, level, "no interval: n = 1")
     error = used.std(ddof=1) / np.sqrt(n)
     return Interval(mean, float(mean - ends[1] * error), float(mean - ends[0] * error), n, level, method=method)
+
+
+def exact_ends(used: FloatArray, limits: Limits, level: float) -> tuple[float, float]:
+    """The ends for scores that are all at their limits, or all the same.
+
+    Where n tasks agree, the other score may be that of up to 1 - alpha^(1/n) of all tasks, with alpha for each end.
+    """
+    lowest, highest = limits
+    n, tail = len(used), (1 - level) / 2
+    if used.min() == used.max():
+        same, unseen = float(used[0]), 1 - tail ** (1 / n)
+        return same - unseen * (same - lowest), same + unseen * (highest - same)
+    high = int((used == highest).sum())
+    low_share, high_share = betaincinv(high, n - high + 1, tail), betaincinv(high + 1, n - high, 1 - tail)
+    width = highest - lowest
+    return float(lowest + width * low_share), float(lowest + width * high_share)
 
 
 def _studentised_means(values: FloatArray, limits: FloatArray, *, seed: int, resamples: int) -> FloatArray:
@@ -276,7 +315,7 @@ def _left_out_interval(
     return replace(interval, mean=value, low=low, high=high, n=n_tasks)
 
 
-ShareMethod = Literal["bootstrap-t", "t", "wilson"]
+ShareMethod = Method | Literal["wilson"]
 
 
 @dataclass(frozen=True, slots=True)

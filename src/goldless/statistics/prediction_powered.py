@@ -26,6 +26,7 @@ from scipy.special import stdtr, stdtrit
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import UserError
+from goldless.statistics.bootstrap import Limits, exact_ends
 from goldless.statistics.checks import check_level
 
 FEWEST = 2
@@ -101,12 +102,18 @@ class PoweredMean:
 
 
 def powered_mean(
-    labels: FloatArray, proxies: FloatArray, *, rounds: Sequence[Round] = (), level: float = 0.95
+    labels: FloatArray,
+    proxies: FloatArray,
+    *,
+    rounds: Sequence[Round] = (),
+    limits: Limits | None = None,
+    level: float = 0.95,
 ) -> PoweredMean:
     """Estimate the mean label over all tasks.
 
     ``labels`` [tasks], NaN where a task has none; ``proxies`` [tasks, k], complete. ``rounds``: tasks drawn with
-    unequal chances, in the order they were drawn; the other labelled tasks are a random draw.
+    unequal chances, in the order they were drawn; the other labelled tasks are a random draw. ``limits``: those of the
+    labels, for the interval where all are equal.
     """
     check_level(level)
     labels, proxies = np.asarray(labels, np.float64), np.asarray(proxies, np.float64)
@@ -123,12 +130,15 @@ def powered_mean(
     parts = sum(value**2 / degrees for value, degrees in variances)
     degrees = total**2 / parts if parts > 0 else float(found.degrees)
     half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(total)
+    low, high = mean - half, mean + half
+    if total == 0 and limits is not None:
+        low, high = exact_ends(labels[known], limits, level)
     return PoweredMean(
         mean=mean,
         error=math.sqrt(total),
         degrees=degrees,
-        low=mean - half,
-        high=mean + half,
+        low=low,
+        high=high,
         n=int(known.sum()),
         unlabelled=int((~known).sum()),
         weights=found.weights,

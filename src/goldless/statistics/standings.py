@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
-from goldless.statistics.additive import levelled
 from goldless.statistics.answering import Until, with_outlook
-from goldless.statistics.bootstrap import USUAL, Draws, Interval, task_intervals
+from goldless.statistics.bootstrap import USUAL, Draws, Interval, Limits, score_intervals, task_intervals
 from goldless.statistics.comparisons import Compare, Comparison, all_pairs, compare_pairs
 from goldless.statistics.new_peers import NewPeers, new_peer_intervals
 
@@ -61,15 +60,16 @@ def standings(
     baseline: str | None = None,
     until: Until | None = None,
     missing: Missing | None = None,
+    limits: Limits | None = None,
     **draws: Unpack[Draws],
 ) -> Standings:
     """The standings of a table of response scores [tasks, agents], NaN where one is missing.
 
     ``by_peer`` [tasks, agents, peers]: the scores that response scores are over. ``compare``: every pair, or the leader
     with each other agent; ``baseline``: that agent with each other one. ``until``: the pairs of a question, by a
-    confidence sequence, since the data decided how many tasks there are.
+    confidence sequence, since the data decided how many tasks there are. ``limits``: those of the scores.
     """
-    found = task_intervals(levelled(values), **draws)
+    found = score_intervals(values, limits=limits, **draws)
     intervals = dict(zip(agents, found, strict=True))
     order = sorted(agents, key=lambda agent: _order(intervals[agent]))
     how: Draws = {**USUAL, **draws}
@@ -89,7 +89,7 @@ def standings(
         comparisons = with_outlook(comparisons, agents, pairs)
     beaten = _beaten(comparisons)
     new_peers = {} if by_peer is None else dict(zip(agents, new_peer_intervals(by_peer, found), strict=True))
-    worst = _worst(values, agents, missing, **draws)
+    worst = _worst(values, agents, missing, limits, **draws)
     rows = [
         Standing(
             agent,
@@ -114,7 +114,7 @@ def _beaten(comparisons: Sequence[Comparison]) -> set[tuple[str, str]]:
 
 
 def _worst(
-    values: FloatArray, agents: Sequence[str], missing: Missing | None, **draws: Unpack[Draws]
+    values: FloatArray, agents: Sequence[str], missing: Missing | None, limits: Limits | None, **draws: Unpack[Draws]
 ) -> dict[str, tuple[float, float]]:
     """The ends with everything that is missing at its lowest, and at its highest, for agents that lack something."""
     if missing is None:
@@ -124,7 +124,8 @@ def _worst(
     some = np.flatnonzero((share < 1).any(axis=0))
     share, known = share[:, some], np.nan_to_num(values[scored][:, some])
     low, high = (
-        task_intervals(share * known + (1 - share) * end, **draws) for end in (missing.lowest, missing.highest)
+        task_intervals(share * known + (1 - share) * end, limits=limits, **draws)
+        for end in (missing.lowest, missing.highest)
     )
     return {
         agents[int(j)]: (least.low, most.high)

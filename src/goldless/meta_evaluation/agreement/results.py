@@ -30,6 +30,7 @@ from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 from goldless.statistics.bootstrap import FEW_TASKS, Draws, Interval, draw_counts, task_intervals
+from goldless.statistics.bootstrap import Method as IntervalMethod
 from goldless.statistics.rank_correlation import (
     Coefficient,
     levelled,
@@ -46,7 +47,7 @@ COLUMNS = (
 PEOPLE = "people"
 Over = Literal["tasks", "responses", "agents"]
 """What a correlation is over: the responses of each task, averaged over tasks; all responses; the agents' means."""
-Method = Literal["bootstrap-t", "t", "percentile"]
+Method = IntervalMethod | Literal["percentile"]
 
 ORDER: tuple[Coefficient, ...] = ("spearman", "kendall-b", "kendall")
 NAMES: dict[Coefficient, str] = {"spearman": "spearman", "kendall-b": "kendall_tau_b", "kendall": "kendall_tau_a"}

@@ -138,7 +138,7 @@ def _estimated(
         "labels": evidence_hash([(t, a, v) for t, row in enumerate(data.labels.tolist()) for a, v in enumerate(row)]),
         "proxies": ",".join(names),
         "estimate": "ppi++-by-task",
-        "interval": f"t-{options.level:g}",
+        "interval": f"t-{options.level:g}(exact-at-limits)",
         **({"rounds": str(len(rounds))} if rounds else {}),
         "study": study.fingerprint[:8],
     }

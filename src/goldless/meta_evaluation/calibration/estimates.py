@@ -14,6 +14,7 @@ from goldless.meta_evaluation.calibration.labelled_data import LabelledData
 from goldless.meta_evaluation.calibration.results import CalibratedAgent, CalibratedComparison, JudgeShare
 from goldless.meta_evaluation.judges import agent_names
 from goldless.runs.options import Options
+from goldless.statistics.bootstrap import Limits
 from goldless.statistics.comparisons import SIGNIFICANT, holm
 from goldless.statistics.corrected_share import corrected_share
 from goldless.statistics.prediction_powered import FEWEST, PoweredMean, Round, powered_mean
@@ -25,12 +26,18 @@ UNLIKE = 0.01
 
 
 def _powered(
-    labels: FloatArray, proxies: FloatArray, there: BoolArray, rounds: Sequence[Round], level: float
+    labels: FloatArray, proxies: FloatArray, there: BoolArray, rounds: Sequence[Round], *, limits: Limits, level: float
 ) -> PoweredMean:
     """The estimate over the tasks that are there."""
     number = np.cumsum(there) - 1
     kept = [Round(number[one.task[there[one.task]]], one.chance[there[one.task]]) for one in rounds]
-    return powered_mean(labels[there], proxies[there], rounds=[one for one in kept if len(one.task)], level=level)
+    kept = [one for one in kept if len(one.task)]
+    return powered_mean(labels[there], proxies[there], rounds=kept, limits=limits, level=level)
+
+
+def _limits(data: LabelledData) -> Limits:
+    """The smallest and the largest label that anybody gave."""
+    return float(np.nanmin(data.labels)), float(np.nanmax(data.labels))
 
 
 def calibrated_agent(
@@ -38,7 +45,9 @@ def calibrated_agent(
 ) -> CalibratedAgent:
     """Estimate the mean of agent number ``a``."""
     try:
-        found = _powered(data.labels[:, a], data.proxies[:, a], data.answered[:, a], rounds, level)
+        found = _powered(
+            data.labels[:, a], data.proxies[:, a], data.answered[:, a], rounds, limits=_limits(data), level=level
+        )
     except UserError as error:
         raise UserError(f"{data.agents[a]}: {error}") from error
     return CalibratedAgent(
@@ -63,6 +72,8 @@ def compared_agents(
         hint = nearest(options.baseline, data.agents) or "."
         raise UserError(f"unknown agent {options.baseline!r}{hint} Agents with labels: {', '.join(data.agents)}")
     made = []
+    lowest, highest = _limits(data)
+    limits = lowest - highest, highest - lowest
     for a, b in itertools.combinations(range(len(data.agents)), 2):
         first, second = (b, a) if data.agents[b] == options.baseline else (a, b)
         if options.baseline not in {None, data.agents[first]}:
@@ -73,7 +84,8 @@ def compared_agents(
         labelled = int((there & data.labelled).sum())
         if labelled < max(FEWEST, proxies.shape[1] + 2) or there.sum() - labelled < FEWEST:
             continue
-        made.append((first, second, _powered(labels, proxies, there, rounds, options.level), labels, proxies))
+        found = _powered(labels, proxies, there, rounds, limits=limits, level=options.level)
+        made.append((first, second, found, labels, proxies))
     corrected = holm([found.p for _, _, found, _, _ in made])
     alpha = SIGNIFICANT / max(1, len(made))
     compared = []

@@ -46,7 +46,7 @@ TERMS = {
     "interval": (
         "The range that contains the true mean over tasks like these, with the given confidence. Tasks are "
         "resampled, because responses to the same task are not independent; with fewer than ten tasks, Student's t "
-        "is used instead."
+        "is used instead. Scores that are all at the ends of their scale have the exact interval of a share."
     ),
     "mean of ratings": (
         "The mean over tasks of an agent's rating by the panel, raw or standardised, or of its share of the votes. "

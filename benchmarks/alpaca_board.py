@@ -292,6 +292,13 @@ def both_ways(values: Numbers) -> Numbers:
     return np.nanmean(np.stack([np.nanmean(values, axis=2), np.nanmean(values, axis=1)]), axis=0)
 
 
+def without_strongest(values: Numbers) -> Numbers:
+    """Mean of both directions over peers without the one that an answer shares most with."""
+    both = np.nanmean(np.stack([values, values.transpose(0, 2, 1)]), axis=0)
+    counts = (~np.isnan(both)).sum(axis=2)
+    return np.asarray((np.nansum(both, axis=2) - np.nanmax(both, axis=2)) / np.where(counts > 1, counts - 1, np.nan))
+
+
 Of = Callable[[Numbers], Numbers]
 VARIANTS: Mapping[str, tuple[bool, str, Of]] = {
     "gem-raw": (False, "matched", plain_mean),
@@ -304,6 +311,8 @@ VARIANTS: Mapping[str, tuple[bool, str, Of]] = {
     "gem-s[prompt]+control, trimmed mean over peers": (True, "controlled", trimmed),
     "gem-s[prompt]+control, better half of the peers": (True, "controlled", by_quality),
     "gem-s[prompt]+control, both directions": (True, "controlled", both_ways),
+    "gem-raw+control, both directions": (False, "controlled", both_ways),
+    "gem-raw+control, both directions, strongest peer left out": (False, "controlled", without_strongest),
 }
 """Under the prompt or not, what of it, and how it is averaged over peers. --words and --template make two more."""
 

@@ -191,6 +191,10 @@ def test_other_settings_are_refused_or_warned_of_by_name(tmp_path):
         compare_runs([one, two], agents=["old", "new"])
     found = compare_runs([one, three], agents=["old", "new"])
     assert found.warnings == ("the runs differ: peers is all in one and x+y in three",)
+    # a run from before scores said which peers they are over
+    four = written_run(tmp_path / "four", scores, signature="rouge-l|scorer:a|peers:all|over:common-peers|seed:0")
+    found = compare_runs([one, four], agents=["old", "new"])
+    assert found.warnings == ("the runs differ: over is none in one and common-peers in four",)
 
 
 def test_a_recorded_run_is_comparable_with_the_live_one_it_was_made_of(tmp_path):

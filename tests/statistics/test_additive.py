@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldless.statistics.additive import adjusted_for_peers, levelled, scores_over_tasks
+from goldless.statistics.additive import adjusted_for_peers, moved_to_scores, scores_over_tasks
 from goldless.statistics.comparisons import all_pairs, compare_all
 
 
@@ -146,7 +146,7 @@ def test_agents_without_a_common_task_keep_their_means_and_those_without_a_score
 @pytest.mark.parametrize("seed", range(5))
 def test_differences_are_those_of_the_scores_whatever_is_missing(seed):
     values = holed(12, 5, 0.35, seed)
-    scores = np.nanmean(levelled(values), axis=0)
+    scores = np.nanmean(moved_to_scores(values), axis=0)
     assert scores == pytest.approx(scores_over_tasks(values))
     pairs = all_pairs(values)
     assert np.nanmean(pairs.differences, axis=0) == pytest.approx(scores[pairs.first] - scores[pairs.second])

@@ -15,7 +15,7 @@ OF_THE_DATA = frozenset(
 SAID = frozenset(
     {
         *("peers", "weights", "limits", "exam", "pairs", "questioners", "shuffles", "calls", "combination"),
-        *("goldless", "kernel", "sharing", "layout-kernel", "prompts"),
+        *("goldless", "kernel", "sharing", "layout-kernel", "prompts", "over"),
     }
 )
 """Settings that may differ, but change what a score means somewhat: a warning names both values. All others, such as

@@ -21,7 +21,7 @@ from goldless.reports.leaderboard import Leaderboard, leaderboard_notes, make_le
 from goldless.runs.evaluation import MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
 from goldless.signature import Signature
-from goldless.statistics.additive import levelled, scores_over_tasks
+from goldless.statistics.additive import moved_to_scores, scores_over_tasks
 from goldless.statistics.answering import Until
 from goldless.statistics.bootstrap import interval_name
 from goldless.statistics.comparisons import Comparison, Pairs, all_pairs
@@ -131,7 +131,7 @@ def metric_outcome(
             found, study, options, values, spread=_spread(by_name, agents), until=until, usd_per_task=usd_per_task
         ),
         by_wording=by_name,
-        influence=tuple(most_influential(levelled(values), list(study.tasks), agents, INFLUENTIAL)),
+        influence=tuple(most_influential(moved_to_scores(values), list(study.tasks), agents, INFLUENTIAL)),
         peer_graph=peer_graph(found.scores.pairs, agents),
         groups=None
         if options.compare_groups is None

@@ -76,7 +76,7 @@ def scores_over_tasks(values: FloatArray) -> FloatArray:
     return _OverTasks(values).scores
 
 
-def levelled(values: FloatArray) -> FloatArray:
+def moved_to_scores(values: FloatArray) -> FloatArray:
     """The table with each agent's scores moved so that their mean is its score over all tasks."""
     there = ~np.isnan(values).all(axis=0)
     if not np.isnan(values).any() or not there.any():

@@ -3,6 +3,7 @@
     python benchmarks/alpaca_board.py --instructions 8 --peers 4                  # a sample on the processor
     python benchmarks/alpaca_board.py --scorer hf:FOLDER --sums sums.jsonl        # all of it, on a GPU
     python benchmarks/alpaca_board.py --sums sums.jsonl                           # the tables again, no model
+    python benchmarks/alpaca_board.py --data samsum_peer_prediction               # summaries in good faith or not
 
 Reads the folder alpaca_eval in GOLDLESS_RECORDED or ../shared/data: 80 instructions, the answers of 22 models and of
 NullModel, and each model's length-controlled win rate under the board's GPT-4 judge. Every answer, cut at --words, is
@@ -13,6 +14,10 @@ For each variant the table gives Spearman's correlation with the win rates of th
 instructions; the partial correlation given the mean number of words; and the place and score of NullModel among the
 23. All variants are listed. The last two columns are the partial correlation in each of two halves of the models, each
 scored with its own half as peers: a variant is chosen on the first half and checked on the second.
+
+--data samsum_peer_prediction or reddit_peer_prediction reads summaries by agents in good faith and by problematic ones
+instead, without what they summarise: the table has the share of pairs of one each, of the same text, in which the one
+in good faith has the higher score, with a 95 % interval over texts.
 
 A machine without this project's packages: scoring needs numpy, anyio and what the scorer needs (torch, transformers and
 safetensors for hf:FOLDER, onnxruntime for embedded and gguf:FILE). Write the texts to a file here, score there, read
@@ -63,20 +68,22 @@ class Board:
     answers: Mapping[str, Mapping[str, str]]
     """By instruction and model."""
     win_rates: Mapping[str, float]
-    """Length-controlled, in percent."""
+    """Length-controlled, in percent; of --data with groups 1 for good faith, 0 for problematic, 0.5 for neither."""
 
     def mean_words(self, agent: str) -> float:
         """Mean length of a model's answers."""
         return float(np.mean([len(by[agent].split()) for by in self.answers.values() if agent in by]))
 
 
-def recorded_board() -> Board:
+def recorded_board(data: str) -> Board:
     """The board in the folder of recorded data."""
     import polars as pl  # noqa: PLC0415 - a machine that only scores has none
 
-    root = Path(os.environ.get("GOLDLESS_RECORDED", Path(__file__).parents[2] / "shared" / "data")) / "alpaca_eval"
+    root = Path(os.environ.get("GOLDLESS_RECORDED", Path(__file__).parents[2] / "shared" / "data")) / data
     if not root.is_dir():
-        sys.exit(f"{root} is not a folder. Set GOLDLESS_RECORDED to the folder that has alpaca_eval")
+        sys.exit(f"{root} is not a folder. Set GOLDLESS_RECORDED to the folder that has {data}")
+    if data != "alpaca_eval":
+        return grouped_board(root)
     agents = pl.read_csv(root / "agents.csv")
     answers: dict[str, dict[str, str]] = {}
     for row in pl.read_parquet(root / "responses.parquet").iter_rows(named=True):
@@ -86,6 +93,17 @@ def recorded_board() -> Board:
         answers,
         dict(agents.select("agent", "length_controlled_winrate").iter_rows()),
     )
+
+
+def grouped_board(root: Path) -> Board:
+    """Summaries of agents in good faith and of problematic ones; what they summarise is not recorded."""
+    rows = [json.loads(line) for line in (root / "agents.jsonl").read_text(encoding="utf-8").splitlines()]
+    known = {"good faith": 1.0, "problematic": 0.0}
+    answers: dict[str, dict[str, str]] = {}
+    for line in (root / "responses.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        answers.setdefault(row["task"], {})[row["agent"]] = row["text"]
+    return Board(dict.fromkeys(answers, ""), answers, {row["agent"]: known.get(row["group"], 0.5) for row in rows})
 
 
 def cut(text: str, words: int) -> str:
@@ -127,7 +145,7 @@ class Work:
         """(under the prompt, candidate or none, peer, instruction of the peer's answer), each once."""
         pairs = self.pairs(task)
         peers = list(dict.fromkeys(peer for _, peer in pairs))
-        for prompted in (False, True):
+        for prompted in (False, True) if self.board.prompts[task] else (False,):
             for peer in peers:
                 yield prompted, None, peer, task
             for peer in peers:
@@ -312,7 +330,8 @@ VARIANTS: Mapping[str, tuple[bool, str, Of]] = {
     "gem-s[prompt]+control, better half of the peers": (True, "controlled", by_quality),
     "gem-s[prompt]+control, both directions": (True, "controlled", both_ways),
     "gem-raw+control, both directions": (False, "controlled", both_ways),
-    "gem-raw+control, both directions, strongest peer left out": (False, "controlled", without_strongest),
+    "shared-info": (False, "controlled", without_strongest),
+    "shared-info[prompt]": (True, "controlled", without_strongest),
 }
 """Under the prompt or not, what of it, and how it is averaged over peers. --words and --template make two more."""
 
@@ -347,6 +366,9 @@ def report(board: Board, sums: Path) -> None:
     """Print the table of all variants."""
     made, rows = read_sums(sums)
     agents = list(board.win_rates)
+    if NULL not in agents:
+        report_groups(rows, board)
+        return
     null = agents.index(NULL)
     models = np.array([i for i in range(len(agents)) if i != null])
     wins = np.array([board.win_rates[agent] for agent in agents])
@@ -383,6 +405,24 @@ def report(board: Board, sums: Path) -> None:
         )
 
 
+def report_groups(rows: Sequence[Mapping[str, Any]], board: Board) -> None:
+    """Print how often an agent in good faith is above a problematic one on the same text, under each variant."""
+    agents, group = list(board.win_rates), np.array(list(board.win_rates.values()))
+    tables = tabulated(rows, agents)
+    draws = np.random.default_rng(0).integers(0, len(rows), (RESAMPLES, len(rows)))
+    print(f"{len(rows)} texts, {int((group == 1).sum())} agents in good faith, {int((group == 0).sum())} problematic\n")
+    print("| variant | good faith above problematic |")
+    print("|---|---|")
+    for name, (prompted, what, over) in VARIANTS.items():
+        if prompted:
+            continue
+        scores = over(getattr(tables[False], what))
+        apart = scores[:, group == 1][:, :, None] - scores[:, group == 0][:, None, :]
+        by_text = np.where(apart > 0, 1.0, np.where(apart == 0, 0.5, 0.0)).mean(axis=(1, 2))
+        low, high = np.quantile(by_text[draws].mean(axis=1), [0.025, 0.975])
+        print(f"| {name} | {by_text.mean():.2f} ({low:.2f} … {high:.2f}) |")
+
+
 def main() -> None:
     """Export the board, score it, or print its tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -394,11 +434,12 @@ def main() -> None:
     parser.add_argument("--template", default="general", help="Prompt wording: general, plain or peer-review.")
     parser.add_argument("--seed", type=int, default=0, help="Seed of the draws (default: 0).")
     parser.add_argument("--sums", type=Path, help="File of sums to go on with, or to print the tables from.")
+    parser.add_argument("--data", default="alpaca_eval", help="Folder of recorded data (default: alpaca_eval).")
     parser.add_argument("--board", type=Path, help="A file that --export wrote, instead of the folder.")
     parser.add_argument("--export", type=Path, help="Write texts and win rates to this file, and stop.")
     arguments = parser.parse_args()
     read = arguments.board and Board(**json.loads(arguments.board.read_text(encoding="utf-8")))
-    board = read or recorded_board()
+    board = read or recorded_board(arguments.data)
     if arguments.export:
         arguments.export.write_text(json.dumps(asdict(board), ensure_ascii=False), encoding="utf-8")
         return

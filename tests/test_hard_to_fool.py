@@ -1,4 +1,4 @@
-"""Empty, copied and colluding responses do not win under the default metrics, and the run warns of them.
+"""Empty, copied and colluding responses do not win under the default metric, and the run warns of them.
 
 The toy scorer counts the words that two texts share, which is what fools a metric without task control.
 """
@@ -11,7 +11,8 @@ import pytest
 import goldless
 from support_studies import COLLUSION, SUPPORT, support_rows
 
-DEFAULTS = ["gem-raw+control", "gem-s[prompt]+control", "length"]
+DEFAULTS = ["shared-info", "length"]
+GIVEN = "shared-info[prompt]"
 
 
 def evaluate(agents, scorer, **options):
@@ -30,21 +31,19 @@ def test_two_colluding_boilerplates_do_not_win(toy_scorer):
     assert order(evaluate(COLLUSION, toy_scorer(), metrics="gem-raw"))[0].startswith("boiler")
     result = evaluate(COLLUSION, toy_scorer())
     assert list(result.outcomes) == DEFAULTS
-    for metric in DEFAULTS[:2]:
-        assert set(order(result, metric)[:2]) == {"good", "short"}
-    # one text to every task: every response of a peer is predicted once on its task and as often elsewhere
-    assert scores(result, "gem-raw+control")["boiler1"] == pytest.approx(0, abs=1e-9)
-    assert abs(scores(result, "gem-s[prompt]+control")["boiler1"]) < 2
+    assert set(order(result)[:2]) == {"good", "short"}
+    assert abs(scores(result, "shared-info")["boiler1"]) < 0.5
     warned = {agent for finding in result.findings for agent in finding.agents if finding.kind == "same-text"}
     assert warned == {"boiler1", "boiler2"}
 
 
 def test_what_copies_the_prompt_or_says_nothing_does_not_win(toy_scorer):
     result = evaluate((*SUPPORT, "short"), toy_scorer())
-    for metric in DEFAULTS[:2]:
+    assert list(result.outcomes) == ["shared-info", GIVEN, "length"]  # copycat repeats its prompts
+    for metric in ("shared-info", GIVEN):
         assert set(order(result, metric)[:2]) == {"good", "short"}
-    beyond = scores(result, "gem-s[prompt]+control")
-    assert abs(beyond["copycat"]) < 1
+    beyond = scores(result, GIVEN)
+    assert abs(beyond["copycat"]) < 2
     assert abs(beyond["verbose"]) < 2
     messages = " ".join(finding.message for finding in result.findings)
     assert "copycat" in messages
@@ -60,33 +59,52 @@ def test_the_run_says_who_falls_when_the_prompt_is_not_counted(toy_scorer):
         for word in words
         for agent, text in texts.items()
     ]
-    result = goldless.evaluate(pl.DataFrame(rows), scorer=toy_scorer(), resamples=1_000)
+    metrics = ["shared-info", GIVEN]
+    result = goldless.evaluate(pl.DataFrame(rows), metrics=metrics, scorer=toy_scorer(), resamples=1_000)
     fallen = [finding.message for finding in result.findings if finding.kind == "prompt"]
     assert fallen == [
-        "copycat falls from rank 2 to 3 when what the prompt already says is not counted (gem-s[prompt]+control)."
+        "copycat falls from rank 2 to 3 when what the prompt already says is not counted (shared-info[prompt])."
     ]
 
 
 def test_without_prompts_or_with_long_ones_the_default_does_not_condition_on_them(toy_scorer):
-    rows = support_rows("good", "short", tasks=3)
+    rows = support_rows("good", "short", "copycat", tasks=3)
     bare = [{key: value for key, value in row.items() if key != "prompt"} for row in rows]
-    long = [{**row, "prompt": "ticket " * 1_000} for row in rows]
+    long = [{**row, "prompt": f"{row['prompt']} " * 1_000} for row in rows]
     for given in (bare, long):
         result = goldless.evaluate(pl.DataFrame(given), scorer=toy_scorer(), resamples=200)
-        assert list(result.outcomes) == ["gem-raw+control", "length"]
+        assert list(result.outcomes) == DEFAULTS
 
 
-def test_one_task_has_no_other_so_the_default_is_the_plain_metric(toy_scorer):
-    rows = support_rows("good", "short", tasks=1)
-    result = goldless.evaluate(pl.DataFrame(rows), scorer=toy_scorer(), resamples=200)
-    assert list(result.outcomes) == ["gem-raw", "length"]
+def test_two_agents_are_compared_in_one_direction_and_the_run_says_why(toy_scorer):
+    said = []
+    rows = pl.DataFrame(support_rows("good", "short", tasks=3))
+    result = goldless.evaluate(rows, scorer=toy_scorer(), resamples=200, say=said.append)
+    assert list(result.outcomes) == ["gem-raw+control", "length"]
+    assert len(set(scores(result, "gem-raw+control").values())) == 2
+    assert any("Two agents tell equally much about each other" in line for line in said)
+    both = goldless.evaluate(rows, metrics="shared-info", scorer=toy_scorer(), resamples=200)
+    assert len(set(scores(both, "shared-info").values())) == 1
+
+
+def test_one_task_has_no_other_so_the_default_is_without_control(toy_scorer):
+    for agents, expected in ((("good", "short"), "gem-raw"), (("good", "short", "copycat"), "gem-raw+both")):
+        result = goldless.evaluate(pl.DataFrame(support_rows(*agents, tasks=1)), scorer=toy_scorer(), resamples=200)
+        assert list(result.outcomes) == [expected, "length"]
 
 
 def test_recorded_evidence_gives_the_defaults_that_it_has(toy_scorer, tmp_path):
-    rows = pl.DataFrame(support_rows("good", "short", tasks=3))
-    for metrics, expected in (("default", DEFAULTS), ("gem-raw", ["gem-raw", "length"])):
-        run = tmp_path / metrics
-        goldless.save_run(goldless.evaluate(rows, metrics=metrics, scorer=toy_scorer(), resamples=200), run)
+    rows = pl.DataFrame(support_rows("good", "short", "verbose", tasks=3))
+    one_way = {"metrics": "gem-raw+control", "peers": ["good"]}
+    for number, (asked, expected) in enumerate(
+        (
+            ({}, DEFAULTS),
+            ({"metrics": "gem-raw"}, ["gem-raw", "length"]),
+            (one_way, ["gem-raw+control", "length"]),
+        )
+    ):
+        run = tmp_path / str(number)
+        goldless.save_run(goldless.evaluate(rows, scorer=toy_scorer(), resamples=200, **asked), run)
         assert list(goldless.evaluate(run, recorded=True, resamples=200).outcomes) == expected
 
 
@@ -95,6 +113,5 @@ def test_the_embedded_model_puts_the_good_agent_before_boilerplate():
     rows = pl.DataFrame(support_rows(*COLLUSION, tasks=3))
     result = goldless.evaluate(rows, control_tasks=1, resamples=200)
     assert list(result.outcomes) == DEFAULTS
-    ranked = order(result, "gem-raw+control")
-    assert ranked[0] == "good"
-    assert set(ranked[2:]) == {"boiler1", "boiler2"}
+    ranked = order(result)
+    assert set(ranked[:2]) == {"good", "short"}

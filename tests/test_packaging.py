@@ -120,7 +120,9 @@ def test_outside_a_clone_the_demo_ranks_the_sample(installed, embedded_file, tmp
     said = run(installed / "goldless", "demo", "--out", "demo", "--journal", str(journal), cwd=tmp_path)
     assert "careful" in said
     rows = (tmp_path / "demo" / "leaderboard.csv").read_text(encoding="utf-8").splitlines()
-    assert rows[1].startswith("gem-raw+control,1,careful,")
+    agents = [row.split(",")[2] for row in rows[1:7]]
+    assert set(agents[:3]) == {"careful", "solid", "brief"}
+    assert rows[1].startswith("shared-info,1,")
 
 
 # --- one version, one address --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ right cannot be read off scores, so nobody is accused; what is told is how the b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -88,20 +88,31 @@ def peer_graph(pairs: Frames, agents: Sequence[str]) -> PeerGraph | None:
     return PeerGraph(tuple(agents), tuple(links), _blocks(means, errors, agents))
 
 
-def graph_findings(metric: str, unit: str, graph: PeerGraph) -> list[Finding]:
-    """One for each block that would rank lower without what its agents share with each other."""
-    return [
-        Finding("link", block.agents, _told(block, metric, unit, len(graph.agents)), (metric,))
-        for block in graph.blocks
-        if any(without > rank for without, rank in zip(block.ranks_without, block.ranks, strict=True))
-    ]
+def graph_findings(metric: str, unit: str, graph: PeerGraph, shown: Mapping[str, int] | None = None) -> list[Finding]:
+    """One for each block that ranks otherwise without what its agents share with each other.
+
+    ``shown``: the ranks that the agents have, where their closest peers are left out.
+    """
+    found = []
+    for block in graph.blocks:
+        ranks = block.ranks if shown is None else tuple(shown[agent] for agent in block.agents)
+        if any(without > rank for without, rank in zip(block.ranks_without, ranks, strict=True)):
+            told = f"Without that they rank {_ordinals(block.ranks_without)} instead of {_ordinals(ranks)}. "
+        elif any(rank > with_all for rank, with_all in zip(ranks, block.ranks, strict=True)):
+            told = (
+                f"It is left out of their scores, as every agent's closest peer is; with it they would rank "
+                f"{_ordinals(block.ranks)} instead of {_ordinals(ranks)}. "
+            )
+        else:
+            continue
+        found.append(Finding("link", block.agents, _told(block, metric, unit, told, len(graph.agents)), (metric,)))
+    return found
 
 
-def _told(block: Block, metric: str, unit: str, agents: int) -> str:
+def _told(block: Block, metric: str, unit: str, told: str, agents: int) -> str:
     shared = (
         f"Under {metric}, {listed(block.agents)} share {block.inside:.3g} {unit} with each other and at most "
-        f"{block.outside:.2g} with anyone else. Without that they rank {_ordinals(block.ranks_without)} instead of "
-        f"{_ordinals(block.ranks)}. "
+        f"{block.outside:.2g} with anyone else. {told}"
     )
     if 2 * len(block.agents) < agents:
         return shared + "They may have copied, colluded or come from one model."

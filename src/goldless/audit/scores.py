@@ -43,7 +43,7 @@ def _beyond_the_prompt(agents: Sequence[str], rankings: Sequence[Ranking]) -> It
     """Agents that fall, and have nothing left, when what the prompt already says is not counted."""
     by_name = {ranking.metric: ranking for ranking in rankings}
     for name, plain in by_name.items():
-        given = by_name.get(name.replace("gem-raw", "gem-s[prompt]"))
+        given = by_name.get(name.replace("gem-raw", "gem-s[prompt]").replace("shared-info", "shared-info[prompt]"))
         if given is None or given is plain:
             continue
         before, after = _ranks(agents, plain), _ranks(agents, given)

@@ -29,7 +29,7 @@ LEGEND = (
     *(METRICS, CRITIC, "reviewers", STATISTICS, MODELS),
     without=("peers", "peer_sample", "budget_calls", "recorded"),
     first=("metrics", "scorer", "perturbation", "fail_on", "out_folder"),
-    usual={"metrics": ("gem-raw+control",)},
+    usual={"metrics": ("shared-info",)},
     out="Write the rating card, badges and changed texts to this folder.",
 )
 def crashtest(

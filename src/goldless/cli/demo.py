@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from goldless.studies import Study
 
 READING = """\
-An agent's score is how many nats, on average, its response makes another agent's response to the same task \
-more predictable, minus what it does for that agent's responses to other tasks (+control); 0 means that nothing \
-in it belongs to the task. gem-s[prompt] does not count what the prompt already says. Intervals come from resampling \
-tasks. "beats #" lists the ranks an agent is better than on the same tasks, corrected for many comparisons. The \
-constant answer (null) and the answers to another task (off-task) \
-should be last, although the metric does not know which they are.
+An agent's score is how many nats, on average, its response and another agent's to the same task make each other \
+more predictable, minus what they do on other tasks; 0 means that nothing in it belongs to the task. Intervals come \
+from resampling tasks. "beats #" lists the ranks an agent is better than on the same tasks, corrected for many \
+comparisons. The constant answer (null) and the answers to another task (off-task) should be last, although the \
+metric does not know which they are.
 
 Next:
   goldless quickstart               # writes answers.csv, a small study to try everything on

@@ -11,7 +11,7 @@ from goldless.arrays import BoolArray, FloatArray
 from goldless.comparison.run_scores import Run, Scored, check_agent
 from goldless.comparison.settings import differing_settings
 from goldless.errors import UserError, nearest
-from goldless.metrics.metric import OverPeers
+from goldless.metrics.metric import ENOUGH_PEERS, OverPeers
 from goldless.signature import settings_of
 from goldless.statistics.additive import scores_over_tasks
 
@@ -233,9 +233,15 @@ def _of_the_board(
     there = ~np.isnan(own).any(axis=1)
     if there.any():
         own = own + scores_over_tasks(scored.table)[places] - own[there].mean(axis=0)
-    over = settings_of(scored.signature).get("over", "")
-    peers: OverPeers | None = "common" if over.startswith("common") else "own" if over else None
-    return own, peers, tuple(agent for agent in agents if agent not in {side.agent for side in _both(sides)})
+    others = tuple(agent for agent in agents if agent not in {side.agent for side in _both(sides)})
+    return own, _over(scored), others
+
+
+def _over(scored: Scored) -> OverPeers | None:
+    """What the scores are over, by their signature."""
+    said = settings_of(scored.signature).get("over", "")
+    known: tuple[OverPeers, ...] = ("common", "but-closest")
+    return next((one for one in known if said.startswith(one)), "own" if said else None)
 
 
 def _over_peers(
@@ -243,7 +249,8 @@ def _over_peers(
 ) -> tuple[FloatArray, OverPeers | None, tuple[str, ...]]:
     """Means over the peers that both have; over each agent's own where these are few.
 
-    A peer is common on a task where it gave the same response in both runs.
+    A peer is common on a task where it gave the same response in both runs. Where both runs leave out the closest peer
+    of each response, so does the comparison.
     """
     tables = [one.with_peers(side.agent) for one, side in zip(scored, _both(sides), strict=True)]
     if tables[0] is None or tables[1] is None:
@@ -264,11 +271,16 @@ def _over_peers(
     counts = shared.sum(axis=1)
     common = np.full(own.shape, np.nan)
     sums = np.where(shared, found, 0.0).sum(axis=2).T
+    over: OverPeers = "common"
+    if all(_over(one) == "but-closest" for one in scored):
+        over, many = "but-closest", counts >= ENOUGH_PEERS
+        sums = sums - np.where(many[:, None], np.where(shared, found, -np.inf).max(axis=2, initial=-np.inf).T, 0.0)
+        counts = counts - many
     np.divide(sums, counts[:, None], out=common, where=counts[:, None] > 0)
     if 2 * int((counts > 0).sum()) > int((~np.isnan(own).any(axis=1)).sum()):
         return (
             common,
-            "common",
+            over,
             tuple(name for name, used in zip(names, np.asarray(shared.any(axis=0)), strict=True) if used),
         )
     return own, "own", ()

@@ -119,7 +119,7 @@ async def scorer_consistency(study: Study, options: Options, scorers: Sequence[s
     """Score the metrics with each scorer in turn and measure how far they agree. All calls go through the journal."""
     draws = draws_of(options)
     if tuple(options.metrics) == (DEFAULT_METRICS,):
-        options = replace(options, metrics=("gem-raw+control",))
+        options = replace(options, metrics=("shared-info",))
     _check_asked(options.chosen_metrics(), scorers)
     found: list[ScoredBy] = []
     complete = True

@@ -66,6 +66,9 @@ def baseline(name: str) -> TextPairMetric:
 
 
 METRICS = {
+    "shared-info": "what a response and its peers' tell about each other, beyond what the same agents share on other "
+    "tasks: gem-raw+control+both; from eight agents on each response's closest peer is left out",
+    "shared-info[COLUMN]": "the same given a text column of the tasks table: shared-info[prompt]",
     "gem-raw": "pointwise mutual information between responses as they are",
     "gem": "the same after a chat model has rewritten them into plain points (needs --rewriter or recorded rewrites)",
     "gem-s[COLUMN]": "the same given a text column of the tasks table: gem-s[prompt], gem-s[abstract], gem-s[assw]",
@@ -118,6 +121,13 @@ def _gem_s(name: str, option: str | None) -> Metric | None:
     return LikelihoodMetric(name, GEM, "rewrites if any", option.removeprefix("synopsis_"))
 
 
+def _shared_info(name: str, option: str | None) -> Metric:
+    base = "gem-raw" if option is None else f"gem-s[{option}]"
+    spelled = find_metric(f"{base}{CONTROL}{BOTH}")
+    assert isinstance(spelled, LikelihoodMetric)
+    return replace(spelled, name=name, short_for=spelled.name, but_closest=True)
+
+
 def _tvd_mi(name: str, option: str | None) -> Metric | None:
     if option == "labels":
         return RaterMetric(name)
@@ -149,6 +159,7 @@ def _relative(base: str) -> MetricFamily:
 
 
 OURS: Mapping[str, MetricFamily] = {
+    "shared-info": MetricFamily(_shared_info),
     "gem-raw": _plain(lambda name: LikelihoodMetric(name, GEM)),
     "gem": _plain(lambda name: LikelihoodMetric(name, GEM, "rewrites")),
     "peer-prediction": MetricFamily(PeerPrediction),

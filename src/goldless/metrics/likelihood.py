@@ -21,6 +21,7 @@ from goldless.errors import MetricError, nearest
 from goldless.files import Frames
 from goldless.grouped import mean_in_order
 from goldless.metrics.metric import (
+    ENOUGH_PEERS,
     PAIRS,
     Given,
     LogprobNeed,
@@ -133,6 +134,10 @@ class LikelihoodMetric:
     """Name of the synopsis everything is conditioned on."""
     control: bool = False
     """Whether what the two agents share on other tasks is taken off."""
+    but_closest: bool = False
+    """Whether the peer that a response shares most with is left out, if there are many."""
+    short_for: str = ""
+    """The name of the same with all peers."""
 
     @property
     def unit(self) -> str:
@@ -158,6 +163,11 @@ class LikelihoodMetric:
             )
         )
 
+    @property
+    def without_control(self) -> str:
+        """The name of the same without task control."""
+        return (self.short_for or self.name).replace(CONTROL, "")
+
     def scores(self, given: Given) -> Scores:
         """The metric on every pair, averaged over all query variants, and that of each response over its peers."""
         evidence = given.evidence
@@ -170,7 +180,7 @@ class LikelihoodMetric:
             raise MetricError(
                 f"{given.study.name} carries no log-probabilities of responses to other tasks (a table "
                 f"control_logprobs), which {self.name} needs. Leave --recorded out to request them, or use "
-                f"{self.name.replace(CONTROL, '')}"
+                f"{self.without_control}"
             )
         found = joined_scores(
             self._of_rows(given, _by_wording(rows, variants, ways), controls) for rows in evidence.parts("logprobs")
@@ -187,7 +197,9 @@ class LikelihoodMetric:
         }
         pairs = mean_over_variants(list(scored.values()))
         by_wording = {wording.name: mine for wording, mine in scored.items()}
-        return scores_over_peers(pairs, given.over_peers, by_wording=by_wording)
+        agents = {given.study.samples.get(agent, agent) for agent in given.agents}
+        but_closest = self.but_closest and len(agents) > ENOUGH_PEERS
+        return scores_over_peers(pairs, given.over_peers, but_closest=but_closest, by_wording=by_wording)
 
     def _settings(self, given: Given, asked: list[Wording], pairs: Frames) -> dict[str, str]:
         rewriters = list(dict.fromkeys(w.rewriter for w in asked if w.rewriter is not None))
@@ -196,6 +208,7 @@ class LikelihoodMetric:
         described = dict(given.evidence.described.get("logprobs", {}))
         scorer = {"scorer": described.pop("scorer")} if "scorer" in described else {}
         return {
+            **({"short-for": self.short_for} if self.short_for else {}),
             **scorer,
             **({"rewriter": ",".join(rewriters), **given.settings} if rewriters else {}),
             "template": ",".join(dict.fromkeys(w.template for w in asked)),

@@ -26,8 +26,11 @@ from goldless.studies import Study
 
 Text = Literal["responses", "rewrites", "rewrites if any"]
 """What is scored: responses as they are, rewrites of them, or rewrites where there are any."""
-OverPeers = Literal["common", "own"]
-"""What a response's score is over: the same peers for all agents, or each agent's own, as in the papers."""
+OverPeers = Literal["common", "own", "but-closest"]
+"""What a response's score is over: the same peers for all agents, each agent's own, as in the papers, or its own but
+the one that it shares most with."""
+ENOUGH_PEERS = 7
+"""With fewer none is left out: where half of eight agents say something, two such peers of each are left."""
 Pairing = Mapping[tuple[str, str], Sequence[str]]
 """The peers of each response that is scored, by task and agent."""
 
@@ -238,9 +241,25 @@ def response_table(responses: pl.DataFrame) -> pl.DataFrame:
     return responses.select(pl.col(name).cast(kind) for name, kind in RESPONSES.items())
 
 
-def scores_over_peers(pairs: pl.DataFrame, over: OverPeers, **more: Mapping[str, Any]) -> Scores:
-    """The scores of pairs, and of responses over their peers."""
-    return Scores(over_peers(pairs, over), pairs, by_peer=pairs, over=over, **more)
+def scores_over_peers(
+    pairs: pl.DataFrame, over: OverPeers, *, but_closest: bool = False, **more: Mapping[str, Any]
+) -> Scores:
+    """The scores of pairs, and of responses over their peers; ``but_closest``: without the closest, if there are many.
+
+    So a minority of two cannot lift each other by what nobody else says.
+    """
+    kept = without_closest(pairs) if but_closest else pairs
+    if len(kept) < len(pairs):
+        over = "but-closest"
+    return Scores(over_peers(kept, over), pairs, by_peer=kept, over=over, **more)
+
+
+def without_closest(pairs: pl.DataFrame) -> pl.DataFrame:
+    """The pairs without each response's highest, where it has at least ``ENOUGH_PEERS`` peers; of equals the first."""
+    response = ["task", "agent"]
+    highest = pl.col("score").arg_max().over(response)
+    closest = (pl.int_range(pl.len()).over(response) == highest) & (pl.len().over(response) >= ENOUGH_PEERS)
+    return pairs.filter(~closest.fill_null(value=False))
 
 
 def over_peers(pairs: pl.DataFrame, which: OverPeers) -> pl.DataFrame:
@@ -249,7 +268,7 @@ def over_peers(pairs: pl.DataFrame, which: OverPeers) -> pl.DataFrame:
     An enum ``side`` parts the scores that a peer gives in two kinds; missing where no pair of either is left.
     """
     sides = ["side"] if "side" in pairs.columns else []
-    rows = pairs if which == "own" else _over_common_peers(pairs, sides)
+    rows = _over_common_peers(pairs, sides) if which == "common" else pairs
     means = rows.group_by("task", "agent", *sides, maintain_order=True).agg(
         mean_in_order(pl.col("score")), asked=pl.len(), used=pl.col("score").count()
     )

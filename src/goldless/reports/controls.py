@@ -25,3 +25,9 @@ def comparative(metric: str) -> Comparative:
 def direction(metric: str) -> str:
     """What a higher score means, for the heading of a table or axis."""
     return DIRECTIONS[comparative(metric)]
+
+
+def heading(metric: str, unit: str) -> str:
+    """A metric with what it measures in one line."""
+    shared = " shared with peers on the task alone" * metric.startswith("shared-info")
+    return f"{metric} ({unit}{shared}, {direction(metric)})"

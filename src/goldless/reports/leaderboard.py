@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from goldless.reports.controls import comparative, direction
+from goldless.reports.controls import comparative, heading
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.terminal_tables import TerminalColumn, fitted_tables
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
@@ -115,7 +115,7 @@ class Leaderboard:
         for row in self.rows:
             others = ", ".join(row.better_than) if beaten == "names" else " ".join(ranks[a] for a in row.better_than)
             rows.append({**asdict(row), "beaten": others or None})
-        title = f"{self.metric} ({self.unit}, {direction(self.metric)})"
+        title = heading(self.metric, self.unit)
         return ReportTable(title, columns, tuple(rows), self.signature, notes=self.notes)
 
     @property

@@ -173,7 +173,10 @@ class Evaluation(StudyResult):
         return self.models.get("scorer")
 
     def leaderboard(self, metric: str | None = None) -> Leaderboard:
-        """The leaderboard of a metric, which must be named if there are several."""
+        """The leaderboard of a metric, which must be named if there are several besides length, a control."""
+        named = [name for name in self.outcomes if name != "length"]
+        if metric is None and len(named) == 1:
+            return self.outcomes[named[0]].leaderboard
         if metric is None and len(self.outcomes) > 1:
             raise MetricError(f"name the metric of the leaderboard: {', '.join(self.outcomes)}")
         name = next(iter(self.outcomes), "") if metric is None else metric

@@ -123,9 +123,9 @@ class Options:
         (DEFAULT_METRICS,),
         METRICS,
         "--metric -m NAMES",
-        "Comma-separated metrics, such as gem-raw+control, gem, gem-s[COLUMN], tvd-mi, rouge-l, length or "
+        "Comma-separated metrics, such as shared-info, gem-raw, gem, gem-s[COLUMN], tvd-mi, rouge-l, length or "
         "python:FILE.py:FUNCTION. goldless metrics lists all.",
-        default_text="gem-raw+control, gem-s[prompt]+control where tasks have prompts, length",
+        default_text="shared-info, length; shared-info[prompt] too where an agent repeats its prompts",
     )
     scorer: str | Scorer = MODEL.option(
         "embedded",
@@ -366,7 +366,8 @@ class Options:
         "common",
         GROUPS,
         "--over-peers",
-        "Score all agents over the same peers, or each by its mean over its own, as the papers do.",
+        "Score all agents over the same peers, or each by its mean over its own, as the papers do. shared-info leaves "
+        "out each response's closest peer where there are eight agents or more.",
     )
     seed: int = whole(0).option(0, STATISTICS, "--seed N", "Seed for draws, resampling and tests.")
     resamples: int = whole(100).option(
@@ -468,19 +469,22 @@ class Options:
 
         known = (isinstance(name, str | Metric) or callable(name) for name in self.metrics)
         if not self.metrics or not all(known):
-            raise MetricError("no metric was named. Try gem-raw+control; goldless metrics lists all")
-        found = [self._metric(name) for name in dict.fromkeys(self.metrics_for(prompts=False))]
+            raise MetricError("no metric was named. Try shared-info; goldless metrics lists all")
+        found = [self._metric(name) for name in dict.fromkeys(self.metrics_for())]
         names = [metric.name for metric in found]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise MetricError(f"two metrics have the same name: {', '.join(twice)}. Give each function its own name")
         return found
 
-    def metrics_for(self, *, control: bool = True, prompts: bool) -> Sequence[str | Callable[..., object]]:
-        """The metrics named, the default ones spelled out: with task control, and beyond the prompts, or not."""
-        if DEFAULT_METRICS not in [name for name in self.metrics if isinstance(name, str)]:
-            return self.metrics
-        usual = ["gem-raw", *(["gem-s[prompt]"] if prompts else [])]
-        spelled = (*(f"{name}+control" if control else name for name in usual), "length")
+    def metrics_for(
+        self, *, control: bool = True, prompts: bool = False, both: bool = True
+    ) -> Sequence[str | Callable[..., object]]:
+        """The metrics named, the default ones spelled out: task control, given the prompts as well, both directions."""
+        ways = "+control" * control + "+both" * both
+        plain, given = (
+            ("shared-info", "shared-info[prompt]") if control and both else (f"gem-raw{ways}", f"gem-s[prompt]{ways}")
+        )
+        spelled = (plain, *[given] * prompts, "length")
         return tuple(each for name in self.metrics for each in (spelled if name == DEFAULT_METRICS else (name,)))
 
     def _metric(self, name: Any) -> Metric:

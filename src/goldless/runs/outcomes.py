@@ -15,12 +15,12 @@ from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import Ranking, score_findings
 from goldless.errors import UserError, nearest
 from goldless.files import frames, whole
-from goldless.metrics.metric import Given, Metric, Scores, over_peers
+from goldless.metrics.metric import ENOUGH_PEERS, Given, Metric, OverPeers, Scores, over_peers
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.leaderboard import Leaderboard, leaderboard_notes, make_leaderboard
 from goldless.runs.evaluation import MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
-from goldless.signature import Signature
+from goldless.signature import Signature, settings_of
 from goldless.statistics.additive import moved_to_scores, scores_over_tasks
 from goldless.statistics.answering import Until
 from goldless.statistics.bootstrap import interval_name
@@ -33,6 +33,15 @@ from goldless.studies import Study
 
 INFLUENTIAL = 10
 """Number of influential pairs of task and agent to list."""
+_FEW = (
+    f"All peers count: with fewer than {ENOUGH_PEERS + 1} agents none is left out, so two that collude can lift each "
+    "other."
+)
+_PEERS_USED: dict[OverPeers | None, str] = {
+    "but-closest": "Each response's closest peer is left out, so that no two agents can lift each other.",
+    "common": _FEW,
+    "own": _FEW,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +168,16 @@ def audit_scores(study: Study, outcomes: Mapping[str, MetricOutcome]) -> list[Fi
         finding
         for name, outcome in outcomes.items()
         if outcome.peer_graph is not None
-        for finding in graph_findings(name, outcome.leaderboard.unit, outcome.peer_graph)
+        for finding in graph_findings(name, outcome.leaderboard.unit, outcome.peer_graph, _ranks_shown(outcome))
     ]
     return [*alarms, *score_findings(study, rankings)]
+
+
+def _ranks_shown(outcome: MetricOutcome) -> dict[str, int] | None:
+    """The ranks of a leaderboard without each agent's closest peers; None: with all peers."""
+    if settings_of(outcome.signature).get("over") != "but-closest-peers":
+        return None
+    return {row.agent: row.rank for row in outcome.leaderboard.rows if row.rank is not None}
 
 
 def score_table(responses: pl.DataFrame, study: Study) -> npt.NDArray[np.float64]:
@@ -178,10 +194,11 @@ def _agent_scores(scores: Scores, study: Study) -> dict[str, dict[str, float | N
     """Each agent's score by prompt, over the pairs that all prompts have."""
     found: dict[str, dict[str, float | None]] = {}
     keys = ["task", "agent", "peer"]
+    used = scores.pairs if scores.by_peer is None else scores.by_peer
     for name, mine in scores.by_wording.items():
         shared = [
             rows.join(common.drop_nulls("score"), on=keys, how="semi", maintain_order="left")
-            for rows, common in zip(frames(mine), frames(scores.pairs), strict=True)
+            for rows, common in zip(frames(mine), frames(used), strict=True)
         ]
         responses = pl.concat([over_peers(rows, scores.over or "own") for rows in shared])
         means = scores_over_tasks(score_table(responses, study))
@@ -252,6 +269,7 @@ def _leaderboard(
         between_prompts=spread,
         notes=[
             *leaderboard_notes(table, missing, limited=_limits(found.metric) is not None),
+            *([_PEERS_USED[found.scores.over]] if getattr(found.metric, "but_closest", False) else []),
             *([STOPPED_EARLY] if until is not None else outlook_notes(table.comparisons, usd_per_task)),
         ],
     )

@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
+
+from goldless.audit.texts import repeats_prompts
 from goldless.errors import MetricError, UserError, nearest
 from goldless.judging.critic_questions import (
     CriticQuestion,
@@ -22,13 +25,13 @@ from goldless.judging.critic_questions import (
 from goldless.judging.judges import JUDGES, find_judge
 from goldless.judging.scales import Scale
 from goldless.metrics.label_information import check_labels
-from goldless.metrics.likelihood import CONTROL, Wording
+from goldless.metrics.likelihood import Wording
 from goldless.metrics.metric import Metric, Pairing
 from goldless.metrics.peer_prediction import Roles, example_order
 from goldless.models.interface import content_hash
 from goldless.runs.collection import Control, Need, Preprocessor, preprocessors, with_peers
 from goldless.runs.opening import Part
-from goldless.runs.options import Options
+from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.outcomes import group_members
 from goldless.runs.recorded import check_wins, recorded_control, recorded_rewrites
 from goldless.runs.reviewers import named_reviewers, review_parts
@@ -147,15 +150,35 @@ LONGEST_PROMPT = 6_000
 
 
 def with_default_metrics(study: Study, options: Options) -> Options:
-    """The options with the default metrics spelled out for a study: those it can give."""
+    """The options with the default metrics spelled out for a study: those it can give.
+
+    Two agents tell as much about each other: of both directions nothing would be left to compare. Given the prompt as
+    well where an agent repeats it.
+    """
+    if DEFAULT_METRICS not in [name for name in options.metrics if isinstance(name, str)]:
+        return options
+    both = len(study.one_sample_each().agents) > 2
     if options.recorded:
-        recorded = recorded_control(study)["synopsis"]
-        control, prompts = bool(recorded.null_count()), "prompt" in recorded.to_list()
+        recorded = recorded_control(study)
+        control, prompts = bool(recorded["synopsis"].null_count()), "prompt" in recorded["synopsis"].to_list()
+        both &= control and _both_directions(recorded)
     else:
         tasks = [task for task, _ in with_peers(study)]
         control = len(tasks) > 1
-        prompts = control and all(0 < len((task.prompt or "").strip()) <= LONGEST_PROMPT for task in tasks)
-    return replace(options, metrics=options.metrics_for(control=control, prompts=prompts))
+        short = all(0 < len((task.prompt or "").strip()) <= LONGEST_PROMPT for task in tasks)
+        prompts = control and short and repeats_prompts(study.one_sample_each())
+        if not both:
+            options.say(
+                "Two agents tell equally much about each other, so shared-info would be the same for both: one "
+                "direction is compared, how much each response makes the other's more predictable."
+            )
+    return replace(options, metrics=options.metrics_for(control=control, prompts=prompts, both=both))
+
+
+def _both_directions(recorded: pl.DataFrame) -> bool:
+    """Whether of all pairs of agents each was predicted given the other."""
+    pairs = recorded.select("target", "given").drop_nulls().unique()
+    return not len(pairs.join(pairs, left_on=["target", "given"], right_on=["given", "target"], how="anti"))
 
 
 def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = None) -> RunPlan:
@@ -378,7 +401,7 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Contr
     An agent's draw depends on the seed, its name and its tasks alone: another agent in the study changes none, and all
     who are compared with it are compared on the same other tasks.
     """
-    controlled = [metric.name for metric in metrics if _controlled(metric)]
+    controlled = [metric for metric in metrics if _controlled(metric)]
     if options.recorded or not controlled:
         return {}
     tasks_of: dict[str, list[str]] = {}
@@ -388,8 +411,8 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Contr
     most = max(map(len, tasks_of.values())) - 1
     if most < 1:
         raise MetricError(
-            f"{controlled[0]} needs at least 2 tasks that two agents answered, got 1: it takes off what responses "
-            f"share on other tasks. Try {controlled[0].replace(CONTROL, '')}"
+            f"{controlled[0].name} needs at least 2 tasks that two agents answered, got 1: it takes off what responses "
+            f"share on other tasks. Try {getattr(controlled[0], 'without_control', 'one without +control')}"
         )
     if most < options.control_tasks:
         warnings.warn(

@@ -10,7 +10,7 @@ import polars as pl
 from goldless.errors import UserError, nearest
 from goldless.files import Frames, whole
 from goldless.grouped import mean_in_order
-from goldless.metrics.metric import PAIRS, RESPONSES, Scores, over_peers
+from goldless.metrics.metric import PAIRS, RESPONSES, Scores, over_peers, without_closest
 from goldless.models.interface import content_hash
 from goldless.runs.options import Options
 from goldless.studies import Study
@@ -73,15 +73,18 @@ def averaged(scores: Scores, samples: Mapping[str, str]) -> Scores:
 
     by_agent = _named(scores.responses, samples, "agent").group_by("task", "agent", maintain_order=True)
     responses = by_agent.agg(score, pl.col("asked", "used").sum()).select(*RESPONSES)
-    if scores.by_peer is not None and scores.over == "common":
-        over = over_peers(with_own(scores.by_peer), scores.over).select("task", "agent", over="score")
+    by_peer = None if scores.by_peer is None else with_own(scores.by_peer)
+    if by_peer is not None and scores.over is not None and scores.over != "own":
+        if scores.over == "but-closest":
+            by_peer = without_closest(with_own(scores.pairs))
+        over = over_peers(by_peer, scores.over).select("task", "agent", over="score")
         responses = responses.join(over, on=["task", "agent"], how="left", maintain_order="left")
         responses = responses.with_columns(score=pl.coalesce("over", "score"))
     return replace(
         scores,
         responses=responses.select(*RESPONSES),
         pairs=pairs(scores.pairs),
-        by_peer=None if scores.by_peer is None else pairs(scores.by_peer),
+        by_peer=None if by_peer is None else by_peer.filter(pl.col("agent") != pl.col("peer")),
         by_wording={name: pairs(frame) for name, frame in scores.by_wording.items()},
     )
 

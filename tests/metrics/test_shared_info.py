@@ -24,12 +24,17 @@ CODE = "{0}1 {0}2 {0}3 {0}4 {0}5 {0}6 {0}7 {0}8"
 
 def study(agents=(*HONEST, *COLLUDING), samples=1):
     """Honest agents share one word on each task, colluding ones eight of their own and half a word with the others."""
-    rows = []
-    for place, task in enumerate(TASKS):
-        for agent in agents:
-            text = task if agent in HONEST else CODE.format(task) + f" {task}" * (place % 2)
-            for sample in range(samples):
-                rows.append({"task": task, "agent": agent, "text": text, "sample": str(sample)})
+    rows = [
+        {
+            "task": task,
+            "agent": agent,
+            "text": CODE.format(task) + f" {task}" * (place % 2) if agent in COLLUDING else task,
+            "sample": str(sample),
+        }
+        for place, task in enumerate(TASKS)
+        for agent in agents
+        for sample in range(samples)
+    ]
     frame = pl.DataFrame(rows)
     return frame if samples > 1 else frame.drop("sample")
 

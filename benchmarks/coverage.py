@@ -19,9 +19,9 @@ of 0.12 to 0.20 over tasks, 52 % of it by tasks, and a skewness of -0.6 to 0.5; 
 critic's contrasts show 0.14 (median), 50 to 52 %, and -0.9 to 1.2 (nine in ten agents). True rates are integrals
 over the effects (Gauss-Hermite). The binomial half-width takes all verdicts as independent.
 
-A second table is for other shapes: t with 3 degrees of freedom, lognormal (sigma 1 and 1.5), Pareto
-(2.2), complete, with 20 % missing at random, and with 20 % missing of which low scores are likelier (0.35 below the
-median, 0.05 above); "worst case" is the interval with missing scores at the smallest and largest score of the column.
+A second table is for other shapes: t with 3 degrees of freedom, lognormal (sigma 1 and 1.5), Pareto (2.2), 0 or 1. They
+are complete, miss 20 % at random, or miss 20 % of which low scores are likelier (0.35 below the median, 0.05 above);
+"worst case" is the interval with missing scores at the smallest and largest score of the column.
 
 A third table is for effect sizes. Standardised mean difference: two samples a task; before = 0.7 (task + noise), with
 a task skewed by 1, after = 0.9 before + 0.4 noise - shift. Paired d: differences skewed by 1.
@@ -147,8 +147,9 @@ def tvd_mi(studies: int, n: int, random: np.random.Generator) -> Batch:
 
 
 def intervals(columns: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Ends by the function that leaderboards use."""
-    found = task_intervals(columns, seed=seed, resamples=RESAMPLES, level=LEVEL)
+    """Ends by the function that leaderboards use; 0 and 1 are the limits of scores that are one or the other."""
+    limits = (0.0, 1.0) if np.isin(columns[~np.isnan(columns)], (0, 1)).all() else None
+    found = task_intervals(columns, limits=limits, tails=True, seed=seed, resamples=RESAMPLES, level=LEVEL)
     return np.array([i.low for i in found], float), np.array([i.high for i in found], float)
 
 
@@ -245,6 +246,8 @@ SHAPES: dict[str, tuple[Callable[[np.random.Generator, tuple[int, int]], FloatAr
     "lognormal 1": (lambda random, size: random.lognormal(0.0, 1.0, size=size), float(np.exp(0.5))),
     "lognormal 1.5": (lambda random, size: random.lognormal(0.0, 1.5, size=size), float(np.exp(1.125))),
     "Pareto 2.2": (lambda random, size: random.pareto(2.2, size=size), 1 / 1.2),
+    "0 or 1, share .8": (lambda random, size: (random.random(size) < 0.8) * 1.0, 0.8),
+    "0 or 1, share .95": (lambda random, size: (random.random(size) < 0.95) * 1.0, 0.95),
 }
 """Scores and their true mean."""
 
@@ -268,7 +271,9 @@ def shape_table(studies: int) -> Iterator[str]:
     """The lines of the table of shapes; every column is a study of one agent."""
     yield "| scores | tasks | missing | goldless | t | bootstrap-t | worst case |"
     yield "|" + " --- |" * 7
-    for (name, (draw, truth)), n, missing in itertools.product(SHAPES.items(), (12, 40), ("none", "random", "low")):
+    for (name, (draw, truth)), n, missing in itertools.product(
+        SHAPES.items(), (5, 8, 12, 40), ("none", "random", "low")
+    ):
         random = np.random.default_rng([n, len(name), len(missing)])
         methods = [intervals, student, studentised, *[worst_case] * (missing != "none")]
         covered: list[list[FloatArray]] = [[] for _ in methods]

@@ -1,21 +1,29 @@
-"""How often "better than" is wrong, and how often it is found, on simulated studies whose truth is known.
+"""How often "better than", --until and a gate are wrong, and how often right, on simulated studies of known truth.
 
-    python benchmarks/decisions.py [--quick] [--studies 1500] [--only error|power|peers|alternatives]
+    python benchmarks/decisions.py [--quick] [--studies 1500] [--only error|power|until|gate|outlook|peers]
 
-Prints four Markdown tables. Studies have 6 agents, scores a standard deviation of 1 besides what all agents share.
+Prints six Markdown tables. Scores have a standard deviation of 1 besides what all agents share.
 
-Family-wise error: all agents have the same true mean; an error is any pair decided. "one skewed" is one agent with
-skewed scores (exponential, or lognormal with sigma 1) among normal ones. "random": each score is missing with
-probability 0.2; "low": with 0.35 below the median and 0.05 above, so the means of what is there differ in truth.
+Error: all agents have the same true mean; an error is any pair decided. "one skewed": one agent has skewed scores
+(exponential, lognormal with sigma 1) among normal ones; "among narrow": lognormal with sigma 1 or 1.2 among agents with
+a twelfth of its spread. "flips alone" is the same test without allowing for skewness, "Holm" the sign-flip test of each
+pair corrected by Holm. "random": each score is missing with probability 0.2; "low": with 0.35 below the median and 0.05
+above, so the means of what is there differ in truth.
 
-Power: the share of true differences that are decided, with true means 0, 0.2, … 1.0 (12 tasks: 0, 0.4, … 2.0);
-beside it the sign-flip test of each pair corrected by Holm.
+Power: the share of true differences that are decided, with true means 0, 0.2, … 1.0 (under 20 tasks: 0, 0.4, … 2.0).
 
-Alternatives: what else was tried against one skewed agent, with its family-wise error and its power, in per cent, on
-the same studies. S is the statistic of max-T, g a pair's sample skewness, n its tasks; the flips are those of max-T.
+Until: one pair without a difference is looked at after every task from the tenth to the 400th; an error is a decision
+at any look. "ordinary t": looking at Student's interval instead. Tasks: the median that a difference of half a standard
+deviation takes.
+
+Gate: the true loss is the margin, so that SHIP is wrong; with a margin of half a standard deviation and no true loss it
+is right.
+
+Outlook: pairs with true differences drawn with a standard deviation of 0.4 that are undecided; how often the tasks at
+which the odds of deciding are even are in the range that is told.
 
 Peers: the coverage of 95 % intervals for the mean over all tasks and all peers like these, with effects of tasks,
-peers, and both together; a peer's effect is skewed by 1.
+peers, and both together; a peer's effect is exponential.
 """
 
 from __future__ import annotations
@@ -28,15 +36,18 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from goldless.statistics.bootstrap import task_intervals
+from goldless.comparison.gating import one_sided_bounds
+from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.statistics.comparisons import SIGNIFICANT, all_pairs, compare_all, compare_pairs, holm
+from goldless.statistics.deciding import ANYTIME, AT_LEAST, FIXED_SAMPLE, more_tasks, p_values
 from goldless.statistics.new_peers import new_peer_intervals
+from goldless.statistics.skewness import FEWEST_TASKS, believed
 
 FloatArray = npt.NDArray[np.float64]
 AGENTS = 6
-NAMES = [str(agent) for agent in range(AGENTS)]
-PAIRS = list(itertools.combinations(range(AGENTS), 2))
 FLIPS = 999
+ALPHA = 0.05
+LOOKS = 400
 
 
 def draw(shape: str, size: tuple[int, ...], random: np.random.Generator) -> FloatArray:
@@ -50,6 +61,11 @@ def draw(shape: str, size: tuple[int, ...], random: np.random.Generator) -> Floa
             return random.exponential(size=size) - 1
         case "lognormal":
             return (random.lognormal(size=size) - np.exp(0.5)) / np.sqrt((np.e - 1) * np.e)
+        case "lognormal 1.2":
+            square = 1.2**2
+            return (random.lognormal(sigma=1.2, size=size) - np.exp(square / 2)) / np.sqrt(
+                (np.exp(square) - 1) * np.exp(square)
+            )
     raise ValueError(shape)
 
 
@@ -60,16 +76,18 @@ NULLS = {
     "unequal variances": ("normal", "normal"),
     "one skewed, exponential": ("exponential", "normal"),
     "one skewed, lognormal": ("lognormal", "normal"),
+    "one skewed among narrow, lognormal": ("lognormal", "normal"),
+    "one skewed among narrow, lognormal 1.2": ("lognormal 1.2", "normal"),
 }
 
 
-def study(name: str, tasks: int, missing: str, random: np.random.Generator) -> FloatArray:
+def study(name: str, agents: int, tasks: int, missing: str, random: np.random.Generator) -> FloatArray:
     """A study [tasks, agents] without true differences."""
     first, others = NULLS[name]
-    scores = draw(others, (tasks, AGENTS), random)
+    scores = draw(others, (tasks, agents), random) / (12 if "narrow" in name else 1)
     scores[:, 0] = draw(first, (tasks,), random)
     if name == "unequal variances":
-        scores *= np.linspace(0.3, 2.0, AGENTS)
+        scores *= np.linspace(0.3, 2.0, agents)
     if missing == "random":
         scores[random.random(scores.shape) < 0.2] = np.nan
     if missing == "low":
@@ -89,7 +107,8 @@ def signs(tasks: int, random: np.random.Generator) -> FloatArray:
 
 def by_holm(scores: FloatArray, flips: FloatArray) -> list[bool]:
     """Whether each pair is decided by sign flips of its mean and Holm's correction."""
-    differences = np.stack([scores[:, i] - scores[:, j] for i, j in PAIRS], axis=1)
+    pairs = itertools.combinations(range(scores.shape[1]), 2)
+    differences = np.stack([scores[:, i] - scores[:, j] for i, j in pairs], axis=1)
     filled = np.nan_to_num(differences)
     as_far = np.abs(flips @ filled) >= np.abs(filled.sum(axis=0)) * (1 - 1e-9)
     enough = (~np.isnan(differences)).sum(axis=0) >= 2
@@ -99,137 +118,145 @@ def by_holm(scores: FloatArray, flips: FloatArray) -> list[bool]:
 
 def error_table(studies: int, tasks: tuple[int, ...]) -> Iterator[str]:
     """The family-wise error of each null."""
-    yield "| scores | tasks | missing | max-T | Holm |"
-    yield "|" + " --- |" * 5
-    for name, n, missing in itertools.product(NULLS, tasks, ("none", "random", "low")):
-        random = np.random.default_rng([n, len(name), len(missing)])
-        flips = signs(n, random)
-        wrong = np.zeros((studies, 2))
-        for one in range(studies):
-            scores = study(name, n, missing, random)
-            found = compare_all(NAMES, scores, seed=one, permutations=FLIPS)
-            wrong[one] = any(c.decided for c in found), any(by_holm(scores, flips))
-        ours, other = wrong.mean(axis=0)
-        error = np.sqrt(ours * (1 - ours) / studies)
-        yield f"| {name} | {n} | {missing} | **{ours:.3f}** ± {error:.3f} | {other:.3f} |"
+    yield "| scores | agents | tasks | missing | decided | flips alone | Holm |"
+    yield "|" + " --- |" * 7
+    for name, agents, n in itertools.product(NULLS, (2, AGENTS), tasks):
+        for missing in (
+            ("none", "random", "low") if agents == AGENTS and n >= 12 and "narrow" not in name else ("none",)
+        ):
+            random = np.random.default_rng([agents, n, len(name), len(missing)])
+            flips = signs(n, random)
+            wrong = np.zeros((studies, 3))
+            names = [str(agent) for agent in range(agents)]
+            for one in range(studies):
+                scores = study(name, agents, n, missing, random)
+                found = compare_all(names, scores, seed=one, permutations=FLIPS)
+                plain = any(c.decided or c.skewed for c in found)
+                wrong[one] = any(c.decided for c in found), plain, any(by_holm(scores, flips))
+            ours, plain, other = wrong.mean(axis=0)
+            error = np.sqrt(ours * (1 - ours) / studies)
+            yield (
+                f"| {name} | {agents} | {n} | {missing} | **{ours:.3f}** ± {error:.3f} | {plain:.3f} | {other:.3f} |"
+            )
 
 
 def power_table(studies: int, tasks: tuple[int, ...]) -> Iterator[str]:
     """The share of true differences that are decided: all, those with the lowest agent, and those with the leader."""
-    yield "| scores | tasks | all pairs | Holm | baseline, in all | baseline only | leader, in all | leader only |"
-    yield "|" + " --- |" * 8
+    yield "| scores | tasks | all pairs | flips alone | Holm | baseline only | leader only |"
+    yield "|" + " --- |" * 7
+    names = [str(agent) for agent in range(AGENTS)]
     for shape, n in itertools.product(("normal", "t, 3 df", "lognormal"), tasks):
         random = np.random.default_rng([n, len(shape)])
         flips = signs(n, random)
-        found = np.zeros((studies, 6))
+        found = np.zeros((studies, 5))
         for one in range(studies):
             scores = draw(shape, (n, AGENTS), random) + (0.4 if n < 20 else 0.2) * np.arange(AGENTS)
             pairs = all_pairs(scores)
-            everything = compare_pairs(NAMES, pairs, seed=one, permutations=FLIPS)
-            best = NAMES[int(scores.mean(axis=0).argmax())]
-            lowest = compare_pairs(NAMES, pairs, baseline="0", seed=one, permutations=FLIPS)
-            leading = compare_pairs(NAMES, pairs, leader=best, seed=one, permutations=FLIPS)
+            everything = compare_pairs(names, pairs, seed=one, permutations=FLIPS)
+            best = names[int(scores.mean(axis=0).argmax())]
+            lowest = compare_pairs(names, pairs, baseline="0", seed=one, permutations=FLIPS)
+            leading = compare_pairs(names, pairs, leader=best, seed=one, permutations=FLIPS)
             found[one] = [
                 np.mean([c.decided for c in everything]),
+                np.mean([c.decided or c.skewed for c in everything]),
                 np.mean(by_holm(scores, flips)),
-                np.mean([c.decided for c in everything if "0" in {c.first, c.second}]),
                 np.mean([c.decided for c in lowest]),
-                np.mean([c.decided for c in everything if best in {c.first, c.second}]),
                 np.mean([c.decided for c in leading]),
             ]
         yield f"| {shape} | {n} | " + " | ".join(f"{100 * share:.1f} %" for share in found.mean(axis=0)) + " |"
 
 
-# --- alternatives ---------------------------------------------------------------------------------------------------
+# --- one pair --------------------------------------------------------------------------------------------------------
 
-FIRST, SECOND = (np.array(side) for side in zip(*PAIRS, strict=True))
-ALTERNATIVES = (
-    "max-T",
-    "max-T, decided below 0.043",
-    "max-T, decided below 0.04",
-    "Hall's transformation of t, in every flip",
-    "half of it",
-    "S discounted against the tail, g / 2",
-    "S discounted against the tail, g · n / (n + 30)",
-    "S discounted against the tail, g beyond ±1",
-    "the larger p of max-T and of the bootstrap of t",
-)
+SIDES = ("normal", "t, 3 df", "exponential", "lognormal", "lognormal 1.2")
 
 
-def by_alternatives(scores: FloatArray, random: np.random.Generator) -> FloatArray:
-    """Whether each pair is decided [alternatives, pairs]."""
-    scores = scores[(~np.isnan(scores)).sum(axis=1) > 1]
-    there = ~np.isnan(scores[:, FIRST] - scores[:, SECOND])
-    d = np.nan_to_num(scores[:, FIRST] - scores[:, SECOND])
-    n, squares = there.sum(axis=0), (d**2).sum(axis=0)
-    flips = np.where(random.random((FLIPS + 1, len(d))) < 0.5, -1.0, 1.0)
-    flips[0] = 1.0
-    sums = flips @ d
-    mean = sums / n
-    variance = np.maximum(squares / n - mean**2, 1e-12)
-    t = mean / np.sqrt(variance / np.maximum(n - 1, 1))
-    g = (flips @ d**3 / n - 3 * mean * squares / n + 2 * mean**3) / variance**1.5
-    plain = np.abs(sums / np.sqrt(squares))
-    own, skew = plain[0], g[0]
-    against = np.sign(sums[0]) * np.sign(skew) < 0
-    edgeworth = (2 * own**2 + 1) / (6 * np.sqrt(n))
-
-    def discounted(size: FloatArray) -> FloatArray:
-        return max_t(np.where(against, np.maximum(own - size * edgeworth, 0), own), plain)
-
-    def hall(g: FloatArray) -> FloatArray:
-        moved = np.abs(t + g * t**2 / (3 * np.sqrt(n)) + g**2 * t**3 / (27 * n) + g / (6 * np.sqrt(n)))
-        return max_t(moved[0], moved)
-
-    p = max_t(own, plain)
-    ps = (
-        *(p, p, p, hall(g), hall(g / 2), discounted(np.abs(skew) / 2), discounted(np.abs(skew) * n / (n + 30))),
-        discounted(np.maximum(np.abs(skew) - 1, 0)),
-        np.maximum(p, max_t(np.abs(t[0]), bootstrap_t(d, there, random))),
-    )
-    limits = np.array([SIGNIFICANT, 0.043, 0.04, *[SIGNIFICANT] * 6])
-    return np.asarray(np.stack(ps) < limits[:, None], dtype=np.float64)
+def looks(drawn: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Number, mean, standard deviation and skewness of [streams, tasks] after each task."""
+    n = np.arange(1.0, drawn.shape[1] + 1)
+    mean, square, cube = (np.cumsum(drawn**power, axis=1) / n for power in (1, 2, 3))
+    variance = np.maximum(square - mean**2, 1e-12)
+    third = cube - 3 * mean * square + 2 * mean**3
+    skew = third / variance**1.5 * np.sqrt(n * (n - 1)) / np.maximum(n - 2, 1)
+    sd = np.sqrt(variance * n / np.maximum(n - 1, 1))
+    shape = drawn.shape
+    return np.broadcast_to(n, shape), mean, sd, np.where(n >= FEWEST_TASKS, skew, 0.0)
 
 
-def max_t(observed: FloatArray, reference: FloatArray) -> FloatArray:
-    """Step-down p of each pair, from the statistics of all pairs in each flip or resample."""
-    order = np.argsort(-observed)
-    largest = np.maximum.accumulate(reference[:, order[::-1]], axis=1)[:, ::-1]
-    p = np.empty(len(order))
-    p[order] = np.maximum.accumulate((largest >= observed[order] * (1 - 1e-9)).mean(axis=0))
-    return p
+def until_table(studies: int) -> Iterator[str]:
+    """How often looking after every task decides wrongly, and how soon rightly."""
+    yield "| differences | alpha | decided | sequence alone | ordinary t | tasks for 0.5 | sequence alone |"
+    yield "|" + " --- |" * 7
+    for shape, alpha in itertools.product(SIDES, (0.05, 0.01)):
+        random = np.random.default_rng([len(shape), int(1000 * alpha)])
+        nothing = draw(shape, (studies, LOOKS), random)
+        wrong = [decided_at(nothing, alpha, how) <= LOOKS for how in ("skew", "plain", "ordinary")]
+        takes = [np.median(decided_at(nothing + 0.5, alpha, how)) for how in ("skew", "plain")]
+        shown = [f"{one.mean():.3f}" for one in wrong]
+        yield f"| {shape} | {alpha:g} | **{shown[0]}** | {shown[1]} | {shown[2]} | {takes[0]:.0f} | {takes[1]:.0f} |"
 
 
-def bootstrap_t(d: FloatArray, there: npt.NDArray[np.bool_], random: np.random.Generator) -> FloatArray:
-    """|t| of each pair in resamples of the tasks, around its own mean."""
-    mean = d.sum(axis=0) / there.sum(axis=0)
-    centred = np.where(there, d - mean, 0.0)
-    drawn = random.multinomial(len(d), np.full(len(d), 1 / len(d)), size=FLIPS + 1).astype(np.float64)
-    n = np.maximum(drawn @ there, 2)
-    means = drawn @ centred / n
-    variance = np.maximum(drawn @ centred**2 / n - means**2, 1e-12)
-    return np.asarray(np.abs(means) / np.sqrt(variance / (n - 1)))
+def decided_at(drawn: FloatArray, alpha: float, how: str) -> FloatArray:
+    """The task after which each stream is decided; one more than there are: never."""
+    n, mean, sd, skew = looks(drawn)
+    if how == "skew":
+        mean = believed(n, mean, sd, skew)
+    bound = FIXED_SAMPLE if how == "ordinary" else ANYTIME
+    found = p_values(n, mean, sd, alpha=alpha, bound=bound) < alpha
+    return np.where(found.any(axis=1), found.argmax(axis=1) + 1.0, drawn.shape[1] + 1.0)
 
 
-def alternatives_table(studies: int, tasks: tuple[int, ...]) -> Iterator[str]:
-    """The error with one skewed agent, and the power, of each alternative."""
-    skewed = [name for name in NULLS if name.startswith("one skewed")]
-    columns = {}
-    for name, n, missing in itertools.product(skewed, tasks, ("none", "random")):
-        random = np.random.default_rng([n, len(name), len(missing), 2])
-        wrong = [by_alternatives(study(name, n, missing, random), random).any(axis=1) for _ in range(studies)]
-        columns[f"{name.split(', ')[1]} {n}{', gaps' * (missing == 'random')}"] = np.mean(wrong, axis=0)
-    for shape, n in itertools.product(("normal", "t, 3 df", "lognormal"), tasks):
-        random = np.random.default_rng([n, len(shape), 2])
-        apart = (0.4 if n < 20 else 0.2) * np.arange(AGENTS)
-        found = [
-            by_alternatives(draw(shape, (n, AGENTS), random) + apart, random).mean(axis=1) for _ in range(studies // 4)
-        ]
-        columns[f"power, {shape.replace(',', '')} {n}"] = np.mean(found, axis=0)
-    yield "| rule | " + " | ".join(columns) + " |"
-    yield "|" + " --- |" * (1 + len(columns))
-    for place, rule in enumerate(ALTERNATIVES):
-        yield f"| {rule} | " + " | ".join(f"{100 * column[place]:.1f}" for column in columns.values()) + " |"
+def gate_table(studies: int) -> Iterator[str]:
+    """How often a candidate ships: with a true loss of the margin, and without a loss."""
+    yield "| differences | tasks | wrong SHIP | bootstrap alone | right SHIP | bootstrap alone |"
+    yield "|" + " --- |" * 6
+    margin = 0.5
+    for shape, n in itertools.product(SIDES, (10, 12, 20, 50)):
+        random = np.random.default_rng([len(shape), n])
+        gaps = -draw(shape, (studies, n), random)
+        rates = []
+        for loss in (margin, 0.0):
+            found = np.array([ships(one - loss, margin, seed) for seed, one in enumerate(gaps)])
+            rates += [f"{rate:.3f}" for rate in found.mean(axis=0)]
+        yield f"| {shape}, to the left | {n} | **{rates[0]}** | {rates[1]} | {rates[2]} | {rates[3]} |"
+
+
+def ships(gaps: FloatArray, margin: float, seed: int) -> tuple[bool, bool]:
+    """Whether the gate's lower bound is above the margin, and whether that of the bootstrap is."""
+    draws: Draws = {"seed": seed, "resamples": 500, "level": 1 - 2 * ALPHA}
+    low, _ = one_sided_bounds(gaps, None, draws)
+    (plain,) = task_intervals(gaps[:, None], **draws)
+    return low is not None and low > -margin, plain.low is not None and plain.low > -margin
+
+
+def outlook_table(studies: int) -> Iterator[str]:
+    """How often the tasks that it takes are in the range that is told."""
+    yield "| tasks | undecided | in the range | ranges without an end | median of the ends |"
+    yield "|" + " --- |" * 5
+    for n in (10, 20, 40):
+        random = np.random.default_rng(n)
+        effects = random.normal(0, 0.4, size=10 * studies)
+        inside, ends = [], []
+        for effect in effects:
+            gaps = random.normal(effect, 1.0, size=n)
+            mean, sd = float(gaps.mean()), float(gaps.std(ddof=1))
+            if p_values(*(np.array([x]) for x in (float(n), mean, sd)), alpha=ALPHA, bound=FIXED_SAMPLE)[0] < ALPHA:
+                continue
+            low, high = more_tasks(n, mean, sd, alpha=ALPHA, bound=FIXED_SAMPLE)
+            takes = max(1, even_odds(abs(effect)) - n)
+            inside.append(low is not None and low <= takes and (high is None or takes <= high))
+            ends.append((np.nan if low is None else low, np.nan if high is None else high))
+        low, high = np.nanmedian(np.array(ends, float), axis=0)
+        open_ = np.isnan(np.array(ends, float)[:, 1]).mean()
+        yield f"| {n} | {len(inside)} | **{np.mean(inside):.2f}** | {open_:.2f} | {low:.0f} to {high:.0f} |"
+
+
+def even_odds(effect: float) -> int:
+    """The fewest tasks at which the mean of a true effect is outside Student's interval."""
+    for n in range(AT_LEAST, 4000):
+        if float(FIXED_SAMPLE.width(np.array([float(n)]), ALPHA)[0]) < effect:
+            return n
+    return 10**9
 
 
 # --- peers ----------------------------------------------------------------------------------------------------------
@@ -239,20 +266,21 @@ def peer_table(studies: int) -> Iterator[str]:
     """The coverage of both intervals for peers like these."""
     yield "| se peers / se tasks | peers | tasks | for these peers | for peers like these | two-way bootstrap |"
     yield "|" + " --- |" * 6
-    for ratio, peers, n in itertools.product((0.5, 2.0, 5.0), (3, 5, 9, 29), (12, 40)):
+    for ratio, peers, n in itertools.product((0.5, 2.0, 5.0), (3, 4, 5, 9, 29), (12, 40)):
         random = np.random.default_rng([peers, n, int(10 * ratio)])
         # one agent of each study, all of them side by side; a task's effect has a standard deviation of 1
         size = ratio * np.sqrt(peers / n)
         columns = random.normal(size=(n, studies, 1))
-        columns = columns + size * (random.gamma(4.0, size=(1, studies, peers)) - 4.0) / 2.0
+        columns = columns + size * (random.exponential(size=(1, studies, peers)) - 1.0)
         columns += random.normal(size=(n, studies, peers))
         means = columns.mean(axis=2)
         intervals = task_intervals(means, resamples=500)
         found = new_peer_intervals(columns, intervals)
         these = np.mean([i.low <= 0 <= i.high for i in intervals if i.low is not None and i.high is not None])
-        like = np.mean([one.low <= 0 <= one.high for one in found if one is not None])
+        held = [one.low <= 0 <= one.high for one in found if one is not None]
+        like = f"**{100 * np.mean(held):.1f}**" if held else "refused"
         yield (
-            f"| {ratio:g} | {peers} | {n} | {100 * these:.1f} | **{100 * like:.1f}** | "
+            f"| {ratio:g} | {peers} | {n} | {100 * these:.1f} | {like} | "
             f"{100 * two_way(columns[:, : min(studies, 1000)], random):.1f} |"
         )
 
@@ -273,16 +301,19 @@ def main() -> None:
     """Print the tables line by line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=1500)
-    parser.add_argument("--only", choices=("error", "power", "peers", "alternatives"), help="print one of the tables")
+    names = ("error", "power", "until", "gate", "outlook", "peers")
+    parser.add_argument("--only", choices=names, help="print one of the tables")
     parser.add_argument("--quick", action="store_true", help="100 studies per row, 12 tasks only")
     options = parser.parse_args()
-    studies, tasks = (100, (12,)) if options.quick else (options.studies, (12, 40))
+    studies, tasks = (100, (12,)) if options.quick else (options.studies, (8, 12, 20, 40))
     begin = time.perf_counter()
     tables = {
         "error": error_table(studies, tasks),
         "power": power_table(studies // 4, tasks),
+        "until": until_table(studies),
+        "gate": gate_table(studies),
+        "outlook": outlook_table(studies),
         "peers": peer_table(studies),
-        "alternatives": alternatives_table(studies, tasks),
     }
     for name, lines in tables.items():
         for line in lines if options.only in {None, name} else ():

@@ -24,6 +24,7 @@ from goldless.statistics.answering import Until
 from goldless.statistics.comparisons import Pairs, all_pairs
 from goldless.statistics.deciding import ANYTIME, FIXED_SAMPLE, least_tasks, p_values
 from goldless.statistics.questions import Top, parse_question
+from goldless.statistics.skewness import FEWEST_TASKS, believed
 from tvdmi_calls import NAMES, read_contrasts, recorded_folder
 
 Values = npt.NDArray[np.float64]
@@ -32,19 +33,24 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Looks:
-    """Number, mean and standard deviation of the differences of every pair after each task: [tasks, pairs]."""
+    """What is known of the differences of every pair after each task: [tasks, pairs]."""
 
     n: Values
     mean: Values
+    believed: Values
+    """The mean less what skewness may have added to it."""
     sd: Values
 
 
 def looks(differences: Values) -> Looks:
     """The moments after each task."""
     n = np.broadcast_to(np.arange(1.0, len(differences) + 1)[:, None], differences.shape)
-    mean = np.cumsum(differences, axis=0) / n
-    squares = np.cumsum(differences**2, axis=0) - n * mean**2
-    return Looks(n, mean, np.sqrt(np.maximum(squares, 0.0) / np.maximum(n - 1, 1)))
+    mean, square, cube = (np.cumsum(differences**power, axis=0) / n for power in (1, 2, 3))
+    variance = np.maximum(square - mean**2, 1e-12)
+    third = cube - 3 * mean * square + 2 * mean**3
+    skew = np.where(n < FEWEST_TASKS, 0.0, third / variance**1.5 * np.sqrt(n * (n - 1)) / np.maximum(n - 2, 1))
+    sd = np.sqrt(variance * n / np.maximum(n - 1, 1))
+    return Looks(n, mean, believed(n, mean, sd, skew), sd)
 
 
 def flipped_errors(differences: Values, random: np.random.Generator) -> tuple[float, float]:
@@ -52,8 +58,8 @@ def flipped_errors(differences: Values, random: np.random.Generator) -> tuple[fl
     signs = random.choice([-1.0, 1.0], size=differences.shape)
     seen = looks(differences * signs)
     found = (
-        (p_values(seen.n, seen.mean, seen.sd, alpha=ALPHA, bound=bound) < ALPHA).any(axis=0).mean()
-        for bound in (ANYTIME, FIXED_SAMPLE)
+        (p_values(seen.n, mean, seen.sd, alpha=ALPHA, bound=bound) < ALPHA).any(axis=0).mean()
+        for mean, bound in ((seen.believed, ANYTIME), (seen.mean, FIXED_SAMPLE))
     )
     sequence, ordinary = map(float, found)
     return sequence, ordinary
@@ -76,7 +82,7 @@ def stop(until: Until, pairs: Pairs, order: npt.NDArray[np.int64], agents: int) 
     start = least_tasks(ALPHA / until.question.tests(agents), until.at_least)
     for task in range(start, tasks + 1):
         at = np.minimum(np.minimum(left[first], left[second]), task) - 1
-        _, adjusted = until.test(seen.n[at, everyone], seen.mean[at, everyone], seen.sd[at, everyone], agents)
+        _, adjusted = until.test(seen.n[at, everyone], seen.believed[at, everyone], seen.sd[at, everyone], agents)
         decided = adjusted < until.alpha
         ahead = seen.mean[at, everyone] > 0
         known[:] = False

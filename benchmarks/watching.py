@@ -17,6 +17,7 @@ import numpy as np
 from goldless.statistics.change_evidence import change_evidence
 
 Shift = Callable[[int], float]
+OCCASIONS = 200
 
 
 def stream(
@@ -45,10 +46,12 @@ def main(streams: int) -> None:
     random = np.random.default_rng(1)
     print("| quiet: noise | items | occasions | alarms, alpha 5 % | rolling z |\n| --- | --- | --- | --- | --- |")
     for name, noise, levels in (("1", 1.0, False), ("0.7, five levels", 0.7, True), ("none", 0.0, False)):
-        quiet = [stream(random, 100, 8, noise, levels=levels, at=10**6, shift=lambda _: 0.0) for _ in range(streams)]
+        quiet = [
+            stream(random, OCCASIONS, 8, noise, levels=levels, at=10**6, shift=lambda _: 0.0) for _ in range(streams)
+        ]
         alarms = np.mean([change_evidence(one, seed=seed)[-1].alarm for seed, one in enumerate(quiet)])
         rolled = f"{100 * np.mean([rolling_z(one) for one in quiet]):.0f} %" if noise else "-"
-        print(f"| {name} | 8 | 100 | {100 * alarms:.1f} % | {rolled} |", flush=True)
+        print(f"| {name} | 8 | {OCCASIONS} | {100 * alarms:.1f} % | {rolled} |", flush=True)
     print("\n| change | noise | items | after occasion | found within 20 | median occasions |\n| --- " * 1, end="")
     print("| --- | --- | --- | --- | --- |")
     settings: tuple[tuple[str, float, bool, int, Shift, int], ...] = (

@@ -584,7 +584,7 @@ def test_the_signature_names_all_that_makes_the_number(study_file, toy_scorer):
         "|synopsis:none|",
         "|positions:target|",
         "|noise:0e+00nats|",
-        "|interval:tasks-bootstrap-t-or-t-0.9(t-under-10)|",
+        "|interval:tasks-bootstrap-t-or-t-0.9(skew-t-under-10)|",
         "|resamples:300|",
         "|seed:4|",
         f"|study:{study.fingerprint[:8]}|",

@@ -44,7 +44,7 @@ def test_all_pairs_are_decided_by_the_scores(goldless, contrasts):
     assert {c["p_adjusted"] for c in found["comparisons"]} == {2 / 256}
     assert [len(row["better_than"]) for row in found["rows"]] == [3, 2, 1, 0]
     assert "|over:common-peers|" in found["signature"]
-    assert "test:sign-flip-max-t(all)" in found["signature"]
+    assert "test:sign-flip-max-t-less-skew(all)" in found["signature"]
     own = compared(goldless, contrasts, "--over-peers", "own")
     # both directions are the same here: so is the score over common peers and over one's own
     assert [row["score"] for row in own["rows"]] == pytest.approx([row["score"] for row in found["rows"]])
@@ -70,9 +70,23 @@ def test_an_unknown_baseline_and_two_choices_are_refused(goldless, contrasts):
 
 
 def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, contrasts):
+    few = compared(goldless, contrasts)
+    assert all(row["new_peers_low"] is None for row in few["rows"])
+    assert "Intervals are for these peers: for peers like these, 3 are too few." in few["notes"]
+    rows = [json.loads(line) for line in (contrasts / "critic_contrasts.jsonl").read_text().splitlines()]
+    fifth = [{**row, "first": "e"} for row in rows if row["first"] == "d"]
+    back = [{**row, "second": "e"} for row in rows if row["second"] == "d"]
+    between = [
+        {"task": f"t{t}", "first": one, "second": other, "contrast": 0.3}
+        for t in range(8)
+        for one, other in ("de", "ed")
+    ]
+    every = [*rows, *fifth, *back, *between]
+    (contrasts / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in every))
+    (contrasts / "agents.jsonl").write_text("".join(json.dumps({"agent": name}) + "\n" for name in "abcde"))
     found = compared(goldless, contrasts)
     assert all(row["new_peers_low"] < row["low"] <= row["high"] < row["new_peers_high"] for row in found["rows"])
-    assert any(note.startswith("Intervals are for these peers") for note in found["notes"])
+    assert any(note.startswith("Intervals are for these peers; the report") for note in found["notes"])
 
 
 def test_where_five_tasks_can_decide_nothing_table_and_check_say_so(goldless, contrasts, tmp_path):

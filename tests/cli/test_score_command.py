@@ -100,7 +100,7 @@ def test_metrics_may_be_repeated_or_separated_by_commas(goldless, study_file, sc
 def test_options_reach_the_signature(goldless, study_file, script):
     arguments = ("--seed", 5, "--resamples", 150, "--level", 0.8)
     out = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, *arguments, "--signature").out
-    assert "|interval:tasks-bootstrap-t-or-t-0.8(t-under-10)|" in out
+    assert "|interval:tasks-bootstrap-t-or-t-0.8(skew-t-under-10)|" in out
     assert "|resamples:150|seed:5|" in out
     assert "80% interval" in out
 

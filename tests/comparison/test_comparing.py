@@ -23,8 +23,9 @@ def differences(scores):
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def test_with_few_tasks_the_interval_is_scipys_of_the_paired_t_test(tmp_path):
-    scores = noisy(8, 0.5)
+def test_with_few_tasks_without_skew_the_interval_is_scipys_of_the_paired_t_test(tmp_path):
+    old = noisy(8, 0.5)["old"]
+    scores = {"old": old, "new": [one + gain for one, gain in zip(old, np.linspace(-1, 2, 8), strict=True)]}
     (found,) = goldless.compare(written_run(tmp_path / "run", scores), agents=["old", "new"]).metrics
     test = stats.ttest_rel(scores["new"], scores["old"])
     assert (found.low, found.high) == pytest.approx(tuple(test.confidence_interval(0.95)))
@@ -41,7 +42,18 @@ def test_with_few_tasks_p_is_scipys_exact_permutation_test(tmp_path):
         (scores["new"], scores["old"]), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples"
     )
     assert found.p == pytest.approx(exact.pvalue)
-    assert found.decided == (exact.pvalue < 0.05)
+
+
+def test_a_difference_that_skewness_may_have_made_is_not_decided(tmp_path):
+    gains = [1.0, 1.1, 0.9, 1.2, 1.0, 0.8, 1.1, 1.0, 0.9, -1.0]
+    run = written_run(tmp_path / "run", {"old": [0.0] * 10, "new": gains})
+    (found,) = goldless.compare(run, agents=["old", "new"]).metrics
+    assert found.p < 0.05
+    assert (found.decided, found.skewed) == (False, True)
+    assert found.outlook == "undecided: not by 10 tasks: skewed scores could explain it"
+    other_side = written_run(tmp_path / "other", {"old": [0.0] * 10, "new": [1.6 - gain for gain in gains]})
+    (found,) = goldless.compare(other_side, agents=["old", "new"]).metrics
+    assert (found.decided, found.skewed) == (True, False)
 
 
 def test_with_many_tasks_the_interval_is_near_scipys_bootstrap_and_no_shorter_than_t(tmp_path):
@@ -57,11 +69,15 @@ def test_with_many_tasks_the_interval_is_near_scipys_bootstrap_and_no_shorter_th
 def test_what_it_would_take_is_the_number_of_tasks_whose_t_interval_excludes_zero(tmp_path):
     scores = noisy(20, 0.15, seed=5)
     (found,) = goldless.compare(written_run(tmp_path / "run", scores), agents=["old", "new"]).metrics
-    mean, sd = differences(scores).mean(), differences(scores).std(ddof=1)
-    excluding = next(n for n in range(21, 10_000) if abs(mean) > stats.t.ppf(0.975, n - 1) * sd / np.sqrt(n))
+    mean, sd = abs(differences(scores).mean()), differences(scores).std(ddof=1)
+    unsure = stats.t.ppf(0.81, 19) * sd / np.sqrt(20)
+    low, high = (
+        next(n for n in range(21, 10_000) if end > stats.t.ppf(0.975, n - 1) * sd / np.sqrt(n)) - 20
+        for end in (mean + unsure, mean - unsure)
+    )
     assert not found.decided
-    assert found.more_tasks == excluding - 20
-    assert found.outlook == f"undecided: about {excluding - 20} more tasks"
+    assert (found.more_tasks, found.more_tasks_high) == (low, high)
+    assert found.outlook == f"undecided: {low} to {high} more tasks"
 
 
 def test_two_agents_of_a_score_run_differ_as_on_its_leaderboard(tmp_path):

@@ -27,8 +27,10 @@ def gate(run, **options):
 @pytest.mark.parametrize("shift", [0.6, 0.0, -0.3, -0.5, -0.9, -1.6])
 @pytest.mark.parametrize("alpha", [0.05, 0.2])
 def test_the_verdict_is_that_of_two_one_sided_t_tests(tmp_path, shift, alpha):
-    """The interval is at least as long as Student's, so a decision here is one there; the seeds are far from a tie."""
+    """Without skew the interval is about Student's; the seeds are far from a tie."""
     scores = noisy(40, shift, seed=3)
+    around = np.array(scores["new"]) - np.array(scores["old"]) - shift
+    scores = {"old": [0.0] * 80, "new": [shift + x for gap in around for x in (gap, 2 * around.mean() - gap)]}
     found = gate(written_run(tmp_path / "run", scores), alpha=alpha)
     gaps = np.array(scores["new"]) - np.array(scores["old"])
     ship = stats.ttest_1samp(gaps, -0.5, alternative="greater").pvalue < alpha
@@ -42,10 +44,20 @@ def test_what_an_inconclusive_gate_would_take_is_scipys_number_of_tasks(tmp_path
     scores = noisy(20, -0.35, seed=8)
     found = gate(written_run(tmp_path / "run", scores))
     gaps = np.array(scores["new"]) - np.array(scores["old"])
-    mean, sd = gaps.mean() + 0.5, gaps.std(ddof=1)
-    enough = next(n for n in range(20, 10**6) if abs(mean) > stats.t.ppf(0.95, n - 1) * sd / np.sqrt(n))
-    assert (found.verdict, found.more_tasks) == ("INCONCLUSIVE", enough - 20)
-    assert f"about {enough - 20} more task" in found.reason
+    sd = gaps.std(ddof=1)
+    mean = abs(gaps.mean() + 0.5) + stats.t.ppf(0.81, 19) * sd / np.sqrt(20)
+    enough = next(n for n in range(20, 10**6) if mean > stats.t.ppf(0.95, n - 1) * sd / np.sqrt(n))
+    assert (found.verdict, found.more_tasks) == ("INCONCLUSIVE", max(1, enough - 20))
+    assert "more task" in found.reason
+
+
+def test_rare_large_losses_keep_a_gate_shut(tmp_path):
+    gains = [0.1, 0.2, 0.0, 0.1, 0.3, 0.2, 0.1, 0.0, 0.2, 0.1, 0.2, -1.5]
+    shut, open_ = (
+        gate(written_run(tmp_path / name, {"old": [0.0] * 12, "new": new}), margin=0.4)
+        for name, new in (("loss", gains), ("gain", [2 * np.mean(gains) - gain for gain in gains]))
+    )
+    assert (shut.verdict, open_.verdict) == ("INCONCLUSIVE", "SHIP")
 
 
 @pytest.mark.nightly

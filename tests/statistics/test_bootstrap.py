@@ -69,12 +69,25 @@ def test_with_many_tasks_the_interval_is_scipys_bca_interval():
 
 @pytest.mark.parametrize("n", [2, 3, 5, FEW_TASKS - 1])
 @pytest.mark.parametrize("level", [0.8, 0.95])
-def test_with_few_tasks_the_interval_is_scipys_t_interval(n, level):
-    values = np.random.default_rng(n).normal(-3.0, 2.0, size=(n, 1))
+def test_with_few_tasks_without_skew_the_interval_is_scipys_t_interval(n, level):
+    values = np.linspace(-3.0, 2.0, n)[:, None]
     (interval,) = task_intervals(values, level=level)
     reference = scipy.stats.ttest_1samp(values[:, 0], 0.0).confidence_interval(level)
     assert (interval.low, interval.high) == pytest.approx((reference.low, reference.high))
     assert interval.method == "t"
+
+
+@pytest.mark.parametrize("n", [3, 5, FEW_TASKS - 1])
+def test_with_few_tasks_the_end_on_the_side_of_a_tail_is_further_out(n):
+    """By Johnson's expansion with twice scipy's skewness, at most twice Student's."""
+    values = np.array([[0.0, 0.1, 1.0, 0.2, 0.5, 0.3, 0.4, 0.2, 2.0]]).T[:n]
+    (interval,) = task_intervals(values, tails=True)
+    reference = scipy.stats.ttest_1samp(values[:, 0], 0.0).confidence_interval(0.95)
+    student = scipy.stats.t.ppf(0.975, n - 1)
+    weight = 2 * scipy.stats.skew(values[:, 0], bias=False) / np.sqrt(n)
+    far = min(student + weight * (1 / 6 + student**2 / 3), 2 * student)
+    assert interval.low == pytest.approx(reference.low)
+    assert interval.high == pytest.approx(values.mean() + far * scipy.stats.sem(values[:, 0]))
 
 
 def test_the_rule_counts_the_tasks_of_the_study_so_that_all_agents_have_one_kind_of_interval():

@@ -13,15 +13,12 @@ from scipy.stats import nct, norm, t, ttest_1samp
 from goldless.errors import UserError
 from goldless.statistics.deciding import (
     ANYTIME,
-    FAR,
     FIXED_SAMPLE,
     Anytime,
-    decide,
-    least_tasks,
     more_tasks,
+    outlook,
     p_values,
     radius,
-    tasks_needed,
     tasks_to_detect,
 )
 
@@ -87,21 +84,36 @@ def test_a_small_alpha_is_kept_from_the_first_tasks_on():
 
 
 @pytest.mark.parametrize("bound", [ANYTIME, FIXED_SAMPLE])
-@pytest.mark.parametrize(("mean", "sd", "alpha"), [(0.3, 1.0, 0.05), (-0.02, 0.4, 0.05), (4.0, 9.0, 0.0001)])
-def test_the_tasks_needed_are_the_first_number_that_excludes_zero(bound, mean, sd, alpha):
-    needed = tasks_needed(mean, sd, alpha=alpha, bound=bound)
-    assert radius(needed, sd, alpha=alpha, bound=bound) < abs(mean)
-    assert needed == least_tasks(alpha) or radius(needed - 1, sd, alpha=alpha, bound=bound) >= abs(mean)
+@pytest.mark.parametrize(("mean", "sd", "alpha"), [(0.4, 1.0, 0.05), (-0.2, 0.4, 0.05), (4.0, 9.0, 0.0001)])
+def test_more_tasks_are_those_that_the_ends_of_the_means_interval_need(bound, mean, sd, alpha):
+    n = 30
+    low, high = more_tasks(n, mean, sd, alpha=alpha, bound=bound)
+    unsure = t.ppf(0.81, n - 1) * sd / math.sqrt(n)
+    for more, end in ((low, abs(mean) + unsure), (high, abs(mean) - unsure)):
+        assert radius(n + more, sd, alpha=alpha, bound=bound) < end
+        assert more == 1 or radius(n + more - 1, sd, alpha=alpha, bound=bound) >= end
 
 
-def test_no_number_of_tasks_shows_a_difference_of_zero():
-    assert tasks_needed(0.0, 1.0, alpha=0.05) is None
-    assert tasks_needed(0.0, 0.0, alpha=0.05) is None
-    assert more_tasks(20, 1e-6, 1.0, alpha=0.05) is None
+def test_the_tasks_that_it_takes_are_in_the_range_in_four_of_five_cases():
+    """Of true differences with a spread of 0.4 that 20 tasks leave undecided; what it takes has even odds."""
+    random = np.random.default_rng(2)
+    widths = FIXED_SAMPLE.width(np.arange(10.0, 4000.0), 0.05)
+    inside = []
+    for effect in random.normal(0, 0.4, size=700):
+        drawn = random.normal(effect, 1.0, size=20)
+        if ttest_1samp(drawn, 0.0).pvalue < 0.05:
+            continue
+        takes = max(1, 10 + int(np.sum(widths >= abs(effect))) - 20)
+        low, high = more_tasks(20, drawn.mean(), drawn.std(ddof=1), alpha=0.05, bound=FIXED_SAMPLE)
+        inside.append(low is not None and low <= takes and (high is None or takes <= high))
+    assert np.mean(inside) == pytest.approx(0.8, abs=0.05)
 
 
-def test_more_tasks_are_those_needed_less_those_there():
-    assert more_tasks(50, 0.3, 1.0, alpha=0.05) == tasks_needed(0.3, 1.0, alpha=0.05) - 50
+def test_no_number_of_tasks_is_told_where_none_is_near():
+    assert more_tasks(20, 0.0, 0.0, alpha=0.05) == (None, None)
+    low, high = more_tasks(20, 1e-6, 1.0, alpha=0.05)
+    assert low > 20
+    assert high is None
 
 
 @pytest.mark.parametrize(("effect", "tasks"), [(0.2, 199), (0.3, 90), (0.5, 34), (0.8, 15)])
@@ -118,50 +130,41 @@ def test_the_sequence_detects_with_the_power_it_promises():
     assert found.mean() == pytest.approx(0.8, abs=0.03)
 
 
-def test_a_decision_names_the_better_agent_with_its_interval():
-    drawn = np.random.default_rng(1).normal(-1.0, 1.0, size=40)
-    found = decide("a", "b", np.append(drawn, [np.nan, np.nan]))
-    assert (found.better, found.n, found.more_tasks) == ("b", 40, 0)
-    assert found.high - found.difference == pytest.approx(radius(40, drawn.std(ddof=1), alpha=0.05))
-    assert found.high < 0
-    assert found.words() == "decided: b"
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((20, 3, 60), "3 to 60 more tasks"),
+        ((20, 1, 1), "1 more task"),
+        ((20, 5, None), "at least 5 more tasks"),
+        ((20, None, None), "not with this study"),
+        ((0, None, None), "no common task"),
+        ((20, 3, 60, 0.5), "3 to 60 more tasks, 1.50 to 30.00 USD"),
+        ((20, 3, None, 0.5), "at least 3 more tasks, 1.50 USD"),
+    ],
+)
+def test_an_undecided_difference_says_what_it_would_take(given, words):
+    assert outlook(*given) == words
 
 
-def test_an_undecided_difference_says_what_it_would_take():
-    drawn = np.tile([1.0, -0.8], 10)
-    found = decide("a", "b", drawn)
-    needed = tasks_needed(0.1, drawn.std(ddof=1), alpha=0.05)
-    assert found.more_tasks == needed - 20
-    assert found.words(0.5) == f"undecided: about {needed - 20} more tasks, {(needed - 20) / 2:.2f} USD"
+def test_skewed_differences_say_so():
+    assert outlook(12, 3, 60, skewed=True) == "not by 12 tasks: skewed scores could explain it"
 
 
 def test_nothing_is_decided_on_fewer_than_ten_tasks_nor_where_equal_signs_may_be_chance():
-    assert decide("a", "b", np.ones(9)).more_tasks == 1
-    assert decide("a", "b", np.ones(9)).words() == "undecided: about 1 more task"
-    assert decide("a", "b", np.ones(10)).better == "a"
+    def p(n, alpha=0.05):
+        return p_values(np.array([float(n)]), np.ones(1), np.zeros(1), alpha=alpha)[0]
+
+    assert p(9) == 1.0
+    assert p(10) < 0.05
     # 2 / 2^14 is above 0.05 / 435, 2 / 2^15 below
-    assert decide("a", "b", np.ones(14), alpha=0.05 / 435).better is None
-    assert decide("a", "b", np.ones(15), alpha=0.05 / 435).better == "a"
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ([], "undecided: no common task"),
-        ([0.0] * 30, f"undecided: far, more than {FAR} times these tasks"),
-        ([1.0, -1.0] * 10, f"undecided: far, more than {FAR} times these tasks"),
-    ],
-)
-def test_what_cannot_be_estimated_has_no_number(values, words):
-    found = decide("a", "b", np.array(values))
-    assert found.more_tasks is None
-    assert found.words(1.0) == words
+    assert p(14, 0.05 / 435) == 1.0
+    assert p(15, 0.05 / 435) < 0.05 / 435
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0, math.nan])
 def test_alpha_must_be_between_0_and_1(alpha):
     with pytest.raises(UserError, match="alpha must be between 0 and 1"):
-        decide("a", "b", np.ones(20), alpha=alpha)
+        radius(20, 1.0, alpha=alpha)
 
 
 @pytest.mark.parametrize(("effect", "power"), [(0.0, 0.8), (-1.0, 0.8), (math.inf, 0.8), (0.3, 1.0)])

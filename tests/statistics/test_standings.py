@@ -44,19 +44,21 @@ def test_with_a_baseline_agents_are_better_or_worse_than_it():
 
 
 def test_the_variance_is_that_of_crossed_effects():
-    """Sums of squares by hand from a complete table of 5 tasks and 3 peers."""
-    table = np.random.default_rng(1).normal(size=(5, 3)) + np.arange(3) * 2.0
-    n, k, mean = 5, 3, table.mean()
+    """Sums of squares by hand from a complete table of 5 tasks and 4 peers."""
+    table = np.random.default_rng(1).normal(size=(5, 4)) + np.arange(4) * 2.0
+    n, k, mean = 5, 4, table.mean()
     rows, columns = table.mean(axis=1), table.mean(axis=0)
     tasks = sum((rows - mean) ** 2) / (n - 1) / n
     peers = sum((columns - mean) ** 2) / (k - 1) / k
     left = table - rows[:, None] - columns[None, :] + mean
     total = tasks + peers - (left**2).sum() / ((n - 1) * (k - 1)) / (n * k)
     df = total**2 / (tasks**2 / (n - 1) + peers**2 / (k - 1))
-    half = scipy.stats.t.ppf(0.975, df) * np.sqrt(total)
+    t = scipy.stats.t.ppf(0.975, df)
+    weight = 3 * scipy.stats.skew(columns, bias=False) * min(peers / total, 1) ** 1.5 / np.sqrt(k) * (1 / 6 + t**2 / 3)
+    low, high = mean - (t + max(-weight, 0)) * np.sqrt(total), mean + (t + max(weight, 0)) * np.sqrt(total)
     (found,) = new_peer_intervals(table[:, None, :], task_intervals(rows[:, None]))
-    assert (found.low, found.high) == pytest.approx((mean - half, mean + half))
-    assert (found.se_tasks, found.se_peers, found.peers) == pytest.approx((np.sqrt(tasks), np.sqrt(peers), 3))
+    assert (found.low, found.high) == pytest.approx((low, high))
+    assert (found.se_tasks, found.se_peers, found.peers) == pytest.approx((np.sqrt(tasks), np.sqrt(peers), 4))
 
 
 def test_it_is_never_narrower_than_for_these_peers():
@@ -67,15 +69,15 @@ def test_it_is_never_narrower_than_for_these_peers():
     assert found.se_peers == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize(("tasks", "peers"), [(1, 5), (5, 1), (0, 0)])
-def test_one_task_or_one_peer_says_nothing_of_others(tasks, peers):
+@pytest.mark.parametrize(("tasks", "peers"), [(1, 5), (5, 1), (5, 3), (0, 0)])
+def test_one_task_or_three_peers_say_nothing_of_others(tasks, peers):
     table = np.ones((tasks, 1, peers))
     assert new_peer_intervals(table, [Interval(1.0, 0.5, 1.5, tasks, 0.95)]) == [None]
 
 
 def test_missing_scores_do_not_shift_a_peer_towards_the_tasks_it_has():
     """A peer that lacks the hardest task is compared on the others: with equal peers their error is 0."""
-    table = np.repeat(np.array([[0.0], [1.0], [5.0], [2.0]]), 3, axis=1)
+    table = np.repeat(np.array([[0.0], [1.0], [5.0], [2.0]]), 4, axis=1)
     table[2, 1] = np.nan
     (found,) = new_peer_intervals(table[:, None, :], task_intervals(np.nanmean(table, axis=1)[:, None]))
     assert found.se_peers == pytest.approx(0.0, abs=1e-12)

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from goldless.comparison.pairing import Paired, Sides, common_metrics, find_sides, paired_scores
 from goldless.comparison.pulls import Pieces, TaskPull, task_pulls
 from goldless.comparison.run_scores import read_run
@@ -15,7 +17,7 @@ from goldless.metrics.metric import OverPeers
 from goldless.models.token_texts import TokenTexts
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.statistics.bootstrap import Draws, task_intervals
-from goldless.statistics.comparisons import sign_flip_p, too_few_tasks
+from goldless.statistics.comparisons import Pairs, compare_pairs, too_few_tasks
 from goldless.statistics.deciding import FIXED_SAMPLE, more_tasks, outlook
 from goldless.statistics.effects import paired_d
 
@@ -47,7 +49,11 @@ class MetricDifference:
     peer_names: tuple[str, ...]
     level: float
     more_tasks: int | None
-    """About how many more tasks would decide; 0: decided; None: too far to say."""
+    """The fewest more tasks that are likely to decide; 0: decided; None: too far to say."""
+    more_tasks_high: int | None
+    """The most; None: no end can be given."""
+    skewed: bool
+    """Whether it would be decided if the differences were not skewed."""
     signature: str
     pulls: tuple[TaskPull, ...] = ()
     notes: tuple[str, ...] = ()
@@ -55,12 +61,14 @@ class MetricDifference:
     @property
     def decided(self) -> bool:
         """Whether one of the two is better."""
-        return self.p is not None and self.p < 1 - self.level
+        return self.p is not None and self.p < 1 - self.level and not self.skewed
 
     @property
     def outlook(self) -> str:
         """Decided, or what it would take."""
-        return "decided" if self.decided else f"undecided: {outlook(self.n, self.more_tasks)}"
+        if self.decided:
+            return "decided"
+        return f"undecided: {outlook(self.n, self.more_tasks, self.more_tasks_high, skewed=self.skewed)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +110,7 @@ class PairedComparison:
             Column("n", "tasks", "count"),
             Column("left_out", "left out", "count", wide=True),
             Column("more_tasks", "more tasks", "count", wide=True),
+            Column("more_tasks_high", "at most", "count", wide=True),
             Column("outlook", "outcome", wide=True),
             Column("unit", "unit", wide=True),
             Column("peers", "peers", wide=True),
@@ -164,8 +173,9 @@ class PairedComparison:
 
 
 def _row(one: MetricDifference) -> dict[str, Cell]:
-    names = ("metric", "unit", "first", "second", "difference", "low", "high", "d", "p", "n", "left_out", "more_tasks")
-    return {name: getattr(one, name) for name in names} | {"outlook": one.outlook, "peers": one.peers}
+    names = ("metric", "unit", "first", "second", "difference", "low", "high", "d", "p", "n", "left_out")
+    more = ("more_tasks", "more_tasks_high", "outlook", "peers")
+    return {name: getattr(one, name) for name in (*names, *more)}
 
 
 def compare_runs(
@@ -209,13 +219,15 @@ def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> Metri
     """The difference of paired scores, with interval, effect size and test."""
     values = paired.differences
     level = draws["level"]
-    (interval,) = task_intervals(values[:, None], limits=paired.difference_limits, **draws)
+    (interval,) = task_intervals(values[:, None], limits=paired.difference_limits, tails=True, **draws)
     effect = paired_d(values, level=level)
     n = len(values)
-    p = sign_flip_p(values, seed=draws["seed"], permutations=draws["resamples"])
-    more: int | None = None
-    if p is not None and p < 1 - level:
-        more = 0
+    one = Pairs(np.array([0]), np.array([1]), values[:, None])
+    (test,) = compare_pairs(["first", "second"], one, seed=draws["seed"], permutations=draws["resamples"])
+    skewed = test.p is not None and test.p_adjusted is not None and test.p < 1 - level <= test.p_adjusted
+    more: tuple[int | None, int | None] = (None, None)
+    if test.p is not None and test.p < 1 - level and not skewed:
+        more = (0, 0)
     elif n > 1:
         more = more_tasks(n, float(values.mean()), float(values.std(ddof=1)), alpha=1 - level, bound=FIXED_SAMPLE)
     return MetricDifference(
@@ -229,13 +241,15 @@ def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> Metri
         d=effect.value,
         d_low=effect.low,
         d_high=effect.high,
-        p=p,
+        p=test.p,
         n=n,
         left_out=paired.left_out,
         peers=paired.peers,
         peer_names=paired.peer_names,
         level=level,
-        more_tasks=more,
+        more_tasks=more[0],
+        more_tasks_high=more[1],
+        skewed=skewed,
         signature=paired.signature,
         pulls=tuple(pulls),
         notes=tuple(note for note in (interval.note, effect.note) if note),

@@ -2,7 +2,8 @@
 
 With the difference candidate - baseline and one-sided bounds at alpha over tasks: SHIP where the lower bound is above
 -margin, BLOCK where the upper bound is below -margin, else INCONCLUSIVE. Each of the two claims is wrong with a
-probability of at most alpha.
+probability of at most alpha. Skewed differences move the bounds out (``statistics.skewness``); losses so rare that
+these tasks have none of them stay unseen.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
 from goldless.comparison.certificate import Certificate, certify
@@ -28,8 +30,9 @@ from goldless.models.token_texts import TokenTexts
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
-from goldless.statistics.bootstrap import Draws, task_intervals
+from goldless.statistics.bootstrap import Draws, Limits, task_intervals
 from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, least_tasks, more_tasks, outlook
+from goldless.statistics.skewness import further, skewness
 
 Verdict = Literal["SHIP", "BLOCK", "INCONCLUSIVE"]
 
@@ -92,7 +95,9 @@ class Gate:
     high: float | None
     """One-sided bounds of candidate - baseline, each at alpha."""
     more_tasks: int | None
-    """About how many more tasks would decide; 0: decided; None: too far to say, or tasks do not help."""
+    """The fewest more tasks that are likely to decide; 0: decided; None: too far to say, or tasks do not help."""
+    more_tasks_high: int | None
+    """The most; None: no end can be given."""
     certificate: Certificate
     comparison: PairedComparison
     """The difference with its two-sided interval, and the tasks that pull most."""
@@ -198,6 +203,7 @@ async def gate_runs(
         low=found.low,
         high=found.high,
         more_tasks=found.more_tasks,
+        more_tasks_high=found.more_tasks_high,
         certificate=certificate,
         comparison=PairedComparison(first, second, runs, (shown,), paired.warnings),
         warnings=paired.warnings,
@@ -268,6 +274,7 @@ class _Decided:
     low: float | None
     high: float | None
     more_tasks: int | None
+    more_tasks_high: int | None = None
 
 
 def _decide(
@@ -275,11 +282,10 @@ def _decide(
 ) -> _Decided:
     values = paired.differences
     n, fewest = len(values), least_tasks(2 * alpha, AT_LEAST)
-    (bounds,) = task_intervals(values[:, None], limits=paired.difference_limits, **draws)
-    low, high = bounds.low, bounds.high
+    low, high = one_sided_bounds(values, paired.difference_limits, draws)
     if low is None or high is None or n < fewest:
         reason = f"{n} common task{'s' * (n != 1)} with both scores are too few: a gate needs {fewest}"
-        return _Decided("INCONCLUSIVE", reason, low, high, fewest - n)
+        return _Decided("INCONCLUSIVE", reason, low, high, fewest - n, fewest - n)
     if not certificate.allows and not (uncertified and certificate.state == "missing"):
         return _Decided("INCONCLUSIVE", "no decision, because the judge is not certified", low, high, None)
     loss = f"a loss beyond the margin of {margin:.2f} ({paired.unit})"
@@ -287,18 +293,31 @@ def _decide(
     if verdict == "INCONCLUSIVE":
         spread = float(values.std(ddof=1))
         more = more_tasks(n, float(values.mean()) + margin, spread, alpha=2 * alpha, bound=FIXED_SAMPLE)
-        return _Decided(verdict, f"{loss} is neither shown nor excluded: {outlook(n, more)}", low, high, more)
+        return _Decided(verdict, f"{loss} is neither shown nor excluded: {outlook(n, *more)}", low, high, *more)
     if verdict == "BLOCK":
-        return _Decided(verdict, f"{loss} is shown: at best {high:+.2f}", low, high, 0)
+        return _Decided(verdict, f"{loss} is shown: at best {high:+.2f}", low, high, 0, 0)
     lost = len(paired.unanswered)
     if lost:
-        (worst,) = task_intervals(_with_unanswered(paired)[:, None], limits=paired.difference_limits, **draws)
-        if worst.low is None or worst.low - certificate.shift <= -margin:
+        worst, _ = one_sided_bounds(_with_unanswered(paired), paired.difference_limits, draws)
+        if worst is None or worst - certificate.shift <= -margin:
             reason = (
                 f"the candidate has no score on {lost} of {n + lost} tasks; with the lowest there, {loss} is possible"
             )
             return _Decided("INCONCLUSIVE", reason, low, high, None)
-    return _Decided(verdict, f"{loss} is excluded: at worst {low:+.2f}", low, high, 0)
+    return _Decided(verdict, f"{loss} is excluded: at worst {low:+.2f}", low, high, 0, 0)
+
+
+def one_sided_bounds(values: FloatArray, limits: Limits | None, draws: Draws) -> tuple[float | None, float | None]:
+    """The one-sided bounds of the mean difference, each further out where the differences have a tail on its side."""
+    (found,) = task_intervals(values[:, None], limits=limits, **draws)
+    mean = found.mean
+    if found.low is None or found.high is None or mean is None or found.method == "exact":
+        return found.low, found.high
+    n = np.array([float(len(values))])
+    error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    t, skew = stdtrit(n - 1, (1 + draws["level"]) / 2), skewness(values[:, None])
+    below, above = (error * float(further(t, side * skew, n)[0]) for side in (1, -1))
+    return min(found.low, mean - below), max(found.high, mean + above)
 
 
 def _verdict(low: float, high: float, margin: float) -> Verdict:

@@ -235,7 +235,7 @@ def _scope_signatures(
         "common": f"clean-common-{len(clock.common)}-{common}",
         "all": f"all-{clock.papers}",
     }
-    drawn = {"interval": interval_name(clock.level), **drawn}
+    drawn = {"interval": interval_name(clock.level, tails=True), **drawn}
     return {
         metric: {
             scope: changed_signature(metric, clock.signatures.get(metric), {**drawn, "papers": told}, without=("test",))
@@ -331,7 +331,7 @@ def _clean_score(
 ) -> CleanScore:
     """The score of an agent on its papers, given by their indices."""
     kept = mine[places]
-    score, difference = task_intervals(np.stack([kept, kept - human[places]], axis=1), **drawn)
+    score, difference = task_intervals(np.stack([kept, kept - human[places]], axis=1), tails=True, **drawn)
     everywhere = mine[~np.isnan(mine)]
     paired = agent != HUMAN
     return CleanScore(

@@ -182,7 +182,7 @@ def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -
         ]
         found = None
         if both:
-            (found,) = task_intervals(np.array([[second - first] for first, second in both]), **draws)
+            (found,) = task_intervals(np.array([[second - first] for first, second in both]), tails=True, **draws)
         rows.append(
             ScoreHold(
                 agent,

@@ -26,7 +26,7 @@ def mean_interval(level: float = 0.95, resamples: int = 10_000, seed: int = 0) -
         used = values[np.isfinite(values)]
         ends: list[float | None] = [None, None, None]
         if len(used):
-            (found,) = task_intervals(used[:, None], seed=seed, resamples=resamples, level=level)
+            (found,) = task_intervals(used[:, None], tails=True, seed=seed, resamples=resamples, level=level)
             ends = [found.mean, found.low, found.high]
         return dict(zip(("mean", "low", "high"), (float("nan") if x is None else x for x in ends), strict=True))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.comparisons import Comparison
-from goldless.statistics.deciding import outlook
+from goldless.statistics.deciding import IN_RANGE, outlook
 
 LISTED = 3
 ROWS = 12
@@ -21,18 +21,21 @@ COLUMNS = (
 )
 
 
+def outlook_of(one: Comparison, usd_per_task: float | None) -> str:
+    """What an undecided comparison would take."""
+    return outlook(one.n, one.more_tasks, one.more_tasks_high, usd_per_task, skewed=one.skewed)
+
+
 def outlook_notes(comparisons: Sequence[Comparison], usd_per_task: float | None) -> Iterator[str]:
     """One sentence about what is undecided, and what it would take; nothing where all is decided."""
     undecided = nearest_first(one for one in comparisons if not one.decided and one.n > 1)
     if not undecided:
         return
-    listed = "; ".join(
-        f"{one.first} or {one.second}, {outlook(one.n, one.more_tasks, usd_per_task)}" for one in undecided[:LISTED]
-    )
+    listed = "; ".join(f"{one.first} or {one.second}, {outlook_of(one, usd_per_task)}" for one in undecided[:LISTED])
     more = f"; and {len(undecided) - LISTED} more" * (len(undecided) > LISTED)
     yield (
-        f"Undecided: {len(undecided)} of {len(comparisons)} differences: {listed}{more} (by Student's t at "
-        f"{undecided[0].alpha:g}, corrected, if means and spread stay as they are)."
+        f"Undecided: {len(undecided)} of {len(comparisons)} differences: {listed}{more} (ranges hold in "
+        f"{IN_RANGE:.0%})."
     )
 
 
@@ -44,7 +47,7 @@ STOPPED_EARLY = (
 
 def nearest_first(comparisons: Iterator[Comparison] | Sequence[Comparison]) -> list[Comparison]:
     """Those that need the fewest tasks first, those too far to say last."""
-    return sorted(comparisons, key=lambda one: (one.more_tasks is None, one.more_tasks or 0))
+    return sorted(comparisons, key=lambda one: (one.skewed, one.more_tasks is None, one.more_tasks or 0))
 
 
 def decision_table(question: str, comparisons: Sequence[Comparison], usd_per_task: float | None) -> ReportTable:
@@ -58,7 +61,7 @@ def decision_table(question: str, comparisons: Sequence[Comparison], usd_per_tas
             "difference": one.difference,
             "n": one.n,
             "p_adjusted": one.p_adjusted,
-            "said": one.better or outlook(one.n, one.more_tasks, usd_per_task),
+            "said": one.better or outlook_of(one, usd_per_task),
         }
         for one in shown[:ROWS]
     )

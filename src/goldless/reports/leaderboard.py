@@ -12,6 +12,7 @@ from goldless.reports.controls import comparative, heading
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.terminal_tables import TerminalColumn, fitted_tables
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
+from goldless.statistics.new_peers import FEWEST_PEERS
 from goldless.statistics.standings import Missing, Standings
 
 if TYPE_CHECKING:
@@ -234,6 +235,8 @@ ROUNDING = 1e-9
 def _peer_notes(found: Standings) -> Iterator[str]:
     both = [row.new_peers for row in found.rows if row.new_peers is not None]
     ratios = [p.se_peers / p.se_tasks for p in both if p.se_tasks > ROUNDING * p.se_peers]
+    if found.peers is not None and found.peers < FEWEST_PEERS:
+        yield f"Intervals are for these peers: for peers like these, {found.peers} are too few."
     if ratios:
         times = f"{median(ratios):.1f} times that of the tasks (median over agents)"
         yield f"Intervals are for these peers; the report has those for peers like these. The peers' error is {times}."

@@ -79,7 +79,7 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         **({} if scores.over is None else {"over": f"{scores.over}-peers"}),
         **options.told,
         "missing": "left-out",
-        "interval": interval_name(options.level, _limits(metric)),
+        "interval": interval_name(options.level, _limits(metric), tails=True),
         "test": _test_name(options),
         **({"until": f"{','.join(options.until)}(tasks={_tasks(options)})"} if options.until else {}),
         "resamples": str(options.resamples),
@@ -94,9 +94,9 @@ def _tasks(options: Options) -> int:
 
 def _test_name(options: Options) -> str:
     if options.until:
-        return f"confidence-sequence(alpha={options.alpha:g},at-least={options.at_least})"
+        return f"confidence-sequence-less-skew(alpha={options.alpha:g},at-least={options.at_least})"
     which = options.compare if options.baseline is None else f"baseline-{options.baseline}"
-    return f"sign-flip-max-t({which})"
+    return f"sign-flip-max-t-less-skew({which})"
 
 
 def _unsaid(metric: Metric, scores: Scores, given: Given) -> dict[str, str]:

@@ -13,10 +13,12 @@ from goldless.statistics.deciding import (
     AT_LEAST,
     FIXED_SAMPLE,
     check_alpha,
+    missing_range,
     p_values,
     tasks_missing,
 )
 from goldless.statistics.questions import Question
+from goldless.statistics.skewness import believed, skewness
 
 ELEMENTS_AT_ONCE = 1 << 25
 """Larger tables are read some columns at a time."""
@@ -44,10 +46,14 @@ class Until:
         places = np.array([column[min(pair), max(pair)] for pair in asked], np.int64)
         sign = np.array([1.0 if first < second else -1.0 for first, second in asked])
         n, mean, sd = moments(pairs.differences[:, places])
-        p, adjusted = self.test(n, mean, sd, len(agents))
+        # of its own tasks alone: what is decided stays decided while others go on
+        skew = skewness(pairs.differences[:, places])
+        p, adjusted = self.test(n, believed(n, mean, sd, skew), sd, len(agents))
         decided = adjusted < self.alpha
+        skewed = ~decided & (self.test(n, mean, sd, len(agents))[1] < self.alpha)
         left = self.alpha / self.question.tests(len(agents), int(decided.sum()))
         more = tasks_missing(n, mean, sd, alpha=left, at_least=self.at_least)
+        ranges = [(0, 0) if done else missing_range(*ends) for done, ends in zip(decided, more.T, strict=True)]
         return [
             Comparison(
                 first=agents[first],
@@ -58,7 +64,9 @@ class Until:
                 n=int(n[i]),
                 p_adjusted=float(adjusted[i]) if n[i] > 1 else None,
                 alpha=self.alpha,
-                more_tasks=0 if decided[i] else _count(more[i]),
+                more_tasks=ranges[i][0],
+                more_tasks_high=ranges[i][1],
+                skewed=bool(skewed[i]),
             )
             for i, (first, second) in enumerate(asked)
         ]
@@ -99,22 +107,22 @@ def beats(agents: Sequence[str], comparisons: Sequence[Comparison]) -> BoolArray
 
 
 def with_outlook(comparisons: Sequence[Comparison], agents: Sequence[str], pairs: Pairs) -> list[Comparison]:
-    """Comparisons of a fixed number of tasks, each with about how many more it would take.
+    """Comparisons of a fixed number of tasks, each with the range of how many more it would take.
 
     By Student's interval, corrected for those that are still undecided.
     """
     undecided = sum(not one.decided for one in comparisons)
     if not undecided:
-        return [replace(one, more_tasks=0) for one in comparisons]
+        return [replace(one, more_tasks=0, more_tasks_high=0) for one in comparisons]
     column = {
         (agents[first], agents[second]): place
         for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True))
     }
     n, mean, sd = moments(pairs.differences[:, [column[one.first, one.second] for one in comparisons]])
     more = tasks_missing(n, mean, sd, alpha=SIGNIFICANT / undecided, bound=FIXED_SAMPLE, at_least=fewest_tasks())
+    ranges = [(0, 0) if one.decided else missing_range(*ends) for one, ends in zip(comparisons, more.T, strict=True)]
     return [
-        replace(one, more_tasks=0 if one.decided else _count(value))
-        for one, value in zip(comparisons, more, strict=True)
+        replace(one, more_tasks=low, more_tasks_high=high) for one, (low, high) in zip(comparisons, ranges, strict=True)
     ]
 
 
@@ -131,7 +139,3 @@ def moments(differences: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray
     squares = np.where(there, differences - mean, 0.0) ** 2
     np.divide(squares.sum(axis=0), n - 1, out=variance, where=n > 1)
     return n, mean, np.sqrt(variance)
-
-
-def _count(value: float) -> int | None:
-    return None if np.isnan(value) else int(value)

@@ -28,6 +28,7 @@ from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
 from goldless.statistics.additive import scores_over_tasks
 from goldless.statistics.checks import check_level, check_resamples, check_score_table, check_seed
+from goldless.statistics.skewness import further, skewness
 from goldless.statistics.task_groups import group_sums, task_groups
 
 ELEMENTS_AT_ONCE = 1 << 21
@@ -85,6 +86,8 @@ limits, such as 0 and 1, or all the same.
 """
 Limits = tuple[float, float]
 """The smallest and the largest score that there can be."""
+TAIL = 2.0
+"""How often the skewness of so few tasks counts: 88 % of the intervals of five lognormal scores then hold the mean."""
 FEW_TASKS = 10
 """With fewer tasks the interval is Student's t: too few different resamples exist to estimate a distribution."""
 FARTHEST = 2.0
@@ -112,7 +115,13 @@ class Interval:
 
 
 def task_intervals(
-    values: FloatArray, *, limits: Limits | None = None, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+    values: FloatArray,
+    *,
+    limits: Limits | None = None,
+    tails: bool = False,
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
 ) -> list[Interval]:
     """Mean and interval of each column of ``values`` [tasks, agents], where NaN marks a missing score.
 
@@ -121,11 +130,12 @@ def task_intervals(
     "bootstrap-t" (Efron 1981). Unlike a percentile interval it allows for skewed scores. Where few tasks carry all the
     spread, draws without them run off towards infinity, so q is clipped at twice Student's t. Under heavy tails it is
     too short, so no end is nearer to the mean than Student's t puts it. With two to nine tasks the interval is
-    Student's t. The tasks of the table decide, not those of each agent, so all agents have the same kind of interval.
+    Student's t; with ``tails`` the end on the side of a tail is further out (``skewness.further``). The tasks of the
+    table decide, not those of each agent, so all agents have the same kind of interval.
 
     ``limits``: those of the scores, where they have some. Of scores that are all at their limits the interval is the
     exact one of a share (Clopper and Pearson 1934), and equal scores elsewhere have one as well: few tasks that agree
-    say little about the others.
+    say little about the others. ``tails``: whether scores without limits may have a tail, for which few tasks allow.
     """
     values = _checked(values, level)
     present = ~np.isnan(values)
@@ -133,6 +143,10 @@ def task_intervals(
     method: Method = "bootstrap-t" if len(values) >= FEW_TASKS else "t"
     student = _student(np.maximum(counts, 2), level)
     ends = np.stack([-student, student])
+    if method == "t" and tails and limits is None:
+        skew, n = skewness(values), np.maximum(counts, 2).astype(np.float64)
+        low, high = (np.minimum(further(student, side * skew, n, TAIL), FARTHEST * student) for side in (-1, 1))
+        ends = np.stack([-low, high])
     many = np.flatnonzero(counts >= 2) if method == "bootstrap-t" else np.empty(0, np.intp)
     step = max(1, MEANS_AT_ONCE // max(1, resamples))
     for begin in range(0, len(many), step):
@@ -145,7 +159,7 @@ def task_intervals(
 
 def score_intervals(values: FloatArray, *, limits: Limits | None = None, **draws: Unpack[Draws]) -> list[Interval]:
     """The score of each agent over all tasks with its interval: that of the tasks it has, moved to the score."""
-    found = task_intervals(values, limits=limits, **draws)
+    found = task_intervals(values, limits=limits, tails=True, **draws)
     return [_moved(one, score) for one, score in zip(found, scores_over_tasks(values), strict=True)]
 
 
@@ -157,9 +171,11 @@ def _moved(interval: Interval, score: float) -> Interval:
     return replace(interval, mean=float(score), low=low, high=high)
 
 
-def interval_name(level: float, limits: Limits | None = None) -> str:
+def interval_name(level: float, limits: Limits | None = None, *, tails: bool = False) -> str:
     """How intervals are computed, for signatures."""
-    return f"tasks-bootstrap-t-or-t-{level:g}(t-under-{FEW_TASKS}{',exact-at-limits' * (limits is not None)})"
+    few = "skew-t" if tails and limits is None else "t"
+    exact = ",exact-at-limits" * (limits is not None)
+    return f"tasks-bootstrap-t-or-t-{level:g}({few}-under-{FEW_TASKS}{exact})"
 
 
 def _checked(values: FloatArray, level: float) -> FloatArray:

@@ -6,7 +6,9 @@ corrected p is 2 / 2^n for n tasks however many pairs there are.
 
 The statistic is the sum of the differences divided by the root of the sum of their squares, which flips do not change.
 For a given number of tasks n it grows with Student's t, so large and small spreads compete on equal terms; it is at
-most √n, so that a pair with few common tasks cannot drown the others.
+most √n, so that a pair with few common tasks cannot drown the others. Flipping signs takes for granted that differences
+are as often above their mean as below: a pair's own statistic is that of the t that skewness leaves
+(``skewness.nearer``).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import numpy.typing as npt
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError, nearest
 from goldless.statistics.additive import pair_differences
+from goldless.statistics.skewness import nearer, pair_skewness
 from goldless.statistics.task_groups import GROUPS, group_sums, task_groups
 
 SIGNIFICANT = 0.05
@@ -47,9 +50,13 @@ class Comparison:
     n: int
     """Common tasks."""
     p_adjusted: float | None = None
-    """Corrected for all comparisons made (step-down max-T, or for those of a question)."""
+    """Corrected for all comparisons made (step-down max-T, or for those of a question) and for skewness."""
     more_tasks: int | None = None
-    """About this many more tasks would decide if mean and spread stay; 0: decided; None: too far to estimate."""
+    """The fewest more tasks that are likely to decide; 0: decided; None: too far to estimate."""
+    more_tasks_high: int | None = None
+    """The most; in 80 % the number that it takes is between the two. None: no end can be given."""
+    skewed: bool = False
+    """Whether it would be decided if the differences were not skewed."""
     alpha: float = SIGNIFICANT
     """Below it a corrected p decides."""
 
@@ -131,15 +138,16 @@ def compare_pairs(
         number = _number(agents, one)
         chosen = (pairs.first == number) | (pairs.second == number)
     p = np.full(len(counts), np.nan)
-    adjusted = p.copy()
+    adjusted, plain = p.copy(), p.copy()
     family = tested if leader is not None else tested & chosen
     if family.any():
         members = np.flatnonzero(family)
         own = np.flatnonzero(chosen[members])
         sides = None if leader is None else (pairs.first[members], pairs.second[members], _number(agents, leader))
         differences = pairs.differences if family.all() else pairs.differences[:, members]
-        found = _max_t(differences, own, sides, seed=seed, permutations=permutations)
-        p[members[own]], adjusted[members[own]] = found
+        skew = pair_skewness(pairs.differences, pairs.first, pairs.second)[members]
+        found = _max_t(differences, skew, own, sides, seed=seed, permutations=permutations)
+        p[members[own]], adjusted[members[own]], plain[members[own]] = found
     kept = np.flatnonzero(chosen)
     ps = [_known(p[column]) for column in kept]
     return [
@@ -151,6 +159,7 @@ def compare_pairs(
             p_holm=corrected,
             n=int(counts[column]),
             p_adjusted=_known(adjusted[column]),
+            skewed=bool(plain[column] < SIGNIFICANT <= adjusted[column]),
         )
         for column, alone, corrected in zip(kept, ps, holm(ps), strict=True)
     ]
@@ -171,30 +180,64 @@ def _known(number: float) -> float | None:
 
 def _max_t(
     differences: FloatArray,
+    skew: FloatArray,
     own: IntArray,
     sides: tuple[IntArray, IntArray, int] | None,
     *,
     seed: int,
     permutations: int,
-) -> tuple[FloatArray, FloatArray]:
-    """P of each hypothesis alone, and corrected. ``own``: the columns that are hypotheses; the others only compete."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """P of each hypothesis alone, corrected, and corrected as if nothing were skewed.
+
+    ``own``: the columns that are hypotheses; the others only compete.
+    """
     scaled = _scaled(differences, seed=seed)
-    observed = np.abs(scaled.sum(axis=0))
-    order = own[np.argsort(-observed[own], kind="stable")]
-    columns, begins = _steps(order, sides)
-    alone, largest = np.zeros(len(own), np.int64), np.zeros(len(order), np.int64)
+    sums = scaled.sum(axis=0)
+    observed = np.abs(sums)
+    counts = (~np.isnan(differences)).sum(axis=0).astype(np.float64)
+    steps = [_Steps(told, own, sides) for told in (_without_skew(observed, skew * np.sign(sums), counts), observed)]
+    alone = np.zeros(len(own), np.int64)
     total = 0
     for signs in _flips(len(scaled), max(differences.shape[1], 1), seed=seed, permutations=permutations):
         flipped = np.abs(signs @ scaled)
         alone += np.sum(flipped[:, own] >= _nearly(observed[own]), axis=0)
-        running = np.maximum.accumulate(flipped[:, columns[::-1]], axis=1)[:, ::-1][:, begins]
-        largest += np.sum(running >= _nearly(observed[order]), axis=0)
+        for one in steps:
+            one.count(flipped)
         total += len(signs)
     # a random sample of flips does not hold the data itself, which counts as one of them
     more = 0 if len(scaled) <= EXACT_UP_TO else 1
-    adjusted = np.empty(differences.shape[1])
-    adjusted[order] = np.maximum.accumulate((largest + more) / (total + more))
-    return (alone + more) / (total + more), adjusted[own]
+    adjusted, plain = (one.adjusted(more, total)[own] for one in steps)
+    return (alone + more) / (total + more), adjusted, plain
+
+
+class _Steps:
+    """How often the largest statistic that is left at each step is at least that of the step's hypothesis."""
+
+    def __init__(self, observed: FloatArray, own: IntArray, sides: tuple[IntArray, IntArray, int] | None) -> None:
+        self._order = own[np.argsort(-observed[own], kind="stable")]
+        self._observed = observed
+        self._columns, self._begins = _steps(self._order, sides)
+        self._larger = np.zeros(len(own), np.int64)
+
+    def count(self, flipped: FloatArray) -> None:
+        """Count some flips [flips, pairs]."""
+        running = np.maximum.accumulate(flipped[:, self._columns[::-1]], axis=1)[:, ::-1][:, self._begins]
+        self._larger += np.sum(running >= _nearly(self._observed[self._order]), axis=0)
+
+    def adjusted(self, more: int, total: int) -> FloatArray:
+        """The corrected p of each hypothesis, in its column."""
+        found = np.full(len(self._observed), np.nan)
+        found[self._order] = np.maximum.accumulate((self._larger + more) / (total + more))
+        return found
+
+
+def _without_skew(observed: FloatArray, skew: FloatArray, n: FloatArray) -> FloatArray:
+    """The statistics that the t without skewness have; ``skew`` is below zero where the tail is on the other side."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = observed * np.sqrt((n - 1) / np.maximum(n - observed**2, 0.0))
+    known = np.isfinite(t)
+    nearest_t = nearer(np.where(known, t, 0.0), skew, n)
+    return np.where(known & (skew < 0), nearest_t * np.sqrt(n / (n - 1 + nearest_t**2)), observed)
 
 
 def _scaled(differences: FloatArray, *, seed: int) -> FloatArray:

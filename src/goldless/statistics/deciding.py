@@ -26,6 +26,10 @@ AT_LEAST = 10
 """Never decide on fewer tasks: the standard deviation is estimated from them."""
 TUNED_AT = 30
 """The number of tasks at which the sequence is tightest; another one costs little."""
+IN_RANGE = 0.8
+"""How often the tasks that an undecided difference needs are in the range that is told."""
+RANGE_LEVEL = 0.62
+"""The level of the mean's interval whose ends give such a range (``benchmarks/decisions.py --only outlook``)."""
 FAR = 100
 """More than this many times the tasks that are there cannot be estimated from them."""
 MOST = 10**7
@@ -105,44 +109,18 @@ ANYTIME = Anytime()
 FIXED_SAMPLE = FixedSample()
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What is known about the difference of two agents."""
-
-    first: str
-    second: str
-    n: int
-    """Common tasks."""
-    difference: float | None
-    """Mean of first minus second; None: no common task."""
-    low: float | None
-    """The interval at ``alpha``; None: too few common tasks for one."""
-    high: float | None
-    better: str | None
-    """The better of the two; None: undecided."""
-    more_tasks: int | None
-    """About this many more tasks would decide if mean and spread stay; 0: decided. None: too far to estimate."""
-    alpha: float
-    """After the correction for the other comparisons of the question."""
-
-    @property
-    def decided(self) -> bool:
-        """Whether one of the two is better."""
-        return self.better is not None
-
-    def words(self, usd_per_task: float | None = None) -> str:
-        """The decision in words, with the price of the tasks that it would take."""
-        if self.better is not None:
-            return f"decided: {self.better}"
-        return f"undecided: {outlook(self.n, self.more_tasks, usd_per_task)}"
-
-
-def outlook(n: int, more_tasks: int | None, usd_per_task: float | None = None) -> str:
-    """What an undecided difference would take."""
-    if more_tasks is None:
-        return f"far, more than {FAR} times these tasks" if n else "no common task"
-    price = "" if not usd_per_task else f", {more_tasks * usd_per_task:.2f} USD"
-    return f"about {more_tasks} more task{'s' * (more_tasks != 1)}{price}"
+def outlook(
+    n: int, low: int | None, high: int | None, usd_per_task: float | None = None, *, skewed: bool = False
+) -> str:
+    """What an undecided difference would take, from the ends of a range of tasks."""
+    if skewed:
+        return f"not by {n} tasks: skewed scores could explain it"
+    if low is None:
+        return "not with this study" if n else "no common task"
+    some = f"at least {low}" if high is None else str(low) if low == high else f"{low} to {high}"
+    prices = [f"{tasks * usd_per_task:.2f}" for tasks in (low, high) if tasks is not None and usd_per_task]
+    price = f", {' to '.join(dict.fromkeys(prices))} USD" if prices else ""
+    return f"{some} more task{'s' * ((low, high) != (1, 1))}{price}"
 
 
 def check_alpha(alpha: float) -> None:
@@ -182,20 +160,10 @@ def p_values(
     return np.where(enough, np.maximum(found, 2.0 ** (1 - n)), 1.0)
 
 
-def tasks_needed(
-    mean: float, sd: float, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST, most: int = MOST
-) -> int | None:
-    """The smallest n whose interval would exclude 0 with this mean and standard deviation; None: more than ``most``."""
-    check_alpha(alpha)
-    given = (np.array([value]) for value in (mean, sd, float(most)))
-    found = float(_needed(*given, alpha=alpha, bound=bound, least=least_tasks(alpha, at_least))[0])
-    return None if np.isnan(found) else int(found)
-
-
 def _needed(
     mean: FloatArray, sd: FloatArray, most: FloatArray, *, alpha: float, bound: Bound, least: int
 ) -> FloatArray:
-    """The same for many means; NaN: more than ``most``."""
+    """The smallest n whose interval would exclude 0 with these means and standard deviations; NaN: above ``most``."""
 
     def decided(n: FloatArray) -> BoolArray:
         return np.asarray(np.abs(mean) > radius(n, sd, alpha=alpha, bound=bound))
@@ -251,56 +219,31 @@ def _smallest(enough: Callable[[int], bool], low: int, most: int) -> int | None:
 
 def more_tasks(
     n: int, mean: float, sd: float, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
-) -> int | None:
-    """About how many tasks more an undecided difference needs, at least one; None: too far to say."""
+) -> tuple[int | None, int | None]:
+    """From how many to how many tasks more an undecided difference needs; see ``tasks_missing``."""
     given = (np.array([float(value)]) for value in (n, mean, sd))
-    found = float(tasks_missing(*given, alpha=alpha, bound=bound, at_least=at_least)[0])
-    return None if np.isnan(found) else int(found)
+    return missing_range(*tasks_missing(*given, alpha=alpha, bound=bound, at_least=at_least)[:, 0])
+
+
+def missing_range(low: float, high: float) -> tuple[int | None, int | None]:
+    """The ends as whole numbers; None: too far, for the second: as far as can be said."""
+    return (None if np.isnan(low) else int(low)), (None if np.isnan(high) else int(high))
 
 
 def tasks_missing(
     n: FloatArray, mean: FloatArray, sd: FloatArray, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
 ) -> FloatArray:
-    """The same for many differences; NaN: too far to say."""
+    """[2, differences]: the fewest and the most tasks more that would decide, at least one; NaN: too far to say.
+
+    They are those of the ends of the mean's interval. In ``IN_RANGE`` of cases the number at which the odds of deciding
+    are even is between the two.
+    """
     check_alpha(alpha)
-    needed = _needed(mean, sd, n * FAR, alpha=alpha, bound=bound, least=least_tasks(alpha, at_least))
-    return np.where(n > 1, np.maximum(1.0, needed - n), np.nan)
-
-
-def decide(
-    first: str,
-    second: str,
-    differences: FloatArray,
-    *,
-    alpha: float = SIGNIFICANT,
-    bound: Bound = ANYTIME,
-    at_least: int = AT_LEAST,
-) -> Decision:
-    """Decide between two agents by their differences (first minus second), one per task; NaN: no common score."""
-    check_alpha(alpha)
-    there = differences[~np.isnan(differences)]
-    n = len(there)
-    mean, sd = (float(there.mean()) if n else None), (float(there.std(ddof=1)) if n > 1 else math.nan)
-    return decision(first, second, n, mean, sd, alpha=alpha, bound=bound, at_least=at_least)
-
-
-def decision(
-    first: str,
-    second: str,
-    n: int,
-    mean: float | None,
-    sd: float,
-    *,
-    alpha: float = SIGNIFICANT,
-    bound: Bound = ANYTIME,
-    at_least: int = AT_LEAST,
-) -> Decision:
-    """Decide by the mean and standard deviation of n differences."""
-    if mean is None or n < 2:
-        return Decision(first, second, n, mean, None, None, None, None, alpha)
-    wide = radius(n, sd, alpha=alpha, bound=bound)
-    low, high = (mean - wide, mean + wide) if math.isfinite(wide) else (None, None)
-    if n >= least_tasks(alpha, at_least) and abs(mean) > wide:
-        return Decision(first, second, n, mean, low, high, first if mean > 0 else second, 0, alpha)
-    more = more_tasks(n, mean, sd, alpha=alpha, bound=bound, at_least=at_least)
-    return Decision(first, second, n, mean, low, high, None, more, alpha)
+    some = np.maximum(n, 2.0)
+    unsure = stdtrit(some - 1, (1 + RANGE_LEVEL) / 2) * sd / np.sqrt(some)
+    least = least_tasks(alpha, at_least)
+    ends = [
+        _needed(np.maximum(np.abs(mean) + side * unsure, 0.0), sd, n * FAR, alpha=alpha, bound=bound, least=least)
+        for side in (1, -1)
+    ]
+    return np.where(n > 1, np.maximum(1.0, np.stack(ends) - n), np.nan)

@@ -145,7 +145,7 @@ def compare_groups(
     means = np.stack([_row_means(values[:, one]), _row_means(values[:, other])], axis=1)
     used = ~np.isnan(means).any(axis=1)
     differences = means[used, 0] - means[used, 1]
-    (interval,) = task_intervals(differences[:, None], **draws)
+    (interval,) = task_intervals(differences[:, None], tails=True, **draws)
     by_task = paired_d(differences, level=interval.level)
     of_first, of_second = (_present(values[used][:, columns]) for columns in (one, other))
     d_response, reason = _smd(of_second, of_first)

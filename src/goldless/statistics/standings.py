@@ -49,6 +49,8 @@ class Standings:
 
     rows: tuple[Standing, ...]
     comparisons: tuple[Comparison, ...]
+    peers: int | None = None
+    """The most peers that an agent was scored with; None: scores are not over peers."""
 
 
 def standings(
@@ -101,7 +103,8 @@ def standings(
         )
         for place, agent in enumerate(order, 1)
     ]
-    return Standings(tuple(rows), tuple(comparisons))
+    peers = None if by_peer is None else int((~np.isnan(by_peer)).any(axis=0).sum(axis=1).max(initial=0))
+    return Standings(tuple(rows), tuple(comparisons), peers)
 
 
 def _order(interval: Interval) -> tuple[bool, float]:
@@ -124,7 +127,7 @@ def _worst(
     some = np.flatnonzero((share < 1).any(axis=0))
     share, known = share[:, some], np.nan_to_num(values[scored][:, some])
     low, high = (
-        task_intervals(share * known + (1 - share) * end, limits=limits, **draws)
+        task_intervals(share * known + (1 - share) * end, limits=limits, tails=True, **draws)
         for end in (missing.lowest, missing.highest)
     )
     return {

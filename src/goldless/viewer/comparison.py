@@ -129,7 +129,7 @@ def _agents(agents: list[str], before: FloatArray, after: FloatArray) -> tuple[A
         return ()
     names: list[str | None] = [None, *agents]
     sides = [np.column_stack([_means(values), values]) for values in (before, after)]
-    intervals = task_intervals(sides[1] - sides[0], resamples=RESAMPLES, level=LEVEL)
+    intervals = task_intervals(sides[1] - sides[0], tails=True, resamples=RESAMPLES, level=LEVEL)
     return tuple(
         AgentDifference(name, _mean(sides[0][:, j]), _mean(sides[1][:, j]), interval)
         for j, (name, interval) in enumerate(zip(names, intervals, strict=True))

@@ -61,7 +61,11 @@ class AgentComparison(Part):
     p_adjusted: Number = None
     n: Count = 0
     more_tasks: Count | None = None
-    """About how many more tasks would decide; 0: decided; None: too far to estimate, or an older document."""
+    """The fewest more tasks that are likely to decide; 0: decided; None: too far to estimate, or an older document."""
+    more_tasks_high: Count | None = None
+    """The most; None: no end can be given."""
+    skewed: bool = False
+    """Whether it would be decided if the differences were not skewed."""
     alpha: Number = SIGNIFICANT
 
     @property

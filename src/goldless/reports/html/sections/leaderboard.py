@@ -252,7 +252,7 @@ def _people(run: RunResults, metric: str, board: RankedMetric) -> Interval | Non
     values = np.asarray(means.to_numpy(), dtype=np.float64)
     if not len(values):
         return None
-    (found,) = task_intervals(values[:, None], level=board.level)
+    (found,) = task_intervals(values[:, None], tails=True, level=board.level)
     return None if found.mean is None else found
 
 

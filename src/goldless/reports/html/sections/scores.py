@@ -108,11 +108,13 @@ def _told(comparisons: Sequence[AgentComparison]) -> str:
     many = f"{len(comparisons) - len(undecided):,} of {plural(len(comparisons), 'difference')}"
     begin = f"{many} {'is' if len(comparisons) == 1 else 'are'} decided."
     known = sorted((row for row in undecided if row.more_tasks), key=lambda row: row.more_tasks or 0)
-    nearest = (
-        f"{label(row.first)} or {label(row.second)} ({outlook(row.n, row.more_tasks)})" for row in known[:NEAREST]
-    )
+    nearest = (f"{label(row.first)} or {label(row.second)} ({_outlook(row)})" for row in known[:NEAREST])
     open_ = "; ".join(nearest) or ", ".join(f"{label(row.first)} or {label(row.second)}" for row in undecided[:NEAREST])
     return f"{begin} Not decided: {open_}{' and others' * (len(undecided) > NEAREST)}." if undecided else begin
+
+
+def _outlook(row: AgentComparison) -> str:
+    return outlook(row.n, row.more_tasks, row.more_tasks_high, skewed=row.skewed)
 
 
 def _decided(row: AgentComparison, word: str = "better") -> str:
@@ -121,7 +123,7 @@ def _decided(row: AgentComparison, word: str = "better") -> str:
     if row.p_adjusted is None:
         return "one common task" if row.n == 1 else "no test"
     if not row.decided:
-        return "no" if row.more_tasks is None else f"no; {outlook(row.n, row.more_tasks)}"
+        return "no" if row.more_tasks is None else f"no; {_outlook(row)}"
     return f"first is {word}" if row.difference > 0 else f"second is {word}"
 
 

@@ -61,7 +61,7 @@ def gate(
         ),
     ] = None,
     alpha: Annotated[
-        float, own("Largest probability of a wrong SHIP, and of a wrong BLOCK.", flags="--alpha NUMBER")
+        float, own("Error rate to aim at: of a wrong SHIP, and of a wrong BLOCK.", flags="--alpha NUMBER")
     ] = 0.05,
     aa: Annotated[
         int | None, own("Ask the run's judge N verdicts a second time and keep the answers.", CERTIFICATE, "--aa N")

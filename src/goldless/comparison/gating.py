@@ -35,6 +35,8 @@ from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, least_tasks, mo
 from goldless.statistics.skewness import further, skewness
 
 Verdict = Literal["SHIP", "BLOCK", "INCONCLUSIVE"]
+TAIL, TAIL_OF_FEW = 3.0, 80.0
+"""Skewness counts TAIL + TAIL_OF_FEW / n times: a false SHIP is then as rare as promised where losses are lognormal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +318,8 @@ def one_sided_bounds(values: FloatArray, limits: Limits | None, draws: Draws) ->
     n = np.array([float(len(values))])
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
     t, skew = stdtrit(n - 1, (1 + draws["level"]) / 2), skewness(values[:, None])
-    below, above = (error * float(further(t, side * skew, n)[0]) for side in (1, -1))
+    times = TAIL + TAIL_OF_FEW / len(values)
+    below, above = (error * float(further(t, side * skew, n, times)[0]) for side in (1, -1))
     return min(found.low, mean - below), max(found.high, mean + above)
 
 

@@ -381,7 +381,7 @@ class Options:
         "Ask tasks in random order until this is decided: 'A>B', best, top=N or baseline=AGENT (by the first metric).",
     )
     alpha: float = LEVEL.option(
-        0.05, STOPPING, "--alpha ALPHA", "Probability of a wrong answer to --until, however often one looks."
+        0.05, STOPPING, "--alpha ALPHA", "Error rate that --until aims at, however often one looks."
     )
     at_least: int = whole(2).option(10, STOPPING, "--at-least N", "Tasks before anything is decided for --until.")
     detect: float | None = POSITIVE.option(

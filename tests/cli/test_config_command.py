@@ -42,7 +42,7 @@ def names(result: dict) -> list[str]:
 
 def test_settings_hold_and_are_told(goldless, project):
     ended = goldless("score", "sample", "--json")
-    assert "settings from goldless.toml: seed, metric, resamples" in ended.err
+    assert f"settings from {project / 'goldless.toml'}: metric, seed, resamples" in ended.err.replace("\n", "")
     assert names(json.loads(ended.out)) == ["length", "rouge-l"]
 
 

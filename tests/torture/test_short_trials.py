@@ -19,6 +19,7 @@ NO_FILES = {"demo", "studio"}
     [
         *[("kills", 1), ("signals", 1), ("processes", 1), ("damaged_journals", 5), ("full_disks", 1)],
         *[("server_faults", 1), ("mutated_files", 5), ("hostile_responses", 5)],
+        ("planted_settings", 20),
     ],
 )
 @pytest.mark.timeout(300)

@@ -1,8 +1,8 @@
 """Every trial of faults, as ``make torture`` runs it: one table, in which every column but "tried" must be 0.
 
-``python tests/torture/torture.py [--share 1.0] [--seed 0] [--only NAME]``. The trials run on two cores, in parts, each
-in its own process. What went wrong is listed below the table; with the same seed it happens again. Exit code 1 if
-anything did.
+``python tests/torture/torture.py [--share 1.0] [--seed N] [--only NAME]``. The seed is the date unless it is given, and
+is printed. The trials run on two cores, in parts, each in its own process. What went wrong is listed below the table;
+with the same seed it happens again. Exit code 1 if anything did.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tally import Tally
@@ -32,6 +33,7 @@ TRIALS = {
     "damaged_journals": (40, 1),
     "mutated_replies": (10_000, 1),
     "hostile_responses": (200, 1),
+    "planted_settings": (200, 1),
 }
 """How often each is tried, and in how many parts, so that both cores are busy to the end; long ones first. Each module
 has a function ``run(count, seed)``."""
@@ -71,13 +73,15 @@ def main() -> int:
     """Run the trials, print the table; 1 if anything went wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--share", type=float, default=1.0, help="of the trials, such as 0.05")
-    parser.add_argument("--seed", type=int, default=0)
+    today = int(datetime.now(tz=UTC).strftime("%Y%m%d"))
+    parser.add_argument("--seed", type=int, default=today, help="of all trials (default: the date)")
     parser.add_argument("--only", choices=TRIALS, action="append", help="repeat it for several")
     options = parser.parse_args()
     wanted = options.only or list(TRIALS)
     jobs = [job for name in wanted for job in parts(name, options.share, options.seed)]
     found = {name: Tally(name.replace("_", " ")) for name in wanted}
     began = time.monotonic()
+    sys.stderr.write(f"seed {options.seed}\n")
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
         asked = {pool.submit(one, *job): job for job in jobs}
         for done in as_completed(asked):

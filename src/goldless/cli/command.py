@@ -55,6 +55,8 @@ METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
 """What the help shows for a type, where the option itself does not say it."""
 READING_PARAMETERS = ("importer", "columns", "wide", "repeats")
 Repeats = Literal["samples", "first", "agents", "tasks"]
+SETTINGS = "goldless.settings"
+"""Where a command's context keeps the settings that were made for it."""
 OUTPUT_PARAMETERS = ("out_folder", "table", "json_only", "verbose", "signature")
 
 
@@ -70,7 +72,7 @@ class Command(TyperCommand):
         extra["default_map"] = {name: value for name, (value, _) in set_for_verb.items()}
         words = [word.partition("=")[0] for word in args]
         try:
-            return super().make_context(info_name, args, parent, **extra)
+            made = super().make_context(info_name, args, parent, **extra)
         except UsageError as error:
             wrong: Any = error
             option = getattr(wrong, "param", None)
@@ -79,6 +81,8 @@ class Command(TyperCommand):
             value, keys = set_for_verb[option.name]
             said = f"{keys[-1]} must be {must_be(wrong.message)}, got {value!r}"
             raise settings().problem(keys, said) from None
+        made.meta[SETTINGS] = set_for_verb
+        return made
 
     def settings(self, verb: Keys, verbs: Sequence[str]) -> Mapping[str, tuple[Any, Keys]]:
         """What the project's file sets for this one of the verbs."""
@@ -88,16 +92,36 @@ class Command(TyperCommand):
         return found.for_verb(verb, [one for one in self.params if one.param_type_name == "option"])
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb, with models by their full names; what settings were used is told."""
+        """Run the verb with the project's settings, where these may be used, and with models by their full names."""
         if (found := settings()).path is not None:
-            used = [name for name in ctx.default_map or () if ctx.get_parameter_source(name).name == "DEFAULT_MAP"]
-            if used:
-                flags = {one.name: one.opts[0].lstrip("-") for one in self.params}
-                say(f"settings from {found.path.name}: {', '.join(flags[name] for name in used)}", style="dim")
-            for one in self.params:
-                if "MODEL" in (one.metavar or ""):
-                    ctx.params[one.name] = _full_names(ctx.params[one.name], found, keep_names=one.name == "reviewers")
+            self._use(found, ctx)
         return super().invoke(ctx)
+
+    def _use(self, found: Settings, ctx: Any) -> None:
+        """Say what settings are used, and require trust where they need it."""
+        from goldless.cli.trust import danger, require_trust, said
+
+        assert found.path is not None
+        used, dangers = [], []
+        for one in self.params:
+            if ctx.get_parameter_source(one.name).name == "DEFAULT_MAP":
+                value, keys = ctx.meta[SETTINGS][one.name]
+                used.append(one.opts[0].lstrip("-"))
+                is_path = re.search("FOLDER|FILE|PATH", one.metavar or "") is not None
+                reason = danger(value, found.path.parent if is_path else None)
+                dangers += [said(found, keys, value, reason)] if reason else []
+        for one in self.params:
+            if "MODEL" in (one.metavar or ""):
+                given = ctx.params[one.name]
+                for name in found.short_names(given):
+                    model, keys = found.models[name], ("models", name)
+                    used.append(f"{name} = {model}")
+                    reason = danger(model)
+                    dangers += [said(found, keys, model, reason)] if reason else []
+                ctx.params[one.name] = found.full_names(given, keep_names=one.name == "reviewers")
+        if used:
+            say(f"settings from {found.path}: {', '.join(used)}", style="dim")
+        require_trust(found, dangers)
 
     def get_help_option(self, ctx: Any) -> Any:
         """The option that shows the help."""
@@ -117,12 +141,6 @@ class Group(TyperGroup):
     def get_help_option(self, ctx: Any) -> Any:
         """The option that shows the help."""
         return _untyped(super().get_help_option(ctx))
-
-
-def _full_names(value: Any, found: Settings, *, keep_names: bool) -> Any:
-    if isinstance(value, list | tuple):
-        return [_full_names(one, found, keep_names=keep_names) for one in value]
-    return found.named_models(value, keep_names=keep_names) if isinstance(value, str) else value
 
 
 def _untyped(option: Any) -> Any:

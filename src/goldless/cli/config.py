@@ -12,12 +12,7 @@ from goldless.cli.output import Output
 from goldless.cli.settings_file import Keys, settings
 from goldless.errors import UserError, nearest
 
-app = verbs_app("Show the project's settings and where each comes from.")
-
-
-@app.callback()
-def _group() -> None:
-    """Without it, typer would drop the name of the only verb."""
+app = verbs_app("Show the project's settings and where each comes from, or trust them.")
 
 
 @app.command(cls=Command)
@@ -51,6 +46,29 @@ def show(
         say(
             "no settings here: no goldless.toml, and no [tool.goldless] in a pyproject.toml, in this folder or above it"
         )
+
+
+@app.command(cls=Command)
+@verb()
+def trust() -> None:
+    """Trust the settings file of this folder, as it is now, with settings that run code, name servers or send keys.
+
+    Settings of that kind are not used from a file you have not trusted. They are listed; read the file first. A change
+    of the settings asks again.
+
+    Example:
+      goldless config trust
+    """
+    from goldless.cli.trust import dangers_of
+    from goldless.cli.trust import trust as remember
+
+    found = settings()
+    if found.path is None:
+        raise UserError("no settings here: there is no goldless.toml, and no [tool.goldless] in a pyproject.toml")
+    remember(found)
+    for line in dangers_of(found):
+        say(line)
+    say(f"trusted: {found.path}")
 
 
 def _verbs() -> list[Keys]:

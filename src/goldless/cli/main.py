@@ -82,7 +82,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "models": "List the ways to name a model, or fetch the embedded one.",
         "finetune": "Train an adapter that makes a scorer predict responses better.",
         "plugins": "List what installed packages add.",
-        "config": "Show the project's settings and where each comes from.",
+        "config": "Show the project's settings and where each comes from, or trust them.",
         "journal": "Check, show, compact, prune and merge journals of model replies.",
         "cache": "Show or clear the journal and downloaded models.",
         "completion": "Print a completion script for bash, zsh or fish.",

@@ -9,14 +9,16 @@ from __future__ import annotations
 import functools
 import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError, nearest
+from goldless.models.catalogue import PROVIDERS
 from goldless.runs.option_forms import Option, declared
 from goldless.runs.options import Options
 
@@ -33,6 +35,8 @@ class Settings:
     path: Path | None = None
     tables: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[Keys, int] = field(default_factory=dict)
+    named: bool = False
+    """The user named the file, by GOLDLESS_CONFIG, so it is trusted."""
 
     def place(self, keys: Keys) -> str:
         """File and line of a setting."""
@@ -53,6 +57,8 @@ class Settings:
             if not isinstance(model, str) or not model or re.search(r"[\s,=:/]", name):
                 said = 'NAME = "MODEL", with a name without spaces and , = : /'
                 raise self.problem((MODELS, name), f"a model must be {said}, got {name} = {model!r}")
+            if (taken := PROVIDERS.get(name)) is not None and taken.bare:
+                raise self.problem((MODELS, name), f"{name} is a name of goldless's own. Choose another")
         return found
 
     def for_verb(self, verb: Keys, parameters: Sequence[Any]) -> Mapping[str, tuple[Any, Keys]]:
@@ -66,6 +72,8 @@ class Settings:
         at: Keys = ()
         for word in verb:
             table, at = table.get(word, {}), (*at, word)
+            if not isinstance(table, dict) and at == ("journal",):
+                table = {}  # the option of that name
             if not isinstance(table, dict):
                 raise self.problem(at, f"{word} must be a table of settings, got {table!r}. Try [{'.'.join(at)}]")
         for keys, value in _plain(table, at) if at else ():
@@ -112,15 +120,22 @@ class Settings:
         is_path = option is not None and option.form.typed in (Path, list[Path])
         return str(self.path.parent / str(value)) if is_path else value if isinstance(value, bool) else str(value)
 
-    def named_models(self, words: str, *, keep_names: bool) -> str:
-        """Models of a comma-separated list with short names replaced; ``keep_names``: as NAME=MODEL."""
-        known = self.models
-        parts = [part.strip() for part in words.split(",")]
-        if not any(part in known or part.partition("=")[2] in known for part in parts):
-            return words
-        return ",".join(self._named(part, keep_names=keep_names) for part in parts)
+    def short_names(self, given: Any) -> list[str]:
+        """The short names of models in a value: one word, several after commas, or a list of these; or NAME=SHORT."""
+        words = given if isinstance(given, list | tuple) else [given]
+        parts = [part.strip() for one in words if isinstance(one, str) for part in one.split(",")]
+        found = (part if part in self.models else part.partition("=")[2] for part in parts)
+        return [name for name in dict.fromkeys(found) if name in self.models]
 
-    def _named(self, part: str, *, keep_names: bool) -> str:
+    def full_names(self, given: Any, *, keep_names: bool) -> Any:
+        """The value with short names of models replaced; ``keep_names``: as NAME=MODEL."""
+        if isinstance(given, list | tuple):
+            return [self.full_names(one, keep_names=keep_names) for one in given]
+        if not isinstance(given, str) or not self.short_names(given):
+            return given
+        return ",".join(self._full_name(part.strip(), keep_names=keep_names) for part in given.split(","))
+
+    def _full_name(self, part: str, *, keep_names: bool) -> str:
         name, equals, model = part.partition("=")
         if equals and model in self.models:
             return f"{name}={self.models[model]}"
@@ -145,17 +160,31 @@ def settings() -> Settings:
             return Settings()
         if not Path(named).is_file():
             raise UserError(f"{VARIABLE} must be a settings file, or none, got {named!r}")
-        return _read(Path(named)) or Settings(Path(named))
+        return replace(_read(Path(named)) or Settings(Path(named)), named=True)
     home = None
     with suppress(RuntimeError):  # a user of a container may have none
         home = Path.home()
     for folder in (here := Path.cwd(), *here.parents):
         for name in ("goldless.toml", "pyproject.toml"):
             if (folder / name).is_file() and (found := _read(folder / name)) is not None:
-                return found
+                return _own(found)
         if (folder / ".git").exists() or folder == home:
             break
     return Settings()
+
+
+def _own(found: Settings) -> Settings:
+    """The settings, if the file is the user's own (or the administrator's) and nobody else can write to it."""
+    assert found.path is not None
+    status = found.path.stat()
+    if status.st_uid not in {os.getuid(), 0}:
+        wrong = "belongs to another user"
+    elif status.st_mode & stat.S_IWOTH:
+        wrong = "can be written by everybody"
+    else:
+        return found
+    advice = f"{VARIABLE}=none to run without it, or {VARIABLE}=FILE to use it"
+    raise UserError(f"{found.path} {wrong}, so its settings are not used. Set {advice}")
 
 
 def _read(path: Path) -> Settings | None:

@@ -101,7 +101,6 @@ class Scoring(Arguments, total=False):
     examples: int
     on_too_long: Literal["error", "skip"]
     metric_timeout_seconds: float | None
-    in_process: bool
     critic: Model
     critic_prompt: str
     shuffles: int | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
 import sys
 import threading
 from fractions import Fraction
@@ -33,7 +34,7 @@ def function(tmp_path: Path):
     def make(text: str, *, name: str = "f", timeout_seconds: float | None = None):
         path = tmp_path / "mine.py"
         path.write_text(text, encoding="utf-8")
-        return find_user_metric(f"python:{path}:{name}", timeout_seconds=timeout_seconds, in_process=True)
+        return find_user_metric(f"python:{path}:{name}", timeout_seconds=timeout_seconds)
 
     return make
 
@@ -108,6 +109,17 @@ def test_what_a_function_prints_goes_to_standard_error(function, capsys):
     assert shown.err == "loaded\ncalled\n"
 
 
+def test_runs_in_two_threads_leave_standard_output_as_it_was(function):
+    metric = function("import time\ndef f(response):\n    time.sleep(len(response) / 10)\n    return 1")
+    before = sys.stdout
+    threads = [threading.Thread(target=values, args=(metric, items(text))) for text in ("aa", "a", "aaa")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sys.stdout is before
+
+
 # --- what it may return ---------------------------------------------------------------------------------------------
 
 
@@ -147,9 +159,11 @@ def test_a_response_the_function_fails_on_is_missing_with_the_message(function):
     assert anyio.run(function(text).scores, items()) == [ItemScore(None, "ValueError: no words"), ItemScore(1.0)]
 
 
-def test_a_function_that_calls_exit_ends_nothing_but_itself(function):
-    text = "import sys\ndef f(response):\n    if response == 'a': sys.exit('gone')\n    return 1"
-    assert anyio.run(function(text).scores, items())[0] == ItemScore(None, "SystemExit: gone")
+@pytest.mark.parametrize("error", ["SystemExit", "GeneratorExit", "KeyboardInterrupt", "MemoryError"])
+@pytest.mark.parametrize("form", ["def", "async def"])
+def test_nothing_that_a_function_raises_ends_more_than_its_call(function, form, error):
+    text = f"{form} f(response):\n    if response == 'a': raise {error}('gone')\n    return 1"
+    assert anyio.run(function(text).scores, items()) == [ItemScore(None, f"{error}: gone"), ItemScore(1.0)]
 
 
 def test_a_function_that_fails_on_all_is_an_error_with_the_end_of_the_traceback(function):
@@ -172,18 +186,38 @@ def test_a_batch_function_that_fails_or_returns_another_number_is_an_error(funct
         values(function("def f(items): return 7"))
 
 
-def test_a_function_that_hangs_is_left_behind_with_the_line_it_stands_at(function):
-    text = "import time\ndef f(response):\n    if response == 'a': return 1\n    time.sleep(30)  # here\n"
-    with pytest.raises(MetricError, match=r"(?s)timed out after 2 s with 1 of 2 calls done. It was at.*# here"):
-        values(function(text, timeout_seconds=2))
+def test_a_function_in_an_endless_loop_is_left_behind_and_the_response_is_named(function, tmp_path):
+    end = tmp_path / "end"
+    text = (
+        "import os\n"
+        "def f(response):\n"
+        f"    while response == 'a' and not os.path.exists({str(end)!r}): pass\n"
+        "    return 1\n"
+    )
+    metric = function(text, timeout_seconds=0.5)
+    said = r"timed out after 0.5 s with 1 of 3 calls done; busy with task 't', agent 'agent1'. Raise --metric-timeout"
+    with pytest.raises(MetricError, match=said):
+        values(metric, items("b", "a", "c"))
+    end.touch()
 
 
-def test_an_async_function_that_hangs_is_cancelled(function):
+def test_a_command_ends_although_its_metric_does_not(tmp_path):
+    (tmp_path / "mine.py").write_text("def f(response):\n    while True: pass")
+    command = [sys.executable, "-m", "goldless", "score", "sample", "--metric", "python:mine.py:f"]
+    command += ["--metric-timeout", "0.5"]
+    ended = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    said = " ".join(ended.stderr.split())
+    assert "error: python:mine.py:f: timed out after 0.5 s with 0 of" in said
+    assert "busy with task" in said
+
+
+def test_an_async_function_that_hangs_is_left_behind_too(function):
     text = (
         "import asyncio\nasync def f(response):\n    await asyncio.sleep(0 if response == 'a' else 600)\n    return 1"
     )
-    with pytest.raises(MetricError, match=r"after 2 s with 1 of 2 calls done"):
-        values(function(text, timeout_seconds=2))
+    with pytest.raises(MetricError, match=r"after 0.5 s with 1 of 2 calls done; busy with task 't', agent 'agent1'"):
+        values(function(text, timeout_seconds=0.5))
 
 
 # --- how it is named ------------------------------------------------------------------------------------------------
@@ -235,7 +269,6 @@ def test_a_module_of_the_current_folder_is_found_and_may_import_its_neighbours_l
     monkeypatch.chdir(tmp_path)
     sys.path[:] = [path for path in sys.path if path]
     assert values(find_user_metric("python:module_of_metric:f"), items("a")) == [5.0]
-    assert values(find_user_metric("python:module_of_metric:f", in_process=True), items("a")) == [5.0]
     assert sys.path[-1] == os.fspath(tmp_path)
 
 
@@ -265,11 +298,6 @@ def test_a_metric_is_the_same_object_until_its_source_or_its_time_changes(functi
     assert function("def f(response): return 1") is one
     assert function("def f(response): return 1", timeout_seconds=9) is not one
     assert function("def f(response): return 2") is not one
-
-
-def test_a_method_is_the_same_metric_whenever_it_is_named(function):
-    text = "class C:\n    def m(self, response): return 1\nf = C()"
-    assert function(text, name="f.m") is function(text, name="f.m")
 
 
 def test_files_of_one_name_and_content_in_two_folders_are_two_metrics(tmp_path, monkeypatch):

@@ -8,14 +8,14 @@ from goldless.records import ItemScore
 from goldless.user_metrics.commands import read_score_lines
 
 
-def problems(output: str, count: int) -> tuple[str, ...]:
-    return read_score_lines(output.encode(), count).problems
+def problems(output: str, count: int) -> list[str]:
+    return read_score_lines(output.encode(), count)[1]
 
 
 def scores(output: str, count: int) -> list[float | None]:
-    read = read_score_lines(output.encode(), count)
-    assert read.problems == ()
-    return [score.score for score in read.scores if score is not None]
+    found, wrong = read_score_lines(output.encode(), count)
+    assert wrong == []
+    return [score.score for score in found if score is not None]
 
 
 @pytest.mark.parametrize(
@@ -33,16 +33,16 @@ def test_a_number_is_taken_as_programs_print_it(text, number):
      "[" * 100_000],
 )  # fmt: skip
 def test_what_is_no_finite_number_is_a_problem(text):
-    read = read_score_lines(text.encode(), 1)
-    assert len(read.problems) == 1
-    assert read.problems[0].startswith("line 1: ")
-    assert read.n_good == 0
+    found, wrong = read_score_lines(text.encode(), 1)
+    assert found == [None]
+    assert len(wrong) == 1
+    assert wrong[0].startswith("line 1: ")
 
 
 def test_bytes_that_are_no_text_are_a_problem_of_their_line_only():
-    read = read_score_lines(b"1\n\xff\xfe\n3", 3)
-    assert read.scores == (ItemScore(1.0), None, ItemScore(3.0))
-    assert len(read.problems) == 1
+    found, wrong = read_score_lines(b"1\n\xff\xfe\n3", 3)
+    assert found == [ItemScore(1.0), None, ItemScore(3.0)]
+    assert len(wrong) == 1
 
 
 @pytest.mark.parametrize(
@@ -53,35 +53,34 @@ def test_the_wrong_number_of_lines_is_a_problem(output, said):
 
 
 def test_an_empty_line_between_others_is_a_problem_and_not_skipped():
-    assert problems("1\n\n3", 3) == ("line 2: empty line",)
+    assert problems("1\n\n3", 3) == ["line 2: empty line"]
 
 
 def test_ids_may_be_numbers_or_the_same_as_text():
     assert scores('{"id": "1", "score": 5}\n{"id": 0, "score": 4}', 2) == [4.0, 5.0]
 
 
+def test_a_line_without_an_id_is_of_the_item_in_its_place():
+    assert scores('{"id": 1, "score": 5}\n{"id": 0, "score": 4}\n6', 3) == [4.0, 5.0, 6.0]
+
+
 def test_unknown_duplicate_and_absent_ids_are_all_named():
-    lines = ['{"id": 0, "score": 1}', '{"id": 0, "score": 2}', '{"id": 9, "score": 3}', '{"id": true, "score": 3}', "4"]
-    found = problems("\n".join(lines), 3)
-    assert found == (
+    lines = ['{"id": 0, "score": 1}', '{"id": 0, "score": 2}', '{"id": 9, "score": 3}', '{"id": true, "score": 3}']
+    assert problems("\n".join(lines), 4) == [
         "line 2: id 0 is already in line 1",
-        "line 3: unknown id 9; the items have ids 0 to 2",
-        "line 4: unknown id True; the items have ids 0 to 2",
-        "line 5: no id, but other lines have one",
-        "no line for 2 of 3 items: id 1, 2",
-    )
+        "line 3: unknown id 9; the items have ids 0 to 3",
+        "line 4: unknown id True; the items have ids 0 to 3",
+        "no line for 3 of 4 items: id 1, 2, 3",
+    ]
 
 
 def test_the_first_of_two_lines_with_one_id_counts_as_good():
-    read = read_score_lines(b'{"id": 0, "score": 1}\n{"id": 0, "score": 2}', 1)
-    assert read.scores == (ItemScore(1.0),)
-    assert read.n_good == 1
+    found, _ = read_score_lines(b'{"id": 0, "score": 1}\n{"id": 0, "score": 2}', 2)
+    assert found == [ItemScore(1.0), None]
 
 
-def test_of_lines_far_beyond_the_items_the_first_are_read_and_all_are_counted():
-    found = problems("?\n" * 1_000_000, 2)
-    assert found[0] == "got 1000000 lines for 2 items. Write one per item"
-    assert len(found) < 30
-    named = problems('{"id": 0, "score": 1}\n{"id": 1, "score": 1}\n' + "5\n" * 1_000_000, 2)
-    assert len(named) < 30
-    assert "got 1000002 lines for 2 items; the last 999980 were not read" in named
+def test_of_lines_beyond_the_items_the_first_are_read_and_all_are_counted():
+    found, wrong = read_score_lines(b"5\n?\n" + b"?\n" * 1_000_000, 2)
+    assert found == [ItemScore(5.0), None]
+    assert wrong[0] == "got 1000002 lines for 2 items. Write one per item"
+    assert len(wrong) == 2

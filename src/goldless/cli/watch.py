@@ -15,7 +15,7 @@ from goldless.runs.options import CRITIC, METRICS, MODELS, Options
 
 @verb(
     *(METRICS, CRITIC, "reviewers", "task_description", "seed", MODELS),
-    without=("recorded", "metric_timeout_seconds", "in_process"),
+    without=("recorded", "metric_timeout_seconds"),
     first=("anchors", "metrics", "scorer", "reviewers", "stream", "show"),
     usual={"metrics": ()},
     helps={

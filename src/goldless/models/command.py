@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
-from pathlib import Path
 
 import anyio
 
-from goldless.child_process import Finished, await_child, file_hash, how_it_ended
+from goldless.child_process import file_hash, program_files, program_words, run_program
 from goldless.errors import CapabilityError, ModelSpecError
 from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ModelIdentity, content_hash
 from goldless.records import CallFailure
@@ -24,7 +22,6 @@ AT_ONCE = 4
 """Processes at a time by default."""
 MOST_OUTPUT = 2**20
 """Bytes of a reply; a program that writes more is killed."""
-LONGEST_PATH = 4096
 SHOWN = 300
 """Characters of standard error in messages."""
 
@@ -39,15 +36,8 @@ class CommandModel:
 
     def __init__(self, command: str) -> None:
         """Find the program; nothing is run."""
-        try:
-            self._words = shlex.split(command)
-        except ValueError as error:
-            raise ModelSpecError(f"command:{command}: cannot be split into words ({error})") from error
-        if not self._words or any("\0" in word for word in self._words):
-            raise ModelSpecError("command: needs a program. Write 'command:PROGRAM ARGUMENTS'")
-        if shutil.which(self._words[0]) is None:
-            raise ModelSpecError(f"command:{command}: program {self._words[0]!r} not found or not executable")
-        files = [Path(word) for word in self._words if len(word) < LONGEST_PATH and Path(word).is_file()]
+        self._words = program_words(command, ModelSpecError)
+        files = program_files(self._words)
         self._revision = content_hash([file_hash(file) for file in files]) if files else ""
         self._timeout_seconds = TIMEOUT_SECONDS
         self._limiter = anyio.CapacityLimiter(AT_ONCE)
@@ -83,23 +73,21 @@ class CommandModel:
             "seed": request.seed,
         }
         line = json.dumps(asked, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        async with self._limiter:
-            finished = await await_child(
-                self._words, [line], timeout_seconds=self._timeout_seconds, most_output=MOST_OUTPUT
-            )
-        if isinstance(finished, OSError):
-            return CallFailure("connection", f"cannot start the program ({finished})")
-        if finished.ending != "exited" or finished.status != 0:
-            return self._failure(finished)
         try:
-            return ChatReply(finished.output.decode("utf-8-sig"))
+            async with self._limiter:
+                ended = await run_program(
+                    self._words, [line], timeout_seconds=self._timeout_seconds, most_output=MOST_OUTPUT
+                )
+            if ended.ending == "well":
+                return ChatReply(ended.output.decode("utf-8-sig"))
+        except OSError as error:
+            return CallFailure("connection", f"cannot start the program ({error})")
         except UnicodeDecodeError as error:
             return CallFailure("bad_reply", f"byte at offset {error.start:,} of the program's output is not UTF-8")
-
-    def _failure(self, finished: Finished) -> CallFailure:
-        said = " ".join(finished.error_tail.decode("utf-8", "replace").split())[-SHOWN:]
-        ended = how_it_ended(finished, "the program", self._timeout_seconds, MOST_OUTPUT)
-        message = f"{ended}; {f'standard error ends with: {said}' if said else 'standard error is empty'}"
-        if finished.ending == "too much output":
+        said = " ".join(ended.errors.split())[-SHOWN:]
+        message = (
+            f"the program {ended.how}; {f'standard error ends with: {said}' if said else 'standard error is empty'}"
+        )
+        if ended.ending == "too much output":
             return CallFailure("bad_reply", message)
-        return CallFailure("timeout" if finished.ending == "timed out" else "server_error", message)
+        return CallFailure("timeout" if ended.ending == "timeout" else "server_error", message)

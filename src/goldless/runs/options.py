@@ -199,12 +199,6 @@ class Options:
         "--metric-timeout SECONDS",
         "Timeout for custom metrics (default: 600 for command:, 3600 for python:, none for others).",
     )
-    in_process: bool = FLAG.option(
-        False,
-        METRICS,
-        "--in-process",
-        "Call python: metrics in this process: faster where one loads a model, but it can end goldless.",
-    )
     critic: str | ChatModel = MODEL.option(
         "embedded", CRITIC, "--critic MODEL", "Model that distinguishes matched pairs from shuffled ones."
     )
@@ -499,7 +493,7 @@ class Options:
         if not isinstance(name, str):
             given = function_metric(name, timeout_seconds=self.metric_timeout_seconds)
             return UserMetric(given.name, given)
-        theirs: Any = find_user_metric(name, timeout_seconds=self.metric_timeout_seconds, in_process=self.in_process)
+        theirs: Any = find_user_metric(name, timeout_seconds=self.metric_timeout_seconds)
         if theirs is None:
             return find_metric(name)
         return theirs if isinstance(theirs, Metric) else UserMetric(name, theirs)

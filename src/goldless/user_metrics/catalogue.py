@@ -12,8 +12,7 @@ from typing import Any
 from goldless.errors import MetricError
 from goldless.records import ItemMetric
 from goldless.user_metrics import commands, functions, other_tools
-from goldless.user_metrics.python_child import ChildMetric, described
-from goldless.user_metrics.source_objects import SourceObject, is_loaded
+from goldless.user_metrics.source_objects import SourceObject
 
 _FORMS = {
     form.pattern.partition(":")[0]: form
@@ -22,16 +21,16 @@ _FORMS = {
 USER_METRICS: Mapping[str, str] = {form.pattern: form.description for form in _FORMS.values()}
 """Name forms of custom metrics, with descriptions."""
 
-_kept: dict[tuple[str, float | None, bool], tuple[SourceObject, ItemMetric]] = {}
+_kept: dict[tuple[str, float | None], tuple[SourceObject, ItemMetric]] = {}
 _keeping = threading.RLock()
 
 
-def find_user_metric(name: str, *, timeout_seconds: float | None = None, in_process: bool = False) -> ItemMetric | None:
+def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> ItemMetric | None:
     """The custom metric of this name, loaded and checked; None if the name has none of these forms.
 
     ``timeout_seconds`` is the limit for a whole batch: by default 600 for a command, 3600 for a Python function, and
-    none for other code. A Python function is called in a child process, unless ``in_process``. While its source is
-    unchanged the same name and options return the same object, so that in process a model it loads is loaded once.
+    none for other code. While its source is unchanged the same name and limit return the same object, so that a model
+    it loads is loaded once.
     """
     prefix, colon, rest = name.partition(":")
     form = _FORMS.get(prefix)
@@ -41,26 +40,11 @@ def find_user_metric(name: str, *, timeout_seconds: float | None = None, in_proc
         raise MetricError(f"the timeout must be a number of seconds above 0, got {timeout_seconds}")
     if not rest.strip():
         raise MetricError(f"{name!r} is incomplete. Write {form.pattern}")
-    place = rest.strip()
     with _keeping:
-        source = None
-        if form is functions.FORM and not in_process and not is_loaded(place):
-            source = described(place, name, timeout_seconds)
-        apart = source is not None
-        source = source or form.source(place, name)
-        kept = _kept.get((name, timeout_seconds, in_process))
-        if kept is None or not kept[0].is_same(source):
-            metric = form.metric(source, name, timeout_seconds) if not apart else None
-            # what has no file, such as a function of a notebook, is in this process only
-            if metric is None or (
-                functions.is_function(metric)
-                and form is functions.FORM
-                and "source" in source.settings
-                and not in_process
-            ):
-                metric = ChildMetric(source, name, timeout_seconds)
-            kept = source, metric
-            _kept[name, timeout_seconds, in_process] = kept
+        source = form.source(rest.strip(), name)
+        kept = _kept.get((name, timeout_seconds))
+        if kept is None or kept[0].object is not source.object or kept[0].settings != source.settings:
+            kept = _kept[name, timeout_seconds] = source, form.metric(source, name, timeout_seconds)
         return kept[1]
 
 

@@ -1,16 +1,4 @@
-"""Metrics written for other evaluation tools: promptfoo's assertions, DeepEval's metrics, Inspect's scorers.
-
-``promptfoo:FILE.py[:FUNCTION]``: the function is called as ``get_assert(output, context)`` and returns what promptfoo
-accepts: a truth value (1 or 0), a number, or a mapping with ``pass``, ``score`` and ``reason``, whose score counts. A
-threshold in promptfoo's configuration is not applied: it would turn the score into a verdict.
-
-``deepeval:MODULE:OBJECT``: a metric object stores its last score, so responses are measured one after the
-other. DeepEval is configured to send no usage data: nothing leaves the machine but the calls the metric itself makes.
-
-``inspect:MODULE:SCORER``: values are read as Inspect reads them: C is 1, P one half, I and N (no answer) are 0, truth
-values are 1 and 0. NaN is Inspect's mark for what was not scored: missing. A mapping or list counts if it has one
-value.
-"""
+"""Metrics written for other evaluation tools: promptfoo's assertions, DeepEval's metrics, Inspect's scorers."""
 
 from __future__ import annotations
 
@@ -21,18 +9,18 @@ import inspect
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from goldless.errors import MetricError
 from goldless.records import ItemScore, TextItem
-from goldless.user_metrics.calls import CallMetric, finished, is_asynchronous
+from goldless.user_metrics.functions import CallMetric, finished, is_asynchronous
 from goldless.user_metrics.scores import fields, number_score, parsed_number, shown, traceback_lines
 from goldless.user_metrics.source_objects import Form, SourceObject, load_object, missing_package
 
 
-def _of_package(modules: Sequence[str], place: str, name: str) -> SourceObject:
-    """The object named, if its tool is installed; the tool's version is added to the settings."""
+def _source(place: str, name: str, *modules: str, **settings: str) -> SourceObject:
+    """The object named, if the modules of its tool are installed; the tool's version is added to the settings."""
     package = modules[0].partition(".")[0]
     try:
         for module in modules:
@@ -40,7 +28,8 @@ def _of_package(modules: Sequence[str], place: str, name: str) -> SourceObject:
     except ModuleNotFoundError as error:
         raise missing_package(error.name or package, name) from error
     version = getattr(importlib.import_module(package), "__version__", "unknown")
-    return load_object(place, metric=name).with_settings(shim=f"{package} {version}")
+    found = load_object(place, metric=name)
+    return SourceObject(found.object, {**found.settings, "shim": f"{package} {version}", **settings})
 
 
 def _made(found: Any, name: str, advice: str) -> Any:
@@ -55,14 +44,12 @@ def _made(found: Any, name: str, advice: str) -> Any:
 
 # --- promptfoo ------------------------------------------------------------------------------------------------------
 
-DEFAULT_FUNCTION = "get_assert"
-
 
 def _assertion_source(place: str, name: str) -> SourceObject:
     """The assertion; ``place`` is FILE.py or FILE.py:FUNCTION, with or without promptfoo's ``file://``."""
     place = place.removeprefix("file://")
-    loaded = load_object(f"{place}:{DEFAULT_FUNCTION}" if place.endswith(".py") else place, metric=name)
-    return loaded.with_settings(shim="promptfoo")
+    found = load_object(f"{place}:get_assert" if place.endswith(".py") else place, metric=name)
+    return SourceObject(found.object, {**found.settings, "shim": "promptfoo"})
 
 
 def promptfoo_assertion(source: SourceObject, name: str, timeout_seconds: float | None) -> CallMetric:
@@ -73,7 +60,7 @@ def promptfoo_assertion(source: SourceObject, name: str, timeout_seconds: float 
     try:
         inspect.signature(function).bind("output", {})
     except TypeError as error:
-        raise MetricError(f"{name!r} cannot be called as {DEFAULT_FUNCTION}(output, context): {error}") from error
+        raise MetricError(f"{name!r} cannot be called as get_assert(output, context): {error}") from error
     return CallMetric(
         name=name,
         settings=source.settings,
@@ -103,7 +90,10 @@ def assertion_context(item: TextItem) -> dict[str, Any]:
 
 
 def grade(value: Any) -> ItemScore:
-    """The score in what an assertion returned; promptfoo also accepts numbers and truth values as text."""
+    """The score in what an assertion returned: a truth value, a number, either of them as text, or a mapping.
+
+    A threshold in promptfoo's configuration is not applied: it would turn the score into a verdict.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
@@ -137,41 +127,47 @@ QUIET = {"_show_indicator": False, "_log_metric_to_confident": False}
 
 
 def _deepeval_source(place: str, name: str) -> SourceObject:
-    os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
-    return _of_package([CASES], place, name)
+    os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")  # nothing leaves the machine but the metric's own calls
+    return _source(place, name, CASES)
 
 
 def deepeval_metric(source: SourceObject, name: str, timeout_seconds: float | None) -> CallMetric:
-    """The metric, or what the class or function returns, as a metric."""
-    call = _Measuring(_deepeval_object(source.object, name))
-    return CallMetric(name=name, settings=source.settings, call=call, timeout_seconds=timeout_seconds)
+    """The DeepEval metric named, or what the class or function named returns, as a metric.
 
+    It stores its last score, so responses are measured one after the other.
+    """
+    metric = source.object
+    if inspect.isclass(metric) or not (hasattr(metric, "measure") or hasattr(metric, "a_measure")):
+        if not callable(metric):
+            raise MetricError(
+                f"{name!r} is {shown(metric)}. Name a DeepEval metric, or a class or function that returns one"
+            )
+        metric = _made(metric, name, "Name a metric object, or a function that returns one")
+    if not callable(getattr(metric, "measure", None)) and not callable(getattr(metric, "a_measure", None)):
+        raise MetricError(f"{name!r} returns {shown(metric)}, which has neither measure nor a_measure")
+    make_case = importlib.import_module(CASES).LLMTestCase
+    busy = threading.Lock()  # two runs in one process share the object
 
-class _Measuring:
-    """Responses measured by one DeepEval object."""
-
-    def __init__(self, metric: Any) -> None:
-        self._case = importlib.import_module(CASES).LLMTestCase
-        self._metric = metric
-        self._busy = threading.Lock()
-
-    def __call__(self, item: TextItem) -> Any:
-        case = self._case(**case_fields(item))
-        with self._busy:  # two runs in one process share the object
+    def measured(item: TextItem) -> Any:
+        case = make_case(**case_fields(item))
+        with busy:
             # what the last response left behind must not pass for this one's
-            self._metric.score = None
-            self._metric.error = None
-            returned = self._returned(case)
-            if self._metric.error:
-                raise RuntimeError(str(self._metric.error))
-            return returned if self._metric.score is None else self._metric.score
+            metric.score = metric.error = None
+            returned = _measure(metric, case)
+            if metric.error:
+                raise RuntimeError(str(metric.error))
+            return returned if metric.score is None else metric.score
 
-    def _returned(self, case: Any) -> Any:
-        measure = getattr(self._metric, "measure", None)
-        if measure is not None:
-            with contextlib.suppress(NotImplementedError):
-                return finished(_call_quietly(measure, case))
-        return finished(_call_quietly(self._metric.a_measure, case))
+    return CallMetric(name=name, settings=source.settings, call=measured, timeout_seconds=timeout_seconds)
+
+
+def _measure(metric: Any, case: Any) -> Any:
+    """What ``measure`` returns, or ``a_measure`` where there is no ``measure``."""
+    for method in filter(callable, (getattr(metric, "measure", None), getattr(metric, "a_measure", None))):
+        taken = inspect.signature(method).parameters
+        with contextlib.suppress(NotImplementedError):
+            return finished(method(case, **{name: value for name, value in QUIET.items() if name in taken}))
+    raise NotImplementedError("neither measure nor a_measure is implemented")
 
 
 def case_fields(item: TextItem) -> dict[str, Any]:
@@ -185,28 +181,6 @@ def case_fields(item: TextItem) -> dict[str, Any]:
         "metadata": {name: known[name] for name in ("task", "agent", "references", "synopses")},
         "name": item.task.task,
     }
-
-
-def _deepeval_object(found: Any, name: str) -> Any:
-    """The DeepEval metric named, or what the class or function named returns without arguments."""
-    metric = found
-    if inspect.isclass(found) or not (hasattr(found, "measure") or hasattr(found, "a_measure")):
-        if not callable(found):
-            raise MetricError(
-                f"{name!r} is {shown(found)}. Name a DeepEval metric, or a class or function that returns one"
-            )
-        metric = _made(found, name, "Name a metric object, or a function that returns one")
-    if not callable(getattr(metric, "measure", None)) and not callable(getattr(metric, "a_measure", None)):
-        raise MetricError(f"{name!r} returns {shown(metric)}, which has neither measure nor a_measure")
-    return metric
-
-
-def _call_quietly(measure: Any, case: Any) -> Any:
-    try:
-        taken = inspect.signature(measure).parameters
-    except (TypeError, ValueError):
-        taken = {}  # type: ignore[assignment]
-    return measure(case, **{name: value for name, value in QUIET.items() if name in taken})
 
 
 DEEPEVAL = Form(
@@ -224,56 +198,12 @@ TRUTH_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
 def _inspect_source(place: str, name: str) -> SourceObject:
-    return _of_package(PARTS, place, name).with_settings(target="reference, else peers")
+    return _source(place, name, *PARTS, target="reference, else peers")
 
 
 def inspect_scorer(source: SourceObject, name: str, timeout_seconds: float | None) -> CallMetric:
-    """The scorer, or what the function returns, as a metric."""
-    return CallMetric(
-        name=name,
-        settings=source.settings,
-        call=_Scoring(_scorer(source.object, name)),
-        read=read_score,
-        asynchronous=True,
-        timeout_seconds=timeout_seconds,
-    )
-
-
-class _Scoring:
-    """Responses scored by one Inspect scorer."""
-
-    def __init__(self, score: Any) -> None:
-        self._model, self._scorer, self._solver = map(importlib.import_module, PARTS)
-        self._score = score
-
-    def __call__(self, item: TextItem) -> Any:
-        # an empty target would be found in every response
-        wanted = list(item.peers.values()) if item.task.reference is None else item.task.reference
-        target = self._scorer.Target(wanted)
-        return self._score(self._state(item, target), target)
-
-    def _state(self, item: TextItem, target: Any) -> Any:
-        """The response as the state of a sample after the model's answer."""
-        prompt = item.task.prompt or ""
-        known = fields(item)
-        return self._solver.TaskState(
-            model=self._model.ModelName(f"goldless/{item.agent}"),
-            sample_id=item.task.task,
-            epoch=1,
-            input=prompt,
-            messages=[
-                self._model.ChatMessageUser(content=prompt),
-                self._model.ChatMessageAssistant(content=item.text),
-            ],
-            target=target,
-            output=self._model.ModelOutput.from_content(model=item.agent, content=item.text),
-            completed=True,
-            metadata={**item.task.extra, **{name: known[name] for name in ("agent", "references", "synopses")}},
-        )
-
-
-def _scorer(found: Any, name: str) -> Any:
-    """The scorer named, or what the function named returns without arguments."""
+    """The Inspect scorer named, or what the function named returns, as a metric."""
+    found = source.object
     if not callable(found):
         raise MetricError(f"{name!r} is {shown(found)}. Name an Inspect scorer, or a function that returns one")
     ready = is_asynchronous(found) and not inspect.isclass(found)
@@ -282,11 +212,39 @@ def _scorer(found: Any, name: str) -> Any:
         raise MetricError(
             f"{name!r} returns {shown(scorer)}, which is not a scorer: async score(state, target) -> Score"
         )
-    return scorer
+    return CallMetric(
+        name=name,
+        settings=source.settings,
+        call=lambda item: scorer(*_state_and_target(item)),
+        read=read_score,
+        asynchronous=True,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def _state_and_target(item: TextItem) -> tuple[Any, Any]:
+    """The response as the state of a sample after the model's answer, and the target of the sample."""
+    models, scorers, solvers = map(importlib.import_module, PARTS)
+    # an empty target would be found in every response
+    target = scorers.Target(list(item.peers.values()) if item.task.reference is None else item.task.reference)
+    prompt = item.task.prompt or ""
+    known = fields(item)
+    state = solvers.TaskState(
+        model=models.ModelName(f"goldless/{item.agent}"),
+        sample_id=item.task.task,
+        epoch=1,
+        input=prompt,
+        messages=[models.ChatMessageUser(content=prompt), models.ChatMessageAssistant(content=item.text)],
+        target=target,
+        output=models.ModelOutput.from_content(model=item.agent, content=item.text),
+        completed=True,
+        metadata={**item.task.extra, **{name: known[name] for name in ("agent", "references", "synopses")}},
+    )
+    return state, target
 
 
 def read_score(value: Any) -> ItemScore:
-    """The score in what a scorer returned: its ``value``, as Inspect reads it."""
+    """The score in what a scorer returned, as Inspect reads it; NaN is Inspect's mark for what was not scored."""
     if value is None:
         return ItemScore(None, "returned no score")
     if not hasattr(value, "value"):

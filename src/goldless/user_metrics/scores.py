@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import numbers
 import re
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from reprlib import Repr
 from typing import Any
 
@@ -38,18 +37,6 @@ def fields(item: TextItem) -> dict[str, Any]:
         "reference": item.task.reference,
         "synopses": dict(item.task.synopses),
     }
-
-
-def rows(items: Sequence[TextItem]) -> list[dict[str, Any]]:
-    """The items as objects, each with its index from 0 as ``id``."""
-    return [{"id": number, **fields(item)} for number, item in enumerate(items)]
-
-
-def row_lines(items: Sequence[TextItem]) -> Iterator[bytes]:
-    """The same as JSON lines."""
-    for number, item in enumerate(items):
-        # Escaped to ASCII: a text may hold half a surrogate pair or what somebody's reader takes for the end of a line.
-        yield json.dumps({"id": number, **fields(item)}).encode("ascii") + b"\n"
 
 
 def shown(value: object) -> str:
@@ -83,14 +70,13 @@ def described(error: BaseException) -> str:
         said = " ".join(str(error).split())
     except Exception:  # noqa: BLE001 - somebody's __str__ may fail too
         said = ""
-    kind = type(error).__name__
-    return f"{kind}: {said[:300]}" if said else kind
+    return f"{type(error).__name__}: {said[:300]}" if said else type(error).__name__
 
 
-def last_lines(text: str, count: int = LAST_LINES) -> str:
+def last_lines(text: str) -> str:
     """The last non-blank lines, indented."""
     lines = [line for line in text.splitlines() if line.strip()]
-    return "\n".join(f"    {line[:500]}" for line in lines[-count:])
+    return "\n".join(f"    {line[:500]}" for line in lines[-LAST_LINES:])
 
 
 def traceback_lines(error: BaseException) -> str:
@@ -98,25 +84,21 @@ def traceback_lines(error: BaseException) -> str:
     return last_lines("".join(traceback.format_exception(error)))
 
 
-def problem_lines(items: Sequence[TextItem], scores: Sequence[ItemScore]) -> list[str]:
-    """The first few problems, each with its task and agent, and the number of others; empty if there are none."""
-    found = [
-        f"task {item.task.task!r}, agent {item.agent!r}: {score.problem}"
-        for item, score in zip(items, scores, strict=True)
-        if score.problem is not None
-    ]
-    more = len(found) - SHOWN
-    return found[:SHOWN] + [f"… and {more} more"] * (more > 0)
+def named(item: TextItem) -> str:
+    """A response in a message."""
+    return f"task {item.task.task!r}, agent {item.agent!r}"
 
 
 def refuse_if_all_failed(
-    name: str, items: Sequence[TextItem], scores: Sequence[ItemScore], error: BaseException | None
+    name: str, items: Sequence[TextItem], scores: Sequence[ItemScore], error: BaseException | None = None
 ) -> None:
     """Raise if no response could be scored: the metric is broken, and its table would be empty."""
     if not scores or any(score.problem is None for score in scores):
         return
     message = [f"{name}: none of the {len(scores)} responses could be scored"]
-    message += [f"  {line}" for line in problem_lines(items, scores)]
+    message += [f"  {named(items[i])}: {score.problem}" for i, score in enumerate(scores[:SHOWN])]
+    if len(scores) > SHOWN:
+        message.append(f"  … and {len(scores) - SHOWN} more")
     if error is not None:
         message += ["  the first error ends with:", traceback_lines(error)]
     raise MetricError("\n".join(message))

@@ -10,11 +10,11 @@ import importlib.metadata
 import importlib.util
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from importlib.machinery import SourceFileLoader
+from dataclasses import dataclass
 from pathlib import Path
-from types import MethodType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from goldless.child_process import file_hash
@@ -30,22 +30,6 @@ class SourceObject:
     object: Any
     settings: Mapping[str, str]
     """The object, and the version of its source."""
-    files: tuple[Path, ...] = ()
-    """The files whose version that is."""
-
-    def is_same(self, other: SourceObject) -> bool:
-        """Whether both are the same object in the same version.
-
-        A method and the words of a command are new objects at each lookup; those are compared by value. Others are
-        compared by identity, because custom code may define ``==``.
-        """
-        one, two = self.object, other.object
-        compared = any(type(one) is type(two) is kind for kind in (MethodType, list))
-        return self.settings == other.settings and (one is two or (compared and bool(one == two)))
-
-    def with_settings(self, **settings: str) -> SourceObject:
-        """The same object with more settings."""
-        return replace(self, settings={**self.settings, **settings})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +53,18 @@ def load_object(place: str, *, metric: str) -> SourceObject:
     source, _, path = place.rpartition(":")
     if not source.strip() or not path.strip():
         raise MetricError(f"{metric!r}: name a module or file and an object in it: MODULE:OBJECT or FILE.py:OBJECT")
-    module = _load_file(source, metric) if _is_file(source) else _load_module(source, metric)
+    if source.endswith(".py") or "/" in source:
+        module = _load_file(source, metric)
+    else:
+        with _loading(source, metric, Path.cwd()):
+            module = importlib.import_module(source)
     try:
         found = functools.reduce(getattr, path.split("."), module)
     except AttributeError as error:
         public = sorted(name for name in vars(module) if not name.startswith("_"))
         known = f". It has {', '.join(public[:20])}{' …' * (len(public) > 20)}" if public else ""
         raise MetricError(f"{metric!r}: {source} has no {path!r}{nearest(path, public)}{known}") from error
-    version, files = _version(found, module)
-    return SourceObject(found, {"object": place, **version}, files)
-
-
-def is_loaded(place: str) -> bool:
-    """Whether the module of ``MODULE:OBJECT`` is already in this process."""
-    return place.rpartition(":")[0] in sys.modules
-
-
-def _is_file(source: str) -> bool:
-    return source.endswith(".py") or "/" in source
+    return SourceObject(found, {"object": place, **_version(found, module)})
 
 
 def _load_file(source: str, metric: str) -> ModuleType:
@@ -94,36 +72,28 @@ def _load_file(source: str, metric: str) -> ModuleType:
     if not path.is_file():
         near = nearest(path.name, [p.name for p in path.parent.glob("*.py")]) if path.parent.is_dir() else ""
         raise MetricError(f"{metric!r}: no such file: {source!r}{near}")
+    if path.suffix != ".py":
+        raise MetricError(f"{metric!r}: {source!r} is not a Python file. Its name must end in .py")
     path = path.resolve()
     # A name of its own, so that it hides no other module; with its hash, so that an edited file is loaded anew.
     name = f"goldless_user_metric_{file_hash(path)}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise MetricError(f"{metric!r}: {source!r} is not a Python file. Its name must end in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    assert spec is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        with _importable(path.parent, Path.cwd()), _errors_of_import(source, metric):
-            if isinstance(spec.loader, SourceFileLoader):
-                # not the bytecode kept beside it: that of a file edited within the same second is the old one's
-                exec(spec.loader.source_to_code(path.read_bytes(), str(path)), module.__dict__)  # noqa: S102
-            else:
-                spec.loader.exec_module(module)
+        with _loading(source, metric, path.parent, Path.cwd()):
+            # not the bytecode kept beside it: that of a file edited within the same second is the old one's
+            exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))  # noqa: S102
     except BaseException:
         del sys.modules[name]
         raise
     return module
 
 
-def _load_module(source: str, metric: str) -> ModuleType:
-    with _importable(Path.cwd()), _errors_of_import(source, metric):
-        return importlib.import_module(source)
-
-
 @contextlib.contextmanager
-def _importable(*folders: Path) -> Iterator[None]:
+def _loading(source: str, metric: str, *folders: Path) -> Iterator[None]:
     """Put the folders first on the import path while a module is loaded, and last afterwards.
 
     Last: a metric may import when it is called, but no file in its folder may hide a module that goldless imports.
@@ -132,18 +102,7 @@ def _importable(*folders: Path) -> Iterator[None]:
     sys.path[:0] = added
     importlib.invalidate_caches()
     try:
-        yield
-    finally:
-        for folder in added:
-            with contextlib.suppress(ValueError):  # the module may have changed the path itself
-                sys.path.remove(folder)
-            sys.path.append(folder)
-
-
-@contextlib.contextmanager
-def _errors_of_import(source: str, metric: str) -> Iterator[None]:
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with prints_to_standard_error():
             yield
     except ModuleNotFoundError as error:
         missing = error.name or ""
@@ -155,6 +114,11 @@ def _errors_of_import(source: str, metric: str) -> Iterator[None]:
         raise missing_package(missing, metric) from error
     except (Exception, SystemExit) as error:
         raise MetricError(f"{metric!r}: {source} cannot be loaded:\n{traceback_lines(error)}") from error
+    finally:
+        for folder in added:
+            with contextlib.suppress(ValueError):  # the module may have changed the path itself
+                sys.path.remove(folder)
+            sys.path.append(folder)
 
 
 def missing_package(package: str, metric: str) -> PrerequisiteError:
@@ -165,22 +129,41 @@ def missing_package(package: str, metric: str) -> PrerequisiteError:
     )
 
 
-def _version(found: object, module: ModuleType) -> tuple[dict[str, str], tuple[Path, ...]]:
-    """Hashes of the files that define and name the object, the version of its package if installed, and the files."""
+def _version(found: object, module: ModuleType) -> dict[str, str]:
+    """Hashes of the files that define and name the object, and the version of its package if installed."""
     known: dict[str, str] = {}
     bare = inspect.unwrap(found) if callable(found) else type(found)
     # An object made by a class of a package is configured in the module that names it, so that file counts always.
     homes = (bare, module) if inspect.isroutine(bare) or inspect.isclass(bare) else (module,)
     hashes: dict[str, None] = {}
-    files: dict[Path, None] = {}
     for home in homes:
         with contextlib.suppress(TypeError, OSError):
-            file = Path(inspect.getsourcefile(home) or inspect.getfile(home))
-            hashes[file_hash(file)] = None
-            files[file] = None
+            hashes[file_hash(Path(inspect.getsourcefile(home) or inspect.getfile(home)))] = None
     if hashes:
         known["source"] = "+".join(hashes)
     package = (getattr(bare, "__module__", None) or module.__name__).partition(".")[0]
     with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
         known["version"] = importlib.metadata.version(package)
-    return known, tuple(files)
+    return known
+
+
+_printing = threading.Lock()
+_redirected: list[Any] = []
+
+
+@contextlib.contextmanager
+def prints_to_standard_error() -> Iterator[None]:
+    """Send what custom code prints to standard error: standard output is for results.
+
+    Blocks in several threads may overlap; the last one to end restores what the first one found.
+    """
+    with _printing:
+        _redirected.append(_redirected[0] if _redirected else sys.stdout)
+        sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        with _printing:
+            before = _redirected.pop()
+            if not _redirected:
+                sys.stdout = before

@@ -9,6 +9,7 @@ import errno
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 import weakref
@@ -55,6 +56,22 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 def aside(path: Path) -> Path:
     """Where this process writes a file or folder before it is complete: beside its place, with the same suffix."""
     return path.with_name(f".{path.stem}.{this_process()}{path.suffix}")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in such a block for this folder. On Windows nothing is waited for."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl  # noqa: PLC0415 - not on Windows
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def temporary_prefix() -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import anyio
 import pytest
@@ -128,6 +130,41 @@ def test_after_a_restart_the_new_values_are_the_usual_ones(ask, judge):
     assert ask().who == "judge"
     assert ask(restart=True).who is None
     assert ask().who is None
+
+
+ADDS = """
+import sys
+from pathlib import Path
+from goldless.errors import UserError
+from goldless.meta_evaluation.watching.watch_folder import Occasion, add_occasion, read_watch
+folder = Path(sys.argv[1])
+print("ready", flush=True)
+input()
+added = 0
+for _ in range(40):
+    _, known = read_watch(folder)
+    try:
+        add_occasion(folder, known, Occasion(len(known) + 1, "now", "judge", {"a": [1.0]}, 0))
+        added += 1
+    except UserError:
+        pass
+print(added)
+"""
+
+
+def test_of_two_processes_that_add_at_once_each_keeps_what_the_other_added(ask, tmp_path):
+    ask()
+    command = [sys.executable, "-c", ADDS, str(tmp_path / "watch")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    added = sum(int(process.communicate(timeout=60)[0]) for process in processes)
+    lines = (tmp_path / "watch" / "occasions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["number"] for line in lines] == list(range(1, 2 + added))
 
 
 def test_what_is_known_can_be_shown_without_asking(ask, judge, tmp_path):

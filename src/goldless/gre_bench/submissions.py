@@ -9,11 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ import numpy as np
 
 from goldless.errors import UserError
 from goldless.evidence import GenerationEvidence
-from goldless.files import write_whole
+from goldless.files import alone, write_whole
 from goldless.gre_bench.edition import Edition
 from goldless.gre_bench.edition_study import add_reviews, refused_names
 from goldless.gre_bench.extracted_text import storable, unix_lines
@@ -71,24 +69,8 @@ def submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submi
 
     The same file under the same name again only completes what was interrupted.
     """
-    with _alone(edition.folder):
+    with alone(edition.folder):  # numbers and hashes of the log must follow each other
         return _submit(edition, file, name=name, team=team)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process submits to the edition: numbers and hashes of the log must follow each other."""
-    try:
-        import fcntl  # noqa: PLC0415 - not on Windows
-    except ImportError:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submission, int]:

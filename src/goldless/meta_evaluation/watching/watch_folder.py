@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.files import write_text
+from goldless.files import alone, write_text
 from goldless.meta_evaluation.score_files import SCORES
 from goldless.runs.store import try_writing
 from goldless.statistics.change_evidence import Values
@@ -73,7 +73,8 @@ def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:
         known = TypeAdapter(Watched).validate_json((folder / WATCH).read_bytes())
         path = folder / OCCASIONS
         lines = path.read_bytes().splitlines() if path.is_file() else []
-        return known, [TypeAdapter(Occasion).validate_json(line) for line in lines if line.strip()]
+        occasion = TypeAdapter(Occasion)
+        return known, [occasion.validate_json(line) for line in lines if line.strip()]
     except (OSError, ValidationError) as error:
         said = error if isinstance(error, OSError) else _first(error)
         raise UserError(
@@ -90,18 +91,20 @@ def _first(error: ValidationError) -> str:
 def start_watch(folder: Path, watched: Watched) -> None:
     """Write what is watched, before anything is asked."""
     try_writing(folder, "Choose another folder")
-    if any(folder.iterdir()):
-        raise UserError(f"{folder} has other files. Give a new folder to a watch")
-    write_text(folder / WATCH, json.dumps(asdict(watched), ensure_ascii=False, indent=2) + "\n")
+    with alone(folder):
+        if any(folder.iterdir()):
+            raise UserError(f"{folder} has other files. Give a new folder to a watch")
+        write_text(folder / WATCH, json.dumps(asdict(watched), ensure_ascii=False, indent=2) + "\n")
 
 
 def add_occasion(folder: Path, known: Sequence[Occasion], new: Occasion) -> None:
     """Append an occasion. Raises if another process did so in the meantime."""
-    _, there = read_watch(folder)
-    if len(there) != len(known):
-        raise UserError(f"{folder}: another command added occasion {len(there)} in the meantime. Run one at a time")
-    lines = [json.dumps(asdict(one), ensure_ascii=False, allow_nan=False) + "\n" for one in (*there, new)]
-    write_text(folder / OCCASIONS, "".join(lines))
+    with alone(folder):
+        _, there = read_watch(folder)
+        if len(there) != len(known):
+            raise UserError(f"{folder}: another command added occasion {len(there)} in the meantime. Run one at a time")
+        lines = [json.dumps(asdict(one), ensure_ascii=False, allow_nan=False) + "\n" for one in (*there, new)]
+        write_text(folder / OCCASIONS, "".join(lines))
 
 
 def check_same(folder: Path, known: Watched, given: Watched) -> None:

@@ -57,6 +57,23 @@ async def test_a_file_name_with_a_path_is_refused_and_nothing_is_written(pages):
     assert [path for path in pages.root.rglob("*") if path.suffix in {".csv", ".hidden"}] == []
 
 
+@pytest.mark.parametrize("name", ["a\x01b.csv", "a\x7fb.csv", "a\tb.csv", "a\0b.csv"])
+async def test_a_file_name_with_a_control_character_is_refused_with_a_message(pages, name):
+    head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    body = aiohttp.BytesPayload(
+        head.encode() + TABLE + b"\r\n--x--\r\n", content_type="multipart/form-data; boundary=x"
+    )
+    assert "control characters" in await pages.post("new", body, 400)
+    assert list(pages.root.rglob("*.csv")) == []
+
+
+async def test_two_files_of_one_name_are_refused(pages):
+    form = aiohttp.FormData()
+    for _ in range(2):
+        form.add_field("file", TABLE, filename="answers.csv", content_type="text/csv")
+    assert "two files have the same name" in await pages.post("new", form, 400)
+
+
 async def test_a_file_that_is_too_large_is_refused_and_not_kept(pages, monkeypatch):
     monkeypatch.setattr(dropped, "MOST_BYTES", 1_000)
     assert "more than 0 MB" in await pages.drop(content=b"x" * 1_001, status=413)
@@ -82,7 +99,7 @@ async def test_a_form_that_the_page_cannot_send_is_refused(pages):
         ({"name": "../r"}, "a run&#39;s name must"),
         ({"name": ".studio"}, "a run&#39;s name must"),
         ({"metric": "python:evil.py:f"}, "metric must be one of"),
-        ({"critic": "command:rm -rf x"}, "a model that runs a program cannot be chosen"),
+        ({"critic": "command:rm -rf x"}, "a metric or model that runs code cannot be chosen"),
         ({"budget": "much"}, "budget"),
         ({"column-task": "nothing"}, "the files cannot be read"),
     ):
@@ -116,11 +133,33 @@ def test_names_of_runs_are_plain_names_of_folders():
             checked_run_name(name)
 
 
-async def test_a_command_survives_a_restart_and_a_run_from_elsewhere_has_none(tmp_path):
-    studio = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")
-    folder = tmp_path / "runs" / ".studio" / "runs"
-    folder.mkdir(parents=True)
-    (folder / "r.json").write_text(json.dumps({"arguments": ["score", "x.csv"]}))
-    assert studio.children.command("r") == ["score", "x.csv"]
+async def test_a_command_survives_a_restart_of_the_studio(tmp_path):
+    def studio(folder):
+        return Studio(tmp_path / folder, journal=tmp_path / "j.sqlite")
+
+    first = studio("runs")
+    await first.children.start("r", ["score", "x.csv"])
+    await first.children.end_all()
+    assert studio("runs").children.command("r") == ["score", "x.csv"]
+    assert studio("other").children.command("r") is None
     with pytest.raises(UserError, match="was not started here"):
-        await studio.children.go_on("other")
+        await studio("other").children.go_on("r")
+
+
+async def test_a_folder_of_runs_from_elsewhere_brings_no_command(pages):
+    kept, run = pages.root / "runs" / ".studio" / "runs", pages.root / "runs" / "evil"
+    for folder in (kept, run):
+        folder.mkdir(parents=True)
+    (kept / "evil.json").write_text(json.dumps({"arguments": ["score", "x.csv"]}))
+    (run / "progress.json").write_text(json.dumps({"state": "interrupted"}))
+    assert "Go on" not in await pages.get("watch/evil")
+    assert "evil was not started here" in await pages.post("watch/evil/go", {}, 400)
+
+
+@pytest.mark.parametrize("words", [["--metric", "command:sh -c x"], ["--metric=length,python:evil.py:f"]])
+async def test_a_kept_command_that_runs_code_does_not_go_on(tmp_path, words):
+    children = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite").children
+    children._folder.mkdir(parents=True)
+    (children._folder / "r.json").write_text(json.dumps({"arguments": ["score", "x.csv", *words]}))
+    with pytest.raises(UserError, match="runs code cannot be chosen on a page"):
+        await children.go_on("r")

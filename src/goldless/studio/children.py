@@ -1,22 +1,29 @@
-"""Runs that the studio started: each a child process with the command line's own ``goldless score``."""
+"""Runs that the studio started: each a child process with the command line's own ``goldless score``.
+
+Their commands are kept in goldless's own folder, by the folder of the runs: a folder of runs may come from elsewhere,
+and must not bring commands to run.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from goldless.errors import UserError
 from goldless.files import write_text
+from goldless.models.cache import default_journal
 
 ENDING_SECONDS = 10.0
 LOG_BYTES = 20_000
 _NAME = re.compile(r"\w[\w .+-]{0,79}")
+_CODE = re.compile(r"(?:^|[=,])(?:command|python|promptfoo|deepeval|inspect):")
 
 
 def checked_run_name(given: str) -> str:
@@ -30,11 +37,19 @@ def checked_run_name(given: str) -> str:
     return name
 
 
+def refuse_code(words: Iterable[str]) -> None:
+    """Raise if a word names a metric or a model that runs code: a page starts none."""
+    if code := [word for word in words if _CODE.search(word)]:
+        raise UserError(f"a metric or model that runs code cannot be chosen on a page, got {code[0]!r}")
+
+
 class Children:
     """Starts, stops and continues runs; their commands are kept, so that they can go on after a restart."""
 
-    def __init__(self, root: Path, folder: Path) -> None:
-        self._root, self._folder = root.resolve(), folder
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+        key = hashlib.sha256(os.fsencode(self._root)).hexdigest()[:16]
+        self._folder = default_journal().parent / "studio" / key
         self._processes: dict[str, asyncio.subprocess.Process] = {}
         self._starting = asyncio.Lock()
 
@@ -46,9 +61,11 @@ class Children:
     async def _start(self, name: str, arguments: Sequence[str]) -> None:
         if self.running(name):
             raise UserError(f"{name} is running already")
+        refuse_code(arguments)
         self._folder.mkdir(parents=True, exist_ok=True)
         write_text(self._folder / f"{name}.json", json.dumps({"arguments": list(arguments)}))
-        command = [sys.executable, "-m", "goldless", *arguments, "--out", str(self._root / name)]
+        # -P: no file in the folder where the studio was started may hide a module that goldless imports
+        command = [sys.executable, "-P", "-m", "goldless", *arguments, "--out", str(self._root / name)]
         # a session of its own: Ctrl-C in the studio's terminal ends the studio, which then stops its runs in good order
         with (self._folder / f"{name}.log").open("wb") as log:
             self._processes[name] = await asyncio.create_subprocess_exec(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from goldless.audit.texts import study_warnings
 from goldless.errors import GoldlessError, StudyError, UserError
@@ -76,8 +77,12 @@ class Dropped:
         name = secrets.token_hex(8)
         try:
             await self._write(request, name)
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(self._folder / name, ignore_errors=True)
+            if isinstance(error, HttpProcessingError):  # the form is damaged, or a name breaks its lines
+                raise UserError("the form cannot be read. A file's name must not have control characters") from error
+            if isinstance(error, FileExistsError):
+                raise UserError("two files have the same name. Drop one of them under another name") from error
             raise
         return name
 

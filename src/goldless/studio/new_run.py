@@ -25,7 +25,7 @@ from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.plan import plan_run, with_default_metrics
 from goldless.studies import Study
 from goldless.studies.importers.log import IMPORTED
-from goldless.studio.children import checked_run_name
+from goldless.studio.children import checked_run_name, refuse_code
 from goldless.studio.dropped import COLUMNS, MOST_BYTES, Checked, Dropped, Reading
 from goldless.studio.host import Host
 from goldless.viewer.server import Route
@@ -64,8 +64,7 @@ class Choices:
         if unknown := [name for name in metrics if name not in (DEFAULT_METRICS, *OFFERED)]:
             raise UserError(f"metric must be one of {', '.join((DEFAULT_METRICS, *OFFERED))}, got {unknown[0]!r}")
         words = {name: str(given.get(name, "")).strip() for name in ("scorer", "critic", "budget")}
-        if code := [word for word in words.values() if word.startswith("command:")]:
-            raise UserError(f"a model that runs a program cannot be chosen on a page, got {code[0]!r}")
+        refuse_code(words.values())
         return cls(
             metrics or cls().metrics,
             words["scorer"] or cls().scorer,

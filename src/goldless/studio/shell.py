@@ -80,7 +80,7 @@ class Studio:
         self.folder = root / OWN_FOLDER
         self.links = StudioLinks()
         self.access = Access(self.page)
-        self.children = Children(root, self.folder / "runs")
+        self.children = Children(root)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> web.Response:
         """A page."""

@@ -201,6 +201,12 @@ def test_a_function_in_an_endless_loop_is_left_behind_and_the_response_is_named(
     end.touch()
 
 
+def test_a_batch_function_that_hangs_is_left_behind_too(function):
+    text = "import time\ndef f(items): time.sleep(5)"
+    with pytest.raises(MetricError, match=r"with 0 of 1 calls done; busy with all 2 responses"):
+        values(function(text, timeout_seconds=0.2))
+
+
 def test_a_command_ends_although_its_metric_does_not(tmp_path):
     (tmp_path / "mine.py").write_text("def f(response):\n    while True: pass")
     command = [sys.executable, "-m", "goldless", "score", "sample", "--metric", "python:mine.py:f"]

@@ -100,13 +100,14 @@ def read_score_lines(output: bytes, count: int) -> tuple[list[ItemScore | None],
     seen: dict[int, int] = {}
     for number, line in enumerate(text.split(b"\n", count)[: min(written, count)], 1):
         identity, score, problem = _read_line(line.decode("utf-8", "replace").strip(), number)
-        place = _place(identity, count)
-        if place is None:
+        if isinstance(identity, str) and identity.isdecimal() and len(identity) < 19:
+            identity = int(identity)
+        if not isinstance(identity, int) or isinstance(identity, bool) or not 0 <= identity < count:
             problem = f"unknown id {shown(identity)}; the items have ids 0 to {count - 1}"
-        elif seen.setdefault(place, number) != number:
-            problem = f"id {place} is already in line {seen[place]}"
+        elif seen.setdefault(identity, number) != number:
+            problem = f"id {identity} is already in line {seen[identity]}"
         elif problem is None:
-            scores[place] = score
+            scores[identity] = score
         if problem is not None:
             problems.append(f"line {number}: {problem}")
     if absent := [place for place in range(count) if place not in seen]:
@@ -134,14 +135,6 @@ def _read_line(text: str, number: int) -> tuple[Any, ItemScore | None, str | Non
             return place, ItemScore(None, row["problem"][:300]), None
     score = number_score(value, verb="wrote", absent="null")
     return place, score, score.problem
-
-
-def _place(identity: Any, count: int) -> int | None:
-    """The item of an id: its number, or the number as text."""
-    if isinstance(identity, str) and identity.isascii() and identity.isdigit() and len(identity) < 19:
-        identity = int(identity)
-    whole = isinstance(identity, int) and not isinstance(identity, bool)
-    return identity if whole and 0 <= identity < count else None
 
 
 FORM = Form(

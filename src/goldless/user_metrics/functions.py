@@ -16,7 +16,6 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -44,15 +43,18 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallMetric:
-    """A metric that calls custom code once per response."""
+    """A metric that calls custom code once per response, or once with all responses."""
 
     name: str
     """The name as requested."""
     settings: Mapping[str, str]
     """The code that is called, and the version of its source."""
-    call: Callable[[TextItem], Any]
+    call: Callable[[Any], Any]
+    """Takes a response, a TextItem, or a list of all."""
+    takes_all: bool = False
+    """Whether it is called once with all responses and returns a list."""
     read: Callable[[Any], ItemScore] = number_score
-    """Reads the score from what a call returned."""
+    """Reads the score from what was returned for a response."""
     asynchronous: bool = False
     """Whether the calls return awaitables that may run concurrently."""
     timeout_seconds: float | None = None
@@ -61,31 +63,20 @@ class CallMetric:
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
         """The score of each item, in order; one that the code cannot score is missing, with the reason."""
-        calls = [(named(item), partial(self.call, item)) for item in items]
-        found = await _outcomes(self.name, calls, self.timeout_seconds, asynchronous=self.asynchronous)
-        return _read(self.name, items, found, self.read)
+        if self.takes_all:
+            found = self._of_all(await self._outcomes([items]), items) if items else []
+        else:
+            found = await self._outcomes(items)
+        failed = [one for one in found if isinstance(one, BaseException)]
+        scores = [
+            ItemScore(None, described(one)) if isinstance(one, BaseException) else self.read(one) for one in found
+        ]
+        refuse_if_all_failed(self.name, items, scores, failed[0] if failed else None)
+        return scores
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchMetric:
-    """A function of all responses at once, as a metric."""
-
-    name: str
-    """The name as requested."""
-    settings: Mapping[str, str]
-    """The function, and the version of its source."""
-    call: Callable[[Mapping[str, Any]], Any]
-    timeout_seconds: float | None
-    unit: str = "score"
-    """The unit is unknown."""
-
-    async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
-        """The score of each item, in order; missing if the function returns no number for it."""
-        if not items:
-            return []
-        rows = [{"id": number, **fields(item)} for number, item in enumerate(items)]
-        calls = [(f"all {len(items)} responses at once", partial(self.call, {"items": rows}))]
-        (returned,) = await _outcomes(self.name, calls, self.timeout_seconds, asynchronous=False)
+    def _of_all(self, outcomes: Sequence[Any], items: Sequence[TextItem]) -> Sequence[Any]:
+        """The list that the one call returned."""
+        (returned,) = outcomes
         if isinstance(returned, BaseException):
             raise MetricError(
                 f"{self.name}: failed on the batch of {len(items)} responses:\n{traceback_lines(returned)}"
@@ -96,58 +87,46 @@ class BatchMetric:
             raise MetricError(
                 f"{self.name}: must return a list with one number, or None, per item, got {got} for {len(items)} items"
             )
-        return _read(self.name, items, values, number_score)
+        return values
 
+    async def _outcomes(self, given: Sequence[Any]) -> list[Any]:
+        """What each call returned or raised, in order."""
+        found: dict[int, Any] = {}
+        late = threading.Event()
 
-def _read(
-    name: str, items: Sequence[TextItem], found: Sequence[Any], read: Callable[[Any], ItemScore]
-) -> list[ItemScore]:
-    """The scores read from what calls returned or raised. Raises if all failed."""
-    scores = [ItemScore(None, described(one)) if isinstance(one, BaseException) else read(one) for one in found]
-    refuse_if_all_failed(name, items, scores, next((one for one in found if isinstance(one, BaseException)), None))
-    return scores
-
-
-async def _outcomes(
-    name: str, calls: Sequence[tuple[str, Callable[[], Any]]], timeout_seconds: float | None, *, asynchronous: bool
-) -> list[Any]:
-    """What each call returned or raised, in order. The text beside a call says what it is for."""
-    found: dict[int, Any] = {}
-    late = threading.Event()
-
-    async def make(number: int) -> None:
-        if late.is_set():
-            return
-        try:
-            found[number] = await _awaited(calls[number][1]())
-        except BaseException as error:  # noqa: BLE001 - nothing that a metric raises ends the program
-            found[number] = error
-
-    def make_all() -> None:
-        if asynchronous:
-            anyio.run(side_by_side, make, range(len(calls)), AT_ONCE)
-            return
-        for number, (_, call) in enumerate(calls):
+        async def make(number: int) -> None:
             if late.is_set():
                 return
             try:
-                found[number] = finished(call())
-            except BaseException as error:  # noqa: BLE001 - as above
+                found[number] = await _awaited(self.call(given[number]))
+            except BaseException as error:  # noqa: BLE001 - nothing that a metric raises ends the program
                 found[number] = error
 
-    with prints_to_standard_error():
-        try:
-            in_time = await _in_thread(make_all, f"metric {name}", timeout_seconds)
-        finally:  # also where this task is cancelled
-            late.set()
-    if not in_time:
-        done = dict(found)
-        busy = next((what for number, (what, _) in enumerate(calls) if number not in done), "the last one")
-        raise MetricError(
-            f"{name}: timed out after {timeout_seconds:g} s with {len(done)} of {len(calls)} calls done; busy with "
-            f"{busy}. Raise --metric-timeout, or make it a command:, which can be stopped"
-        )
-    return [found[number] for number in range(len(calls))]
+        def make_all() -> None:
+            if self.asynchronous:
+                anyio.run(side_by_side, make, range(len(given)), AT_ONCE)
+                return
+            for number, one in enumerate(given):
+                if late.is_set():
+                    return
+                try:
+                    found[number] = finished(self.call(one))
+                except BaseException as error:  # noqa: BLE001 - as above
+                    found[number] = error
+
+        with prints_to_standard_error():
+            try:
+                in_time = await _in_thread(make_all, f"metric {self.name}", self.timeout_seconds)
+            finally:  # also where this task is cancelled
+                late.set()
+        if not in_time:
+            busy = given[next((number for number in range(len(given)) if number not in found), -1)]
+            raise MetricError(
+                f"{self.name}: timed out after {self.timeout_seconds:g} s with {len(found)} of {len(given)} calls "
+                f"done; busy with {named(busy) if isinstance(busy, TextItem) else f'all {len(busy)} responses'}. "
+                "Raise --metric-timeout, or make it a command:, which can be stopped"
+            )
+        return [found[number] for number in range(len(given))]
 
 
 async def _in_thread(work: Callable[[], None], name: str, timeout_seconds: float | None) -> bool:
@@ -197,12 +176,15 @@ def function_metric(source: SourceObject, name: str, timeout_seconds: float | No
     def call(given: Mapping[str, Any]) -> Any:
         return found(*(given[one] for one in position), **{one: given[one] for one in keyword})
 
-    if "items" in (*position, *keyword):
-        return BatchMetric(name=name, settings=source.settings, call=call, timeout_seconds=timeout_seconds)
+    def call_with_all(items: Sequence[TextItem]) -> Any:
+        return call({"items": [{"id": number, **fields(item)} for number, item in enumerate(items)]})
+
+    takes_all = "items" in (*position, *keyword)
     return CallMetric(
         name=name,
         settings=source.settings,
-        call=lambda item: call(fields(item)),
+        call=call_with_all if takes_all else lambda item: call(fields(item)),
+        takes_all=takes_all,
         asynchronous=is_asynchronous(found),
         timeout_seconds=timeout_seconds,
     )

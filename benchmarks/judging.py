@@ -28,7 +28,6 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,10 +36,10 @@ import anyio
 
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
-from goldless.models.http_api import http_model, service_model
-from goldless.models.http_api.model import HttpOptions
+from goldless.models.http_api import Calling, http_model, service_model
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat
+from goldless.models.services import SERVICES
 from goldless.models.usage import Ledger
 
 MODEL = "loopback"
@@ -80,8 +79,11 @@ async def through_goldless(url: str, calls: int, concurrency: int, provider: str
     """The product's own path."""
     questions, texts, prompts = workload(calls)
     os.environ |= dict.fromkeys(KEYS, "none") | {name: address(url) for name, address in ADDRESSES.items()}
-    options: HttpOptions = {"use": "chat", "concurrency": concurrency}
-    model = service_model(provider, MODEL, **options) if provider else http_model(f"{url}#{MODEL}", **options)
+    calling = Calling(concurrency=concurrency)
+    if provider:
+        model = service_model(SERVICES[provider], MODEL, use="chat", calling=calling)
+    else:
+        model = http_model(f"{url}#{MODEL}", use="chat", calling=calling)
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Journal(Path(folder) / "journal")) as journal:
         await model.prepare()
         read_stats(url)  # the probe is not part of it
@@ -97,8 +99,7 @@ async def through_goldless(url: str, calls: int, concurrency: int, provider: str
     return measured
 
 
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY", "AWS_ACCESS_KEY_ID")
-KEYS += ("AWS_SECRET_ACCESS_KEY", "AWS_REGION", "MISTRAL_API_KEY")
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY", "MISTRAL_API_KEY")
 
 
 def root(url: str) -> str:
@@ -112,7 +113,6 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
     "ANTHROPIC_BASE_URL": root,
     "GOOGLE_GEMINI_BASE_URL": root,
     "AZURE_OPENAI_ENDPOINT": root,
-    "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": root,
 }
 
 
@@ -180,25 +180,6 @@ async def through_mistral(url: str, calls: int, concurrency: int) -> dict[str, f
     return await gathered(calls, concurrency, lambda asked: client.chat.complete_async(messages=asked, **how))
 
 
-async def through_boto3(url: str, calls: int, concurrency: int) -> dict[str, float]:
-    """Amazon's SDK, which has no asynchronous calls, in threads."""
-    import boto3  # noqa: PLC0415 - for this comparison only
-    from botocore.config import Config  # noqa: PLC0415
-
-    keys = {"aws_access_key_id": "none", "aws_secret_access_key": "none", "region_name": "us-east-1"}
-    config = Config(max_pool_connections=concurrency, retries={"total_max_attempts": 1})
-    client = boto3.client("bedrock-runtime", endpoint_url=root(url), config=config, **keys)
-    limits = {"maxTokens": 16, "temperature": 0}
-
-    def ask(asked: list[dict[str, str]]) -> object:
-        messages = [{"role": "user", "content": [{"text": one["content"]} for one in asked]}]
-        return client.converse(modelId=MODEL, messages=messages, inferenceConfig=limits)
-
-    threads = ThreadPoolExecutor(concurrency)
-    loop = asyncio.get_running_loop()
-    return await gathered(calls, concurrency, lambda asked: loop.run_in_executor(threads, ask, asked))
-
-
 async def through_litellm(url: str, calls: int, concurrency: int, provider: str = "openai") -> dict[str, float]:
     """Litellm, in a provider's wire format."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would download its prices when it is imported
@@ -230,8 +211,6 @@ PROVIDER_WAYS: dict[str, tuple[Callable[..., Awaitable[dict[str, float]]], str]]
     "litellm anthropic": (partial(through_litellm, provider="anthropic"), "litellm"),
     "goldless google:": (partial(through_goldless, provider="google"), "goldless"),
     "google-genai": (through_google, "google.genai"),
-    "goldless bedrock:": (partial(through_goldless, provider="bedrock"), "goldless"),
-    "boto3": (through_boto3, "boto3"),
     "goldless mistral:": (partial(through_goldless, provider="mistral"), "goldless"),
     "mistralai": (through_mistral, "mistralai.client"),
 }

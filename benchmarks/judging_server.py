@@ -134,18 +134,10 @@ def content(text: str) -> dict[str, Any]:
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": MODEL}
 
 
-def converse(text: str) -> dict[str, Any]:
-    """A reply as Bedrock words it."""
-    usage = {"inputTokens": 400, "outputTokens": 1, "totalTokens": 401}
-    output = {"message": {"role": "assistant", "content": [{"text": text}]}}
-    return {"output": output, "stopReason": "end_turn", "usage": usage, "metrics": {"latencyMs": 1}}
-
-
 ROUTES = (
     (b"/chat/completions", completion),
     (b"/v1/messages", message),
     (b":generatecontent", content),
-    (b"/converse", converse),
 )
 
 

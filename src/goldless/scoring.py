@@ -13,7 +13,6 @@ import polars as pl
 from goldless.errors import CallError, TextTooLongError
 from goldless.evidence import LOGPROBS, Schema, failure_cells, rows_frame
 from goldless.models.interface import Message, ReadingScorer, Scorer, ScoreReply, ScoreRequest, content_hash
-from goldless.models.placing import about
 from goldless.records import CallFailure, Task
 from goldless.templates import Template
 
@@ -204,11 +203,8 @@ async def score_together(
     progress, held until this one is tokenised and its calls are begun.
     """
     asked = [(job, question) for job in jobs for question in job.questions]
-    tasks = {job.task.task for job in jobs}
-    task = tasks.pop() if len(tasks) == 1 else ""
     async with turn or nullcontext():
-        with about(task):
-            made = await _requests(asked)
+        made = await _requests(asked)
     replies: list[ScoreReply] = [NOTHING if isinstance(request, ScoreRequest) else request for request in made]
     places = [place for place, request in enumerate(made) if isinstance(request, ScoreRequest)]
 
@@ -218,8 +214,7 @@ async def score_together(
 
     if places:
         requests = [request for request in made if isinstance(request, ScoreRequest)]
-        with about(task):
-            await jobs[0].stage.scorer.score(requests, deliver)
+        await jobs[0].stage.scorer.score(requests, deliver)
     return rows_frame([_row(job, q, reply) for (job, q), reply in zip(asked, replies, strict=True)], SCORED)
 
 

@@ -30,7 +30,7 @@ from goldless.gre_bench.polite_session import Patience, UnansweredError
 pytestmark = pytest.mark.slow
 
 VENUE = "Loopback.cc/2023/Conference"
-BRISK = Patience(attempts=3, timeout_seconds=20.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
+BRISK = Patience(retries=2, timeout_seconds=20.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
 
 
 def review(text: str, **more: Any) -> dict[str, Any]:
@@ -352,14 +352,14 @@ def test_a_server_that_says_how_long_to_wait_is_waited_for(server, open_venue):
 def test_a_busy_server_or_a_lost_connection_is_tried_again(server, open_venue, fault):
     server.add(VENUE, [Submitted("a", THREE)], api=1)
     server.faults = [("/pdf", fault)]
-    patience = Patience(attempts=2, timeout_seconds=3.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
+    patience = Patience(retries=1, timeout_seconds=3.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
     assert isinstance(collect(open_venue(patience=patience))["a"], Paper)
     assert len([one for one in server.asked if "/pdf" in one]) == 2
 
 
 def test_attempts_end_with_a_word_that_another_run_goes_on_and_it_does(server, open_venue, capfd):
     server.add(VENUE, [Submitted("a", THREE)], api=2)
-    server.faults = [("/pdf", (503, {}, b""))] * BRISK.attempts
+    server.faults = [("/pdf", (503, {}, b""))] * (BRISK.retries + 1)
     with pytest.raises(UnansweredError, match=r"/v2/pdf did not reply after 3 attempts: status 503.*to resume"):
         collect(open_venue())
     assert capfd.readouterr() == ("", "")

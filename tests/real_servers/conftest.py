@@ -80,22 +80,37 @@ def vllm(new_vllm: Callable[..., Server]) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def litellm(vllm: Server, logs: Path) -> Iterator[Server]:
-    """A LiteLLM proxy before the vLLM; it refuses to start without a key, which is in LITELLM_KEY for its clients.
+def new_litellm(logs: Path) -> Iterator[Callable[..., Server]]:
+    """Makes a LiteLLM proxy before one or more servers, not started yet.
 
-    As ``hosted_vllm/`` it refuses token ids.
+    It refuses to start without a key, which clients find in LITELLM_KEY. As ``hosted_vllm/`` it refuses token ids.
     """
-    port, key = free_port(), f"sk-{secrets.token_hex(32)}"
-    settings = logs / "litellm.yaml"
-    settings.write_text(
-        f"model_list:\n  - model_name: {MODEL}\n    litellm_params:\n      model: text-completion-openai/{MODEL}\n"
-        f"      api_base: {vllm.url}\n      api_key: none\n"
-    )
-    program = environments.litellm().with_name("litellm")
-    command = [program, "--config", settings, "--host", "127.0.0.1", "--port", port]
-    place = {"port": port, "ready": "/health/liveliness", "environment": {"LITELLM_MASTER_KEY": key}}
-    with pytest.MonkeyPatch.context() as patch, Server(command, logs / "litellm.log", **place) as server:
+    key = f"sk-{secrets.token_hex(32)}"
+
+    def make(*servers: Server) -> Server:
+        port = free_port()
+        settings = logs / f"litellm-{port}.yaml"
+        rows = (
+            f"  - model_name: {MODEL}\n    litellm_params:\n      model: text-completion-openai/{MODEL}\n"
+            f"      api_base: {server.url}\n      api_key: none\n"
+            for server in servers
+        )
+        routing = "router_settings:\n  num_retries: 3\n  allowed_fails: 1\n"
+        settings.write_text(f"model_list:\n{''.join(rows)}{routing}")
+        program = environments.litellm().with_name("litellm")
+        command = [program, "--config", settings, "--host", "127.0.0.1", "--port", port]
+        place = {"port": port, "ready": "/health/liveliness", "environment": {"LITELLM_MASTER_KEY": key}}
+        return Server(command, logs / f"litellm-{port}.log", **place)
+
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv(LITELLM_KEY, key)
+        yield make
+
+
+@pytest.fixture(scope="session")
+def litellm(vllm: Server, new_litellm: Callable[..., Server]) -> Iterator[Server]:
+    """A LiteLLM proxy before the vLLM."""
+    with new_litellm(vllm) as server:
         yield server
 
 

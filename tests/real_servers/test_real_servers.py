@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from running import LITELLM_KEY, MODEL
 
-from goldless.models.http_api import model_at
+from goldless.models.http_api import http_model
 from goldless.models.interface import ChatRequest, Message
 
 NOISE_NATS = 2e-3
@@ -120,7 +120,7 @@ async def test_vllm_tells_the_probability_of_a_label_that_is_not_among_the_most_
     assert "The" in tokens
     assert "No" not in tokens
     begun = sum(p for token, p in tokens.items() if "The".startswith(token.strip()))  # such as T
-    model = model_at(f"{vllm.url}#{MODEL}")
+    model = http_model(f"{vllm.url}#{MODEL}")
     await model.prepare()
     reply = await model.chat(ChatRequest(asked, max_tokens=8, choices=labels))
     scored = {}

@@ -1,6 +1,6 @@
 """Batch APIs on this machine, as their reference pages describe them; official SDKs can talk to it.
 
-``BatchServer`` takes batches of OpenAI, Mistral, Anthropic and the Gemini API. A batch stays in progress until the test
+``BatchServer`` takes batches of OpenAI and Anthropic. A batch stays in progress until the test
 calls ``end``, which answers some or all of its calls and ends it as the provider would.
 """
 
@@ -18,18 +18,11 @@ from aiohttp import web
 
 sys.path.insert(0, str(Path(__file__).parent))  # runs as a script, too
 from loopback import Behaviour, Json, chat_reply
-from providers import KEY, ProviderServer, anthropic_reply, gemini_reply
+from providers import KEY, ProviderServer, anthropic_reply
 
 ENDED = {
     "openai": {"completed": "completed", "expired": "expired", "cancelled": "cancelled", "failed": "failed"},
-    "mistral": {"completed": "SUCCESS", "expired": "TIMEOUT_EXCEEDED", "cancelled": "CANCELLED", "failed": "FAILED"},
     "anthropic": dict.fromkeys(("completed", "expired", "cancelled", "failed"), "ended"),
-    "google": {
-        "completed": "BATCH_STATE_SUCCEEDED",
-        "expired": "BATCH_STATE_EXPIRED",
-        "cancelled": "BATCH_STATE_CANCELLED",
-        "failed": "BATCH_STATE_FAILED",
-    },
 }
 Say = Callable[[str], str]
 """From the last message of a call to the reply's text."""
@@ -62,8 +55,6 @@ class BatchServer(ProviderServer):
             }
 
     def _reply_of(self, provider: str, body: Json) -> Json:
-        if provider == "google":
-            return gemini_reply([{"text": self.say(body["contents"][-1]["parts"][0]["text"])}])
         text = self.say(body["messages"][-1]["content"])
         return anthropic_reply([{"type": "text", "text": text}]) if provider == "anthropic" else chat_reply(text)
 
@@ -93,9 +84,7 @@ class BatchServer(ProviderServer):
             (path == "/v1/files", self._file),
             (path.startswith("/v1/files/"), self._content),
             (path.startswith("/v1/batches"), self._openai),
-            (path.startswith("/v1/batch/jobs"), self._mistral),
             (path.startswith("/v1/messages/batches"), self._anthropic),
-            (path.endswith(":batchGenerateContent") or path.startswith("/v1beta/batches/"), self._gemini),
         ):
             if matches:
                 if KEY not in " ".join(request.headers.values()):
@@ -110,16 +99,15 @@ class BatchServer(ProviderServer):
                 return web.Response(body=content, content_type=kind)
         return await super()._answer_or_misbehave(request, body)
 
-    # --- OpenAI and Mistral ------------------------------------------------------------------------------------
+    # --- OpenAI ------------------------------------------------------------------------------------
 
     def _file(self, _: str, body: Any) -> Json:
         assert body["purpose"] == "batch"
         name = f"file-{next(self._numbers)}"
         self.files[name] = body["file"]
         size = len(body["file"])
-        mistral = {"sample_type": "batch_request", "source": "upload", "num_lines": None}
         more = {"created_at": 0, "filename": "goldless.jsonl", "purpose": "batch", "status": "processed"}
-        return {"id": name, "object": "file", "bytes": size, **more, **mistral}
+        return {"id": name, "object": "file", "bytes": size, **more}
 
     def _content(self, path: str, _: Any) -> bytes | None:
         return self.files.get(path.split("/")[3])
@@ -183,38 +171,6 @@ class BatchServer(ProviderServer):
             "request_counts": {"total": len(batch["calls"]), "completed": len(batch["answers"]), "failed": 0},
         }
 
-    def _mistral(self, path: str, body: Any) -> Json | None:
-        if body is not None:
-            assert (
-                {"input_files", "endpoint", "model"}
-                <= set(body)
-                <= {"input_files", "endpoint", "model", "timeout_hours"}
-            )
-            batch = self._take("mistral", self._calls_in(body["input_files"][0]), "job-")
-        else:
-            found = self.batches.get(path.rpartition("/")[2])
-            if found is None:
-                return None
-            batch = found
-        ended = batch["status"] is not None
-        output, errors = self._results(batch) if ended else (None, None)
-        return {
-            "id": batch["id"],
-            "object": "batch",
-            "input_files": [],
-            "endpoint": "/v1/chat/completions",
-            "errors": [],
-            "model": "toy",
-            "status": ENDED["mistral"][batch["status"]] if ended else "RUNNING",
-            "output_file": output,
-            "error_file": errors,
-            "created_at": 0,
-            "total_requests": len(batch["calls"]),
-            "completed_requests": len(batch["answers"]),
-            "succeeded_requests": len(batch["answers"]),
-            "failed_requests": 0,
-        }
-
     # --- Anthropic ---------------------------------------------------------------------------------------------
 
     def _anthropic(self, path: str, body: Any) -> Json | bytes | None:
@@ -257,32 +213,3 @@ class BatchServer(ProviderServer):
         if answer["type"] == "error":
             return {"custom_id": key, "result": {"type": "errored", "error": answer}}
         return {"custom_id": key, "result": {"type": "succeeded", "message": answer}}
-
-    # --- Gemini ------------------------------------------------------------------------------------------------
-
-    def _gemini(self, path: str, body: Any) -> Json | None:
-        if body is not None:
-            inlined = body["batch"]["inputConfig"]["requests"]["requests"]
-            calls = {(one.get("metadata") or {}).get("key") or str(n): one["request"] for n, one in enumerate(inlined)}
-            batch = self._take("google", calls, "batches/b")
-        else:
-            found = self.batches.get(path.removeprefix("/v1beta/"))
-            if found is None:
-                return None
-            batch = found
-        ended = batch["status"] is not None
-        state = ENDED["google"][batch["status"]] if ended else "BATCH_STATE_RUNNING"
-        metadata: Json = {"@type": "type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatch"}
-        metadata |= {"model": "models/gemini-toy", "displayName": "goldless", "state": state, "name": batch["id"]}
-        operation: Json = {"name": batch["id"], "metadata": metadata}
-        if ended:
-            rows = [
-                {
-                    "metadata": {"key": key},
-                    **({"error": answer["error"]} if "error" in answer else {"response": answer}),
-                }
-                for key, answer in batch["answers"].items()
-            ]
-            metadata["output"] = {"inlinedResponses": {"inlinedResponses": rows}}
-            operation |= {"done": True, "response": {"inlinedResponses": {"inlinedResponses": rows}}}
-        return operation

@@ -1,6 +1,6 @@
 """Providers' own wire formats on this machine, as their reference pages describe them; official SDKs can talk to it.
 
-``ProviderServer`` answers for Anthropic, the Gemini API, Bedrock and Azure beside what ``loopback`` does for OpenAI. It
+``ProviderServer`` answers for Anthropic, the Gemini API, Azure and Bedrock beside what ``loopback`` does for OpenAI. It
 rejects what the providers reject: a missing version header, fields they do not know, a system turn among the turns.
 """
 
@@ -46,8 +46,7 @@ class ProviderServer(LoopbackServer):
         for matches, speak in (
             (path.startswith(("/v1/messages", "/v1/models")) and "anthropic-version" in request.headers, anthropic),
             (path.startswith("/v1beta/"), gemini),
-            (path.startswith("/model/"), bedrock),
-            (path.startswith("/openai/"), azure),
+            (path.startswith("/openai/"), openai_models),
         ):
             if matches:
                 status, reply = speak(self, request, path, body)
@@ -150,35 +149,10 @@ def gemini_reply(parts: list[Json], *, finish: str = "STOP", **candidate: Any) -
     }
 
 
-# --- Bedrock: docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html -------------------------------
-
-_CONVERSE_FIELDS = {"messages", "system", "inferenceConfig", "additionalModelRequestFields", "outputConfig"}
+# --- OpenAI's models at Azure (learn.microsoft.com/azure/ai-foundry/openai/latest, and the dated API) and Bedrock ---
 
 
-def bedrock(server: ProviderServer, request: web.Request, path: str, body: Any) -> Reply:
-    allowed = request.headers.get("Authorization", "")
-    if allowed != f"Bearer {KEY}" and not allowed.startswith("AWS4-HMAC-SHA256 Credential=AKTOY/"):
-        return 403, {"message": "The security token included in the request is invalid."}
-    if path != "/model/toy.nova-v1:0/converse":
-        return 400, {"message": "The provided model identifier is invalid."}
-    if unknown := set(body) - _CONVERSE_FIELDS:
-        return 400, {"message": f"Malformed input request: extraneous key [{min(unknown)}] is not permitted"}
-    return 200, server.reply_to(body, converse_reply([{"text": TEXT}]))
-
-
-def converse_reply(content: list[Json], *, stop: str = "end_turn") -> Json:
-    return {
-        "output": {"message": {"role": "assistant", "content": content}},
-        "stopReason": stop,
-        "usage": {"inputTokens": 11, "outputTokens": 4, "totalTokens": 15},
-        "metrics": {"latencyMs": 1},
-    }
-
-
-# --- Azure: learn.microsoft.com/azure/ai-foundry/openai/latest, and the dated API -------------------------
-
-
-def azure(server: ProviderServer, request: web.Request, path: str, body: Any) -> Reply:
+def openai_models(server: ProviderServer, request: web.Request, path: str, body: Any) -> Reply:
     if KEY not in {request.headers.get("api-key"), request.headers.get("Authorization", "").removeprefix("Bearer ")}:
         return 401, {"error": {"code": "401", "message": "Access denied due to invalid subscription key."}}
     dated = path == "/openai/deployments/toy/chat/completions" and request.query.get("api-version") == "2024-10-21"

@@ -18,17 +18,14 @@ from typing import Any
 import anyio
 import orjson
 from loopback import Behaviour, LoopbackServer, chat_reply, rejection
-from providers import anthropic_reply, converse_reply, gemini_reply
+from providers import anthropic_reply, gemini_reply
 from tally import Tally
 from yarl import URL
 
 from goldless.errors import GoldlessError
-from goldless.models.http_api.anthropic import AnthropicFormat
-from goldless.models.http_api.calls import RetryPolicy
+from goldless.models.http_api.calls import Calling
 from goldless.models.http_api.client import ApiKey, status_failure
-from goldless.models.http_api.converse import ConverseFormat
-from goldless.models.http_api.formats import OpenAiFormat
-from goldless.models.http_api.gemini import GeminiFormat
+from goldless.models.http_api.formats import AnthropicFormat, ChatFormat, GeminiFormat
 from goldless.models.http_api.model import HttpModel
 from goldless.models.interface import ChatReply, ChatRequest, Message, TokenLogprobs
 from goldless.models.journal import Journal
@@ -106,11 +103,10 @@ def _gemini() -> Json:
 
 
 CHAT: Mapping[str, tuple[Any, Callable[[], Json]]] = {
-    "openai": (OpenAiFormat(), _openai),
-    "mistral": (OpenAiFormat(), lambda: chat_reply([{"type": "text", "text": "one"}])),
+    "openai": (ChatFormat(), _openai),
+    "mistral": (ChatFormat(), lambda: chat_reply([{"type": "text", "text": "one"}])),
     "anthropic": (AnthropicFormat(), lambda: anthropic_reply([{"type": "text", "text": "one"}])),
     "google": (GeminiFormat(), _gemini),
-    "bedrock": (ConverseFormat(), lambda: converse_reply([{"text": "one"}])),
 }
 SCORING = {"vllm": "vllm", "sglang": "sglang", "completions-echo": "echo"}
 
@@ -151,7 +147,7 @@ class Subject:
             name="toy",
             settings={"server": kind},
             chat_format=chat_format,
-            retry=RetryPolicy(attempts=2, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0),
+            calling=Calling(retries=1, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0),
             use="scoring" if kind in SCORING else "chat",
             dialects=(kind,) if kind in SCORING else (),
         )

@@ -18,7 +18,7 @@ from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
     from goldless.models.canaries import CanaryReport
-    from goldless.models.interface import CacheCounts, Model, ScoreReply
+    from goldless.models.interface import Model, ScoreReply
     from goldless.reports.report_table import ReportTable
 
 REPEATS = 4
@@ -44,10 +44,6 @@ class Diagnosis:
     """Of one call at a time to a server, by its kind; goldless plan takes these until the journal has some."""
     price_usd_per_million: tuple[float, float] | None
     """Input and output; None: unknown."""
-    prefix_cache: CacheCounts | None = None
-    """What a server's prefix cache saved since it started; None: not a server, or it does not say."""
-    recommendations: tuple[str, ...] = ()
-    """How the server should be started."""
 
 
 @verb(*CALLING)
@@ -100,26 +96,9 @@ async def _examine(model: Model) -> Diagnosis:
             written_tokens_per_second=await _writing_speed(model) if able.chat else None,
             seconds_per_call=await _call_seconds(model, scores=canaries is not None),
             price_usd_per_million=None if price is None else (price.input_usd, price.output_usd),
-            prefix_cache=await _prefix_cache(model),
-            recommendations=await _recommendations(model, canaries),
         )
     finally:
         await model.aclose()
-
-
-async def _prefix_cache(model: Model) -> CacheCounts | None:
-    from goldless.models.interface import CacheCounts, ServedModel
-
-    counts = await model.cache_counts() if isinstance(model, ServedModel) else {}
-    return sum(counts.values(), CacheCounts(0, 0)) if counts else None
-
-
-async def _recommendations(model: Model, canaries: CanaryReport | None) -> tuple[str, ...]:
-    from goldless.models.interface import ServedModel
-
-    if canaries is None or not isinstance(model, ServedModel):
-        return ()
-    return await model.recommendations(canaries.noise_nats)
 
 
 def _reasons(model: Model) -> dict[str, str]:
@@ -228,10 +207,6 @@ def _found(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     elif diagnosis.complaint is not None:
         yield "canaries", "FAILED"
     yield from _speeds(diagnosis)
-    if diagnosis.prefix_cache is not None:
-        yield "prefix cache", f"{diagnosis.prefix_cache.sentence} since the server started"
-    for sentence in diagnosis.recommendations:
-        yield "recommended", sentence
     price = diagnosis.price_usd_per_million
     yield (
         "price",

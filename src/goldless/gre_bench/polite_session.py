@@ -28,7 +28,7 @@ import orjson
 
 from goldless.errors import UserError
 from goldless.files import write_whole
-from goldless.models.http_api.calls import RetryPolicy
+from goldless.models.http_api.calls import Calling
 from goldless.models.http_api.limits import seconds_until
 
 Say = Callable[[str], None]
@@ -114,13 +114,12 @@ class RefusedError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience(RetryPolicy):
+class Patience(Calling):
     """How often and how long to wait for a busy server."""
 
     wait_initial_seconds: float = 1.0
     wait_max_seconds: float = 60.0
     timeout_seconds: float = 60.0
-    """Timeout of one attempt."""
 
 
 class Pace:
@@ -232,13 +231,13 @@ class PoliteSession:
                 return self._once(method, address, **options)
             except _BusyError as busy:
                 asks_too_much = (busy.retry_after or 0.0) > patience.longest_retry_after_seconds
-                if made >= patience.attempts or asks_too_much:
+                if made > patience.retries or asks_too_much:
                     raise UnansweredError(
                         f"{_shown(address)} did not reply after {made} attempt{'s' * (made != 1)}: {busy}. Earlier "
                         f"replies are cached. Run the same command again {_when(busy.retry_after)} to resume"
                     ) from busy
                 wait = patience.wait_seconds(made, busy.retry_after)
-                self._say(f"{busy}; waiting before attempt {made + 1} of {patience.attempts}")
+                self._say(f"{busy}; waiting before attempt {made + 1} of {patience.retries + 1}")
             time.sleep(wait)
 
     def _once(self, method: str, address: str, *, headers: Mapping[str, str], **options: Any) -> Any:

@@ -28,7 +28,6 @@ from goldless.models.interface import (
     ScoreRequest,
     TokenLogprobs,
 )
-from goldless.models.placing import about
 from goldless.records import CallFailure
 
 Verdicts = Literal["auto", "probabilities", "labels"]
@@ -219,8 +218,7 @@ async def find_verdicts(
         if i in awaited:
             await sent[awaited[i]].wait()
         messages = questions[i].messages(reading == "labels")
-        with about(questions[i].task):
-            found[i] = await ask(model, messages, questions[i].request, again=not scores)
+        found[i] = await ask(model, messages, questions[i].request, again=not scores)
         answered(i, found[i])
         if i in sent:
             sent[i].set()

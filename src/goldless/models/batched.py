@@ -150,8 +150,8 @@ def batching(model: object) -> BatchingModel:
         return model
     name = model.identity.short if isinstance(model, ChatModel) else str(model)
     raise UserError(
-        f"{name} has no batch API. --batch works with openai:, anthropic:, google: and mistral: models; leave it out, "
-        "or choose one of those"
+        f"{name} has no batch API. --batch works with openai: and anthropic: models; leave it out, or choose one of "
+        "those"
     )
 
 

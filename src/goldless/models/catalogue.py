@@ -1,7 +1,7 @@
 """From model specifications to models: ``embedded``, ``gguf:PATH``, ``hf:NAME``, ``anthropic:MODEL``, an address.
 
-This is the only list of providers. Their modules are imported when a model is opened: a local run loads no HTTP
-client, and a run with servers loads no engine.
+Providers reached over HTTP by name are rows of ``services``. Modules are imported when a model is opened: a local run
+loads no HTTP client, and a run with servers loads no engine.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from goldless.errors import ModelSpecError, nearest
 from goldless.models.interface import Model, ModelIdentity
 from goldless.models.provider import Form, Provider, Say, Use
 from goldless.models.scripted import ScriptedModel
+from goldless.models.services import DIALECTS, HUB_NAME, SERVICES, Service
 from goldless.plugins import Catalogue
 
-DIALECTS = ("sglang", "vllm", "completions-echo")
 THINKING = ("effort", "thinking")
 """Options of models on servers that are in their identity."""
-HUB_NAME = r"[\w.-]+/[\w.-]+(:\w+)?$"
-"""``owner/model``, as the hub and the providers that serve its models write it."""
 
 
 def _late(place: str) -> Callable[..., Any]:
@@ -37,32 +35,31 @@ def _late(place: str) -> Callable[..., Any]:
 
 def _address(*forms: Form, scheme: str) -> Provider:
     """Models on servers that are named by their address, in any of the dialects; an address includes its scheme."""
-    opened, named = _late("http_api:model_at"), _late("http_api:identity_at")
+    opened, named = _late("http_api:http_model"), _late("http_api:http_identity")
     return Provider(
         forms=forms,
-        make=lambda rest, use, say: opened(f"{scheme}{rest}", use=use, say=say, dialects=DIALECTS),
+        make=lambda rest, use, _: opened(f"{scheme}{rest}", use=use),
         local=False,
         dialects=DIALECTS,
         unopened=lambda rest: named(f"{scheme}{rest}"),
     )
 
 
-def _service(
-    prefix: str, purpose: str, *, model: str = "MODEL", names: str = "", dialects: tuple[str, ...] = (), **facts: Any
-) -> Provider:
-    """A provider of ``http_api.services``."""
+def _service(service: Service) -> Provider:
+    """A provider reached by name."""
     opened, named = _late("http_api:service_model"), _late("http_api:service_identity")
-    refuse = _late("http_api:refuse_scoring")
     return Provider(
-        forms=(Form(f"{prefix}:{model}", purpose),),
-        make=lambda rest, use, _: opened(prefix, rest, use=use),
+        forms=(Form(f"{service.name}:{service.form}", service.purpose),),
+        make=lambda rest, use, _: opened(service, rest, use=use),
         local=False,
-        dialects=dialects,
-        unopened=lambda rest: named(prefix, rest),
-        check_scorer=lambda rest: refuse(prefix, rest),
-        names=names,
+        dialects=service.dialects,
+        unopened=lambda rest: named(service, rest),
+        check_scorer=lambda rest: service.refuse_scoring(rest.partition("?")[0]),
+        names=service.names,
         reopened_by_name=True,
-        **facts,
+        choice=service.logprobs,
+        price_id=service.price_id,
+        batch_share=service.batch_share,
     )
 
 
@@ -100,69 +97,9 @@ OURS = {
         names=HUB_NAME,
         reopened_by_name=True,
     ),
-    "openai": _service(
-        "openai",
-        "OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself",
-        names=r"gpt-|chatgpt-|o[1-9]\b|text-davinci",
-        dialects=DIALECTS,
-        price_id="openai",
-        batch_share=0.5,
-    ),
-    "anthropic": _service(
-        "anthropic",
-        "Anthropic, with ANTHROPIC_API_KEY; chat only",
-        names="claude-",
-        choice=False,
-        price_id="anthropic",
-        batch_share=0.5,
-    ),
-    "google": _service(
-        "google",
-        "Gemini API, with GEMINI_API_KEY or GOOGLE_API_KEY; chat only",
-        names="gemini-|gemma-|models/gem",
-        price_id="google",
-        batch_share=0.5,
-    ),
-    "azure": _service(
-        "azure",
-        "Azure OpenAI at AZURE_OPENAI_ENDPOINT, with AZURE_OPENAI_API_KEY; chat only",
-        model="DEPLOYMENT",
-        price_id="azure",
-    ),
-    "bedrock": _service(
-        "bedrock",
-        "Bedrock in AWS_REGION, with AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID; chat only",
-        names=r"((us|eu|apac|global)\.)?(anthropic|amazon|meta|mistral|cohere|deepseek|qwen|openai)\.[\w.:-]+$",
-        choice=False,
-        price_id="aws",
-    ),
-    "mistral": _service(
-        "mistral",
-        "Mistral, with MISTRAL_API_KEY; chat only",
-        names="(mistral|ministral|magistral|codestral|pixtral|open-mi[sx]tral)-",
-        choice=False,
-        price_id="mistral",
-        batch_share=0.5,
-    ),
-    "together": _service(
-        "together",
-        "Together, with TOGETHER_API_KEY",
-        names=HUB_NAME,
-        dialects=("completions-echo",),
-        price_id="together",
-    ),
-    "openrouter": _service(
-        "openrouter", "OpenRouter, with OPENROUTER_API_KEY; chat only", names=HUB_NAME, price_id="openrouter"
-    ),
-    "ollama": _service("ollama", "Ollama on this machine or at OLLAMA_BASE_URL; chat only"),
-    "lmstudio": _service("lmstudio", "LM Studio on this machine or at LMSTUDIO_BASE_URL; chat only"),
-    "vllm": _service("vllm", "vLLM on this machine or at VLLM_BASE_URL", dialects=DIALECTS),
-    "sglang": _service("sglang", "SGLang on this machine or at SGLANG_BASE_URL", dialects=DIALECTS),
+    **{name: _service(service) for name, service in SERVICES.items()},
     "http": _address(
         Form("http://HOST:PORT/v1#MODEL", "any server with OpenAI's API: vLLM, SGLang, llama.cpp, …"),
-        Form(
-            "http://A/v1,http://B/v1#MODEL", "one model on several servers; http:@FILE#MODEL: their addresses in a file"
-        ),
         scheme="http:",
     ),
     "https": _address(scheme="https:"),

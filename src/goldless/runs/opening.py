@@ -22,7 +22,6 @@ from goldless.models.canaries import check_scorer as check_canaries
 from goldless.models.catalogue import check_scorer, is_local, open_model
 from goldless.models.interface import (
     AnyModel,
-    CacheCounts,
     ChatReply,
     ChatRequest,
     Deliver,
@@ -30,7 +29,6 @@ from goldless.models.interface import (
     ModelIdentity,
     Scorer,
     ScoreRequest,
-    ServedModel,
     TrainedScorer,
     Usage,
     WrappedScorer,
@@ -114,7 +112,6 @@ class OpenModel:
         self.chat = self.batched or JournalledChat(model, journal, ledger)
         self._before: tuple[Reused, Reused] | None = None
         """Replies reused and replies paid for before the first round."""
-        self._cached: Mapping[str, CacheCounts] = {}
 
     def replica(self, replicate: int) -> OpenModel:
         """The same model, whose calls are others than those of the same requests here."""
@@ -159,19 +156,6 @@ class OpenModel:
         ledger = self.ledger
         return Reused(ledger.kept, ledger.spent_usd, ledger.kept if ledger.price is None else 0)
 
-    async def note_cached(self) -> None:
-        """Remember what its server's prefix cache saved before this run."""
-        self._cached = await _cache_counts(self.model)
-
-    async def say_cached(self, options: Options) -> None:
-        """Say how much of this run was in its server's prefix cache, if the server says."""
-        now = await _cache_counts(self.model) if self._cached else {}
-        # not of a server that left or came; one that was started again counts from 0
-        runs = [counts.since(self._cached[server]) for server, counts in now.items() if server in self._cached]
-        total = sum((run for run in runs if run.asked_tokens > 0), CacheCounts(0, 0))
-        if total.asked_tokens:
-            options.say(f"{self.identity.short}: {total.sentence}")
-
     def round(self) -> None:
         """Begin a round, which asks all that the rounds before asked: what they paid for does not count as reused."""
         if self._before is None:
@@ -194,10 +178,6 @@ class OpenModel:
     def workers(self) -> int | None:
         """Of the fleet that computes it; None: there is none."""
         return self.model.crew.size if isinstance(self.model, FleetModel) else None
-
-
-async def _cache_counts(model: Any) -> Mapping[str, CacheCounts]:
-    return await model.cache_counts() if isinstance(model, ServedModel) else {}
 
 
 @asynccontextmanager
@@ -243,14 +223,11 @@ async def open_models(
                 lost |= {part.name: error for part in played}
                 continue
             ready = OpenModel(model, journal, known or _ledger(model, options, budget), batch=batch)
-            await ready.note_cached()
             opened |= {part.name: ready for part in played}
             if ready.batched is not None:
                 await ready.batched.collect()
         async with _batches_sent([one.batched for one in opened.values() if one.batched is not None]):
             yield opened
-        for ready in {id(one): one for one in opened.values()}.values():
-            await ready.say_cached(options)
 
 
 @asynccontextmanager

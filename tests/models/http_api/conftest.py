@@ -3,7 +3,9 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +14,16 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "servers"))
 
 from loopback import Behaviour, LoopbackServer
 
-from goldless.models.http_api import HttpModel, RetryPolicy, Timeouts, http_model
+from goldless.models.http_api import Calling, HttpModel, client, http_model
+from goldless.models.provider import Use
 
-FAST = RetryPolicy(
-    attempts=4, wait_initial_seconds=0.01, wait_max_seconds=0.05, wait_jitter_seconds=0.01, patience_seconds=0.0
+FAST = Calling(
+    timeout_seconds=60.0,
+    retries=3,
+    patience_seconds=0.0,
+    wait_initial_seconds=0.01,
+    wait_max_seconds=0.05,
+    wait_jitter_seconds=0.01,
 )
 
 
@@ -34,14 +42,21 @@ async def serve_here(anyio_backend: object) -> AsyncIterator[Callable[..., Await
 
 
 @pytest.fixture
-async def connect(anyio_backend: object) -> AsyncIterator[Callable[..., HttpModel]]:
-    """Makes a model on a server, and closes it at the end."""
+async def connect(anyio_backend: object, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[..., HttpModel]]:
+    """Makes a model on a server, and closes it at the end; further options are fields of ``calling``."""
+    monkeypatch.setattr(client, "CONNECT_SECONDS", 60.0)  # on a busy machine
     async with AsyncExitStack() as stack:
 
-        def make(server: LoopbackServer | str, name: str = "toy", **options: object) -> HttpModel:
+        def make(
+            server: LoopbackServer | str,
+            name: str = "toy",
+            *,
+            use: Use = "both",
+            calling: Calling = FAST,
+            **limits: Any,
+        ) -> HttpModel:
             url = server if isinstance(server, str) else server.url
-            options = {"retry": FAST, "timeouts": Timeouts(connect_seconds=60.0, total_seconds=60.0), **options}
-            model = http_model(f"{url}#{name}" if name else url, **options)
+            model = http_model(f"{url}#{name}" if name else url, use=use, calling=replace(calling, **limits))
             stack.push_async_callback(model.aclose)
             return model
 

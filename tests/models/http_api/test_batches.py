@@ -24,9 +24,7 @@ pytestmark = pytest.mark.anyio
 
 SPECS = {
     "openai": "openai:toy",
-    "mistral": "mistral:toy",
     "anthropic": "anthropic:claude-toy-1",
-    "google": "google:gemini-toy",
 }
 PRICE = Price(1_000_000, 1_000_000)
 """A dollar per token."""
@@ -35,12 +33,10 @@ PRICE = Price(1_000_000, 1_000_000)
 @pytest.fixture
 def server(monkeypatch):
     with BatchServer(Behaviour(), say=lambda asked: f"Reply to {asked}") as running:
-        for key in ("OPENAI_API_KEY", "MISTRAL_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
             monkeypatch.setenv(key, KEY)
-        for name in ("OPENAI_BASE_URL", "MISTRAL_BASE_URL"):
-            monkeypatch.setenv(name, running.url)
-        for name in ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
-            monkeypatch.setenv(name, running.root)
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.root)
         yield running
 
 
@@ -128,9 +124,7 @@ async def test_what_a_batch_did_not_get_to_is_sent_again_and_nothing_else(server
 
 FAILING = {
     "openai": {"status_code": 400, "request_id": "r", "body": {"error": {"message": "bad request"}}},
-    "mistral": {"status_code": 422, "request_id": "r", "body": {"detail": [{"msg": "bad request"}]}},
     "anthropic": {"type": "error", "error": {"type": "invalid_request_error", "message": "bad request"}},
-    "google": {"error": {"code": 3, "message": "bad request"}},
 }
 
 
@@ -254,9 +248,7 @@ async def test_a_budget_reserves_what_is_out_and_takes_no_call_beyond_it(server,
 
 @pytest.mark.parametrize("spec", ["ollama:toy", "http://127.0.0.1:1/v1#toy", "embedded"])
 def test_a_model_without_a_batch_api_is_refused(spec):
-    with pytest.raises(
-        UserError, match=r"has no batch API. --batch works with openai:, anthropic:, google: and mistral:"
-    ):
+    with pytest.raises(UserError, match=r"has no batch API. --batch works with openai: and anthropic:"):
         batching(ScriptedModel() if spec == "embedded" else open_model(spec))
 
 

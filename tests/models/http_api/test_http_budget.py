@@ -12,8 +12,7 @@ from virtual_time import VIRTUAL_TIME
 import goldless
 from goldless.errors import BudgetError
 from goldless.models.canaries import check_scorer
-from goldless.models.http_api.calls import RetryPolicy
-from goldless.models.http_api.client import Timeouts
+from goldless.models.http_api.calls import Calling
 from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat
@@ -95,8 +94,8 @@ FAULTS = [(500, {}, "boom"), (502, {}, "boom"), "cut", "truncated", "invalid"]
 async def test_failed_attempts_that_may_be_charged_for_are_paid_for_within_the_budget(serve, connect, journal, fault):
     """Every attempt may be charged for, so no more are sent than the budget pays at the most each can cost."""
     server = serve(faults=[fault] * 1000)
-    quick = RetryPolicy(attempts=3, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0)
-    replies, ledger = await ask_all(connect(server, retry=quick), journal, Budget(20.5 * MOST_USD), calls=30)
+    quick = Calling(retries=2, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0)
+    replies, ledger = await ask_all(connect(server, calling=quick), journal, Budget(20.5 * MOST_USD), calls=30)
     sent = len(server.bodies("/v1/chat/completions"))
     assert not any(isinstance(reply, ChatReply) for reply in replies)
     assert 1 <= sent <= 20
@@ -109,14 +108,14 @@ async def test_failed_attempts_that_may_be_charged_for_are_paid_for_within_the_b
 @pytest.mark.parametrize("fault", [(429, {}, "slow"), (503, {}, "loading"), (400, {}, "no")], ids=str)
 async def test_attempts_that_the_server_did_not_take_cost_nothing(serve, connect, journal, fault):
     server = serve(faults=[fault] * 1000)
-    quick = RetryPolicy(attempts=2, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0)
-    replies, ledger = await ask_all(connect(server, retry=quick), journal, Budget(20 * MOST_USD), calls=3)
+    quick = Calling(retries=1, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0)
+    replies, ledger = await ask_all(connect(server, calling=quick), journal, Budget(20 * MOST_USD), calls=3)
     assert all(isinstance(reply, CallFailure) for reply in replies)
     assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
 
 
 async def test_a_server_that_is_not_there_costs_nothing(connect, journal):
-    model = connect("http://127.0.0.1:9/v1", retry=RetryPolicy(attempts=1, patience_seconds=0.0))
+    model = connect("http://127.0.0.1:9/v1", calling=Calling(retries=0, patience_seconds=0.0))
     _, ledger = await ask_all(model, journal, Budget(1.0), calls=1)
     assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
 
@@ -176,7 +175,7 @@ class Gone(LoopbackServer):
 @pytest.mark.parametrize("anyio_backend", [VIRTUAL_TIME])
 async def test_a_call_that_timed_out_may_be_charged_for(connect, journal):
     async with Gone() as server:
-        model = connect(server, retry=RetryPolicy(attempts=1), timeouts=Timeouts(total_seconds=60))
+        model = connect(server, calling=Calling(retries=0, timeout_seconds=60))
         replies, ledger = await ask_all(model, journal, Budget(1.0), calls=1)
     assert replies[0].kind == "timeout"
     assert (ledger.calls, ledger.spent_usd) == (1, MOST_USD)

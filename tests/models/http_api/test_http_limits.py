@@ -17,8 +17,8 @@ from virtual_time import VIRTUAL_TIME
 
 from goldless.models.catalogue import open_model
 from goldless.models.http_api import client
-from goldless.models.http_api.calls import RetryPolicy
-from goldless.models.http_api.client import ApiKey, Timeouts
+from goldless.models.http_api.calls import Calling
+from goldless.models.http_api.client import ApiKey
 from goldless.models.interface import ChatReply, ChatRequest, LimitedModel, Message
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 ASK = ChatRequest((Message("user", "Hello?"),))
 CHOOSE = ChatRequest((Message("user", "Which?"),), choices=("one", "two"), logprobs=True)
-ONCE = RetryPolicy(attempts=1, patience_seconds=0.0)
+ONCE = Calling(retries=0, patience_seconds=0.0)
 
 
 class Raw(LoopbackServer):
@@ -62,8 +62,7 @@ def raw():
 
 
 async def test_a_reply_longer_than_allowed_is_a_bad_reply_that_may_be_charged_for(raw, connect, monkeypatch):
-    monkeypatch.setattr(client.Client.transfer, "__kwdefaults__", {"limited": True, "most_bytes": 1000})
-    monkeypatch.setattr(client.Client.send, "__kwdefaults__", {"limited": True, "most_bytes": 1000})
+    monkeypatch.setattr(client, "MOST_REPLY_BYTES", 1000)
     raw.body = orjson.dumps(chat_reply("x" * 2000))
     failure = await connect(raw).chat(ASK)
     assert (failure.kind, failure.attempts, failure.charged) == ("bad_reply", 1, (0, 0))
@@ -76,7 +75,7 @@ async def test_a_packed_reply_is_limited_after_unpacking(raw, connect, encoding,
     raw.headers = {"Content-Encoding": encoding}
     raw.body = pack(b" " * 70_000_000)
     assert len(raw.body) < 100_000
-    failure = await connect(raw, timeouts=Timeouts(total_seconds=60)).chat(ASK)
+    failure = await connect(raw, timeout_seconds=60).chat(ASK)
     assert failure.kind == "bad_reply"
     assert "more than 67,108,864 bytes" in failure.message
 
@@ -89,7 +88,7 @@ async def test_a_packed_reply_of_usual_size_is_read(raw, connect):
 
 async def test_a_reply_that_trickles_ends_by_the_time_limit_although_bytes_arrive(raw, connect):
     raw.body, raw.seconds_between_bytes = orjson.dumps(chat_reply("slow")), 0.05
-    failure = await connect(raw, timeouts=Timeouts(total_seconds=0.4), retry=ONCE).chat(ASK)
+    failure = await connect(raw, calling=ONCE, timeout_seconds=0.4).chat(ASK)
     assert (failure.kind, failure.charged) == ("timeout", (0, 0))
 
 
@@ -100,7 +99,7 @@ async def opened(spec: str, tmp_path, **given: object):
     journal = Journal(tmp_path / "journal.sqlite")
     async with open_models([Part("reviewer", spec, "chat")], Options(**given), journal) as models:
         model = models["reviewer"].model
-        found = model._calls._policy.attempts - 1, model._client.timeouts.total_seconds, model._limiter.pace.maximum
+        found = model._calling.retries, model._calling.timeout_seconds, model._limiter.pace.maximum
     journal.close()
     return found
 

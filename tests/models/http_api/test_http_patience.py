@@ -9,15 +9,14 @@ import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply, rejection
 from virtual_time import VIRTUAL_TIME
 
-from goldless.models.http_api import RetryPolicy, Timeouts
-from goldless.models.http_api.turns import Turns
+from goldless.models.http_api import Calling
 from goldless.models.interface import ChatReply, ChatRequest, Message
 from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
 
 ASK = ChatRequest((Message("user", "Hello?"),))
-WAITING = RetryPolicy(attempts=2, wait_initial_seconds=1, wait_max_seconds=5, wait_jitter_seconds=0.0)
+WAITING = Calling(retries=1, wait_initial_seconds=1, wait_max_seconds=5, wait_jitter_seconds=0.0)
 
 
 @pytest.fixture
@@ -46,44 +45,39 @@ async def ask_many(model, calls):
 async def test_a_server_that_serves_one_call_at_a_time_loses_none_to_its_queue(serve_here, connect):
     """70 of 120 calls failed with the timeout of 30 calls, before the time limit left out the server's queue."""
     server = await serve_here(serves_at_once=1, delay_seconds=1)
-    options = {"timeouts": Timeouts(total_seconds=30), "retry": RetryPolicy(attempts=1)}
-    replies = await ask_many(connect(server, concurrency=120, **options), 120)
+    model = connect(server, calling=Calling(timeout_seconds=30, retries=0, concurrency=120))
+    replies = await ask_many(model, 120)
     assert [reply for reply in replies if not isinstance(reply, ChatReply)] == []
 
 
 async def test_a_stalled_call_beside_good_ones_ends_in_time(serve_here, connect):
     server = await serve_here(faults=["stall"], delay_seconds=1)
-    model = connect(server, timeouts=Timeouts(total_seconds=30), retry=RetryPolicy(attempts=1), concurrency=4)
+    model = connect(server, calling=Calling(timeout_seconds=30, retries=0, concurrency=4))
     replies = await ask_many(model, 12)
     assert [reply.kind for reply in replies if isinstance(reply, CallFailure)] == ["timeout"]
 
 
-async def test_a_stalled_call_ends_however_many_others_are_served():
-    turns = Turns(10)
-
-    async def others():
-        while True:
-            with turns.turn():
-                await anyio.sleep(1)
-
+async def test_a_stalled_call_ends_however_many_others_are_served(serve_here, connect):
+    server = await serve_here(faults=["stall"], delay_seconds=1)
+    model = connect(server, calling=Calling(timeout_seconds=10, retries=0, concurrency=2))
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(others)
-        with pytest.raises(TimeoutError), turns.turn():
-            await anyio.sleep(3600)
-        tasks.cancel_scope.cancel()
 
-
-async def test_turns_keep_no_record_of_every_reply():
-    turns = Turns(10)
-    for _ in range(100):
-        with turns.turn():
+        async def others() -> None:
             await anyio.sleep(1)
-    assert len(turns._answered) < 50
+            while True:
+                assert isinstance(await model.chat(ASK), ChatReply)
+
+        tasks.start_soon(others)
+        begun = anyio.current_time()
+        failure = await model.chat(ASK)
+        tasks.cancel_scope.cancel()
+    assert failure.kind == "timeout"
+    assert anyio.current_time() - begun <= 30
 
 
 async def test_a_server_that_restarts_is_waited_for(connect):
     async with LoopbackServer(Behaviour()) as server:
-        model = connect(server, retry=WAITING)
+        model = connect(server, calling=WAITING)
         await model.prepare()
     replies, all_there = [], anyio.Event()
 
@@ -102,7 +96,7 @@ async def test_a_server_that_restarts_is_waited_for(connect):
 
 async def test_a_server_that_stays_down_is_given_up_once_for_all_calls(connect):
     async with LoopbackServer(Behaviour()) as server:
-        model = connect(server, retry=replace(WAITING, patience_seconds=300))
+        model = connect(server, calling=replace(WAITING, patience_seconds=300))
         await model.prepare()
     begun = anyio.current_time()
     first = await ask_many(model, 3)
@@ -115,7 +109,7 @@ async def test_a_server_that_stays_down_is_given_up_once_for_all_calls(connect):
 
 async def test_one_call_that_a_gateway_always_drops_does_not_wait_for_ever(serve_here, connect):
     server = await serve_here(chat=drop_some)
-    model = connect(server, retry=replace(WAITING, patience_seconds=20))
+    model = connect(server, calling=replace(WAITING, patience_seconds=20))
     dropped = ChatRequest((Message("user", "drop this"),))
     replies = []
     async with anyio.create_task_group() as tasks:
@@ -136,7 +130,7 @@ async def test_one_call_that_a_gateway_always_drops_does_not_wait_for_ever(serve
 
 async def test_without_retries_a_server_that_is_down_is_not_waited_for(connect):
     async with LoopbackServer(Behaviour()) as server:
-        model = connect(server, retry=RetryPolicy(attempts=1))
+        model = connect(server, calling=Calling(retries=0))
         await model.prepare()
     begun = anyio.current_time()
     failure = await model.chat(ASK)

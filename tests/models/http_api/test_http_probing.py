@@ -82,19 +82,18 @@ async def test_scoring_is_probed_once_and_on_first_use(serve, connect):
     assert model.capabilities.scoring
     probes = server.paths().count("/v1/completions")
     await model.encode(MESSAGES, "another target")
-    await model.probe()
+    await model.prepare()
     assert server.paths().count("/v1/completions") == probes == 1
 
 
-async def test_probe_reports_every_finding(serve, connect):
-    model = connect(serve(speaks={"vllm"}), use="scoring")
-    findings = await model.probe()
-    assert [(finding.ability, finding.works) for finding in findings] == [
+async def test_every_finding_is_reported(serve, connect):
+    model = connect(serve(speaks={"vllm"}))
+    await model.prepare()
+    assert [(finding.ability, finding.works) for finding in model.findings] == [
         ("chat", True),
         ("scoring as sglang", False),
         ("scoring as vllm", True),
     ]
-    assert model.findings == findings
 
 
 async def test_a_chat_probe_takes_one_small_question(serve, connect):

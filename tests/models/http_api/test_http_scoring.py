@@ -272,11 +272,11 @@ async def test_replies_are_delivered_as_they_come(serve, connect):
 
 
 async def test_requests_with_the_same_context_are_sent_next_to_each_other(serve, connect):
-    server = serve(speaks={"sglang"})
+    server = serve(speaks={"vllm"})
     model = connect(server, concurrency=1)
     one, two = [await model.encode((Message("user", text),), "target") for text in ("one", "two")]
     await scored(model, one, two, one, two, one, two)
-    contexts = [tuple(body["input_ids"]) for body in server.bodies("/generate")[-6:]]
+    contexts = [tuple(body["prompt"]) for body in server.bodies("/v1/completions")[-6:]]
     assert sum(a != b for a, b in pairwise(contexts)) == 1
 
 
@@ -321,3 +321,35 @@ async def test_the_server_tokenises_each_different_text_once_however_many_ask_at
                 tasks.start_soon(model.encode, [Message("user", f"Given: {given}")], target)
     asked = [body.get("prompt") or body["messages"][0]["content"] for body in server.bodies("/tokenize")[before:]]
     assert sorted(asked) == sorted([f"Given: {text}" for text in texts] + texts)
+
+
+async def test_sglang_computes_every_context_before_its_other_targets(serve, connect):
+    """Requests that arrive together under a context that is not in its cache would each compute it."""
+    server = serve(speaks={"sglang"})
+    model = connect(server, use="scoring")
+    await model.prepare()
+    shown = [[Message("user", word)] for word in ("one", "two", "three")]
+    requests = [await model.encode(messages, f"word {i}") for i in range(4) for messages in shown]
+    before = len(server.bodies("/generate"))
+    replies: dict = {}
+    await model.score(requests, replies.update)
+    sent = server.bodies("/generate")[before:]
+    assert len(replies) == len(sent) == 12
+    contexts = [tuple(body["input_ids"][: body["logprob_start_len"]]) for body in sent]
+    assert len(set(contexts[:3])) == 3
+
+
+async def test_sglang_gets_at_most_a_hundred_calls_at_once_whatever_it_could_take(serve, connect):
+    """Above 128 waiting calls its policy lpm turns itself off (its scheduler's _determine_active_policy)."""
+    server = serve(speaks={"sglang"})
+    model = connect(server, use="scoring")
+    await model.prepare()
+    requests = [await model.encode([Message("user", "one two")], f"word {i}") for i in range(400)]
+    replies: dict = {}
+    server.behaviour.delay_seconds = 0.005
+    server.most_seen_at_once = 0
+    await model.score(requests, replies.update)
+    assert all(isinstance(reply, TokenLogprobs) for reply in replies.values())
+    assert len(replies) == 400
+    assert 1 < server.most_seen_at_once <= 100
+    assert model._limiter.pace.maximum == 100  # how much of it is used depends on how fast this machine is

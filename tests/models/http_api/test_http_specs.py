@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from goldless.errors import ModelSpecError, PrerequisiteError
-from goldless.models.http_api import Timeouts, http_identity, http_model, service_identity, service_model
-from goldless.models.http_api.specs import Specification
+from goldless.models.catalogue import open_model, unopened_identity
+from goldless.models.http_api import Calling, http_identity, http_model
 from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer
 from goldless.records import CallFailure
 
@@ -28,12 +28,12 @@ def test_an_http_model_is_both_scorer_and_chat_model():
 
 def test_openai_without_a_key_names_the_variable():
     with pytest.raises(PrerequisiteError, match="OPENAI_API_KEY"):
-        service_model("openai", "gpt-5")
+        open_model("openai:gpt-5")
 
 
 def test_openai_goes_to_its_own_address_by_default(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-value")
-    model = service_model("openai", "gpt-5")
+    model = open_model("openai:gpt-5")
     assert "https://api.openai.com/v1" in repr(model)
     assert model.identity.as_dict() == {
         "provider": "openai",
@@ -68,7 +68,7 @@ def test_an_address_without_a_path_gets_v1():
 def test_a_key_with_a_line_break_is_refused(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret\nX-Other: value")
     with pytest.raises(PrerequisiteError, match="line break") as caught:
-        service_model("openai", "gpt-5")
+        open_model("openai:gpt-5")
     assert "sk-secret" not in str(caught.value)
 
 
@@ -76,7 +76,7 @@ async def test_openai_uses_base_url_and_key_from_the_environment(serve, monkeypa
     server = serve(key="sk-secret-value")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-value")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    model = service_model("openai", "toy", use="chat")
+    model = open_model("openai:toy", use="chat")
     await model.prepare()
     reply = await model.chat(ASK)
     await model.aclose()
@@ -199,6 +199,75 @@ async def test_a_rejected_key_names_the_variable_of_that_server(serve, connect, 
         await connect(serve(key="right"), "toy?key=FIRST_KEY").prepare()
 
 
+OWNED = {
+    "OPENAI_API_KEY": "OpenAI (https://api.openai.com)",
+    "ANTHROPIC_API_KEY": "Anthropic (https://api.anthropic.com)",
+    "GOOGLE_API_KEY": "the Gemini API (https://generativelanguage.googleapis.com)",
+    "AWS_BEARER_TOKEN_BEDROCK": "Bedrock (https://bedrock-runtime.",
+    "AZURE_OPENAI_API_KEY": "Azure",
+    "GROQ_API_KEY": "Groq (https://api.groq.com)",
+    "VLLM_API_KEY": "vLLM (http://127.0.0.1:8000)",
+    "OPENAI_ADMIN_KEY": "OpenAI (https://api.openai.com)",
+    "AWS_SECRET_ACCESS_KEY": "AWS",
+    "GITHUB_TOKEN": "GitHub",
+    "HF_TOKEN": "Hugging Face",
+}
+
+
+@pytest.mark.parametrize("variable", OWNED)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://evil.example/v1",
+        "https://api.openai.com.evil.example/v1",
+        "http://api.openai.com/v1",
+        "http://api.anthropic.com/v1",
+        "https://evil.amazonaws.com/v1",
+    ],
+)
+def test_a_variable_that_belongs_to_somebody_is_not_sent_to_anybody_else(monkeypatch, variable, address):
+    monkeypatch.setenv(variable, "sk-secret-value")
+    with pytest.raises(ModelSpecError) as caught:
+        http_model(f"{address}#m?key={variable}")
+    said = str(caught.value)
+    assert f"{variable} belongs to {OWNED[variable]}" in said
+    assert f"is not sent to {address.removesuffix('/v1')}" in said
+    assert "GOLDLESS_HTTP_API_KEY" in said
+    assert "sk-secret-value" not in said
+
+
+@pytest.mark.parametrize("spec", ["openai:gpt-5?key=GITHUB_TOKEN", "together:m?key=OPENAI_API_KEY"])
+def test_a_provider_by_name_gets_no_key_of_another(monkeypatch, spec):
+    monkeypatch.setenv(spec.partition("key=")[2], "sk-secret-value")
+    with pytest.raises(ModelSpecError, match="belongs to"):
+        open_model(spec)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "https://api.openai.com/v1#gpt-5?key=OPENAI_API_KEY",
+        "https://models.github.ai/inference#m?key=GITHUB_TOKEN",
+        "https://router.huggingface.co/v1#m?key=HF_TOKEN",
+        "openai:gpt-5?key=OPENAI_API_KEY",
+        "openai:gpt-5?key=OPENAI_KEY_OF_MY_TEAM",
+        "bedrock:openai.gpt-oss-20b-1:0?region=eu-west-1&key=AWS_BEARER_TOKEN_BEDROCK",
+        "http://127.0.0.1:4000/v1#m?key=MY_OWN_VARIABLE",
+    ],
+)
+def test_a_variable_is_sent_where_it_belongs(monkeypatch, spec):
+    monkeypatch.setenv(spec.partition("key=")[2], "sk-secret-value")
+    open_model(spec)
+
+
+@pytest.mark.parametrize("spec", ["http://a:8000/v1,http://b:8000/v1#m", "http:@servers.txt#m"])
+def test_several_servers_are_refused_with_what_to_do(spec):
+    with pytest.raises(ModelSpecError, match="put a router before them"):
+        open_model(spec)
+    with pytest.raises(ModelSpecError, match="put a router before them"):
+        unopened_identity(spec)
+
+
 def test_a_variable_that_is_not_set_is_named():
     with pytest.raises(PrerequisiteError, match="export NOT_SET_ANYWHERE="):
         http_model("http://127.0.0.1:1/v1#m?key=NOT_SET_ANYWHERE")
@@ -211,11 +280,10 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated():
 
 
 def test_options_of_the_specification_come_before_those_of_the_command():
-    said = Specification.read("m?timeout=7.5&retries=0&concurrency=3")
-    found = said.calling({"timeouts": Timeouts(connect_seconds=2.0, total_seconds=60.0), "retry": None})
-    assert found["timeouts"] == Timeouts(connect_seconds=2.0, total_seconds=7.5)
-    assert found["retry"].attempts == 1
-    assert found["concurrency"] == 3
+    model = http_model("http://127.0.0.1:1/v1#m?timeout=7.5&retries=0&concurrency=3", calling=Calling(retries=4))
+    model.limit_calls(60.0, 9, 100)
+    found = model._calling
+    assert (found.timeout_seconds, found.retries, found.concurrency) == (7.5, 0, 3)
 
 
 async def test_a_given_concurrency_is_not_exceeded(serve, connect):
@@ -255,4 +323,4 @@ def test_a_wrong_option_is_refused_with_what_is_allowed(options, said):
 
 def test_a_provider_by_name_takes_no_unknown_parameters():
     with pytest.raises(ModelSpecError, match="got tier"):
-        service_identity("openai", "gpt-5?tier=fast")
+        unopened_identity("openai:gpt-5?tier=fast")

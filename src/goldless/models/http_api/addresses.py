@@ -4,40 +4,41 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from yarl import URL
 
 from goldless.errors import ModelSpecError, PrerequisiteError
+from goldless.models.services import SERVICES
 
 HTTP_KEY_VARIABLE = "GOLDLESS_HTTP_API_KEY"
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(r"key|token|secret|passw|auth|sig|code|credential", re.IGNORECASE)
 """Query parameters that would hold a secret: a specification is shown and stored."""
 
 
-def key_in(variable: str) -> str:
-    """The key in the environment, or an empty text. Raises PrerequisiteError for one that is not valid in a header."""
-    value = os.environ.get(variable, "").strip()
-    if value and not (value.isascii() and value.isprintable()):
-        raise PrerequisiteError(
-            f"{variable} has characters that a key cannot contain, such as a line break. Set it again"
+def checked_url(address: str, *, said: str, path: str = "/v1") -> str:
+    """The address without a trailing slash, with ``path`` if it has none, and its query. Raises ModelSpecError."""
+    if "," in address or address.startswith(("http:@", "https:@")):
+        raise ModelSpecError(
+            f"{said}: one address must be given, got {address!r}. If one model is on several servers, put a router "
+            "before them (nginx, LiteLLM's proxy, vLLM's or SGLang's router) and give the router's address"
         )
-    return value
-
-
-def named_key(variable: str) -> str:
-    """The key in the variable that ``key=`` names. Raises PrerequisiteError if it is not set."""
-    if not (value := key_in(variable)):
-        raise PrerequisiteError(f"key={variable}: the variable {variable} is not set.\nSet it: export {variable}=…")
-    return value
-
-
-def check_variable(name: str) -> None:
-    """Raise ModelSpecError if ``key=`` has something that cannot be the name of a variable."""
-    if not _VARIABLE.fullmatch(name):
-        # most likely the key itself, so it is not repeated
-        raise ModelSpecError("key= must be the name of an environment variable such as MY_API_KEY, not the key itself")
+    try:
+        url = URL(address)
+        host, _ = url.host, url.port
+    except ValueError:
+        host = None
+    if not host or url.scheme not in {"http", "https"}:
+        shown = address.rsplit("@", maxsplit=1)[-1]
+        raise ModelSpecError(f"{said}: not an http address: {shown!r}. Write http://host:port/v1#MODEL")
+    if url.user is not None or url.password is not None:
+        # An address is shown in tables and stored.
+        raise ModelSpecError(
+            f"{said}: the address must not contain a user or password. Set the key in {HTTP_KEY_VARIABLE}"
+        )
+    refuse_secrets(url.query, said=said)
+    query = f"?{url.raw_query_string}" if url.raw_query_string else ""
+    return f"{url.origin()}{url.raw_path.rstrip('/') or path}{query}"
 
 
 def refuse_secrets(names: Iterable[str], *, said: str) -> None:
@@ -50,24 +51,67 @@ def refuse_secrets(names: Iterable[str], *, said: str) -> None:
         )
 
 
-def checked_url(address: str, *, said: str, path: str = "/v1") -> str:
-    """The address without a trailing slash, with ``path`` if it has none, and its query. Raises ModelSpecError."""
-    try:
-        url = URL(address)
-        host, _ = url.host, url.port
-    except ValueError:
-        raise ModelSpecError(
-            f"{said}: not an address: {address.rsplit('@', maxsplit=1)[-1]!r}. Write http://host:port/v1#MODEL"
-        ) from None
-    if url.scheme not in {"http", "https"} or not host:
-        raise ModelSpecError(
-            f"{said}: not an http address: {address.rsplit('@', maxsplit=1)[-1]!r}. Write http://host:port/v1#MODEL"
+# --- keys --------------------------------------------------------------------------------------------------------
+
+_OTHER_OWNERS = (
+    (("AWS_",), "AWS", ""),
+    (("AZURE_",), "Azure", ""),
+    (("GITHUB_", "GH_"), "GitHub", "https://models.github.ai"),
+    (("GITLAB_", "CI_"), "GitLab", ""),
+    (("GOOGLE_", "GCP_", "GCLOUD_"), "Google", ""),
+    (("HF_", "HUGGING"), "Hugging Face", "https://router.huggingface.co"),
+    (("COHERE_", "CO_API"), "Cohere", "https://api.cohere.ai"),
+    (("XAI_",), "xAI", "https://api.x.ai"),
+    (("DOCKER",), "Docker", ""),
+    (("KAGGLE_",), "Kaggle", ""),
+    (("NPM_",), "npm", ""),
+    (("PYPI_", "TWINE_"), "PyPI", ""),
+    (("SLACK_",), "Slack", ""),
+    (("WANDB_",), "Weights & Biases", ""),
+)
+"""Beginnings of variables that hold somebody's secret, whose it is, and where it is the key of models, if anywhere."""
+
+
+def key_in(variable: str) -> str:
+    """The key in the environment, or an empty text. Raises PrerequisiteError for one that is not valid in a header."""
+    value = os.environ.get(variable, "").strip()
+    if value and not (value.isascii() and value.isprintable()):
+        raise PrerequisiteError(
+            f"{variable} has characters that a key cannot contain, such as a line break. Set it again"
         )
-    if url.user is not None or url.password is not None:
-        # An address is shown in tables and stored.
+    return value
+
+
+def key_for(variable: str, address: str, *, own: tuple[str, ...] = ()) -> str:
+    """The key in the variable that ``key=`` names, for the server at this address, whose variables are ``own``.
+
+    Raises ModelSpecError if the variable belongs to somebody else, PrerequisiteError if it is not set.
+    """
+    # on Windows, names of variables have no case
+    owners = {} if variable in own else dict(_owners(variable.upper()))
+    if owners and _origin(address) not in owners:
+        whose = " or ".join(f"{owner} ({home})" if home else owner for home, owner in owners.items())
         raise ModelSpecError(
-            f"{said}: the address must not contain a user or password. Set the key in {HTTP_KEY_VARIABLE}"
+            f"key={variable}: {variable} belongs to {whose} and is not sent to {_origin(address)}. Put this server's "
+            f"key into {HTTP_KEY_VARIABLE}, or into a variable of your own such as MY_API_KEY and write key=MY_API_KEY"
         )
-    refuse_secrets(url.query, said=said)
-    query = f"?{url.raw_query_string}" if url.raw_query_string else ""
-    return f"{url.origin()}{url.raw_path.rstrip('/') or path}{query}"
+    if not (value := key_in(variable)):
+        raise PrerequisiteError(f"key={variable}: the variable {variable} is not set.\nSet it: export {variable}=…")
+    return value
+
+
+def _owners(variable: str) -> Iterator[tuple[str, str]]:
+    """Where a variable may be sent, and who is there; the place is empty where it belongs to nobody with models."""
+    for service in SERVICES.values():
+        if variable in service.keys or (not service.own and variable.startswith(f"{service.name.upper()}_")):
+            yield _origin(service.url.format(region=os.environ.get("AWS_REGION") or "REGION")), service.owner
+            if service.given_url:
+                yield _origin(service.given_url), service.owner
+    for beginnings, owner, home in _OTHER_OWNERS:
+        if variable.startswith(beginnings):
+            yield home, owner
+
+
+def _origin(address: str) -> str:
+    """Scheme, host and port."""
+    return "/".join(address.lower().split("/")[:3])

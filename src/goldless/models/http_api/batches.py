@@ -1,39 +1,42 @@
-"""Batch APIs: many calls handed over at once, at half the price, and answered within a day.
+"""Batch APIs of OpenAI and Anthropic: many calls handed over at once, at half the price, and answered within a day.
 
-A *batch format* is one object: a line per call, how a batch is sent, how it is asked after, and its results by key.
+A *batch format* is one object: a line per call, how a batch is sent, and its results by key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
+import anyio
 import orjson
 
-from goldless.models.http_api.client import ApiKey, AttemptError, bad_reply, part_of, status_failure
-
-if TYPE_CHECKING:
-    from goldless.models.http_api.client import Client
+from goldless.errors import CallError, UserError
+from goldless.models.http_api.client import (
+    ApiKey,
+    AttemptError,
+    Client,
+    bad_reply,
+    part_of,
+    reading,
+    status_failure,
+)
+from goldless.models.http_api.model import HttpModel
+from goldless.models.interface import ChatReply, ChatRequest, NotSentError
+from goldless.records import CallFailure
 
 _MEGABYTE = 1_000_000
 MOST_RESULT_BYTES = 2000 * _MEGABYTE
 """Of the results of one batch, which may have tens of thousands of calls."""
 _BOUNDARY = "goldless-batch-8f1d2c7b"
+_PERHAPS_SENT = frozenset({"timeout", "connection", "server_error", "bad_reply"})
 Result = tuple[str, Any | AttemptError]
 """The key of a call, and the reply's JSON or why there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What a provider says about a batch."""
-
-    ended: bool
-    data: Any
+Done = TypeVar("Done")
 
 
 class BatchFormat(Protocol):
-    """How batches are sent and read."""
+    """How batches are sent and read; every request raises AttemptError."""
 
     most_calls: int
     most_bytes: int
@@ -41,49 +44,17 @@ class BatchFormat(Protocol):
     def line(self, key: str, body: Mapping[str, Any]) -> bytes:
         """One call."""
 
-    async def upload(self, client: Client, lines: Sequence[bytes]) -> Any:
-        """What is needed before a batch can be created, such as a file. Raises AttemptError; nothing is paid for."""
+    async def upload(self, client: Client, lines: Sequence[bytes]) -> bytes:
+        """The body that creates the batch, after what it needs, such as a file; nothing is paid for yet."""
 
-    async def create(self, client: Client, model: str, uploaded: Any) -> str:
-        """Create the batch; its id. Raises AttemptError."""
+    async def create(self, client: Client, body: bytes) -> str:
+        """Create the batch; its id."""
 
-    async def look(self, client: Client, batch: str) -> Look:
-        """Whether it has ended. Raises AttemptError."""
-
-    async def rows(self, client: Client, look: Look) -> list[Any]:
-        """The rows of results of a batch that has ended. Raises AttemptError."""
+    async def rows(self, client: Client, batch: str) -> list[Any] | None:
+        """The rows of results; None: the batch has not ended."""
 
     def result(self, row: Any) -> Result | None:
         """One row; None: a call that the batch did not get to. Raises AttemptError if it names no call."""
-
-
-def _text(data: Any, field: str) -> str:
-    value = part_of(data, field)
-    if not isinstance(value, str) or not value:
-        raise bad_reply(f"the reply has no {field}")
-    return value
-
-
-def _failed(status: int, body: Any) -> AttemptError:
-    """The failure of one call, as it would have been without a batch; batches charge for replies only."""
-    failure = status_failure(status, orjson.dumps(body), {}, url="the batch", key=ApiKey())
-    failure.charged = None
-    return failure
-
-
-async def _file_lines(client: Client, file: Any) -> list[Any]:
-    """The lines of a results file; none if there is no file."""
-    if not isinstance(file, str) or not file:
-        return []
-    content, _, _ = await client.transfer("GET", f"/v1/files/{file}/content", most_bytes=MOST_RESULT_BYTES)
-    return _json_lines(content)
-
-
-def _json_lines(content: bytes) -> list[Any]:
-    try:
-        return [orjson.loads(line) for line in content.splitlines() if line.strip()]
-    except orjson.JSONDecodeError:
-        raise bad_reply("the results of the batch are not JSON lines") from None
 
 
 class OpenAiBatches:
@@ -91,17 +62,13 @@ class OpenAiBatches:
 
     most_calls = 50_000
     most_bytes = 190 * _MEGABYTE
-    ended = frozenset({"completed", "expired", "cancelled", "failed"})
-    broken = "failed"
-    route = "/v1/batches"
-    files = ("output_file_id", "error_file_id")
 
     def line(self, key: str, body: Mapping[str, Any]) -> bytes:
         """One call."""
         return orjson.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body})
 
-    async def upload(self, client: Client, lines: Sequence[bytes]) -> Any:
-        """The id of a file with the calls."""
+    async def upload(self, client: Client, lines: Sequence[bytes]) -> bytes:
+        """The body that creates the batch, after a file with the calls."""
         head = (
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="goldless.jsonl"\r\n'
@@ -109,27 +76,27 @@ class OpenAiBatches:
         )
         body = head.encode() + b"\n".join(lines) + f"\r\n--{_BOUNDARY}--\r\n".encode()
         content, _, _ = await client.transfer("POST", "/v1/files", body, f"multipart/form-data; boundary={_BOUNDARY}")
-        return _text(_json_lines(content)[0] if content.strip() else None, "id")
+        file = _text(_json_lines(content)[0] if content.strip() else None, "id")
+        return orjson.dumps({"input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h"})
 
-    def creation(self, model: str, uploaded: Any) -> dict[str, Any]:  # noqa: ARG002 - the model is in the lines
-        """The body that creates a batch."""
-        return {"input_file_id": uploaded, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
-
-    async def create(self, client: Client, model: str, uploaded: Any) -> str:
+    async def create(self, client: Client, body: bytes) -> str:
         """Create the batch; its id."""
-        data, _ = await client.send("POST", self.route, orjson.dumps(self.creation(model, uploaded)))
+        data, _ = await client.send("POST", "/v1/batches", body)
         return _text(data, "id")
 
-    async def look(self, client: Client, batch: str) -> Look:
-        """Whether it has ended."""
-        data, _ = await client.send("GET", f"{self.route}/{batch}")
-        return Look(_text(data, "status") in self.ended, data)
-
-    async def rows(self, client: Client, look: Look) -> list[Any]:
-        """The rows of results."""
-        rows = [row for name in self.files for row in await _file_lines(client, look.data.get(name))]
-        if not rows and look.data["status"] == self.broken:
-            raise AttemptError("rejected", f"the batch failed: {orjson.dumps(look.data.get('errors')).decode()[:300]}")
+    async def rows(self, client: Client, batch: str) -> list[Any] | None:
+        """The rows of results; None: the batch has not ended."""
+        data, _ = await client.send("GET", f"/v1/batches/{batch}")
+        status = _text(data, "status")
+        if status not in {"completed", "expired", "cancelled", "failed"}:
+            return None
+        rows = []
+        for name in ("output_file_id", "error_file_id"):
+            if file := data.get(name):
+                content, _, _ = await client.transfer("GET", f"/v1/files/{file}/content", most_bytes=MOST_RESULT_BYTES)
+                rows += _json_lines(content)
+        if not rows and status == "failed":
+            raise AttemptError("rejected", f"the batch failed: {orjson.dumps(data.get('errors')).decode()[:300]}")
         return rows
 
     def result(self, row: Any) -> Result | None:
@@ -145,53 +112,32 @@ class OpenAiBatches:
         return key, AttemptError("server_error", str(part_of(row, "error", "message") or row)[:300])
 
 
-class MistralBatches(OpenAiBatches):
-    """As OpenAI's, in other words; the model is the batch's."""
-
-    most_calls = 100_000
-    ended = frozenset({"SUCCESS", "FAILED", "TIMEOUT_EXCEEDED", "CANCELLED"})
-    broken = "FAILED"
-    route = "/v1/batch/jobs"
-    files = ("output_file", "error_file")
-
-    def line(self, key: str, body: Mapping[str, Any]) -> bytes:
-        """One call."""
-        return orjson.dumps({"custom_id": key, "body": body})
-
-    def creation(self, model: str, uploaded: Any) -> dict[str, Any]:
-        """The body that creates a batch."""
-        return {"input_files": [uploaded], "endpoint": "/v1/chat/completions", "model": model, "timeout_hours": 24}
-
-
 class AnthropicBatches:
     """The calls themselves create a batch; the results are one file."""
 
     most_calls = 100_000
     most_bytes = 240 * _MEGABYTE
-    route = "/v1/messages/batches"
+    _route = "/v1/messages/batches"
 
     def line(self, key: str, body: Mapping[str, Any]) -> bytes:
         """One call."""
         return orjson.dumps({"custom_id": key, "params": body})
 
-    async def upload(self, client: Client, lines: Sequence[bytes]) -> Any:  # noqa: ARG002 - nothing is uploaded
+    async def upload(self, client: Client, lines: Sequence[bytes]) -> bytes:  # noqa: ARG002 - nothing is uploaded
         """The body that creates the batch."""
         return b'{"requests":[' + b",".join(lines) + b"]}"
 
-    async def create(self, client: Client, model: str, uploaded: Any) -> str:  # noqa: ARG002 - the model is in the lines
+    async def create(self, client: Client, body: bytes) -> str:
         """Create the batch; its id."""
-        data, _ = await client.send("POST", self.route, uploaded)
+        data, _ = await client.send("POST", self._route, body)
         return _text(data, "id")
 
-    async def look(self, client: Client, batch: str) -> Look:
-        """Whether it has ended."""
-        data, _ = await client.send("GET", f"{self.route}/{batch}")
-        return Look(_text(data, "processing_status") == "ended", data)
-
-    async def rows(self, client: Client, look: Look) -> list[Any]:
-        """The rows of results."""
-        route = f"{self.route}/{_text(look.data, 'id')}/results"
-        content, _, _ = await client.transfer("GET", route, most_bytes=MOST_RESULT_BYTES)
+    async def rows(self, client: Client, batch: str) -> list[Any] | None:
+        """The rows of results; None: the batch has not ended."""
+        data, _ = await client.send("GET", f"{self._route}/{batch}")
+        if _text(data, "processing_status") != "ended":
+            return None
+        content, _, _ = await client.transfer("GET", f"{self._route}/{batch}/results", most_bytes=MOST_RESULT_BYTES)
         return _json_lines(content)
 
     def result(self, row: Any) -> Result | None:
@@ -215,50 +161,115 @@ _ANTHROPIC_STATUSES = {
     "rate_limit_error": 429,
     "overloaded_error": 529,
 }
+BATCH_FORMATS: Mapping[str, BatchFormat] = {"openai": OpenAiBatches(), "anthropic": AnthropicBatches()}
+"""By the name of the wire format."""
 
 
-class GeminiBatches:
-    """The calls themselves create a batch, an operation that holds the results when it has ended."""
+def _text(data: Any, field: str) -> str:
+    value = part_of(data, field)
+    if not isinstance(value, str) or not value:
+        raise bad_reply(f"the reply has no {field}")
+    return value
 
-    most_calls = 50_000
-    most_bytes = 18 * _MEGABYTE
 
-    def line(self, key: str, body: Mapping[str, Any]) -> bytes:
-        """One call."""
-        return orjson.dumps({"request": body, "metadata": {"key": key}})
+def _failed(status: int, body: Any) -> AttemptError:
+    """The failure of one call, as it would have been without a batch; batches charge for replies only."""
+    failure = status_failure(status, orjson.dumps(body), {}, url="the batch", key=ApiKey())
+    failure.charged = None
+    return failure
 
-    async def upload(self, client: Client, lines: Sequence[bytes]) -> Any:  # noqa: ARG002 - nothing is uploaded
-        """The body that creates the batch."""
-        return (
-            b'{"batch":{"displayName":"goldless","inputConfig":{"requests":{"requests":[' + b",".join(lines) + b"]}}}}"
-        )
 
-    async def create(self, client: Client, model: str, uploaded: Any) -> str:
-        """Create the batch; its id."""
-        name = model.removeprefix("models/")
-        data, _ = await client.send("POST", f"/v1/models/{name}:batchGenerateContent", uploaded)
-        return _text(data, "name")
+def _json_lines(content: bytes) -> list[Any]:
+    try:
+        return [orjson.loads(line) for line in content.splitlines() if line.strip()]
+    except orjson.JSONDecodeError:
+        raise bad_reply("the results of the batch are not JSON lines") from None
 
-    async def look(self, client: Client, batch: str) -> Look:
-        """Whether it has ended."""
-        data, _ = await client.send("GET", f"/v1/{batch}", most_bytes=MOST_RESULT_BYTES)
-        state = str(part_of(data, "metadata", "state")).rpartition("STATE_")[2]
-        return Look(state in {"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"}, data)
 
-    async def rows(self, client: Client, look: Look) -> list[Any]:  # noqa: ARG002 - they are in the operation
-        """The rows of results."""
-        places = (("metadata", "output"), ("response",), ("response", "output"))
-        lists = (part_of(look.data, *place, "inlinedResponses", "inlinedResponses") for place in places)
-        rows: list[Any] = next((rows for rows in lists if rows), [])
-        if not rows and str(part_of(look.data, "metadata", "state")).endswith("FAILED"):
-            raise AttemptError("rejected", f"the batch failed: {orjson.dumps(look.data.get('error')).decode()[:300]}")
-        return list(rows)
+class BatchingHttpModel(HttpModel):
+    """A model of a provider with a batch API."""
 
-    def result(self, row: Any) -> Result | None:
-        """One row."""
-        key, error = _text(part_of(row, "metadata"), "key"), part_of(row, "error")
-        if error is None:
-            return key, part_of(row, "response")
-        # a google.rpc.Status: 1 cancelled, 3 invalid argument, 4 deadline exceeded, 7 permission denied, 8 exhausted
-        code = part_of(error, "code")
-        return None if code in {1, 4} else (key, _failed({3: 400, 7: 403, 8: 429}.get(code, 500), {"error": error}))
+    def __init__(self, batches: BatchFormat, **options: Any) -> None:
+        """``options``: those of an HttpModel."""
+        super().__init__(**options)
+        self._batches = batches
+
+    @property
+    def most_batch_calls(self) -> int:
+        """The most calls in one batch."""
+        return self._batches.most_calls
+
+    @property
+    def most_batch_bytes(self) -> int:
+        """The most bytes of all lines of one batch."""
+        return self._batches.most_bytes
+
+    def batch_line(self, key: str, request: ChatRequest) -> bytes:
+        """A call as a part of a batch, found again by its key."""
+        return self._batches.line(key, self._format.body(request, model=self._name, wording=self._wording))
+
+    async def _timed(self, work: Callable[[], Awaitable[Done]]) -> Done:
+        """The result of a request, which must be there within the timeout. Raises AttemptError."""
+        try:
+            with anyio.fail_after(self._calling.timeout_seconds), reading():
+                return await work()
+        except TimeoutError:
+            message = f"{self._client.base_url} timed out: no reply within {self._calling.timeout_seconds:g} seconds"
+            raise AttemptError("timeout", message, retryable=True) from None
+
+    async def send_batch(self, lines: Sequence[bytes]) -> str:
+        """Send a batch; returns the provider's name for it.
+
+        Raises NotSentError if it certainly was not accepted, CallError if that is not known.
+        """
+        batches, client = self._batches, self._client
+        try:
+            body = await self._calls.patiently(lambda: self._timed(lambda: batches.upload(client, lines)))
+        except AttemptError as failure:
+            raise NotSentError(self._not_sent(failure)) from None
+        try:
+            return await self._timed(lambda: batches.create(client, body))
+        except AttemptError as failure:
+            if failure.kind in _PERHAPS_SENT:
+                raise CallError(self._record(failure)) from None
+            raise NotSentError(self._not_sent(failure)) from None
+
+    def _not_sent(self, failure: AttemptError) -> str:
+        return f"the batch of {self._provider}:{self._name} was not accepted: {self._record(failure).message}"
+
+    async def batch_replies(
+        self, batch: str, requests: Mapping[str, ChatRequest]
+    ) -> Mapping[str, ChatReply | CallFailure] | None:
+        """The replies of a batch that has ended, without calls it did not get to; None if it has not.
+
+        Raises UserError if the provider no longer has it, CallError if the provider does not respond.
+        """
+        batches, client = self._batches, self._client
+        try:
+            rows = await self._calls.patiently(lambda: self._timed(lambda: batches.rows(client, batch)))
+        except AttemptError as failure:
+            if failure.status in {404, 410}:
+                raise UserError(
+                    f"the batch {batch} of {self._provider}:{self._name} is gone: {failure.message}. Its "
+                    f"{len(requests):,} calls have no replies. To send and pay for them again: "
+                    f"goldless batches --forget {batch}"
+                ) from None
+            if failure.kind == "rejected" and not failure.status:
+                return dict.fromkeys(requests, self._record(failure))
+            raise CallError(self._record(failure)) from None
+        return None if rows is None else self._replies(rows, requests)
+
+    def _replies(self, rows: Sequence[Any], requests: Mapping[str, ChatRequest]) -> dict[str, ChatReply | CallFailure]:
+        found: dict[str, ChatReply | CallFailure] = {}
+        for row in rows:
+            try:
+                with reading():
+                    result = self._batches.result(row)
+            except AttemptError:  # a row that names no call answers none
+                continue
+            if result is None or result[0] not in requests:
+                continue
+            key, data = result
+            failed = isinstance(data, AttemptError)
+            found[key] = self._record(data) if failed else self._reply(data, requests[key])
+        return found

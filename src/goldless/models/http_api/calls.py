@@ -16,7 +16,6 @@ from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError
 if TYPE_CHECKING:
     from goldless.models.http_api.client import Client
     from goldless.models.http_api.pacing import Limiter
-    from goldless.models.http_api.turns import Turns
     from goldless.models.interface import Usage
     from goldless.models.usage import Ledger
     from goldless.records import CallFailure
@@ -30,11 +29,19 @@ LONGEST_LOOK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often and with which waits a failed call is retried."""
+class Calling:
+    """How a server is called: time, repetition and number of calls, for whoever sets them."""
 
-    attempts: int = 6
-    """Total attempts, including the first."""
+    timeout_seconds: float = 600.0
+    """Timeout of one attempt; while a call waits in the server's queue, it starts again with every reply."""
+    retries: int = 5
+    """Attempts after the first."""
+    patience_seconds: float = 120.0
+    """How long a server that is down is waited for, such as one that restarts, however many attempts that takes."""
+    concurrency: int | None = None
+    """Concurrent calls, used from the start; None: start with a few and adapt to the server."""
+    max_in_flight: int = 1024
+    """Maximum concurrent calls when adapting to the server."""
     wait_initial_seconds: float = 0.5
     """Wait before the second attempt; it doubles from there."""
     wait_max_seconds: float = 30.0
@@ -44,8 +51,6 @@ class RetryPolicy:
     """If the server requests a longer pause than this, the call is left open for another run."""
     lost_connections: bool = True
     """Whether timeouts and lost connections are retried too."""
-    patience_seconds: float = 120.0
-    """How long a server that is down is waited for, such as one that restarts, however many attempts that takes."""
 
     def wait_seconds(self, failures: int, retry_after_seconds: float | None) -> float:
         """The wait after this many failures, the last of which requested this pause.
@@ -56,19 +61,9 @@ class RetryPolicy:
         jitter = random.uniform(0.0, self.wait_jitter_seconds)  # noqa: S311 not secret
         return max(retry_after_seconds or 0.0, usual) + jitter
 
-    @property
-    def most_refusals(self) -> int:
-        """How often a server may say that there are too many calls: with time each gets its turn."""
-        return 1 + 4 * (self.attempts - 1)
-
-    @property
-    def waits_for_servers(self) -> bool:
-        """Whether a server that is down is waited for."""
-        return self.patience_seconds > 0 and self.attempts > 1
-
-    def hasty(self) -> RetryPolicy:
+    def hasty(self) -> Calling:
         """For a first contact: a server that is down is reported at once, a busy one is tried once more."""
-        return replace(self, attempts=min(self.attempts, 2), lost_connections=False, patience_seconds=0.0)
+        return replace(self, retries=min(self.retries, 1), lost_connections=False, patience_seconds=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +78,12 @@ class Answer:
 class Calls:
     """Calls with retries over one client and one limiter."""
 
-    def __init__(self, client: Client, limiter: Limiter, policy: RetryPolicy, turns: Turns) -> None:
+    def __init__(self, client: Client, limiter: Limiter, calling: Calling) -> None:
         self.purse: Ledger | None = None
         """Pays for attempts that nothing is set aside for; None: they are not counted."""
         self._client = client
         self._limiter = limiter
-        self._policy = policy
-        self._turns = turns
+        self._calling = calling
 
     async def get(self, route: str) -> Answer:
         """The reply. Raises the last AttemptError, which then carries the number of attempts."""
@@ -152,6 +146,8 @@ class Calls:
         """The result of work that may be repeated, outside the limit of calls. Raises the last AttemptError."""
         failures = counted = refused = 0
         begun: float | None = None
+        # a server that says that there are too many calls gives each its turn with time
+        most_refusals = 1 + 4 * self._calling.retries
         while True:
             try:
                 return await work()
@@ -159,17 +155,17 @@ class Calls:
                 failures += 1
                 failure.attempts = failures
                 begun = anyio.current_time() if begun is None else begun
-                outage = failure.is_outage and self._policy.waits_for_servers
+                outage = failure.is_outage and self._calling.patience_seconds > 0 and self._calling.retries > 0
                 limited = failure.kind == "rate_limited"
                 counted += not outage and not limited
                 refused += limited
                 if outage:
                     given_up = self._gives_up(failure, anyio.current_time() - begun)
                 else:
-                    given_up = counted >= self._policy.attempts or refused >= self._policy.most_refusals
+                    given_up = counted > self._calling.retries or refused >= most_refusals
                 if given_up or not self._may_retry(failure):
                     raise
-                wait = self._policy.wait_seconds(failures, failure.retry_after_seconds)
+                wait = self._calling.wait_seconds(failures, failure.retry_after_seconds)
                 if outage:
                     wait = min(wait, max(LONGEST_LOOK_SECONDS, failure.retry_after_seconds or 0.0))
                     if failures > 1:
@@ -179,56 +175,42 @@ class Calls:
 
     def _gives_up(self, failure: AttemptError, seconds: float) -> bool:
         """Whether the server has been down for too long, for this call or for all."""
+        patience = self._calling.patience_seconds
         if self._limiter.down_since is None:
-            LOGGER.warning(
-                "the server is down, waiting up to %g seconds for it: %s",
-                self._policy.patience_seconds,
-                failure.message,
-            )
-        return max(seconds, self._limiter.down_seconds()) >= self._policy.patience_seconds
+            LOGGER.warning("the server is down, waiting up to %g seconds for it: %s", patience, failure.message)
+        return max(seconds, self._limiter.down_seconds()) >= patience
 
-    async def _attempt(self, *request: Any) -> Any:
+    async def _attempt(self, method: str, route: str, body: bytes | None) -> Any:
         """One attempt in its own slot; the slot is released while a retry waits."""
-        sent = await self._limiter.acquire()
+        limiter = self._limiter
+        sent = await limiter.acquire()
         try:
-            data, pause = await self._timed(*request)
+            with limiter.time_limit(sent):
+                data, pause = await self._client.send(method, route, body)
+        except TimeoutError as error:
+            limiter.pace.overloaded(sent)
+            raise self._client.failure(error, self._client.address(route)) from None
         except AttemptError as failure:
-            if not failure.is_outage and failure.kind != "timeout":
-                self._limiter.down_since = None
+            if failure.kind != "connection":
+                limiter.answered(sent, up=not failure.is_outage)
             if failure.overloaded:
-                self._limiter.pace.overloaded(sent)
-            elif failure.kind == "timeout":
-                self._limiter.pace.timed_out(sent)
+                limiter.pace.overloaded(sent)
             if failure.retry_after_seconds and self._may_retry(failure):
-                self._limiter.pause(failure.retry_after_seconds)
+                limiter.pause(failure.retry_after_seconds)
             raise
         else:
-            self._limiter.clean(sent)
+            limiter.answered(sent)
+            limiter.clean(sent)
             if pause:
                 # the server says that nothing is left: the next call would be rejected
-                self._limiter.pause(min(pause, LONGEST_PAUSE_SECONDS))
+                limiter.pause(min(pause, LONGEST_PAUSE_SECONDS))
             return data
         finally:
-            self._limiter.release()
-
-    async def _timed(self, *request: Any) -> tuple[Any, float | None]:
-        failure: AttemptError | None = None
-        try:
-            with self._turns.turn():
-                try:
-                    return await self._client.send(*request, limited=False)
-                except AttemptError as caught:
-                    if caught.kind in {"connection", "timeout"}:
-                        raise
-                    failure = caught  # an answer, too: the server goes on to the next call
-        except TimeoutError as late:
-            raise self._client.timed_out(request[1], late) from None
-        assert failure is not None
-        raise failure
+            limiter.release(sent)
 
     def _may_retry(self, failure: AttemptError) -> bool:
         if not failure.retryable:
             return False
-        if not self._policy.lost_connections and failure.kind in {"connection", "timeout"}:
+        if not self._calling.lost_connections and failure.kind in {"connection", "timeout"}:
             return False
-        return (failure.retry_after_seconds or 0.0) <= self._policy.longest_retry_after_seconds
+        return (failure.retry_after_seconds or 0.0) <= self._calling.longest_retry_after_seconds

@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-from goldless.models.http_api.client import ApiKey, part_of
-from goldless.models.http_api.reading import check_alternatives, check_logprobs
+from goldless.models.http_api.client import ApiKey, check_alternatives, check_logprobs, part_of
 from goldless.models.interface import ChatReply, ChatRequest, Usage
 from goldless.records import CallFailure
 

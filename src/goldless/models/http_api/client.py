@@ -1,10 +1,12 @@
-"""One HTTP session to one server: addresses, keys, timeouts, JSON, and all errors as one exception type."""
+"""One HTTP session to one server: addresses, keys, JSON, all errors as one exception type, and checks of replies."""
 
 from __future__ import annotations
 
+import math
 import re
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from ipaddress import ip_address
 from typing import Any, TypeVar
@@ -13,7 +15,9 @@ import aiohttp
 import orjson
 from yarl import URL
 
+from goldless.errors import GoldlessError, kind_and_place
 from goldless.models.http_api.limits import exhausted_wait, requested_wait
+from goldless.models.interface import Usage
 from goldless.records import CallFailure, FailureKind
 
 _RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
@@ -25,6 +29,8 @@ _TOO_LONG_STATUSES = frozenset({400, 422, 500})
 _NOT_TAKEN_STATUSES = frozenset({503, 529})
 """The server says that it did not work on the request; after another failure of a server it may charge for it."""
 _SHOWN_CHARACTERS = 400
+CONNECT_SECONDS = 10.0
+"""For a connection."""
 MOST_REPLY_BYTES = 64 << 20
 """Of one reply, unpacked. The log-probabilities of a prompt of 100,000 tokens take about 15 MB."""
 LEAST_SECRET_CHARACTERS = 12
@@ -50,28 +56,15 @@ REDACTED = "[redacted]"
 _CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}\]]+", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """How long to wait."""
-
-    connect_seconds: float = 10.0
-    """For a connection."""
-    total_seconds: float = 600.0
-    """For a whole reply."""
-
-
 class Client:
     """Sends single requests; knows nothing of retries or concurrency."""
 
-    def __init__(
-        self, base_url: str, key: ApiKey, *, timeouts: Timeouts, headers: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, base_url: str, key: ApiKey, headers: Mapping[str, str] | None = None) -> None:
         """``base_url`` usually ends in ``/v1``; native routes of a server are beside it."""
         self.base_url, _, self._query = base_url.rstrip("/").partition("?")
         self.key = key
         self._headers = dict(headers or {})
         self._root = self.base_url.removesuffix("/v1")
-        self.timeouts = timeouts
         self._proxy = proxy_for(URL(self.base_url))
         self._session: aiohttp.ClientSession | None = None
         self._addresses: dict[str, URL] = {}
@@ -93,62 +86,54 @@ class Client:
         if session is not None:
             await session.close()
 
-    async def send(
-        self,
-        method: str,
-        route: str,
-        body: bytes | None = None,
-        *,
-        limited: bool = True,
-        most_bytes: int = MOST_REPLY_BYTES,
-    ) -> tuple[Any, float | None]:
-        """The decoded reply to a JSON body, and a pause in seconds that it requests. Raises AttemptError.
-
-        ``limited``: whether the time limit applies; False: the caller limits it.
-        """
-        content, headers, url = await self.transfer(method, route, body, limited=limited, most_bytes=most_bytes)
+    async def send(self, method: str, route: str, body: bytes | None = None) -> tuple[Any, float | None]:
+        """The decoded reply to a JSON body, and a pause in seconds that it requests. Raises AttemptError."""
+        content, headers, url = await self.transfer(method, route, body)
         return self._decoded(content, headers, url), exhausted_wait(headers)
 
     async def transfer(
-        self,
-        method: str,
-        route: str,
-        body: bytes | None = None,
-        content_type: str = "",
-        *,
-        limited: bool = True,
-        most_bytes: int = MOST_REPLY_BYTES,
+        self, method: str, route: str, body: bytes | None = None, content_type: str = "", *, most_bytes: int = 0
     ) -> tuple[bytes, Mapping[str, str], URL]:
-        """The reply as it is, to JSON or another type of content. Raises AttemptError."""
-        session = self._session or self._open()
-        url = self.address(route)
-        own = {"Content-Type": content_type} if content_type else self.key.signed(method, url, body or b"")
-        waits = self.timeouts
-        total = waits.total_seconds if limited else None
-        timeout = aiohttp.ClientTimeout(total=total, sock_connect=waits.connect_seconds)
+        """The reply as it is, to JSON or another type of content. Raises AttemptError.
+
+        The caller limits its time. ``most_bytes``: of the reply, MOST_REPLY_BYTES if not given.
+        """
+        session, url = self._session or self._open(), self.address(route)
+        own = {"Content-Type": content_type} if content_type else None
         try:
             async with session.request(
-                method, url, data=body, headers=own, timeout=timeout, allow_redirects=False, proxy=self._proxy
+                method, url, data=body, headers=own, allow_redirects=False, proxy=self._proxy
             ) as response:
                 status, headers = response.status, response.headers
-                content = await _content(response, most_bytes)
+                content = await _content(response, most_bytes or MOST_REPLY_BYTES)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # The library's exceptions carry the request headers, the key among them: the chain ends here.
-            raise transport_failure(error, url=str(url), key=self.key) from None
+            raise self.failure(error, url) from None
         if not 200 <= status < 300:
             raise status_failure(status, content, headers, url=str(url), key=self.key)
         return content, headers, url
 
-    def timed_out(self, route: str, error: TimeoutError) -> AttemptError:
-        """The failure of a call that took too long."""
-        return transport_failure(error, url=str(self.address(route)), key=self.key)
+    def failure(self, error: BaseException, url: URL) -> AttemptError:
+        """The failure for an exception of the HTTP library, or for a call that took too long."""
+        said = self.key.redact(str(error)) or type(error).__name__
+        if isinstance(error, aiohttp.ClientSSLError):
+            return AttemptError("connection", _shortened(f"{url}: no trusted connection: {said}"))
+        # without a connection nothing was sent
+        unconnected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+        charged = None if unconnected else UNKNOWN_CHARGE
+        if isinstance(error, TimeoutError) and not unconnected:
+            return AttemptError("timeout", _shortened(f"{url} timed out: {said}"), retryable=True, charged=charged)
+        message = _shortened(f"{url}: the connection failed: {said}")
+        return AttemptError("connection", message, retryable=True, charged=charged)
 
     def _decoded(self, content: bytes, headers: Mapping[str, str], url: URL) -> Any:
         content = self.key.withhold(content)
         try:
             data = orjson.loads(content)
-        except orjson.JSONDecodeError:
-            raise invalid_json(content, url=str(url), key=self.key) from None
+        except orjson.JSONDecodeError:  # usually a truncated reply
+            start = self.key.redact(content[:120].decode(errors="replace"))
+            message = f"{url} returned invalid JSON ({len(content)} bytes: {start!r})"
+            raise AttemptError("bad_reply", message, retryable=True, charged=UNKNOWN_CHARGE) from None
         if part_of(data, "error") and "choices" not in data:
             # Some gateways answer 200 and put the failure of the model behind them into the body.
             code = part_of(data, "error", "code")
@@ -167,6 +152,7 @@ class Client:
                 **self.key.headers(),
             },
             cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
         )
         return self._session
 
@@ -229,29 +215,19 @@ class ApiKey:
         name, _, before = self._header.partition(": ")
         return {name: f"{before}{self._value}"} if self._value else {}
 
-    def signed(self, method: str, url: URL, body: bytes) -> dict[str, str] | None:  # noqa: ARG002 - for keys that sign
-        """Headers of one request, for a key that signs each; None: the key is sent as it is."""
-        return None
-
-    def secrets(self) -> tuple[str, ...]:
-        """What must not be written anywhere."""
-        return (self._value,) if self._value else ()
-
     def redact(self, text: str) -> str:
         """A server's message without the key, and without anything that looks like credentials."""
-        for secret in self.secrets():
-            text = text.replace(secret, REDACTED)
+        if self._value:
+            text = text.replace(self._value, REDACTED)
         return _CREDENTIALS.sub(rf"\1 {REDACTED}", text)
 
     def withhold(self, said: Said) -> Said:
         """A successful reply without the key, as bytes or as text."""
-        for secret in self.secrets():
-            if len(secret) >= LEAST_SECRET_CHARACTERS:
-                if isinstance(said, bytes):
-                    said = said.replace(secret.encode(), REDACTED.encode())
-                else:
-                    said = said.replace(secret, REDACTED)
-        return said
+        if len(self._value) < LEAST_SECRET_CHARACTERS:
+            return said
+        if isinstance(said, bytes):
+            return said.replace(self._value.encode(), REDACTED.encode())
+        return said.replace(self._value, REDACTED)
 
 
 @dataclass(eq=False)
@@ -338,34 +314,11 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
         retryable=status in _RETRYABLE_STATUSES and code != "insufficient_quota" and kind != "too_long",
         overloaded=status in _OVERLOAD_STATUSES,
         retry_after_seconds=requested_wait(headers, error),
-        charged=UNKNOWN_CHARGE if _may_be_charged(status, kind) else None,
+        charged=UNKNOWN_CHARGE
+        if kind == "refused" or (kind == "server_error" and status not in _NOT_TAKEN_STATUSES)
+        else None,
         bad_key=status in {401, 403} or (status == 400 and _BAD_KEY.search(said) is not None),
     )
-
-
-def _may_be_charged(status: int, kind: FailureKind) -> bool:
-    return kind == "refused" or (kind == "server_error" and status not in _NOT_TAKEN_STATUSES)
-
-
-def transport_failure(error: BaseException, *, url: str, key: ApiKey) -> AttemptError:
-    """The failure for an exception of the HTTP library."""
-    said = key.redact(str(error)) or type(error).__name__
-    if isinstance(error, aiohttp.ClientSSLError):
-        return AttemptError("connection", _shortened(f"{url}: no trusted connection: {said}"))
-    # without a connection nothing was sent
-    unconnected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-    charged = None if unconnected else UNKNOWN_CHARGE
-    if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
-        return AttemptError("timeout", _shortened(f"{url} timed out: {said}"), retryable=True, charged=charged)
-    message = _shortened(f"{url}: the connection failed: {said}")
-    return AttemptError("connection", message, retryable=True, charged=charged)
-
-
-def invalid_json(body: bytes, *, url: str, key: ApiKey) -> AttemptError:
-    """The failure of a reply that is not JSON, usually a truncated one."""
-    start = key.redact(body[:120].decode(errors="replace"))
-    message = f"{url} returned invalid JSON ({len(body)} bytes: {start!r})"
-    return AttemptError("bad_reply", message, retryable=True, charged=UNKNOWN_CHARGE)
 
 
 def _error_text(body: bytes) -> tuple[str, str, str, Any]:
@@ -384,3 +337,59 @@ def _error_text(body: bytes) -> tuple[str, str, str, Any]:
 
 def _shortened(message: str) -> str:
     return message if len(message) <= _SHOWN_CHARACTERS else f"{message[:_SHOWN_CHARACTERS]}…"
+
+
+# --- what is believed of a reply ---------------------------------------------------------------------------------
+
+ROUNDING_NATS = 1e-3
+"""In half precision log-probabilities can exceed zero by at most about this much."""
+_MOST_MASS = 1.01
+"""The probabilities of different tokens at one position sum to at most 1, but for rounding."""
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Anything that is raised while a reply is read becomes the AttemptError of a bad reply."""
+    try:
+        yield
+    except (AttemptError, GoldlessError):
+        raise
+    except Exception as error:  # noqa: BLE001 - that is what it is for
+        raise bad_reply(f"the reply cannot be read ({kind_and_place(error)})") from None
+
+
+def usage_in(counts: Any, inputs: Sequence[str], outputs: Sequence[str]) -> Usage:
+    """Tokens charged, by the names of their counts; none at all if any is not a number of tokens."""
+    sums = [0, 0]
+    for side, kinds in enumerate((inputs, outputs)):
+        for kind in kinds:
+            value = part_of(counts, kind)
+            if value is None:
+                continue
+            whole = type(value) is int or (type(value) is float and value.is_integer())
+            if not whole or value < 0:
+                return Usage()
+            sums[side] += int(value)
+    return Usage(*sums)
+
+
+def usage_of(counts: Any) -> Usage:
+    """Tokens charged, from an OpenAI ``usage`` object or SGLang's ``meta_info``."""
+    return usage_in(counts, ("prompt_tokens",), ("completion_tokens",))
+
+
+def check_logprobs(values: Iterable[Any]) -> None:
+    """Raise AttemptError unless each value can be a log-probability; how small one may be is up to the caller."""
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise bad_reply(f"got {value!r} instead of a log-probability")
+        if value > ROUNDING_NATS:
+            raise bad_reply(f"got {value!r}, which is not a log-probability")
+
+
+def check_alternatives(values: Sequence[Any]) -> None:
+    """Raise AttemptError unless the values can be log-probabilities of different tokens at one position."""
+    check_logprobs(values)
+    mass = sum(map(math.exp, values))
+    if mass > _MOST_MASS:
+        raise bad_reply(f"the probabilities of the tokens at one position sum to {mass:.3g}")

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from goldless.models.http_api.client import AttemptError, bad_reply, part_of
-from goldless.models.http_api.reading import check_logprobs, usage_of
+from goldless.models.http_api.client import AttemptError, bad_reply, check_logprobs, part_of, usage_of
 from goldless.models.http_api.tokenizing import (
     IdsTokenizer,
     Layout,

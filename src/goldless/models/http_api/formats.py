@@ -1,20 +1,29 @@
-"""Wire formats of chat calls: how a request is written for a provider, and what its reply says.
+"""Wire formats of chat calls: OpenAI's, which most servers share, Anthropic's and Google's.
 
-A *format* is one object with the route, the body and the reading of a reply. This module has the interface, the
-parameters that are learnt from rejections, and OpenAI's format, which most servers share.
+A *format* is one object with the route, the body and the reading of a reply. Optional parameters that a server does not
+accept are learnt from its rejections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote
 
-from goldless.models.http_api.chat import Step, Written, steps_of
-from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError, bad_reply, part_of
-from goldless.models.http_api.reading import usage_of
+from goldless.models.http_api.chat import Step, Written, checked_step, steps_of
+from goldless.models.http_api.client import (
+    UNKNOWN_CHARGE,
+    AttemptError,
+    bad_reply,
+    part_of,
+    usage_in,
+    usage_of,
+)
 from goldless.models.http_api.tokenizing import first_choice
 from goldless.models.interface import ChatRequest, Message, Usage
+from goldless.models.services import Service
 
 MOST_ALTERNATIVES = 20
 """Maximum alternatives in the OpenAI format."""
@@ -85,44 +94,24 @@ class Wording:
         return found
 
 
-class ChatFormat(Protocol):
-    """How chat calls are written and read."""
+class ChatFormat:
+    """How chat calls are written and read: OpenAI's ``/v1/chat/completions``, of which other formats change parts."""
 
-    wording: Wording
+    wording = Wording()
     """The parameters to try first."""
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = MappingProxyType({})
     """Headers of every request, besides the key."""
-    listing: str | None
-    """The route that lists models; None: there is none that lists what can be called."""
-
-    def entries(self, data: Any) -> dict[str, Mapping[str, Any]]:
-        """The listed models by name."""
-
-    def route(self, model: str) -> str:
-        """Where a call is sent."""
-
-    def body(self, request: ChatRequest, *, model: str, wording: Wording) -> dict[str, Any]:
-        """The call as JSON."""
-
-    def read(self, data: Any) -> Written:
-        """What a reply says. Raises AttemptError for a refusal or a reply that cannot be used."""
-
-    def usage(self, data: Any) -> Usage:
-        """The tokens that a reply says it is charged for, usable or not; none if it does not say."""
-
-
-class OpenAiFormat:
-    """``/v1/chat/completions``, as OpenAI, Azure and most other servers have it."""
-
     listing: str | None = "/v1/models"
+    """The route that lists models; None: there is none that lists what can be called."""
 
     def __init__(
         self, *, listed: bool = True, seed: str = "seed", effort: str = "reasoning_effort", logprobs: bool = True
     ) -> None:
         """``seed`` and ``effort``: their names, with a dot for a nested one."""
-        self.headers: Mapping[str, str] = {}
-        self.listing = OpenAiFormat.listing if listed else None
-        self.wording = Wording(alternatives=MOST_ALTERNATIVES if logprobs else 0)
+        if not listed:
+            self.listing = None
+        if not logprobs:
+            self.wording = replace(self.wording, alternatives=0)
         self._seed = seed
         self._effort = effort
 
@@ -171,47 +160,21 @@ class OpenAiFormat:
             message = "the model behind the server failed while writing"
             raise AttemptError("server_error", message, charged=UNKNOWN_CHARGE)
         cut = finish in {"length", "model_length"}
-        text = _plain_text(message.get("content"))
+        content = message.get("content")
+        # Mistral's thinking models write a list of parts, some of which are thinking
+        text = parts_text(content) if isinstance(content, list) else content if isinstance(content, str) else None
         if text is None:
             if not cut:
                 raise bad_reply("the reply has no text")
             text = ""  # everything allowed went into thinking that is not shown
         thought, text = _without_thinking(text, cut=cut)
-        return Written(text, "length" if cut else "stop", self.usage(data), written_steps(choice), thought)
+        listed = part_of(choice, "logprobs", "content")
+        steps = steps_of(listed) if isinstance(listed, list) else ()
+        return Written(text, "length" if cut else "stop", self.usage(data), steps, thought)
 
     def usage(self, data: Any) -> Usage:
-        """The tokens that a reply says it is charged for."""
+        """The tokens that a reply says it is charged for, usable or not; none if it does not say."""
         return usage_of(part_of(data, "usage"))
-
-
-def refusal(message: str) -> AttemptError:
-    """The model, or a filter before or behind it, declined."""
-    return AttemptError("refused", message, charged=UNKNOWN_CHARGE)
-
-
-def parts_text(parts: Any, *, of: str = "the reply") -> str:
-    """The texts of a list of parts, without parts of thinking. Raises AttemptError if it is not such a list."""
-    if not isinstance(parts, Sequence) or isinstance(parts, str):
-        raise bad_reply(f"{of} has no list of parts")
-    texts = [part_of(part, "text") for part in parts if not part_of(part, "thought")]
-    return "".join(text for text in texts if isinstance(text, str))
-
-
-def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """The system messages as one text, and the turns."""
-    system = "\n\n".join(message.content for message in messages if message.role == "system" and message.content)
-    return system, [message for message in messages if message.role != "system"]
-
-
-def written_steps(choice: dict[str, Any]) -> tuple[Step, ...]:
-    """The written tokens with their alternatives; empty if the server returned no log-probabilities."""
-    content = part_of(choice, "logprobs", "content")
-    return steps_of(content) if isinstance(content, list) else ()
-
-
-def _plain_text(content: Any) -> str | None:
-    """The text of a message; Mistral's thinking models write a list of parts, some of which are thinking."""
-    return parts_text(content) if isinstance(content, list) else content if isinstance(content, str) else None
 
 
 def _without_thinking(text: str, *, cut: bool) -> tuple[int, str]:
@@ -225,3 +188,178 @@ def _without_thinking(text: str, *, cut: bool) -> tuple[int, str]:
     if not mark:
         return (len(text), "") if cut else (0, text)
     return len(before) + len(mark), after
+
+
+# --- Anthropic and Google ----------------------------------------------------------------------------------------
+
+_ANTHROPIC_VERSION = "2023-06-01"
+"""The last with a temperature; models that do not take one say so, and are asked without."""
+_ANTHROPIC_CHARGED = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_ANTHROPIC_CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
+
+
+class AnthropicFormat(ChatFormat):
+    """``/v1/messages``: no seed and no log-probabilities; a refusal is a reason to stop."""
+
+    wording = Wording(limits=("max_tokens",), seed=False, alternatives=0)
+    headers = MappingProxyType({"anthropic-version": _ANTHROPIC_VERSION})
+    listing = "/v1/models?limit=1000"
+
+    def route(self, model: str) -> str:  # noqa: ARG002 - the model is in the body
+        """Where a call is sent."""
+        return "/v1/messages"
+
+    def body(self, request: ChatRequest, *, model: str, wording: Wording) -> dict[str, Any]:
+        """The call as JSON."""
+        system, turns = split_system(request.messages)
+        body: dict[str, Any] = {"model": model, "max_tokens": wording.token_limit(request), "messages": turns}
+        if system:
+            body["system"] = system
+        if wording.thinking:
+            body["thinking"] = {"type": "enabled", "budget_tokens": wording.thinking}
+        elif wording.temperature:
+            body["temperature"] = request.temperature  # which a model that thinks does not take
+        if wording.effort:
+            body["output_config"] = {"effort": wording.effort}
+        return body
+
+    def read(self, data: Any) -> Written:
+        """What a reply says. Raises AttemptError for a refusal or a reply that cannot be used."""
+        if not isinstance(data, dict) or data.get("type") != "message":
+            raise bad_reply("the reply is not a message")
+        reason = data.get("stop_reason")
+        if reason == "refusal":
+            why = part_of(data, "stop_details", "explanation") or part_of(data, "stop_details", "category")
+            raise refusal(f"the model refused: {str(why)[:200]}" if why else "the model refused")
+        text = parts_text(data.get("content"))
+        return Written(text, "length" if reason in _ANTHROPIC_CUT else "stop", self.usage(data))
+
+    def usage(self, data: Any) -> Usage:
+        """The tokens that a reply says it is charged for."""
+        return usage_in(part_of(data, "usage"), _ANTHROPIC_CHARGED, ("output_tokens",))
+
+
+_GEMINI_ROLES = {"user": "user", "assistant": "model"}
+_GEMINI_PREFIX = "models/"
+_GEMINI_BLOCKED = frozenset(
+    {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR"}
+)
+
+
+class GeminiFormat(ChatFormat):
+    """``models/MODEL:generateContent`` of the Gemini API, where a blocked prompt has no candidates."""
+
+    wording = Wording(limits=("maxOutputTokens",))
+    listing = "/v1/models?pageSize=1000"
+
+    def entries(self, data: Any) -> dict[str, Mapping[str, Any]]:
+        """The listed models by name."""
+        rows = [row for row in part_of(data, "models") or () if isinstance(part_of(row, "name"), str)]
+        return {
+            row["name"].removeprefix(_GEMINI_PREFIX): {**row, "context_length": row.get("inputTokenLimit")}
+            for row in rows
+        }
+
+    def route(self, model: str) -> str:
+        """Where a call is sent."""
+        return f"/v1/models/{quote(model.removeprefix(_GEMINI_PREFIX), safe='')}:generateContent"
+
+    def body(self, request: ChatRequest, *, model: str, wording: Wording) -> dict[str, Any]:  # noqa: ARG002 - in the route
+        """The call as JSON."""
+        system, turns = split_system(request.messages)
+        settings: dict[str, Any] = {"maxOutputTokens": wording.token_limit(request)}
+        if wording.temperature:
+            settings["temperature"] = request.temperature
+        if request.seed is not None and wording.seed:
+            settings["seed"] = request.seed
+        if wording.alternatives and (request.choices or request.logprobs):
+            settings["responseLogprobs"] = True
+            if request.choices:
+                settings["logprobs"] = wording.alternatives
+        thinking: dict[str, Any] = {}
+        if wording.thinking is not None:
+            thinking["thinkingBudget"] = wording.thinking
+        if wording.effort:
+            thinking["thinkingLevel"] = wording.effort
+        if thinking:
+            settings["thinkingConfig"] = thinking
+        body: dict[str, Any] = {
+            "contents": [{"role": _GEMINI_ROLES[turn.role], "parts": [{"text": turn.content}]} for turn in turns],
+            "generationConfig": settings,
+        }
+        if system:
+            body["systemInstruction"] = {"parts": [{"text": system}]}
+        return body
+
+    def read(self, data: Any) -> Written:
+        """What a reply says. Raises AttemptError for a refusal or a reply that cannot be used."""
+        blocked = part_of(data, "promptFeedback", "blockReason")
+        if blocked:
+            raise refusal(f"the server's filter blocked the prompt: {blocked}")
+        candidates = part_of(data, "candidates")
+        if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
+            raise bad_reply("the reply has no candidates")
+        candidate = candidates[0]
+        reason = candidate.get("finishReason")
+        if reason in _GEMINI_BLOCKED:
+            raise refusal(f"the server's filter stopped the reply: {reason}")
+        if reason not in {"STOP", "MAX_TOKENS", None}:
+            raise bad_reply(f"the model stopped without a reply: {reason}")
+        # a reply that is all thinking has no parts
+        text = parts_text(part_of(candidate, "content", "parts") or ())
+        return Written(text, "length" if reason == "MAX_TOKENS" else "stop", self.usage(data), _gemini_steps(candidate))
+
+    def usage(self, data: Any) -> Usage:
+        """The tokens that a reply says it is charged for; thinking is output."""
+        written = ("candidatesTokenCount", "thoughtsTokenCount")
+        return usage_in(part_of(data, "usageMetadata"), ("promptTokenCount",), written)
+
+
+def _gemini_steps(candidate: dict[str, Any]) -> tuple[Step, ...]:
+    """The written tokens with their alternatives; empty if any is malformed."""
+    chosen = part_of(candidate, "logprobsResult", "chosenCandidates") or ()
+    tops = part_of(candidate, "logprobsResult", "topCandidates") or [{}] * len(chosen)
+    if len(tops) != len(chosen):
+        return ()
+    steps = []
+    for one, top in zip(chosen, tops, strict=True):
+        written = _gemini_token(one)
+        listed = [_gemini_token(row) for row in part_of(top, "candidates") or ()]
+        if written is None:
+            return ()
+        alternatives = dict([written, *(row for row in listed if row is not None)])
+        steps.append(checked_step(*written, alternatives))
+    return tuple(steps)
+
+
+def _gemini_token(row: Any) -> tuple[str, float] | None:
+    token, value = part_of(row, "token"), part_of(row, "logProbability")
+    return (token, float(value)) if isinstance(token, str) and isinstance(value, int | float) else None
+
+
+def refusal(message: str) -> AttemptError:
+    """The model, or a filter before or behind it, declined."""
+    return AttemptError("refused", message, charged=UNKNOWN_CHARGE)
+
+
+def parts_text(parts: Any) -> str:
+    """The texts of a list of parts, without parts of thinking. Raises AttemptError if it is not such a list."""
+    if not isinstance(parts, Sequence) or isinstance(parts, str):
+        raise bad_reply("the reply has no list of parts")
+    texts = [part_of(part, "text") for part in parts if not part_of(part, "thought")]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
+    """The system messages as one text, and the turns."""
+    system = "\n\n".join(message.content for message in messages if message.role == "system" and message.content)
+    return system, [message for message in messages if message.role != "system"]
+
+
+def format_of(service: Service) -> ChatFormat:
+    """The format that a provider takes."""
+    if service.format == "anthropic":
+        return AnthropicFormat()
+    if service.format == "gemini":
+        return GeminiFormat()
+    return ChatFormat(listed=service.listed, seed=service.seed, effort=service.effort, logprobs=service.logprobs)

@@ -8,36 +8,143 @@ from functools import partial
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
-from goldless.errors import CallError
-from goldless.models.http_api.calls import Answer
+from goldless.concurrency import side_by_side
+from goldless.errors import CallError, CapabilityError, ModelSpecError, PrerequisiteError, nearest
+from goldless.models.http_api.calls import Answer, Calling, Calls
 from goldless.models.http_api.chat import hides_answers, reply_of, with_tokens_of, without_key
-from goldless.models.http_api.client import AttemptError
-from goldless.models.http_api.dialects import Dialect
-from goldless.models.http_api.probed_model import ProbedModel
-from goldless.models.http_api.reading import reading
-from goldless.models.http_api.sending import send_by_context
-from goldless.models.http_api.server_report import read_cache_counts, recommend
-from goldless.models.http_api.tokenizing import ServerTokenizer
+from goldless.models.http_api.client import ApiKey, AttemptError, Client, reading
+from goldless.models.http_api.dialects import Dialect, stable_fingerprint
+from goldless.models.http_api.formats import ChatFormat, Wording
+from goldless.models.http_api.pacing import START, Limiter, Pace
+from goldless.models.http_api.probing import (
+    Finding,
+    Listing,
+    find_dialect,
+    find_weights,
+    list_models,
+    not_ready,
+    require_affordable,
+)
+from goldless.models.http_api.tokenizing import LocalTokenizer, ServerTokenizer
 from goldless.models.interface import (
-    CacheCounts,
+    Capabilities,
     ChatReply,
     ChatRequest,
     Deliver,
     Message,
+    ModelIdentity,
     ScoreReply,
     ScoreRequest,
     TokenLogprobs,
+    content_hash,
 )
+from goldless.models.provider import Use
+from goldless.models.services import DIALECTS
 from goldless.models.turn_signs import without_turn_signs
-from goldless.models.usage import most_chat_usage
+from goldless.models.usage import Ledger, most_chat_usage
 from goldless.records import CallFailure
 
-CHECK_SECONDS = 10.0
+_CHAT_PROBE = ChatRequest(
+    (Message("user", "Answer with yes or no: is water wet?"),),
+    max_tokens=16,
+    seed=0,
+    choices=("yes", "no"),
+    logprobs=True,
+)
+REVISION_DIGITS = 16
+_YES_NO = {True: "yes", False: "no"}
 
 
-class HttpModel(ProbedModel):
-    """One model on one server: it scores and writes, as far as ``capabilities`` say."""
+class HttpModel:
+    """One model on one server: it scores and writes, as far as ``capabilities`` say.
+
+    ``prepare`` connects and probes what the model is needed for (``use``): chat by one short question, scoring by
+    trying each dialect on a few words. ``capabilities`` then says what was found; what was not probed
+    counts as absent until ``encode`` or ``score`` has checked. ``identity`` is complete after ``prepare``.
+    """
+
+    def __init__(
+        self,
+        *,
+        provider: str,
+        base_url: str,
+        name: str = "",
+        key: ApiKey | None = None,
+        key_variable: str = "GOLDLESS_HTTP_API_KEY",
+        settings: Mapping[str, str] | None = None,
+        chat_format: ChatFormat | None = None,
+        wording: Wording | None = None,
+        use: Use = "both",
+        dialects: Sequence[str] = DIALECTS,
+        tokenizer: str = "",
+        calling: Calling | None = None,
+        fixed: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nothing is sent yet.
+
+        ``name``: empty takes the server's only model. ``settings``: what the address says about the model.
+        ``chat_format``: OpenAI's if not given; ``wording``: the format's own if not given. ``tokenizer``: one on this
+        machine, for a server that shows none. ``fixed``: fields of ``calling`` that are not to be changed.
+        """
+        self._provider = provider
+        self._name = name
+        self._key_variable = key_variable
+        self._settings = dict(settings or {})
+        self._use = use
+        self._dialects = dialects
+        self._tokenizer_given = tokenizer
+        self._tokenizer: LocalTokenizer | None = None
+        self._format = chat_format or ChatFormat()
+        self._wording = wording or self._format.wording
+        self._client = Client(base_url, key or ApiKey(), self._format.headers)
+        self._fixed = dict(fixed or {})
+        self._set_calling(replace(calling or Calling(), **self._fixed))
+        self._lock = anyio.Lock()
+        self._listing: Listing | None = None
+        self._dialect: Dialect | None = None
+        self._rejection: AttemptError | None = None
+        self._scoring_probed = False
+        self._server_tokenizer: ServerTokenizer | None = None
+        """Of a server that looks as if it showed one."""
+        self._counts_tokens = self._names_tokens = True
+        """Whether its tokenizer knows chats, and whether tokens may be named by their ids; not if it failed once."""
+        self._weights: str | None = None
+        """The weights behind the name, as the server calls them."""
+        self._fingerprint = ""
+        self.capabilities = Capabilities()
+        """What was found so far."""
+        self.findings: tuple[Finding, ...] = ()
+        """The finding of each probe, in order."""
+
+    def __repr__(self) -> str:
+        """Provider, address and name; never the key."""
+        return f"HttpModel({self._provider!r}, {self._client.base_url!r}, {self._name!r})"
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """The name, what the server reports about itself, and the dialect if scoring was probed.
+
+        A server that says which weights it has is identified by them and not by its address: it may move, and a router
+        before several servers is the same model.
+        """
+        settings = dict(self._settings)
+        if "server" in settings and self._weights is not None:
+            settings["server"] = "own"
+        usual = self._format.wording.settings()  # what no model of this format takes says nothing about this one
+        settings |= {name: value for name, value in self._wording.settings().items() if name not in usual}
+        if self._dialect is not None:
+            settings |= {"dialect": self._dialect.name, "layout": self._dialect.layout}
+        tokenizer = self._tokenizer.digest if self._tokenizer else ""
+        said = ("" if self._weights == self._name else self._weights or "", self._fingerprint)
+        revision = content_hash(*said)[:REVISION_DIGITS] if any(said) else ""
+        return ModelIdentity(self._provider, self._name, revision, tokenizer, settings)
+
+    @property
+    def thinking_tokens(self) -> int:
+        """Tokens that a call may be charged for beyond its ``max_tokens``; known after ``prepare``."""
+        return self._wording.thinking_tokens
 
     @property
     def positions(self) -> str:
@@ -50,31 +157,145 @@ class HttpModel(ProbedModel):
         longest = self._listing.context_tokens(self._name) if self._listing else None
         return None if longest is None else longest - 1
 
-    async def cache_counts(self) -> Mapping[str, CacheCounts]:
-        """How much the server's prefix cache saved since it started, by address; empty if it does not say."""
-        # only of a server that names its weights: a provider's address is not asked for pages it does not have
-        found = None if self._weights is None else await read_cache_counts(self._client)
-        return {} if found is None else {self._client.base_url: found}
+    def _set_calling(self, calling: Calling) -> None:
+        self._calling = calling
+        start, most = calling.concurrency or START, calling.concurrency or calling.max_in_flight
+        self._limiter = Limiter(Pace(start=start, maximum=most), calling.timeout_seconds)
+        self._calls = Calls(self._client, self._limiter, calling)
+        self._hasty_calls = Calls(self._client, self._limiter, calling.hasty())
 
-    async def recommendations(self, noise_nats: float) -> tuple[str, ...]:
-        """How the server should be started for scoring, given the noise of its sums."""
-        return () if self._dialect is None else await recommend(self._client, self._dialect.name, noise_nats)
+    def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
+        """Set limits before anything is sent; None, or a limit in the model's specification: it stays as it is."""
+        given = {"timeout_seconds": timeout_seconds, "retries": max_retries, "max_in_flight": max_in_flight}
+        changed: dict[str, Any] = {limit: value for limit, value in given.items() if value is not None}
+        self._set_calling(replace(self._calling, **changed | self._fixed))
 
-    @property
-    def calls_at_once(self) -> int:
-        """Calls that are sent at once; more would wait."""
-        return self._limiter.pace.limit
+    def charge_to(self, purse: Ledger) -> None:
+        """Let the ledger pay for probes, and for attempts that fail before another one succeeds."""
+        self._calls.purse = self._hasty_calls.purse = purse
 
-    async def check(self) -> str | None:
-        """Why the server does not respond; None if it does. Does not wait for other calls."""
-        try:
-            with anyio.fail_after(CHECK_SECONDS):
-                await self._client.send("GET", "/v1/models")
-        except AttemptError as failure:
-            return failure.message if failure.is_outage or failure.kind == "timeout" else None
-        except TimeoutError:
-            return f"no reply within {CHECK_SECONDS:.0f} seconds"
-        return None
+    async def prepare(self) -> None:
+        """Connect, and probe what the model is needed for. Raises a UserError if it cannot be used."""
+        await self._connect()
+        if self._use != "scoring":
+            await self._probe_chat()
+        if self._use != "chat":
+            await self._probe_scoring()
+        if self._dialect is not None and self._dialect.layout == "plain":
+            await self._probe_chat()  # whether a chat template is left out
+        self._require_known_model()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    # --- probing -----------------------------------------------------------------------------------------------
+
+    async def _connect(self) -> None:
+        """Connect to the server, list its models, and determine the name."""
+        async with self._lock:
+            if self._listing is not None:
+                return
+            listing = await list_models(
+                self._hasty_calls,
+                self._format,
+                url=self._client.base_url,
+                key_variable=self._key_variable,
+                named=bool(self._name),
+            )
+            if not self._name:
+                self._name = listing.only_model(self._client.base_url)
+            self._weights = await find_weights(self._hasty_calls, listing, self._name)
+            if listing.has_tokenizer(self._name):
+                self._server_tokenizer = ServerTokenizer(self._name)
+                self.capabilities = replace(self.capabilities, keeps_prefixes=True)
+            self._listing = listing
+
+    async def _probe_chat(self) -> None:
+        async with self._lock:
+            if any(finding.ability == "chat" for finding in self.findings):
+                return
+            tokens = choice = False
+            try:
+                ask, most = partial(self._ask, _CHAT_PROBE), most_chat_usage(self, _CHAT_PROBE)
+                data = (await self._calls.paid(most, ask, lambda answer: self._format.usage(answer.data))).data
+                self._fingerprint = stable_fingerprint(data)
+                with reading():
+                    written = self._format.read(data)
+            except AttemptError as failure:
+                require_affordable(failure)
+                if failure.bad_key:
+                    raise PrerequisiteError(
+                        f"{failure.message}\nSet {self._key_variable} to a key that may use {self._name}"
+                    ) from None
+                self._rejection = failure
+                # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
+                works = not failure.is_answer or "limit was reached" in failure.message
+                answer = failure.message
+            else:
+                works, tokens = True, bool(written.steps)
+                choice = any(len(step.alternatives) > 1 for step in written.steps)
+                if not written.text.strip() and written.finish == "length":
+                    self._wording = replace(self._wording, seen_thinking=True)
+                answer = f"log-probabilities of what it writes: {_YES_NO[tokens]}; with alternatives: {_YES_NO[choice]}"
+            self.findings += (Finding("chat", works=works, answer=answer),)
+            self.capabilities = replace(
+                self.capabilities, chat=works, choice=choice, one_call_choice=choice, token_logprobs=tokens
+            )
+
+    async def _probe_scoring(self) -> None:
+        async with self._lock:
+            if self._scoring_probed:
+                return
+            if self._tokenizer_given and self._tokenizer is None:
+                from goldless.models.http_api.tokenizer_files import open_tokenizer  # noqa: PLC0415 - seldom needed
+
+                self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._tokenizer_given)
+            self._dialect, weights, findings = await find_dialect(
+                self._hasty_calls, self._name, self._dialects, self._tokenizer
+            )
+            if self._dialect is not None:
+                self._weights = self._weights if weights is None else weights
+                self._fingerprint = self._fingerprint or self._dialect.fingerprint
+                if self._calling.concurrency is None and self._dialect.most_at_once is not None:
+                    self._limiter.pace.maximum = min(self._limiter.pace.maximum, self._dialect.most_at_once)
+            self.findings += findings
+            self.capabilities = replace(self.capabilities, scoring=self._dialect is not None)
+            self._scoring_probed = True
+
+    async def _scoring_dialect(self) -> Dialect:
+        if not self._scoring_probed:
+            await self._connect()
+            await self._probe_scoring()
+        if self._dialect is None:
+            probed = "\n".join(
+                f"  {finding.ability}: {finding.answer}" for finding in self.findings if not finding.works
+            )
+            raise CapabilityError(
+                f"{self._client.base_url} returns no log-probabilities of a given text for {self._name}. It was "
+                f"probed:\n{probed}\n"
+                "Scorers that can: embedded, gguf:…, hf:…, or a vLLM or SGLang server (http://host:port/v1#MODEL)"
+            )
+        return self._dialect
+
+    def _require_known_model(self) -> None:
+        """Raise if the server is not ready, or the name is not listed, or nothing is, and the server rejects it."""
+        listing = self._listing or Listing()
+        answered = self.capabilities.scoring or (self.capabilities.chat and self._rejection is None)
+        if listing.failure is not None and not answered:
+            raise not_ready(listing.failure)
+        if self.capabilities.chat or self.capabilities.scoring or self._name in listing.entries:
+            return
+        if not listing.entries:
+            if self._format.listing is None and self._rejection is not None:
+                raise ModelSpecError(f"{self._provider}:{self._name} cannot be used: {self._rejection.message}")
+            return
+        names = tuple(listing.entries)
+        answers = "; ".join(finding.answer for finding in self.findings[:1])
+        raise ModelSpecError(
+            f"{self._client.base_url} has no model {self._name!r}{nearest(self._name, names)} ({answers})\n"
+            f"It has: {', '.join(names[:20])}"
+        )
 
     # --- scoring -----------------------------------------------------------------------------------------------
 
@@ -114,8 +335,14 @@ class HttpModel(ProbedModel):
         async def send(index: int) -> None:
             deliver({index: await self._score_one(dialect, requests[index])})
 
-        at_once = self._limiter.pace.maximum
-        await send_by_context(requests, send, at_once=at_once, shared=dialect.shares_contexts)
+        contexts: dict[object, list[int]] = {}
+        for index, request in enumerate(requests):
+            contexts.setdefault(request.context, []).append(index)
+        # requests that arrive together under a new beginning would each compute it
+        firsts = [indices.pop(0) for indices in contexts.values()] if dialect.shares_contexts else []
+        others = [index for indices in contexts.values() for index in indices]
+        for wave in (firsts[:1], firsts[1:], others):
+            await side_by_side(send, wave, self._limiter.pace.maximum)
 
     async def _score_one(self, dialect: Dialect, request: ScoreRequest) -> ScoreReply:
         if not request.target:
@@ -130,6 +357,25 @@ class HttpModel(ProbedModel):
             return self._record(failure)
 
     # --- chat --------------------------------------------------------------------------------------------------
+
+    async def _ask(self, request: ChatRequest) -> Answer:
+        """The server's reply, with the parameters it accepts; those that work are kept for the next call."""
+        wording = self._wording
+        while True:
+            try:
+                answer = await self._calls.post(
+                    self._format.route(self._name),
+                    self._format.body(request, model=self._name, wording=wording),
+                    most_chat_usage(self, request),
+                )
+            except AttemptError as failure:
+                other = wording.after(failure)
+                if other is None:
+                    raise
+                wording = other
+            else:
+                self._wording = wording
+                return answer
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """The reply, or why there is none.

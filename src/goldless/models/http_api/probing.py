@@ -8,14 +8,13 @@ as every later one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from goldless.errors import BudgetError, ModelSpecError, PrerequisiteError
-from goldless.models.http_api.client import AttemptError, bad_reply, part_of
+from goldless.models.http_api.client import AttemptError, bad_reply, part_of, reading
 from goldless.models.http_api.dialects import WORDINGS, SglangDialect
-from goldless.models.http_api.reading import reading
 from goldless.models.http_api.tokenizing import ASKED, REPLIED
 from goldless.models.usage import most_score_usage
 
@@ -30,18 +29,24 @@ _LENGTH_FIELDS = ("max_model_len", "context_length", "context_window")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """The reply of ``/v1/models``."""
+class Finding:
+    """The result of one probe."""
 
-    entries: Mapping[str, Mapping[str, Any]]
+    ability: str
+    """What was probed, such as ``scoring as vllm``."""
+    works: bool
+    answer: str
+    """The server's reply, described."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The models that a server lists."""
+
+    entries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Entries by name; empty if the server has no list."""
     failure: AttemptError | None = None
     """Why a server that should list its models did not."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The models, in the server's order."""
-        return tuple(self.entries)
 
     def only_model(self, url: str) -> str:
         """The server's only model. Raises ModelSpecError if there are none or several."""
@@ -50,30 +55,18 @@ class Listing:
         if not self.entries:
             raise ModelSpecError(f"{url} does not list its models. Name one: {url}#MODEL")
         raise ModelSpecError(
-            f"{url} has {len(self.entries)} models. Name one: {url}#MODEL\nIt has: {', '.join(self.names[:20])}"
+            f"{url} has {len(self.entries)} models. Name one: {url}#MODEL\nIt has: {', '.join([*self.entries][:20])}"
         )
 
     def context_tokens(self, name: str) -> int | None:
         """Maximum tokens of the model, if the server reports it."""
         entry = self.entries.get(name, {})
-        for field in _LENGTH_FIELDS:
-            value = entry.get(field)
-            if isinstance(value, int) and value > 0:
-                return value
-        return None
+        lengths = (entry.get(length) for length in _LENGTH_FIELDS)
+        return next((length for length in lengths if isinstance(length, int) and length > 0), None)
 
     def has_tokenizer(self, name: str) -> bool:
         """Whether the entry looks like that of a server with a tokenizer route: vLLM or SGLang."""
         return _LENGTH_FIELDS[0] in self.entries.get(name, {})
-
-    def weights(self, name: str) -> str | None:
-        """The weights behind a served name, as the server calls them; None if it does not say."""
-        root = self.entries.get(name, {}).get("root")
-        return root if isinstance(root, str) and root and not self.is_sglang(name) else None
-
-    def is_sglang(self, name: str) -> bool:
-        """Whether the entry is SGLang's, whose ``root`` is only the served name again."""
-        return self.entries.get(name, {}).get("owned_by") == "sglang"
 
 
 async def list_models(
@@ -84,7 +77,7 @@ async def list_models(
     Raises PrerequisiteError if no server responds or the key is rejected.
     """
     if chat_format.listing is None:
-        return Listing({})
+        return Listing()
     try:
         data = (await calls.get(chat_format.listing)).data
         with reading():
@@ -100,7 +93,7 @@ async def list_models(
             ) from None
         if failure.kind in {"rate_limited", "server_error"} and not named:
             raise not_ready(failure) from None
-        return Listing({}, None if failure.is_answer else failure)
+        return Listing(failure=None if failure.is_answer else failure)
 
 
 def not_ready(failure: AttemptError) -> PrerequisiteError:
@@ -108,19 +101,36 @@ def not_ready(failure: AttemptError) -> PrerequisiteError:
     return PrerequisiteError(f"{failure.message}\nThe server is there but not ready. Try again later")
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one probe."""
+async def find_weights(calls: Calls, listing: Listing, name: str) -> str | None:
+    """The weights behind a served name, as the server calls them; None if it does not say."""
+    entry = listing.entries.get(name, {})
+    if entry.get("owned_by") == "sglang":  # whose root is only the served name again
+        try:
+            return await sglang_weights(calls)
+        except AttemptError:
+            return None
+    root = entry.get("root")
+    return root if isinstance(root, str) and root else None
 
-    ability: str
-    """What was probed, such as ``scoring as vllm``."""
-    works: bool
-    answer: str
-    """The server's reply, described."""
+
+async def sglang_weights(calls: Calls) -> str:
+    """The weights behind an SGLang's served name, and their version if one is set.
+
+    Raises AttemptError if the server is not an SGLang.
+    """
+    try:
+        data = (await calls.get("/get_model_info")).data
+    except AttemptError:
+        data = (await calls.get("/model_info")).data
+    path = part_of(data, "model_path")
+    if not isinstance(path, str):
+        raise bad_reply("/model_info responds, but not as in SGLang")
+    version = str(data.get("weight_version") or "default")
+    return path if version == "default" else f"{path}@{version}"
 
 
 async def find_dialect(
-    calls: Calls, model: str, names: Sequence[str] = tuple(WORDINGS), tokenizer: LocalTokenizer | None = None
+    calls: Calls, model: str, names: Sequence[str], tokenizer: LocalTokenizer | None = None
 ) -> tuple[Dialect | None, str | None, tuple[Finding, ...]]:
     """The first of the named dialects that works, the weights if it is an SGLang, and the findings of all probes."""
     findings: list[Finding] = []
@@ -146,21 +156,17 @@ async def find_dialect(
 
 async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
     """The finding, and whether it also applies to other variants of the dialect."""
-    ability = f"scoring as {dialect.name}"
+    ability, encoded = f"scoring as {dialect.name}", False
     try:
         with reading():
             request = await dialect.encode(calls, ASKED, REPLIED)
-    except AttemptError as failure:
-        require_affordable(failure)
-        return Finding(ability, works=False, answer=failure.message), True
-    try:
-        with reading():
+            encoded = True
             score = partial(dialect.score, calls, request)
             reply = await calls.paid(most_score_usage(request), score, lambda found: found.usage)
     except AttemptError as failure:
         require_affordable(failure)
         no_such_route = failure.status in {404, 405, 501}
-        return Finding(ability, works=False, answer=failure.message), no_such_route
+        return Finding(ability, works=False, answer=failure.message), not encoded or no_such_route
     return Finding(ability, works=True, answer=f"{len(reply.logprobs)} values, {dialect.layout} layout"), True
 
 
@@ -168,19 +174,3 @@ def require_affordable(failure: AttemptError) -> None:
     """Raise BudgetError if a first call was not sent because the budget does not allow it."""
     if failure.kind == "budget":
         raise BudgetError("the budget does not allow the short calls that test what the model can do. Raise --budget")
-
-
-async def sglang_weights(calls: Calls) -> str:
-    """The weights behind an SGLang's served name, and their version if one is set.
-
-    Raises AttemptError if the server is not an SGLang.
-    """
-    try:
-        data = (await calls.get("/get_model_info")).data
-    except AttemptError:
-        data = (await calls.get("/model_info")).data
-    path = part_of(data, "model_path")
-    if not isinstance(path, str):
-        raise bad_reply("/model_info responds, but not as in SGLang")
-    version = str(data.get("weight_version") or "default")
-    return path if version == "default" else f"{path}@{version}"

@@ -4,11 +4,12 @@ Options follow a model's name after ``?``, joined by ``&``:
 
 effort=LEVEL        how much it thinks before it writes
 thinking=TOKENS     tokens of thinking allowed beyond those of the reply
-concurrency=CALLS   calls at once, instead of adapting to the server
-timeout=SECONDS     the longest that one call may take once the server could serve it
+concurrency=CALLS   concurrent calls, instead of adapting to the server
+timeout=SECONDS     timeout of one call, without the time in the server's queue
 retries=TIMES       how often a failed call is sent again
 patience=SECONDS    how long to wait for a server that is down, such as one that restarts
 tokenizer=NAME      a tokenizer on this machine, for a server or gateway that shows none: embedded, a path, a hub name
+region=REGION       the region of bedrock: models, instead of AWS_REGION
 key=VARIABLE        the environment variable with the key, so that each server can have its own
 
 Other parameters after the name of a model at an address, such as Azure's api-version, are passed on to the server.
@@ -17,112 +18,37 @@ Other parameters after the name of a model at an address, such as Azure's api-ve
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Unpack
-from urllib.parse import parse_qsl, urlencode
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from yarl import URL
 
 from goldless.errors import ModelSpecError, PrerequisiteError, nearest
-from goldless.models.http_api.addresses import (
-    HTTP_KEY_VARIABLE,
-    check_variable,
-    checked_url,
-    key_in,
-    named_key,
-    refuse_secrets,
-)
-from goldless.models.http_api.batching import BatchingHttpModel
-from goldless.models.http_api.calls import RetryPolicy
-from goldless.models.http_api.client import ApiKey, Timeouts
-from goldless.models.http_api.formats import OpenAiFormat
+from goldless.models.http_api.addresses import HTTP_KEY_VARIABLE, checked_url, key_for, key_in, refuse_secrets
+from goldless.models.http_api.batches import BATCH_FORMATS, BatchingHttpModel
+from goldless.models.http_api.calls import Calling
+from goldless.models.http_api.client import ApiKey
+from goldless.models.http_api.formats import ChatFormat, format_of
 from goldless.models.http_api.model import HttpModel
-from goldless.models.http_api.probed_model import HttpOptions
-from goldless.models.http_api.services import SERVICES
 from goldless.models.interface import ModelIdentity
+from goldless.models.provider import Use
+from goldless.models.services import Service
 
 HTTP = "http"
-MOST_THINKING = 1_000_000
-MOST_CALLS = 10_000
-LONGEST_SECONDS = 86_400
-MOST_RETRIES = 1000
-OPTIONS = ("effort", "thinking", "concurrency", "timeout", "retries", "patience", "tokenizer", "key")
-
-
-def service_model(service: str, spec: str, **options: Unpack[HttpOptions]) -> HttpModel:
-    """The model of a provider that has a name.
-
-    Raises CapabilityError for scoring where the provider has none, then PrerequisiteError if its key is not set.
-    """
-    if options.get("use") == "scoring":
-        refuse_scoring(service, spec)
-    found, said = SERVICES[service], Specification.read(spec)
-    own = said.key_variable
-    key = ApiKey(named_key(own), found.key_header) if own else found.key(said.name)
-    url = found.address(said.name)
-    options["dialects"] = found.scoring_dialects()
-    kind = HttpModel if found.batches is None else partial(BatchingHttpModel, found.batches)
-    return kind(
-        provider=service,
-        base_url=url,
-        name=said.name,
-        key=key,
-        key_variable=own or " or ".join(found.key_variables),
-        settings=found.settings(url),
-        chat_format=found.format,
-        wording=replace(found.format.wording, **said.thinking),
-        **said.calling(options),
-    )
-
-
-def refuse_scoring(service: str, spec: str) -> None:
-    """Raise CapabilityError if a provider's model cannot be a scorer; needs no key."""
-    SERVICES[service].refuse_scoring(Specification.read(spec).name)
-
-
-def service_identity(service: str, spec: str) -> ModelIdentity:
-    """The identity of a provider's model, as far as its name gives it; needs no key."""
-    found, said = SERVICES[service], Specification.read(spec)
-    try:
-        settings = found.settings(found.address(said.name))
-    except PrerequisiteError:
-        settings = {}  # it is not yet known where the model is
-    return ModelIdentity(service, said.name, settings=settings | said.thinking_settings)
-
-
-def http_model(url_spec: str, **options: Unpack[HttpOptions]) -> HttpModel:
-    """The model at ``http://host:port/v1#MODEL`` (or https); without ``#MODEL``, the server's only one.
-
-    The key, if the server requires one, is GOLDLESS_HTTP_API_KEY: a key for OpenAI is never sent to another host.
-    """
-    url, said = _at_address(url_spec)
-    own, chat_format = said.key_variable, OpenAiFormat()
-    return HttpModel(
-        provider=HTTP,
-        base_url=url,
-        name=said.name,
-        key=ApiKey(named_key(own) if own else key_in(HTTP_KEY_VARIABLE)),
-        key_variable=own or HTTP_KEY_VARIABLE,
-        settings={"server": url},
-        chat_format=chat_format,
-        wording=replace(chat_format.wording, **said.thinking),
-        **said.calling(options),
-    )
-
-
-def http_identity(url_spec: str) -> ModelIdentity:
-    """The identity of the model at an address, as far as the address gives it; nothing is sent."""
-    url, said = _at_address(url_spec)
-    name = said.name or url_spec.partition("#")[0].partition(":")[2]
-    return ModelIdentity(HTTP, name, settings={"server": url} | said.thinking_settings)
-
-
-def _at_address(url_spec: str) -> tuple[str, Specification]:
-    """The address with everything to pass on, and the model there. Raises ModelSpecError."""
-    address, _, rest = url_spec.partition("#")
-    url, said = checked_url(address, said="the model"), Specification.read(rest, passes_on=True)
-    joint = "&" if "?" in url else "?"
-    return (f"{url}{joint}{urlencode(said.passed_on)}" if said.passed_on else url), said
+_NUMBERS: Mapping[str, tuple[str, str, type[int | float], float, float]] = {
+    "thinking": ("thinking", "a number of tokens such as 4096", int, 0, 1_000_000),
+    "concurrency": ("concurrency", "a number of calls such as 8", int, 1, 10_000),
+    "timeout": ("timeout_seconds", "a number of seconds such as 600", float, 0.1, 86_400),
+    "retries": ("retries", "a number of times such as 5", int, 0, 1000),
+    "patience": ("patience_seconds", "a number of seconds such as 120", float, 0, 86_400),
+}
+"""Options with a number: the field it sets, what it must be, its type, least and greatest value."""
+OPTIONS = ("effort", *_NUMBERS, "tokenizer", "key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,83 +58,53 @@ class Specification:
     name: str
     thinking: Mapping[str, Any] = field(default_factory=dict)
     """How it is to think, as fields of a wording."""
-    concurrency: int | None = None
-    timeout_seconds: float | None = None
-    retries: int | None = None
-    patience_seconds: float | None = None
+    calling: Mapping[str, Any] = field(default_factory=dict)
+    """How its server is to be called, as fields of Calling."""
     tokenizer: str = ""
-    key_variable: str = ""
+    key: str = ""
+    """The variable with the key."""
+    region: str = ""
     passed_on: Mapping[str, str] = field(default_factory=dict)
     """Parameters for the server."""
 
     @classmethod
-    def read(cls, spec: str, *, passes_on: bool = False) -> Specification:
-        """The parts of ``MODEL?option=value&…``. Raises ModelSpecError."""
+    def read(cls, spec: str, service: Service | None = None) -> Specification:
+        """The parts of ``MODEL?option=value&…`` at a provider, or at an address. Raises ModelSpecError."""
         name, mark, rest = spec.partition("?")
         given = dict(parse_qsl(rest, keep_blank_values=True))
-        other = {option: value for option, value in given.items() if option not in OPTIONS}
-        hint = next((found for option in other if (found := nearest(option, OPTIONS))), "")
-        if mark and (not given or (other and (hint or not passes_on))):
+        known = (*OPTIONS, "region") if service is not None and "{region}" in service.url else OPTIONS
+        other = {option: value for option, value in given.items() if option not in known}
+        hint = next((found for option in other if (found := nearest(option, known))), "")
+        if mark and (not given or (other and (hint or service is not None))):
             raise ModelSpecError(
-                f"the options of {name or 'a model'} must be {', '.join(OPTIONS)}, as in ?timeout=60&retries=2, "
+                f"the options of {name or 'a model'} must be {', '.join(known)}, as in ?timeout=60&retries=2, "
                 f"got {', '.join(other) or repr(rest)}{hint}"
             )
         refuse_secrets(other, said=name)
-        thinking: dict[str, Any] = {}
-        if "effort" in given:
-            if not given["effort"].isalpha():
-                raise ModelSpecError(f"effort must be a level such as low, medium or high, got {given['effort']!r}")
-            thinking["effort"] = given["effort"].lower()
-        tokens = _number(given, "thinking", "a number of tokens such as 4096", 0, MOST_THINKING)
-        if tokens is not None:
-            thinking["thinking"] = int(tokens)
-        calls = _number(given, "concurrency", "a number of calls such as 8", 1, MOST_CALLS)
-        seconds = _number(given, "timeout", "a number of seconds such as 600", 0.1, LONGEST_SECONDS, whole=False)
-        retries = _number(given, "retries", "a number of times such as 5", 0, MOST_RETRIES)
-        return cls(
-            name,
-            thinking,
-            None if calls is None else int(calls),
-            seconds,
-            None if retries is None else int(retries),
-            _number(given, "patience", "a number of seconds such as 120", 0, LONGEST_SECONDS, whole=False),
-            given.get("tokenizer", ""),
-            _variable(given),
-            other,
-        )
+        if "effort" in given and not given["effort"].isalpha():
+            raise ModelSpecError(f"effort must be a level such as low, medium or high, got {given['effort']!r}")
+        if "key" in given and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", given["key"]):
+            # most likely the key itself, so it is not repeated
+            raise ModelSpecError(
+                "key= must be the name of an environment variable such as MY_API_KEY, not the key itself"
+            )
+        numbers = {_NUMBERS[option][0]: _number(option, given[option]) for option in _NUMBERS if option in given}
+        thinking: dict[str, Any] = {"effort": given["effort"].lower()} if "effort" in given else {}
+        if "thinking" in numbers:
+            thinking["thinking"] = numbers.pop("thinking")
+        texts = {option: given.get(option, "") for option in ("tokenizer", "key", "region") if option in known}
+        return cls(name, thinking, numbers, **texts, passed_on=other)
 
     @property
     def thinking_settings(self) -> dict[str, str]:
         """How it thinks, for the identity."""
         return {option: str(value) for option, value in self.thinking.items()}
 
-    def calling(self, options: HttpOptions) -> HttpOptions:
-        """How to call the server: as the specification says, otherwise as given."""
-        found = options.copy()
-        if self.concurrency is not None:
-            found["concurrency"] = self.concurrency
-        if self.timeout_seconds is not None:
-            found["timeouts"] = replace(options.get("timeouts") or Timeouts(), total_seconds=self.timeout_seconds)
-        policy = options.get("retry") or RetryPolicy()
-        if self.retries is not None:
-            policy = replace(policy, attempts=self.retries + 1)
-            found["own_retries"] = True
-        if self.patience_seconds is not None:
-            policy = replace(policy, patience_seconds=self.patience_seconds)
-        found["retry"] = policy
-        found["tokenizer"] = self.tokenizer or options.get("tokenizer", "")
-        return found
 
-
-def _number(
-    given: Mapping[str, str], option: str, what: str, least: float, most: float, *, whole: bool = True
-) -> float | None:
-    """The option's value; None if it is not given. Raises ModelSpecError."""
-    if option not in given:
-        return None
-    text = given[option]
+def _number(option: str, text: str) -> float:
+    _, what, kind, least, most = _NUMBERS[option]
     try:
-        value = float(int(text) if whole else float(text))
+        value = kind(text)
     except ValueError:
         value = math.nan
     if not least <= value <= most:
@@ -216,9 +112,130 @@ def _number(
     return value
 
 
-def _variable(given: Mapping[str, str]) -> str:
-    """The variable that holds the key. Raises ModelSpecError for one that cannot be a variable."""
-    variable = given.get("key", "")
-    if "key" in given:
-        check_variable(variable)
-    return variable
+def service_model(service: Service, spec: str, *, use: Use = "both", calling: Calling | None = None) -> HttpModel:
+    """The model of a provider that has a name.
+
+    Raises CapabilityError for scoring where the provider has none, then PrerequisiteError if its key is not set.
+    """
+    said = Specification.read(spec, service)
+    if use == "scoring":
+        service.refuse_scoring(said.name)
+    key = "" if said.key else _service_key(service, said.name)
+    address, settings = _service_address(service, said)
+    if said.key:
+        key = key_for(said.key, address, own=service.keys)
+    batches = None if service.batch_share is None else BATCH_FORMATS[service.format]
+    kind = HttpModel if batches is None else partial(BatchingHttpModel, batches)
+    chat_format = format_of(service)
+    return kind(
+        provider=service.name,
+        base_url=address,
+        name=said.name,
+        key=ApiKey(key, service.key_header),
+        key_variable=said.key or " or ".join(service.keys),
+        settings=settings,
+        chat_format=chat_format,
+        wording=replace(chat_format.wording, **said.thinking),
+        use=use,
+        dialects=service.scoring_dialects(),
+        tokenizer=said.tokenizer,
+        calling=calling,
+        fixed=said.calling,
+    )
+
+
+def service_identity(service: Service, spec: str) -> ModelIdentity:
+    """The identity of a provider's model, as far as its name gives it; needs no key."""
+    said = Specification.read(spec, service)
+    try:
+        _, settings = _service_address(service, said)
+    except PrerequisiteError:
+        settings = {}  # it is not yet known where the model is
+    return ModelIdentity(service.name, said.name, settings=settings | said.thinking_settings)
+
+
+def _service_key(service: Service, model: str) -> str:
+    """The key; empty for a server of the user's without one. Raises PrerequisiteError if it must be set and is not."""
+    for variable in service.keys:
+        if value := key_in(variable):
+            return value
+    if service.own:
+        return ""
+    first, *others = service.keys
+    also = f" (or {' or '.join(others)})" if others else ""
+    raise PrerequisiteError(
+        f"{service.name}:{model} needs a key, and {first}{also} is not set.\nSet it: export {first}=…"
+        + f"  (a server without keys: http://host:port/v1#{model})" * (service.name == "openai")
+    )
+
+
+def _service_address(service: Service, said: Specification) -> tuple[str, dict[str, str]]:
+    """The base address of calls to a provider, and what it says about the model, for its identity.
+
+    Raises PrerequisiteError if it is not known.
+    """
+    version = os.environ.get("OPENAI_API_VERSION", "").strip() if service.dated_path else ""
+    path = service.dated_path.format(model=quote(said.name, safe="")) if version else service.url_path
+    public = service.url
+    if given := service.given_url:
+        address = checked_url(given.rstrip("/"), said=service.url_variable, path=path)
+        if version:
+            address += f"{'&' if '?' in address else '?'}api-version={quote(version)}"
+    elif not public:
+        raise PrerequisiteError(
+            f"{service.name}:{said.name} needs the address of a resource, and {service.url_variable} is not set.\n"
+            f"Set it: export {service.url_variable}=https://RESOURCE.openai.azure.com"
+        )
+    else:
+        address = public = public.format(region=_region(service, said)) if "{region}" in public else public
+    if not public:
+        return address, {"resource": str(URL(address).host)}  # another one may use the same name for another model
+    return address, {} if address == public and not service.own else {"server": address}
+
+
+def _region(service: Service, said: Specification) -> str:
+    region = said.region or os.environ.get("AWS_REGION", "").strip() or os.environ.get("AWS_DEFAULT_REGION", "").strip()
+    if not re.fullmatch(r"[A-Za-z0-9-]+", region):
+        raise PrerequisiteError(
+            f"{service.name}:{said.name} needs a region.\nSet it: export AWS_REGION=us-east-1, or add "
+            "?region=us-east-1 after the model"
+        )
+    return region
+
+
+def http_model(spec: str, *, use: Use = "both", calling: Calling | None = None) -> HttpModel:
+    """The model at ``http://host:port/v1#MODEL`` (or https); without ``#MODEL``, the server's only one.
+
+    The key, if the server requires one, is GOLDLESS_HTTP_API_KEY, or in the variable that ``key=`` names.
+    """
+    address, said = _at_address(spec)
+    chat_format, variable = ChatFormat(), said.key or HTTP_KEY_VARIABLE
+    return HttpModel(
+        provider=HTTP,
+        base_url=address,
+        name=said.name,
+        key=ApiKey(key_for(variable, address) if said.key else key_in(variable)),
+        key_variable=variable,
+        settings={"server": address},
+        chat_format=chat_format,
+        wording=replace(chat_format.wording, **said.thinking),
+        use=use,
+        tokenizer=said.tokenizer,
+        calling=calling,
+        fixed=said.calling,
+    )
+
+
+def http_identity(spec: str) -> ModelIdentity:
+    """The identity of the model at an address, as far as the address gives it; nothing is sent."""
+    address, said = _at_address(spec)
+    name = said.name or spec.partition("#")[0].partition(":")[2]
+    return ModelIdentity(HTTP, name, settings={"server": address} | said.thinking_settings)
+
+
+def _at_address(spec: str) -> tuple[str, Specification]:
+    """The address with everything to pass on, and the model there. Raises ModelSpecError."""
+    address, _, rest = spec.partition("#")
+    url, said = checked_url(address, said="the model"), Specification.read(rest)
+    joint = "&" if "?" in url else "?"
+    return (f"{url}{joint}{urlencode(said.passed_on)}" if said.passed_on else url), said

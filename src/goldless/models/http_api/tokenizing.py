@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import anyio
 
-from goldless.models.http_api.client import AttemptError, bad_reply, part_of
-from goldless.models.http_api.reading import usage_of
+from goldless.models.http_api.client import AttemptError, bad_reply, part_of, usage_of
 from goldless.models.interface import ChatRequest, Message, ScoreRequest
 from goldless.models.tokens import KeptIds, pieces_of_prefixes, token_texts
 from goldless.models.usage import most_chat_usage

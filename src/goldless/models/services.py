@@ -1,0 +1,201 @@
+"""Providers of models reached over HTTP by name: one row for each, with everything that is known about it.
+
+``catalogue`` makes the prefixes of model specifications from these rows, ``http_api`` the calls. This module is light:
+naming a provider loads no HTTP client.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from goldless.errors import CapabilityError
+
+DIALECTS = ("sglang", "vllm", "completions-echo")
+"""Ways in which servers return log-probabilities of a given text, in the order they are tried."""
+HUB_NAME = r"[\w.-]+/[\w.-]+(:\w+)?$"
+"""``owner/model``, as the hub and the providers that serve its models write it."""
+OTHER_SCORERS = "Try embedded, hf:NAME, vllm:MODEL, or another vLLM or SGLang server as http://HOST:PORT/v1#MODEL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """One provider."""
+
+    name: str
+    """Its prefix in model specifications."""
+    owner: str
+    """Its name in messages."""
+    purpose: str
+    """What it is, in one line, for ``goldless models list``."""
+    url: str = ""
+    """Its address, ``{region}`` to be filled in; empty: every user has another, in ``url_variable``."""
+    url_variable: str
+    """The variable with another address."""
+    url_path: str = "/v1"
+    """Added to an address from the variable that has no path."""
+    dated_path: str = ""
+    """The same where OPENAI_API_VERSION is set, ``{model}`` to be filled in; empty: it makes no difference."""
+    keys: tuple[str, ...]
+    """The variables that may hold the key; the first that is set is used."""
+    key_header: str = "Authorization: Bearer "
+    own: bool = False
+    """Whether it is a server of the user's: it may need no key, and its address is part of a model's identity."""
+    format: Literal["openai", "anthropic", "gemini"] = "openai"
+    """The wire format of chat calls."""
+    listed: bool = True
+    """Whether ``/v1/models`` lists what can be called."""
+    seed: str = "seed"
+    effort: str = "reasoning_effort"
+    """Names of two parameters in OpenAI's format, with a dot for a nested one."""
+    logprobs: bool = True
+    """Whether its models may return log-probabilities of what they write."""
+    dialects: tuple[str, ...] = ()
+    """Ways in which it may return log-probabilities of a given text; none: it cannot score."""
+    scores_publicly: bool = True
+    """Whether the dialects also apply at ``url``."""
+    form: str = "MODEL"
+    """How users call what follows the prefix."""
+    names: str = ""
+    """A regular expression for names that are probably its models."""
+    price_id: str | None = None
+    """Its id in the price table of genai-prices; None: it has no public prices."""
+    batch_share: float | None = None
+    """The price of a call in a batch as a share of the usual price; None: it takes no batches."""
+
+    @property
+    def given_url(self) -> str:
+        """The address in the environment; empty if there is none."""
+        return os.environ.get(self.url_variable, "").strip()
+
+    def scoring_dialects(self) -> tuple[str, ...]:
+        """The dialects to try at the present address."""
+        return self.dialects if self.scores_publicly or self.given_url not in {"", self.url} else ()
+
+    def refuse_scoring(self, model: str) -> None:
+        """Raise CapabilityError if it cannot be a scorer; needs no key."""
+        if not self.scoring_dialects():
+            raise CapabilityError(
+                f"{self.name}:{model} cannot be a scorer: {self.owner} gives no log-probabilities of a given text. "
+                f"{OTHER_SCORERS}; {self.name}: models can be critics, reviewers and rewriters"
+            )
+
+
+def _compatible(name: str, owner: str, url: str, *, own: bool = False, **facts: Any) -> Service:
+    """A provider with OpenAI's API and the usual names of variables, or a server of the user's like that."""
+    key, url_variable = f"{name.upper()}_API_KEY", f"{name.upper()}_BASE_URL"
+    where = f"{owner} on this machine or at {url_variable}" if own else f"{owner}, with {key}"
+    return Service(
+        name=name,
+        owner=owner,
+        purpose=where if facts.get("dialects") else f"{where}; chat only",
+        url=url,
+        url_variable=url_variable,
+        keys=(key,),
+        own=own,
+        price_id=None if own else name,
+        **facts,
+    )
+
+
+SERVICES = {
+    service.name: service
+    for service in (
+        Service(
+            name="openai",
+            owner="OpenAI",
+            purpose="OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself",
+            url="https://api.openai.com/v1",
+            url_variable="OPENAI_BASE_URL",
+            keys=("OPENAI_API_KEY",),
+            dialects=DIALECTS,
+            scores_publicly=False,
+            names=r"gpt-|chatgpt-|o[1-9]\b|text-davinci",
+            price_id="openai",
+            batch_share=0.5,
+        ),
+        Service(
+            name="anthropic",
+            owner="Anthropic",
+            purpose="Anthropic, with ANTHROPIC_API_KEY; chat only",
+            url="https://api.anthropic.com/v1",
+            url_variable="ANTHROPIC_BASE_URL",
+            keys=("ANTHROPIC_API_KEY",),
+            key_header="x-api-key: ",
+            format="anthropic",
+            logprobs=False,
+            names="claude-",
+            price_id="anthropic",
+            batch_share=0.5,
+        ),
+        Service(
+            name="google",
+            owner="the Gemini API",
+            purpose="Gemini API, with GEMINI_API_KEY or GOOGLE_API_KEY; chat only",
+            url="https://generativelanguage.googleapis.com/v1beta",
+            url_variable="GOOGLE_GEMINI_BASE_URL",
+            url_path="/v1beta",
+            keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+            key_header="x-goog-api-key: ",
+            format="gemini",
+            names="gemini-|gemma-|models/gem",
+            price_id="google",
+        ),
+        Service(
+            name="azure",
+            owner="Azure OpenAI",
+            purpose="Azure OpenAI at AZURE_OPENAI_ENDPOINT, with AZURE_OPENAI_API_KEY; chat only",
+            url_variable="AZURE_OPENAI_ENDPOINT",
+            url_path="/openai/v1",
+            dated_path="/openai/deployments/{model}",
+            keys=("AZURE_OPENAI_API_KEY",),
+            key_header="api-key: ",
+            listed=False,
+            form="DEPLOYMENT",
+            price_id="azure",
+        ),
+        Service(
+            name="bedrock",
+            owner="Bedrock",
+            purpose="OpenAI's models on Bedrock in AWS_REGION, with AWS_BEARER_TOKEN_BEDROCK; chat only",
+            url="https://bedrock-runtime.{region}.amazonaws.com/openai/v1",
+            url_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+            url_path="/openai/v1",
+            keys=("AWS_BEARER_TOKEN_BEDROCK",),
+            listed=False,
+            logprobs=False,
+            names=r"((us|eu|apac|global)\.)?openai\.[\w.:-]+$",
+            price_id="aws",
+        ),
+        _compatible(
+            "mistral",
+            "Mistral",
+            "https://api.mistral.ai/v1",
+            seed="random_seed",
+            logprobs=False,
+            names="(mistral|ministral|magistral|codestral|pixtral|open-mi[sx]tral)-",
+        ),
+        _compatible("groq", "Groq", "https://api.groq.com/openai/v1", url_path="/openai/v1", logprobs=False),
+        _compatible("deepseek", "DeepSeek", "https://api.deepseek.com/v1", names="deepseek-"),
+        _compatible(
+            "together", "Together", "https://api.together.xyz/v1", dialects=("completions-echo",), names=HUB_NAME
+        ),
+        _compatible(
+            "fireworks",
+            "Fireworks",
+            "https://api.fireworks.ai/inference/v1",
+            url_path="/inference/v1",
+            dialects=("completions-echo",),
+            names="accounts/fireworks/",
+        ),
+        _compatible(
+            "openrouter", "OpenRouter", "https://openrouter.ai/api/v1", effort="reasoning.effort", names=HUB_NAME
+        ),
+        _compatible("ollama", "Ollama", "http://127.0.0.1:11434/v1", own=True),
+        _compatible("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", own=True),
+        _compatible("vllm", "vLLM", "http://127.0.0.1:8000/v1", own=True, dialects=DIALECTS),
+        _compatible("sglang", "SGLang", "http://127.0.0.1:30000/v1", own=True, dialects=DIALECTS),
+    )
+}
+"""All providers by prefix."""

@@ -84,7 +84,9 @@ def test_a_name_without_a_prefix_gets_the_providers_that_may_have_it(spec, meant
         ("openrouter:m", "OPENROUTER_API_KEY"),
     ],
 )
-def test_a_model_that_needs_a_key_says_which_variable_to_set(spec, variable):
+def test_a_model_that_needs_a_key_says_which_variable_to_set(spec, variable, monkeypatch):
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://toy.openai.azure.com")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
     with pytest.raises(PrerequisiteError, match=variable):
         open_model(spec)
 

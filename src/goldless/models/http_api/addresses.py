@@ -93,7 +93,7 @@ def key_for(variable: str, address: str, *, own: tuple[str, ...] = ()) -> str:
         whose = " or ".join(f"{owner} ({home})" if home else owner for home, owner in owners.items())
         raise ModelSpecError(
             f"key={variable}: {variable} belongs to {whose} and is not sent to {_origin(address)}. Put this server's "
-            f"key into {HTTP_KEY_VARIABLE}, or into a variable of your own such as MY_API_KEY and write key=MY_API_KEY"
+            f"key into {HTTP_KEY_VARIABLE}, or into another variable such as MY_API_KEY and write key=MY_API_KEY"
         )
     if not (value := key_in(variable)):
         raise PrerequisiteError(f"key={variable}: the variable {variable} is not set.\nSet it: export {variable}=…")

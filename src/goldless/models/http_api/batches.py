@@ -1,12 +1,13 @@
 """Batch APIs of OpenAI and Anthropic: many calls handed over at once, at half the price, and answered within a day.
 
-A *batch format* is one object: a line per call, how a batch is sent, and its results by key.
+A *batch format* is one object: a line per call, how a batch is sent, and its results by key. Every request raises
+AttemptError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import orjson
@@ -35,28 +36,6 @@ Result = tuple[str, Any | AttemptError]
 Done = TypeVar("Done")
 
 
-class BatchFormat(Protocol):
-    """How batches are sent and read; every request raises AttemptError."""
-
-    most_calls: int
-    most_bytes: int
-
-    def line(self, key: str, body: Mapping[str, Any]) -> bytes:
-        """One call."""
-
-    async def upload(self, client: Client, lines: Sequence[bytes]) -> bytes:
-        """The body that creates the batch, after what it needs, such as a file; nothing is paid for yet."""
-
-    async def create(self, client: Client, body: bytes) -> str:
-        """Create the batch; its id."""
-
-    async def rows(self, client: Client, batch: str) -> list[Any] | None:
-        """The rows of results; None: the batch has not ended."""
-
-    def result(self, row: Any) -> Result | None:
-        """One row; None: a call that the batch did not get to. Raises AttemptError if it names no call."""
-
-
 class OpenAiBatches:
     """A file of calls, a batch made of it, and files of results and errors."""
 
@@ -68,7 +47,7 @@ class OpenAiBatches:
         return orjson.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body})
 
     async def upload(self, client: Client, lines: Sequence[bytes]) -> bytes:
-        """The body that creates the batch, after a file with the calls."""
+        """The body that creates the batch, after a file with the calls; nothing is paid for yet."""
         head = (
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="goldless.jsonl"\r\n'
@@ -100,7 +79,7 @@ class OpenAiBatches:
         return rows
 
     def result(self, row: Any) -> Result | None:
-        """One row."""
+        """One row; None: a call that the batch did not get to. Raises AttemptError if it names no call."""
         key, code = _text(row, "custom_id"), part_of(row, "error", "code")
         if code in {"batch_expired", "batch_cancelled"}:
             return None
@@ -161,6 +140,7 @@ _ANTHROPIC_STATUSES = {
     "rate_limit_error": 429,
     "overloaded_error": 529,
 }
+BatchFormat = OpenAiBatches | AnthropicBatches
 BATCH_FORMATS: Mapping[str, BatchFormat] = {"openai": OpenAiBatches(), "anthropic": AnthropicBatches()}
 """By the name of the wire format."""
 

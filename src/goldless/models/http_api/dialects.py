@@ -43,11 +43,11 @@ class Dialect(Protocol):
 
     name: str
     """Its name in the identity and in messages."""
-    shares_contexts: bool
+    shares_contexts: bool = False
     """Whether the server computes a context once for several targets."""
-    most_at_once: int | None
+    most_at_once: int | None = None
     """Calls above which it stops to do so; None: none."""
-    fingerprint: str
+    fingerprint: str = ""
     """What the server says of its version and configuration, once something was scored; empty if nothing."""
 
     @property
@@ -90,12 +90,8 @@ def _checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]
 # --- by token ids ------------------------------------------------------------------------------------------------
 
 
-class _IdsDialect:
+class _IdsDialect(Dialect):
     """What the dialects of servers with a visible tokenizer have in common."""
-
-    shares_contexts = False
-    most_at_once: int | None = None
-    fingerprint = ""
 
     def __init__(self, model: str, tokenizer: IdsTokenizer | None = None, *, ask_chat_for_ids: bool = False) -> None:
         """``tokenizer``: the server's own if not given."""
@@ -135,7 +131,7 @@ class SglangDialect(_IdsDialect):
 
     name = "sglang"
     shares_contexts = True
-    most_at_once: int | None = 100  # its policy lpm turns itself off when more than 128 calls wait
+    most_at_once = 100  # its policy lpm turns itself off when more than 128 calls wait
 
     def __init__(self, model: str, tokenizer: IdsTokenizer | None = None) -> None:
         super().__init__(model, tokenizer, ask_chat_for_ids=True)
@@ -260,7 +256,7 @@ class EchoIdsDialect(_IdsDialect):
 # --- by text -----------------------------------------------------------------------------------------------------
 
 
-class EchoDialect:
+class EchoDialect(Dialect):
     """The oldest dialect: ``/v1/completions`` with ``echo`` and ``logprobs``, over plain text.
 
     The server has no visible tokenizer, so context and target are sent as one text, and ``text_offset`` must prove that
@@ -269,9 +265,6 @@ class EchoDialect:
     """
 
     name = "completions-echo"
-    shares_contexts = False
-    most_at_once: int | None = None
-    fingerprint = ""
     layout: Layout = "plain"
     ends_turns = False
 

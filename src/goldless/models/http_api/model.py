@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
@@ -305,12 +306,9 @@ class HttpModel:
         Raises CapabilityError if the server cannot score, CallError if its tokenizer does not respond.
         """
         dialect = await self._scoring_dialect()
-        try:
-            with reading():
-                # the server's tokenizer would honour special tokens in the target
-                return await dialect.encode(self._calls, messages, without_turn_signs(target))
-        except AttemptError as failure:
-            raise CallError(self._record(failure)) from None
+        with self._as_call_error():
+            # the server's tokenizer would honour special tokens in the target
+            return await dialect.encode(self._calls, messages, without_turn_signs(target))
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
         """The target's tokens as text; None if the server cannot turn ids into text.
@@ -318,9 +316,14 @@ class HttpModel:
         Raises CapabilityError if the server cannot score, CallError if it does not respond.
         """
         dialect = await self._scoring_dialect()
+        with self._as_call_error():
+            return await dialect.pieces(self._calls, request)
+
+    @contextmanager
+    def _as_call_error(self) -> Iterator[None]:
         try:
             with reading():
-                return await dialect.pieces(self._calls, request)
+                yield
         except AttemptError as failure:
             raise CallError(self._record(failure)) from None
 

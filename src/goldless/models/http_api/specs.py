@@ -33,13 +33,21 @@ from goldless.models.http_api.addresses import HTTP_KEY_VARIABLE, checked_url, k
 from goldless.models.http_api.batches import BATCH_FORMATS, BatchingHttpModel
 from goldless.models.http_api.calls import Calling
 from goldless.models.http_api.client import ApiKey
-from goldless.models.http_api.formats import ChatFormat, format_of
+from goldless.models.http_api.formats import format_of
 from goldless.models.http_api.model import HttpModel
 from goldless.models.interface import ModelIdentity
 from goldless.models.provider import Use
-from goldless.models.services import Service
+from goldless.models.services import DIALECTS, Service
 
-HTTP = "http"
+_ANY_SERVER = Service(
+    name="http",
+    owner="this server",
+    purpose="any server with OpenAI's API",
+    url_variable="",
+    keys=(HTTP_KEY_VARIABLE,),
+    own=True,
+    dialects=DIALECTS,
+)
 _NUMBERS: Mapping[str, tuple[str, str, type[int | float], float, float]] = {
     "thinking": ("thinking", "a number of tokens such as 4096", int, 0, 1_000_000),
     "concurrency": ("concurrency", "a number of calls such as 8", int, 1, 10_000),
@@ -115,17 +123,36 @@ def _number(option: str, text: str) -> float:
 def service_model(service: Service, spec: str, *, use: Use = "both", calling: Calling | None = None) -> HttpModel:
     """The model of a provider that has a name.
 
-    Raises CapabilityError for scoring where the provider has none, then PrerequisiteError if its key is not set.
+    Raises CapabilityError for scoring where the provider has none, PrerequisiteError if its address or key is not set.
     """
     said = Specification.read(spec, service)
     if use == "scoring":
         service.refuse_scoring(said.name)
-    key = "" if said.key else _service_key(service, said.name)
     address, settings = _service_address(service, said)
-    if said.key:
-        key = key_for(said.key, address, own=service.keys)
-    batches = None if service.batch_share is None else BATCH_FORMATS[service.format]
-    kind = HttpModel if batches is None else partial(BatchingHttpModel, batches)
+    return _model(service, said, address, settings, use=use, calling=calling)
+
+
+def http_model(spec: str, *, use: Use = "both", calling: Calling | None = None) -> HttpModel:
+    """The model at ``http://host:port/v1#MODEL`` (or https); without ``#MODEL``, the server's only one.
+
+    The key, if the server requires one, is GOLDLESS_HTTP_API_KEY, or in the variable that ``key=`` names.
+    """
+    address, said = _at_address(spec)
+    return _model(_ANY_SERVER, said, address, {"server": address}, use=use, calling=calling)
+
+
+def _model(
+    service: Service,
+    said: Specification,
+    address: str,
+    settings: Mapping[str, str],
+    *,
+    use: Use,
+    calling: Calling | None,
+) -> HttpModel:
+    key = key_for(said.key, address, own=service.keys) if said.key else _service_key(service, said.name)
+    takes_batches = service.batch_share is not None
+    kind = partial(BatchingHttpModel, BATCH_FORMATS[service.format]) if takes_batches else HttpModel
     chat_format = format_of(service)
     return kind(
         provider=service.name,
@@ -152,6 +179,13 @@ def service_identity(service: Service, spec: str) -> ModelIdentity:
     except PrerequisiteError:
         settings = {}  # it is not yet known where the model is
     return ModelIdentity(service.name, said.name, settings=settings | said.thinking_settings)
+
+
+def http_identity(spec: str) -> ModelIdentity:
+    """The identity of the model at an address, as far as the address gives it; nothing is sent."""
+    address, said = _at_address(spec)
+    name = said.name or spec.partition("#")[0].partition(":")[2]
+    return ModelIdentity(_ANY_SERVER.name, name, settings={"server": address} | said.thinking_settings)
 
 
 def _service_key(service: Service, model: str) -> str:
@@ -201,36 +235,6 @@ def _region(service: Service, said: Specification) -> str:
             "?region=us-east-1 after the model"
         )
     return region
-
-
-def http_model(spec: str, *, use: Use = "both", calling: Calling | None = None) -> HttpModel:
-    """The model at ``http://host:port/v1#MODEL`` (or https); without ``#MODEL``, the server's only one.
-
-    The key, if the server requires one, is GOLDLESS_HTTP_API_KEY, or in the variable that ``key=`` names.
-    """
-    address, said = _at_address(spec)
-    chat_format, variable = ChatFormat(), said.key or HTTP_KEY_VARIABLE
-    return HttpModel(
-        provider=HTTP,
-        base_url=address,
-        name=said.name,
-        key=ApiKey(key_for(variable, address) if said.key else key_in(variable)),
-        key_variable=variable,
-        settings={"server": address},
-        chat_format=chat_format,
-        wording=replace(chat_format.wording, **said.thinking),
-        use=use,
-        tokenizer=said.tokenizer,
-        calling=calling,
-        fixed=said.calling,
-    )
-
-
-def http_identity(spec: str) -> ModelIdentity:
-    """The identity of the model at an address, as far as the address gives it; nothing is sent."""
-    address, said = _at_address(spec)
-    name = said.name or spec.partition("#")[0].partition(":")[2]
-    return ModelIdentity(HTTP, name, settings={"server": address} | said.thinking_settings)
 
 
 def _at_address(spec: str) -> tuple[str, Specification]:

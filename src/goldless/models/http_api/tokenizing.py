@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
@@ -24,25 +24,8 @@ REPLIED = "One two three four."
 """A short conversation to try a server with."""
 
 
-class IdsTokenizer(Protocol):
-    """Token ids of contexts and targets."""
-
-    end: int | None
-    """The token that closes the assistant's turn, known once something was encoded; None: no such token."""
-
-    @property
-    def layout(self) -> Layout:
-        """How messages become a context."""
-
-    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The request as ids: context and target tokenised separately, with a token boundary between them."""
-
-    async def pieces(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:
-        """The text of each token, which concatenate to the whole text; None if that is not known."""
-
-
 class LocalTokenizer:
-    """A tokenizer on this machine, for a server that shows none."""
+    """A tokenizer on this machine, for a server that shows none; the same methods as ServerTokenizer."""
 
     def __init__(self, layout: ChatLayout, digest: str) -> None:
         """``digest``: a hash of the tokenizer and its chat template."""
@@ -55,11 +38,11 @@ class LocalTokenizer:
         """How messages become a context."""
         return "plain" if self._layout.template is None else "chat"
 
-    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:  # noqa: ARG002 see IdsTokenizer
-        """The request as ids; nothing is sent."""
+    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:  # noqa: ARG002 - nothing is sent
+        """The request as ids."""
         return ScoreRequest(self._layout.context(messages), self._layout.target(target))
 
-    async def pieces(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:  # noqa: ARG002 see IdsTokenizer
+    async def pieces(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:  # noqa: ARG002 - nothing is sent
         """The text of each token."""
         return token_texts(self._layout.tokenizer, ids)
 
@@ -90,6 +73,7 @@ class ServerTokenizer:
         self._ways = [self.chat_ids, *([self._chat_by_reply] if ask_chat_for_ids else []), self._plain]
         self._found = False
         self.end: int | None = None
+        """The token that closes the assistant's turn, known once something was encoded; None: no such token."""
         self._end_known = False
         self._learning = anyio.Lock()
         self._ids = KeptIds()
@@ -225,6 +209,10 @@ class ServerTokenizer:
     async def _tokenize(self, calls: Calls, question: dict[str, Any]) -> tuple[int, ...]:
         data = (await calls.post("/tokenize", {"model": self._model, **question})).data
         return _checked_ids(part_of(data, "tokens"))
+
+
+IdsTokenizer = ServerTokenizer | LocalTokenizer
+"""Token ids of contexts and targets."""
 
 
 def plain_layout(messages: Sequence[Message]) -> str:

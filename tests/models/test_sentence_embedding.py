@@ -12,10 +12,16 @@ import numpy as np
 import pytest
 
 from goldless.errors import PrerequisiteError
-from goldless.models.bert import BertEncoder, read_safetensors
 from goldless.models.cache import PackagedFiles, file_sha256
-from goldless.models.embedding_files import PACKAGED, TOKENIZER, WEIGHTS
-from goldless.models.sentence_embedding import LibraryEncoder, SentenceEmbedder
+from goldless.models.sentence_embedding import (
+    PACKAGED,
+    TOKENIZER,
+    WEIGHTS,
+    BertEncoder,
+    LibraryEncoder,
+    SentenceEmbedder,
+    read_safetensors,
+)
 
 SENTENCES = (
     "This is an example sentence",

@@ -14,8 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from goldless.models.embedding_files import PACKAGED
-from goldless.models.sentence_embedding import SentenceEmbedder, packaged_embedder
+from goldless.models.sentence_embedding import PACKAGED, SentenceEmbedder, packaged_embedder
 from goldless.sentences import split_sentences
 
 Measure = Literal["f1", "precision", "recall"]

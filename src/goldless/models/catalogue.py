@@ -78,7 +78,7 @@ OURS = {
         reopened_by_name=True,
     ),
     "gguf": Provider(
-        forms=(Form("gguf:PATH", "a GGUF file on this machine (architectures llama, qwen2, gemma3)"),),
+        forms=(Form("gguf:PATH", "a GGUF file on this machine (architectures llama and qwen2)"),),
         make=lambda rest, _use, _say: _late("gguf.model:GgufModel")(Path(rest).expanduser()),
         local=True,
     ),

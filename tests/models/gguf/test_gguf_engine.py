@@ -1,4 +1,4 @@
-"""The engine against a plain float64 forward pass, on tiny files of every architecture."""
+"""The engine against a plain float64 forward pass, on tiny files of both architectures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from gguf import GGMLQuantizationType as Q
 from gguf.quants import dequantize, quantize
 from onnx import TensorProto, helper
-from tiny_models import write_tiny
+from tiny_models import _shapes, write_tiny
 
 from goldless.errors import CapabilityError, UserError
 from goldless.models.chat_layout import FastTokenizer
@@ -21,11 +21,7 @@ from goldless.models.interface import ChatRequest, Message, ScoreRequest
 
 pytestmark = pytest.mark.slow
 
-SHAPES = {
-    "llama": {},
-    "qwen2": {"base": 1_000_000.0},
-    "gemma3": {"layers": 7, "window": 24, "base": 1_000_000.0, "shared": 1},
-}
+SHAPES = {"llama": {}, "qwen2": {"base": 1_000_000.0, "shared": 1}}
 
 
 def expected_logprobs(model, context, target):
@@ -101,7 +97,7 @@ def test_scoring_each_request_alone_gives_the_same_sums(loaded):
 
 
 def test_a_text_longer_than_one_call_is_computed_in_pieces_without_a_difference(loaded, monkeypatch):
-    model, engine = loaded("gemma3")
+    model, engine = loaded("qwen2")
     pieces = {"shortest_shared": 8, "longest_node": 16}
     monkeypatch.setattr("goldless.models.prefix_tree.build_tree.__kwdefaults__", pieces)
     (context, target) = some_requests()[6]
@@ -151,8 +147,8 @@ def test_super_blocks_hold_the_values_gguf_reads():
 
 def test_another_architecture_is_refused_by_name_with_what_to_use(tmp_path):
     path = tmp_path / "other.gguf"
-    write_tiny(path, "mamba")
-    with pytest.raises(CapabilityError, match=r"'mamba'.*llama, qwen2, gemma3.*\n?.*hf:NAME_OR_PATH"):
+    write_tiny(path, "gemma3")
+    with pytest.raises(CapabilityError, match=r"'gemma3'.*llama, qwen2.*\n?.*hf:NAME_OR_PATH"):
         Checkpoint(path)
 
 
@@ -162,6 +158,15 @@ def test_layers_of_another_kind_are_refused(tmp_path, monkeypatch):
     write_tiny(path, "llama")
     with pytest.raises(CapabilityError, match=r"no tensor blk\.0\.attn_norm\.weight"):
         Checkpoint(path)
+
+
+def test_a_tensor_that_the_graph_does_not_use_is_refused_and_never_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "tiny_models._shapes", lambda model: {**_shapes(model), "blk.1.attn_q_norm.weight": (model.size,)}
+    )
+    write_tiny(tmp_path / "normed.gguf", "llama")
+    with pytest.raises(CapabilityError, match=r"a tensor blk\.1\.attn_q_norm\.weight"):
+        Checkpoint(tmp_path / "normed.gguf")
 
 
 @pytest.mark.parametrize("content", [b"", b"GGUF", b"not a model at all" * 100])

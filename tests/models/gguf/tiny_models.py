@@ -27,7 +27,6 @@ class TinyModel:
     inner: int = 96
     vocabulary: int = 272
     base: float = 10000.0
-    window: int | None = None
     weights: dict[str, np.ndarray] = field(default_factory=dict)
 
     def linear(self, x, name):
@@ -35,13 +34,11 @@ class TinyModel:
         return y + self.weights[f"{name}.bias"] if f"{name}.bias" in self.weights else y
 
     def norm(self, x, name):
-        if f"{name}.weight" not in self.weights:
-            return x
         return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * self.weights[f"{name}.weight"]
 
-    def rotate(self, x, base):
+    def rotate(self, x):
         """x is [positions, heads, size]."""
-        frequency = base ** -(np.arange(0, self.size, 2) / self.size)
+        frequency = self.base ** -(np.arange(0, self.size, 2) / self.size)
         angle = np.arange(len(x))[:, None, None] * frequency
         cos, sin = np.cos(angle), np.sin(angle)
         out = np.empty_like(x)
@@ -55,14 +52,11 @@ class TinyModel:
         return out
 
     def attention(self, x, layer):
-        n, local = len(x), self.window is not None and (layer + 1) % 6 != 0
-        base = 10000.0 if local else self.base
+        n = len(x)
         q, k, v = (self.linear(x, f"blk.{layer}.attn_{part}").reshape(n, -1, self.size) for part in "qkv")
-        q = self.rotate(self.norm(q, f"blk.{layer}.attn_q_norm"), base)
-        k = self.rotate(self.norm(k, f"blk.{layer}.attn_k_norm"), base)
+        q, k = self.rotate(q), self.rotate(k)
         out = np.empty_like(q)
-        distance = np.arange(n)[:, None] - np.arange(n)[None, :]
-        hidden = (distance < 0) | ((distance >= self.window) if local else False)
+        hidden = np.arange(n)[:, None] < np.arange(n)[None, :]
         for head in range(self.heads):
             mate = head // (self.heads // self.shared)
             scores = np.where(hidden, -np.inf, q[:, head] @ k[:, mate].T / np.sqrt(self.size))
@@ -72,17 +66,13 @@ class TinyModel:
 
     def logprobs(self, ids):
         """Log p of every token after every position, [positions, vocabulary]."""
-        gemma = self.arch == "gemma3"
-        x = self.weights["token_embd.weight"][list(ids)] * (np.sqrt(self.width) if gemma else 1.0)
+        x = self.weights["token_embd.weight"][list(ids)]
         for i in range(self.layers):
-            attended = self.attention(self.norm(x, f"blk.{i}.attn_norm"), i)
-            x = x + self.norm(attended, f"blk.{i}.post_attention_norm")
+            x = x + self.attention(self.norm(x, f"blk.{i}.attn_norm"), i)
             h = self.norm(x, f"blk.{i}.ffn_norm")
             g = self.linear(h, f"blk.{i}.ffn_gate")
-            tanh = np.tanh(np.sqrt(2 / np.pi) * (g + 0.044715 * g**3))
-            g = 0.5 * g * (1 + tanh) if gemma else g / (1 + np.exp(-g))
-            down = self.linear(g * self.linear(h, f"blk.{i}.ffn_up"), f"blk.{i}.ffn_down")
-            x = x + self.norm(down, f"blk.{i}.post_ffw_norm")
+            g = g / (1 + np.exp(-g))
+            x = x + self.linear(g * self.linear(h, f"blk.{i}.ffn_up"), f"blk.{i}.ffn_down")
         x = self.norm(x, "output_norm")
         logits = x @ self.weights.get("output.weight", self.weights["token_embd.weight"]).T
         return logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
@@ -101,8 +91,6 @@ def write_tiny(path, arch, *, quantisation=GGMLQuantizationType.F32, seed=0, tem
     writer.add_key_length(model.size)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(model.base)
-    if model.window is not None:
-        writer.add_sliding_window(model.window)
     _add_tokenizer(writer, model.vocabulary, template)
     random = np.random.default_rng(seed)
     for name, shape in _shapes(model).items():
@@ -138,9 +126,6 @@ def _shapes(model):
             "ffn_up": (model.inner, model.width),
             "ffn_down": (model.width, model.inner),
         }
-        if model.arch == "gemma3":
-            block |= dict.fromkeys(("post_attention_norm", "post_ffw_norm"), (model.width,))
-            block |= dict.fromkeys(("attn_q_norm", "attn_k_norm"), (model.size,))
         shapes |= {f"blk.{i}.{name}.weight": shape for name, shape in block.items()}
         if model.arch == "qwen2":
             shapes |= {f"blk.{i}.attn_{part}.bias": block[f"attn_{part}"][:1] for part in "qkv"}

@@ -20,7 +20,7 @@ from goldless.errors import CapabilityError, UserError
 FloatArray = npt.NDArray[np.float32]
 ByteArray = npt.NDArray[np.uint8]
 
-ARCHITECTURES = ("llama", "qwen2", "gemma3")
+ARCHITECTURES = ("llama", "qwen2")
 BLOCK = 32
 LAYER_PARTS = (
     *("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output"),
@@ -41,19 +41,9 @@ class Architecture:
     context_length: int
     norm_epsilon: float
     rope_base: float
-    rope_base_local: float
-    """Rope base of sliding-window layers (gemma3); equal to rope_base elsewhere."""
     rope_half_split: bool
     """Whether the file's query and key rows are already in half-split order."""
-    window: int | None
-    """Sliding window of local layers, in tokens."""
-    global_every: int
-    """Every n-th layer attends to everything; 1: all of them."""
     vocabulary: int
-
-    def is_local(self, layer: int) -> bool:
-        """Whether a layer attends within the sliding window only."""
-        return self.window is not None and (layer + 1) % self.global_every != 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +119,6 @@ class Checkpoint:
             return self.get(f"{name}.{key}", default)
 
         width, heads = number("embedding_length"), number("attention.head_count")
-        base = float(number("rope.freq_base", 10000.0))
-        gemma = name == "gemma3"
         return Architecture(
             name=name,
             layers=number("block_count"),
@@ -140,11 +128,8 @@ class Checkpoint:
             head_size=number("attention.key_length") or width // heads,
             context_length=number("context_length"),
             norm_epsilon=float(number("attention.layer_norm_rms_epsilon", 1e-6)),
-            rope_base=base,
-            rope_base_local=10000.0 if gemma else base,
+            rope_base=float(number("rope.freq_base", 10000.0)),
             rope_half_split=name != "llama",
-            window=number("attention.sliding_window") if gemma else None,
-            global_every=6 if gemma else 1,
             vocabulary=len(self.get("tokenizer.ggml.tokens") or ()),
         )
 
@@ -167,12 +152,18 @@ class Checkpoint:
 
     def _refuse_other_layers(self) -> None:
         """Reject a file that names a known architecture but has other layers, such as mixtures of experts."""
-        layer = [f"blk.{i}.{part}.weight" for i in range(self.architecture.layers) for part in LAYER_PARTS]
-        missing = [name for name in ("token_embd.weight", *layer, "output_norm.weight") if name not in self]
-        if missing:
+        layers = [f"blk.{i}." for i in range(self.architecture.layers)]
+        needed = ["token_embd.weight", *(f"{layer}{part}.weight" for layer in layers for part in LAYER_PARTS)]
+        needed.append("output_norm.weight")
+        optional = {"output.weight", "rope_freqs.weight"}
+        optional.update(f"{layer}attn_{part}.bias" for layer in layers for part in "qkv")
+        missing = [name for name in needed if name not in self]
+        unknown = sorted(self._tensors.keys() - optional.union(needed))
+        if missing or unknown:
+            what = f"no tensor {missing[0]}" if missing else f"a tensor {unknown[0]}"
             raise CapabilityError(
-                f"{self.path}: no tensor {missing[0]} ({len(missing)} expected tensors are missing), so its layers "
-                "are not supported. Use hf:NAME_OR_PATH, or a server, for this model"
+                f"{self.path}: {what} ({len(missing)} expected tensors are missing, {len(unknown)} are unknown), so "
+                "its layers are not supported. Use hf:NAME_OR_PATH, or a server, for this model"
             )
 
 

@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import onnxruntime
 
 from goldless.models.gguf.checkpoint import Architecture, FloatArray
-from goldless.models.gguf.graph import mask_names, past_names
+from goldless.models.gguf.graph import past_names
 from goldless.models.local_engine import HEAD_ELEMENTS, Check, LocalEngine, Pair, scored_positions, single_branch
 from goldless.models.prefix_tree import Node, build_tree
 
@@ -88,17 +87,16 @@ class Engine(LocalEngine):
         column = np.arange(longest)
         inside = column[None, :] < np.asarray(lengths)[:, None]
         rows = np.where(inside, starts[:, None] + column[None, :], 0).astype(np.int64)
+        # padding is at the end of a row, so hiding the future keeps it out of every real position
+        mask = np.where(np.arange(before + longest) > before + column[:, None], BLOCKED, np.float32(0))
         feed: dict[str, Any] = {
             "ids": ids,
             "positions": positions,
             "rows": rows,
             "places": np.flatnonzero(inside).astype(np.int64),
+            "mask": np.broadcast_to(mask, (len(nodes), *mask.shape)),
             **{f"past_{name}": array for name, array in zip(self._past_names, past, strict=True)},
         }
-        for local, name in mask_names(self.architecture).items():
-            window = self.architecture.window if local else None
-            # padding stands at the end of a row, so the causal mask alone keeps it out of every real position
-            feed[name] = np.broadcast_to(_mask(before, longest, window), (len(nodes), longest, before + longest))
         hidden, *new = self._body.run(None, feed)
         return hidden, new
 
@@ -161,16 +159,6 @@ def _packs(nodes: Sequence[Node]) -> Iterator[list[Node]]:
         size += len(node.tokens)
     if pack:
         yield pack
-
-
-def _mask(before: int, length: int, window: int | None) -> npt.NDArray[np.float32]:
-    """The mask of new positions: hides their future and, with a window, what is too far back."""
-    query = np.arange(before, before + length)[:, None]
-    key = np.arange(before + length)[None, :]
-    blocked = key > query
-    if window is not None:
-        blocked |= query - key >= window
-    return np.where(blocked, BLOCKED, np.float32(0))[None]
 
 
 def _extended(past: Past, new: Past, begin: int, end: int) -> Past:

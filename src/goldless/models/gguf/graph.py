@@ -31,8 +31,8 @@ FLOAT32_ARITHMETIC = 1
 """The accuracy level of MatMulNBits that does not round activations."""
 
 
-class Sight(NamedTuple):
-    """What layers of one kind share: rotary angles, and which positions they see."""
+class AttentionInputs(NamedTuple):
+    """What all layers share: rotary angles, and which positions they see."""
 
     cos: str
     sin: str
@@ -127,18 +127,13 @@ def save_body(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
     arch = checkpoint.architecture
     g = GraphBuilder(path, kernel)
     x = g.op("Gather", g.weight(checkpoint.dense("token_embd.weight")), "ids")
-    if arch.name == "gemma3":
-        x = g.op("Mul", x, g.constant(np.sqrt(arch.width), np.float32))
-    sights = {
-        local: Sight(*_rotation(g, checkpoint, local=local), g.op("Unsqueeze", name, g.constant([1, 2])))
-        for local, name in mask_names(arch).items()
-    }
+    shared = AttentionInputs(*_rotation(g, checkpoint), g.op("Unsqueeze", "mask", g.constant([1, 2])))
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["n"]) for name in ("ids", "positions", "places")]
     inputs.append(helper.make_tensor_value_info("rows", TensorProto.INT64, ["b", "l"]))
-    inputs += [helper.make_tensor_value_info(m, TensorProto.FLOAT, ["b", "l", "t"]) for m in mask_names(arch).values()]
+    inputs.append(helper.make_tensor_value_info("mask", TensorProto.FLOAT, ["b", "l", "t"]))
     outputs = [helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["n", arch.width])]
     for layer in range(arch.layers):
-        x = _layer(g, checkpoint, layer, x, sights[arch.is_local(layer)])
+        x = _layer(g, checkpoint, layer, x, shared)
     for name in past_names(arch):
         shape = [arch.key_value_heads, "p", arch.head_size]
         inputs.append(helper.make_tensor_value_info(f"past_{name}", TensorProto.FLOAT, shape))
@@ -192,53 +187,54 @@ def log_sum_exp(g: GraphBuilder, logits: str, vocabulary: int) -> str:
     return g.op("Add", top, g.op("Log", total))
 
 
-def _rotation(g: GraphBuilder, checkpoint: Checkpoint, *, local: bool) -> tuple[str, str]:
-    """Cosine and sine of the rotary angles: [n, head_size / 2] each, shared by all layers of a kind."""
+def _rotation(g: GraphBuilder, checkpoint: Checkpoint) -> tuple[str, str]:
+    """Cosine and sine of the rotary angles: [n, head_size / 2] each."""
     arch = checkpoint.architecture
-    base = arch.rope_base_local if local else arch.rope_base
     exponents = np.arange(0, arch.head_size, 2, dtype=np.float64) / arch.head_size
-    frequencies = base**-exponents
-    if "rope_freqs.weight" in checkpoint and not local:
+    frequencies = arch.rope_base**-exponents
+    if "rope_freqs.weight" in checkpoint:
         frequencies = frequencies / checkpoint.dense("rope_freqs.weight").astype(np.float64)
     positions = g.op("Unsqueeze", g.op("Cast", "positions", to=TensorProto.FLOAT), g.constant([1]))
     angles = g.op("Mul", positions, g.weight(frequencies.astype(np.float32)[None, :]))
     return g.op("Cos", angles), g.op("Sin", angles)
 
 
-def _layer(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, sight: Sight) -> str:
+def _layer(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shared: AttentionInputs) -> str:
     """One transformer layer: attention and feed-forward, each around a residual."""
-    arch = checkpoint.architecture
-    prefix = f"blk.{layer}."
-
-    def norm(value: str, name: str) -> str:
-        full = f"{prefix}{name}.weight"
-        return g.norm(value, checkpoint.dense(full), arch.norm_epsilon) if full in checkpoint else value
-
-    attended = _attention(g, checkpoint, layer, norm(x, "attn_norm"), sight)
-    x = g.op("Add", x, norm(attended, "post_attention_norm"))
-    h = norm(x, "ffn_norm")
+    prefix, epsilon = f"blk.{layer}.", checkpoint.architecture.norm_epsilon
+    normed = g.norm(x, checkpoint.dense(f"{prefix}attn_norm.weight"), epsilon)
+    x = g.op("Add", x, _attention(g, checkpoint, layer, normed, shared))
+    h = g.norm(x, checkpoint.dense(f"{prefix}ffn_norm.weight"), epsilon)
     gate = g.linear(h, checkpoint.matrix(f"{prefix}ffn_gate.weight"))
-    gemma = arch.name == "gemma3"
-    gate = g.op("Gelu", gate, approximate="tanh") if gemma else g.op("Mul", gate, g.op("Sigmoid", gate))
+    gate = g.op("Mul", gate, g.op("Sigmoid", gate))
     up = g.linear(h, checkpoint.matrix(f"{prefix}ffn_up.weight"))
-    down = g.linear(g.op("Mul", gate, up), checkpoint.matrix(f"{prefix}ffn_down.weight"))
-    return g.op("Add", x, norm(down, "post_ffw_norm"))
+    return g.op("Add", x, g.linear(g.op("Mul", gate, up), checkpoint.matrix(f"{prefix}ffn_down.weight")))
 
 
-def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, sight: Sight) -> str:
+def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shared: AttentionInputs) -> str:
     """Grouped-query attention over the past and the new tokens, without repeating keys or values for each head."""
     arch = checkpoint.architecture
-    heads, shared, size = arch.heads, arch.key_value_heads, arch.head_size
+    heads, key_heads, size = arch.heads, arch.key_value_heads, arch.head_size
+
+    # row i of the tables of angles belongs to token i
+    each = g.op("Range", g.constant(0), g.op("Squeeze", g.op("Shape", "ids")), g.constant(1))
+    rows = g.op("Unsqueeze", each, g.constant([0]))
 
     def project(part: str, count: int) -> str:
         """New queries, keys or values: [n, heads, head_size]."""
         name = f"blk.{layer}.attn_{part}"
         bias = checkpoint.dense(f"{name}.bias") if f"{name}.bias" in checkpoint else None
         y = g.linear(x, checkpoint.matrix(f"{name}.weight"), bias)
-        if f"{name}_norm.weight" in checkpoint:
-            y = g.norm(g.reshape(y, -1, count, size), checkpoint.dense(f"{name}_norm.weight"), arch.norm_epsilon)
         if part != "v":
-            y = _rotate(g, g.reshape(y, 1, -1, count * size), sight, interleaved=not arch.rope_half_split)
+            y = g.op(
+                "RotaryEmbedding",
+                g.reshape(y, 1, -1, count * size),
+                rows,
+                shared.cos,
+                shared.sin,
+                domain="com.microsoft",
+                interleaved=int(not arch.rope_half_split),
+            )
         return g.reshape(y, -1, count, size)
 
     def in_rows(y: str) -> str:
@@ -252,32 +248,21 @@ def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, sigh
         past = g.op("Expand", f"past_{part}_{layer}", g.op("Concat", batch, g.constant([1, 1, 1]), axis=0))
         return g.op("Concat", past, in_rows(y), axis=2)
 
-    query, key, value = project("q", heads), project("k", shared), project("v", shared)
+    query, key, value = project("q", heads), project("k", key_heads), project("v", key_heads)
     keys, values = with_past("key", key), with_past("value", value)
     # queries that share a key stand below each other, so that one product serves them all
-    grouped = g.reshape(in_rows(query), 0, shared, -1, size)
+    grouped = g.reshape(in_rows(query), 0, key_heads, -1, size)
     scaled = g.op("Mul", grouped, g.constant(size**-0.5, np.float32))
     scores = g.op("MatMul", scaled, g.op("Transpose", keys, perm=[0, 1, 3, 2]))
-    by_head = g.op("Concat", g.constant([0, shared, heads // shared]), g.op("Shape", sight.mask, start=-2), axis=0)
-    weights = g.op("Softmax", g.op("Add", g.op("Reshape", scores, by_head), sight.mask), axis=-1)
+    groups = g.constant([0, key_heads, heads // key_heads])
+    by_head = g.op("Concat", groups, g.op("Shape", shared.mask, start=-2), axis=0)
+    weights = g.op("Softmax", g.op("Add", g.op("Reshape", scores, by_head), shared.mask), axis=-1)
     mixed = g.op("MatMul", g.op("Reshape", weights, g.op("Shape", scores)), values)
     packed = g.op("Transpose", g.reshape(mixed, 0, heads, -1, size), perm=[0, 2, 1, 3])
     joined = g.op("Gather", g.reshape(packed, -1, heads * size), "places")
     return g.linear(joined, checkpoint.matrix(f"blk.{layer}.attn_output.weight"))
 
 
-def _rotate(g: GraphBuilder, x: str, sight: Sight, *, interleaved: bool) -> str:
-    """Rotary embedding of packed tokens; row i of the tables belongs to token i."""
-    each = g.op("Range", g.constant(0), g.op("Squeeze", g.op("Shape", "ids")), g.constant(1))
-    rows = g.op("Unsqueeze", each, g.constant([0]))
-    return g.op("RotaryEmbedding", x, rows, sight.cos, sight.sin, domain="com.microsoft", interleaved=int(interleaved))
-
-
 def past_names(arch: Architecture) -> list[str]:
     """The names of the past, in order: key and value of layer 0, of layer 1 and so on."""
     return [f"{part}_{layer}" for layer in range(arch.layers) for part in ("key", "value")]
-
-
-def mask_names(arch: Architecture) -> dict[bool, str]:
-    """Mask inputs by whether the layers that use them attend within the sliding window only."""
-    return {False: "mask"} if arch.window is None else {False: "mask", True: "mask_local"}

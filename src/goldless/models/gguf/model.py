@@ -29,7 +29,7 @@ from goldless.models.local_model import LoadedModel, LocalModel
 if TYPE_CHECKING:
     from goldless.records import CallFailure
 
-FORMAT = 2
+FORMAT = 3
 """Increased whenever the graphs change what they compute or how they are called."""
 LARGEST_FLOAT32 = 300_000_000
 """Models with more weights keep the file's blocks: a quarter of the memory, about a quarter slower."""

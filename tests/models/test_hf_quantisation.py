@@ -28,12 +28,11 @@ CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch):
     """Says which of the two packages are there; their configs are only named, not made."""
+    monkeypatch.setattr(module, "version", lambda package: "1.0")
+    monkeypatch.setattr(module, "_quantisation_config", lambda way, precision: "config")
 
     def set_to(*packages: str) -> None:
         monkeypatch.setattr(module, "find_spec", lambda name: object() if name in packages else None)
-        for way, kind in module.KINDS.items():
-            stand_in = module._Kind(kind.package, kind.words, on_processor=kind.on_processor, config=lambda _: "config")
-            monkeypatch.setitem(module.KINDS, way, stand_in)
 
     return set_to
 
@@ -52,7 +51,7 @@ def installed(monkeypatch: pytest.MonkeyPatch):
 )
 def test_the_way_is_the_best_that_is_installed_and_runs_on_the_device(installed, weights, device, packages, way):
     installed(*packages)
-    assert quantisation(weights, device=device, precision=torch.float32).way == way
+    assert quantisation(weights, transformers.LlamaConfig(), device, "float32").way == way
 
 
 @pytest.mark.parametrize(
@@ -67,7 +66,7 @@ def test_the_way_is_the_best_that_is_installed_and_runs_on_the_device(installed,
 def test_what_is_missing_is_named_with_the_command(installed, weights, device, packages, message):
     installed(*packages)
     with pytest.raises(PrerequisiteError, match=message):
-        quantisation(weights, device=device, precision=torch.float32)
+        quantisation(weights, transformers.LlamaConfig(), device, "float32")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import anyio
 import numpy as np
 import pytest
 
-from goldless.errors import CanaryError, CapabilityError, ModelSpecError, PrerequisiteError
+from goldless.errors import CanaryError, CapabilityError, PrerequisiteError
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer, ScoreRequest, TokenLogprobs
 from goldless.models.local_engine import Cancelled
@@ -432,13 +432,9 @@ async def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path):
 
 
 async def test_an_unavailable_device_is_a_missing_prerequisite(llama: Path):
-    with pytest.raises(PrerequisiteError, match="unknown torch device"):
-        await HfModel(str(llama), device="abacus").prepare()
-    if not torch.cuda.is_available():
-        with pytest.raises(PrerequisiteError, match="no CUDA device"):
-            await HfModel(str(llama), device="cuda").prepare()
-    with pytest.raises(PrerequisiteError, match=r"'cpu:3': only cuda devices have a number. Use cpu"):
-        await HfModel(str(llama), device="cpu:3").prepare()
+    for device in ("abacus", "cpu:3", *([] if torch.cuda.is_available() else ["cuda"])):
+        with pytest.raises(PrerequisiteError, match=f"device must be cpu.*torch finds .* CUDA devices.*got '{device}'"):
+            await HfModel(str(llama), device=device).prepare()
 
 
 @pytest.mark.parametrize("number", [2, 7, 256])
@@ -447,7 +443,7 @@ async def test_a_card_that_is_not_there_is_a_missing_prerequisite(
 ):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(PrerequisiteError, match=f"no device 'cuda:{number}'; torch finds cuda:0, cuda:1"):
+    with pytest.raises(PrerequisiteError, match=f"cuda:0 or cuda:1 on this machine.*got 'cuda:{number}'"):
         await HfModel(str(llama), device=f"cuda:{number}").prepare()
 
 
@@ -479,7 +475,7 @@ async def test_options_behind_the_name_are_those_of_the_model(llama: Path):
 
 @pytest.mark.parametrize("name", ["~nosuchuser_/x", "x" * 300])
 async def test_a_name_that_can_be_no_path_is_refused(name: str):
-    with pytest.raises(ModelSpecError, match=r"no user|not a folder and not a name"):
+    with pytest.raises(PrerequisiteError, match=r"no such folder"):
         await HfModel(name).prepare()
 
 

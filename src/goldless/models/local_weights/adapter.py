@@ -18,7 +18,6 @@ from goldless.models.local_weights.checkpoint import Checkpoint, folder_hash
 from goldless.models.local_weights.network import short_of_memory
 from goldless.models.local_weights.specification import ADAPTER_CONFIG, adapter_folder
 
-INSTALL = "pip install 'goldless[finetune]'"
 WEIGHTS_FILE = "adapter_model.safetensors"
 ADAPTER_FILES = (ADAPTER_CONFIG, WEIGHTS_FILE)
 """The files that determine the numbers of a model with this adapter."""
@@ -28,16 +27,37 @@ RECORD_FILE = "goldless_adapter.json"
 
 def with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
     """The model with an adapter. Raises if the folder is not an adapter, or was made for another base."""
-    peft = _peft()
-    folder = _found(written)
-    config = _config(peft, folder)
+    try:
+        import peft  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError as error:
+        raise PrerequisiteError(
+            f"an adapter needs peft, which cannot be imported ({error}). Run: pip install 'goldless[finetune]'"
+        ) from error
+    folder = adapter_folder(written)
+    if folder is None or not (folder / WEIGHTS_FILE).is_file():
+        raise PrerequisiteError(
+            f"{written}: an adapter must be a folder with {ADAPTER_CONFIG} and {WEIGHTS_FILE}. Download one from the "
+            f"hub with 'hf download {written} --local-dir FOLDER'"
+        )
+    folder = folder.resolve()
+    try:
+        config = peft.PeftConfig.from_pretrained(str(folder))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CapabilityError(f"{folder}: not an adapter that peft {peft.__version__} can read: {error}") from error
+    if config.peft_type is None or config.is_prompt_learning or config.task_type not in {None, "CAUSAL_LM"}:
+        raise CapabilityError(
+            f"{folder}: an adapter must be LoRA or a variant of it for a causal language model, got "
+            f"{config.peft_type} for {config.task_type or 'no task'}"
+        )
     _check_base(checkpoint, folder, config)
     model = _loaded(peft, checkpoint.model, folder, config)
     digest = folder_hash(folder, ADAPTER_FILES)
+    base, sign, option = checkpoint.name.partition("?")
+    own = folder.parent.name if folder.name == "adapter" else folder.name
     return replace(
         checkpoint,
         model=model.eval(),
-        name=_name(checkpoint.name, folder),
+        name=f"{base}+{own}{sign}{option}",
         # one hash over both: tables and recorded evidence know a model by its first digits
         revision=content_hash(checkpoint.revision, digest),
         settings={**checkpoint.settings, "base": checkpoint.revision, "adapter": digest},
@@ -46,70 +66,35 @@ def with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
 
 def read_record(folder: Path) -> dict[str, Any]:
     """The record of an adapter made by goldless; empty for one made elsewhere."""
-    try:
-        record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    path = folder / RECORD_FILE
+    if not path.is_file():
         return {}
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise CapabilityError(f"{folder / RECORD_FILE}: cannot be read ({error}). Make the adapter again") from error
+        raise CapabilityError(f"{path}: cannot be read ({error}). Make the adapter again") from error
     if not isinstance(record, dict) or not isinstance(record.get("base"), dict):
-        raise CapabilityError(f"{folder / RECORD_FILE}: does not name its base. Make the adapter again")
+        raise CapabilityError(f"{path}: does not name its base. Make the adapter again")
     return record
-
-
-def _peft() -> Any:
-    try:
-        import peft  # noqa: PLC0415 - an extra, and slow to import
-    except ImportError as error:
-        raise PrerequisiteError(f"an adapter needs peft, which cannot be imported ({error}). Run: {INSTALL}") from error
-    return peft
-
-
-def _found(written: str) -> Path:
-    folder = adapter_folder(written)
-    if folder is None:
-        raise PrerequisiteError(
-            f"{written}: not an adapter, which is a folder with {ADAPTER_CONFIG} and {WEIGHTS_FILE}. Download one "
-            f"from the hub with 'hf download {written} --local-dir FOLDER'"
-        )
-    if not (folder / WEIGHTS_FILE).is_file():
-        raise PrerequisiteError(f"{folder}: incomplete adapter: {WEIGHTS_FILE} is missing")
-    return folder.resolve()
-
-
-def _config(peft: Any, folder: Path) -> Any:
-    try:
-        config = peft.PeftConfig.from_pretrained(str(folder))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CapabilityError(f"{folder}: not an adapter that peft {peft.__version__} can read: {error}") from error
-    if config.peft_type is None or config.is_prompt_learning or config.task_type not in {None, "CAUSAL_LM"}:
-        raise CapabilityError(
-            f"{folder}: the adapter has kind {config.peft_type} for {config.task_type or 'no task'}. Scorers "
-            "support LoRA and its variants on causal language models"
-        )
-    return config
 
 
 def _check_base(checkpoint: Checkpoint, folder: Path, config: Any) -> None:
     """Reject an adapter that, by its own record, was made for another base."""
     base = read_record(folder).get("base")
     if base is None:
-        said = str(config.base_model_name_or_path or "").rstrip("/").rsplit("/", 1)[-1]
-        have = checkpoint.name.partition("?")[0].rsplit("/", 1)[-1]
-        if said != have:
-            raise CapabilityError(
-                f"{folder}: made for the base {config.base_model_name_or_path!r}, but the base here is "
-                f"{checkpoint.name!r}. Use its own base; if the two are the same model, set "
-                f"base_model_name_or_path in {ADAPTER_CONFIG}"
-            )
-        return
-    pairs = (("weights", "revision", checkpoint.revision), ("tokenizer", "tokenizer", checkpoint.tokenizer_hash))
-    other = [what for what, key, have in pairs if base.get(key) != have]
-    if other:
+        made_for = str(config.base_model_name_or_path or "").rstrip("/")
+        names = {name.rsplit("/", 1)[-1] for name in (made_for, checkpoint.name.partition("?")[0])}
+        differ = ["names"] if len(names) > 1 else []
+    else:
+        made_for = f"{base.get('name')}@{str(base.get('revision'))[:8]}"
+        pairs = (("weights", "revision", checkpoint.revision), ("tokenizer", "tokenizer", checkpoint.tokenizer_hash))
+        differ = [what for what, key, have in pairs if base.get(key) != have]
+    if differ:
         raise CapabilityError(
-            f"{folder}: made for the base {base.get('name')}@{str(base.get('revision'))[:8]}, but the base here is "
-            f"{checkpoint.name}@{checkpoint.revision[:8]}, with different {' and '.join(other)}. Use the base it "
-            "was made for, from the same source (hub or folder), or fine-tune this one"
+            f"{folder}: made for the base {made_for}, but the base here is "
+            f"{checkpoint.name}@{checkpoint.revision[:8]}, with different {' and '.join(differ)}. Use the base it was "
+            "made for, from the same source (hub or folder); if both names are of the same model, set "
+            f"base_model_name_or_path in {ADAPTER_CONFIG}"
         )
 
 
@@ -124,26 +109,13 @@ def _loaded(peft: Any, model: Any, folder: Path, config: Any) -> Any:
             tuned = peft.PeftModel.from_pretrained(model, str(folder), config=config, is_trainable=False)
         there = set(peft.get_peft_model_state_dict(tuned, save_embedding_layers=False))
         with safe_open(folder / WEIGHTS_FILE, framework="pt") as file:
-            saved = set(file.keys())
+            strange = sorted(there.symmetric_difference(file.keys()))
+        reason = f"{len(strange)} layers are in only one of them, such as {strange[0]}" if strange else ""
     except (OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError, SafetensorError) as error:
         if short_of_memory(error):
             raise
-        line = " ".join(str(error).split())[:300] or type(error).__name__
-        raise CapabilityError(
-            f"{folder}: the adapter does not fit this base: layers or shapes differ ({line}). Use the base it was "
-            "made for"
-        ) from error
-    if strange := sorted(saved ^ there):
-        raise CapabilityError(
-            f"{folder}: the adapter does not fit this base: {len(strange)} layers are in only one of them, such as "
-            f"{strange[0]}. Use the base it was made for"
-        )
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+    if reason:
+        raise CapabilityError(f"{folder}: the adapter does not fit this base ({reason}). Use the base it was made for")
     # the base itself, whose linear layers now have the adapter's beside them
     return tuned.get_base_model()
-
-
-def _name(base: str, folder: Path) -> str:
-    """``BASE+ADAPTER``, followed by the weight format; a folder ``adapter`` is named after its parent."""
-    model, sign, option = base.partition("?")
-    own = folder.parent.name if folder.name == "adapter" else folder.name
-    return f"{model}+{own}{sign}{option}"

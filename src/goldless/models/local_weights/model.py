@@ -10,11 +10,7 @@ from typing import Any, Self
 from goldless.errors import PrerequisiteError
 from goldless.models.interface import ModelIdentity
 from goldless.models.local_model import LoadedModel, LocalModel
-from goldless.models.local_weights.specification import (
-    HfSpecification,
-    adapter_folder,
-    parse_specification,
-)
+from goldless.models.local_weights.specification import HfSpecification, adapter_folder, parse_specification
 
 OLDEST = {"torch": (2, 5), "transformers": (4, 57)}
 """The oldest supported releases."""

@@ -35,7 +35,7 @@ import goldless
 from goldless import scoring
 from goldless.models import journalled, local_model
 from goldless.models.canaries import CanaryReport
-from goldless.models.chat_layout import ChatLayout, FastTokenizer
+from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledScorer
@@ -84,7 +84,7 @@ def trained_layout(study: Study) -> ChatLayout:
     )
     texts = (response.text for _, responses in study for response in responses)
     tokenizer.train_from_iterator([text for text, _ in zip(texts, range(64), strict=False)], trainer)
-    return ChatLayout(FastTokenizer(tokenizer), TEMPLATE, begin="", end="<|end|>", add_begin=False)
+    return ChatLayout(fast_tokenizer(tokenizer), TEMPLATE, begin="", end="<|end|>", add_begin=False)
 
 
 TIMED = (

@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from goldless.errors import CapabilityError
-from goldless.models.chat_layout import ChatLayout, FastTokenizer
+from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import Message
 
 CHATML = (
@@ -24,7 +24,7 @@ def layout(template: str | None, *, add_begin: bool = False) -> ChatLayout:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(["<s>", "</s>", "<|im_start|>", "<|im_end|>"])
-    return ChatLayout(FastTokenizer(tokenizer), template, "<s>", "</s>", add_begin)
+    return ChatLayout(fast_tokenizer(tokenizer), template, "<s>", "</s>", add_begin)
 
 
 def shown(chat: ChatLayout, *messages: Message) -> str:
@@ -98,7 +98,7 @@ def test_a_tokenizer_that_makes_one_token_across_the_join_is_told(template, merg
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=split)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
-    chat = ChatLayout(FastTokenizer(tokenizer), template, "<s>", "</s>", add_begin=False)
+    chat = ChatLayout(fast_tokenizer(tokenizer), template, "<s>", "</s>", add_begin=False)
     assert chat.merges_at_join("The survey") is merged
 
 
@@ -109,7 +109,7 @@ def test_a_prefix_that_a_tokenizer_puts_before_every_text_is_no_merge():
     tokenizer = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
     tokenizer.decoder = decoders.Metaspace(prepend_scheme="first")
-    chat = ChatLayout(FastTokenizer(tokenizer), None, "<s>", "</s>", add_begin=False)
+    chat = ChatLayout(fast_tokenizer(tokenizer), None, "<s>", "</s>", add_begin=False)
     assert (chat.text("The"), chat.text("\n\nThe")[-1]) == ((2,), 3)
     assert not chat.merges_at_join("The")
 

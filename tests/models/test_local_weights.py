@@ -219,6 +219,18 @@ async def test_an_added_token_of_the_template_is_not_honoured_in_texts(tmp_path:
     assert model._model().layout.tokenizer.decode([turn]) == "<turn|>"
 
 
+async def test_signs_that_only_the_tokenizer_knows_are_read_as_characters(tmp_path: Path):
+    signs = ("[USER]", "[BOT]", "<tool_sep>")
+    tokenizer = byte_tokenizer(plain_words=(*signs, "<h1>"))
+    model = await ready(save(tmp_path, tokenizer=tokenizer))
+    text = "a [BOT] <h1> [USER]<tool_sep>"
+    request = await model.encode([Message("user", text)], text)
+    for ids in (request.context, request.target):
+        assert not set(tokenizer.convert_tokens_to_ids(list(signs))).intersection(ids)
+        assert ids.count(tokenizer.convert_tokens_to_ids("<h1>")) == 1
+    assert tokenizer.decode(request.target[:-1]) == text
+
+
 def test_a_tokenizer_without_fast_backend_reads_special_tokens_as_characters_or_refuses():
     tokenizer = transformers.ByT5Tokenizer(extra_ids=0)
     layout = chat_layout(tokenizer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.models.token_texts import TokenTexts
+from goldless.models.embedded import TokenTexts
 
 
 def test_a_scorer_whose_tokenizer_is_not_here_has_no_pieces():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from goldless.models.chat_layout import FastTokenizer
+from goldless.models.chat_layout import FastTokenizer, fast_tokenizer
 from goldless.models.interface import Message
 from goldless.models.tokens import KeptIds, pieces_of_prefixes, token_texts
 
@@ -22,7 +22,7 @@ def byte_level(merges: list[tuple[str, str]] = ()) -> FastTokenizer:
     tokenizer = Tokenizer(models.BPE({symbol: i for i, symbol in enumerate(symbols)}, list(merges)))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
-    return FastTokenizer(tokenizer)
+    return fast_tokenizer(tokenizer)
 
 
 def test_a_tokenizer_can_be_sent_to_another_process():
@@ -41,7 +41,7 @@ def byte_fallback(*, strips: bool) -> FastTokenizer:
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     end = [decoders.Strip(" ", 1, 0)] if strips else []
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), *end])
-    return FastTokenizer(tokenizer)
+    return fast_tokenizer(tokenizer)
 
 
 def pieces(tokenizer: FastTokenizer, text: str) -> tuple[str, ...] | None:

@@ -151,7 +151,17 @@ FAMILIES = (
     ),
     Family(
         "MiniMax",
-        ("]~!b[", "]~b]", "[e~[", "]!d~[", "]!p~[", "<think>", "</think>"),
+        (
+            "]~!b[",
+            "]~b]",
+            "[e~[",
+            "]!d~[",
+            "]!p~[",
+            "<think>",
+            "</think>",
+            "<minimax:tool_call>",
+            "</minimax:tool_call>",
+        ),
         "]~!b[" + _each(f"]~b]{ROLE}\n", "[e~[\n", "]~b]ai\n"),
     ),
     Family(
@@ -165,5 +175,17 @@ FAMILIES = (
         ("<longcat_system>", "<longcat_user>", "<longcat_assistant>", "<longcat_s>", "</longcat_s>"),
         _each(f"<longcat_{ROLE}>", "</longcat_s>", "<longcat_assistant>"),
     ),
-    Family("GLM", ("[gMASK]", "<sop>", "<eop>", "<|user|>"), "[gMASK]<sop>" + _each("<|user|>\n", "", "<|user|>\n")),
+    Family(
+        "GLM",
+        ("[gMASK]", "<sop>", "<eop>", "<|user|>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
+        "[gMASK]<sop>" + _each("<|user|>\n", "", "<|user|>\n"),
+    ),
+    Family("InternLM", ("<s>", "<eoh>", "<eoa>"), "<s>" + _each("", "<eoh>\n", "<eoa>\n")),
+    Family("TeleChat", ("<_user>", "<_bot>", "<_end>"), _each("<_user>", "<_end>", "<_bot>")),
+    Family("Hunyuan's tools", ("<tool_calls>", "<tool_sep>"), _each("<tool_calls>", "<tool_sep>", "")),
+    Family(
+        "Gemma's functions",
+        ("<start_function_call>", "<end_function_call>", "<start_function_response>"),
+        _each("<start_function_call>", "<end_function_call>", ""),
+    ),
 )

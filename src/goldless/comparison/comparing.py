@@ -14,7 +14,7 @@ from goldless.comparison.pulls import Pieces, TaskPull, task_pulls
 from goldless.comparison.run_scores import read_run
 from goldless.errors import UserError
 from goldless.metrics.metric import OverPeers
-from goldless.models.token_texts import TokenTexts
+from goldless.models.embedded import TokenTexts
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.statistics.comparisons import Pairs, compare_pairs, too_few_tasks

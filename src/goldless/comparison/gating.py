@@ -26,7 +26,7 @@ from goldless.comparison.pairing import Paired, Sides, common_metrics, paired_sc
 from goldless.comparison.pulls import Pieces, task_pulls
 from goldless.comparison.run_scores import check_agent, read_run
 from goldless.errors import UserError
-from goldless.models.token_texts import TokenTexts
+from goldless.models.embedded import TokenTexts
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options

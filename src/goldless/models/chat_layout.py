@@ -9,8 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import json
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,34 +37,23 @@ STAND_IN = "\ue000{}\ue001"
 class FastTokenizer(TextTokenizer):
     """A tokenizer of the ``tokenizers`` library."""
 
-    def __init__(self, tokenizer: Tokenizer, *, for_texts: Tokenizer | None = None) -> None:
-        """``for_texts`` encodes texts of people and models, if it knows more special tokens than ``tokenizer``."""
-        self._tokenizer = tokenizer
-        self._for_texts = for_texts or tokenizer
-        # one tokenizer may serve both: another thread must not switch special tokens on while it reads a text
-        self._reading = threading.Lock()
-        added = self._for_texts.get_added_tokens_decoder()
+    def __init__(self, tokenizer: Tokenizer, for_texts: Tokenizer) -> None:
+        """``for_texts`` encodes texts of people and models: what is special in it is read as characters."""
+        self._tokenizer, self._for_texts = tokenizer, for_texts
+        for_texts.encode_special_tokens = True
+        added = for_texts.get_added_tokens_decoder()
         super().__init__(frozenset(i for i, token in added.items() if token.special))
 
-    def __reduce__(self) -> tuple[Callable[..., FastTokenizer], tuple[Tokenizer, Tokenizer]]:
-        """In another process it has a lock of its own, and has read nothing yet."""
-        return _fast_tokenizer, (self._tokenizer, self._for_texts)
-
-    def _read_text(self, text: str) -> tuple[int, ...]:
-        with self._reading:
-            self._for_texts.encode_special_tokens = True
-            return tuple(self._for_texts.encode(text, add_special_tokens=False).ids)
+    def __reduce__(self) -> tuple[type[FastTokenizer], tuple[Tokenizer, Tokenizer]]:
+        """In another process it has read nothing yet."""
+        return FastTokenizer, (self._tokenizer, self._for_texts)
 
     def _read_texts(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
-        with self._reading:
-            self._for_texts.encode_special_tokens = True
-            found = self._for_texts.encode_batch_fast(list(texts), add_special_tokens=False)
+        found = self._for_texts.encode_batch_fast(list(texts), add_special_tokens=False)
         return [tuple(encoding.ids) for encoding in found]
 
     def _read_template(self, text: str) -> tuple[int, ...]:
-        with self._reading:
-            self._tokenizer.encode_special_tokens = False
-            return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def token_id(self, token: str) -> int | None:
         """The id of one token of the vocabulary, or None if there is no such token."""
@@ -77,19 +65,15 @@ class FastTokenizer(TextTokenizer):
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
 
-def fast_tokenizer(backend: Tokenizer, control: frozenset[int]) -> FastTokenizer:
-    """The tokenizer, and a copy for texts, in which all control tokens are read as characters."""
+def fast_tokenizer(backend: Tokenizer, control: frozenset[int] = frozenset()) -> FastTokenizer:
+    """The tokenizer, and a copy for texts, in which these tokens, too, are read as characters."""
     rules = json.loads(backend.to_str())
     # a tokenizer file may ask for texts to be cut or padded: never here
     rules["truncation"] = rules["padding"] = None
     plain = type(backend).from_str(json.dumps(rules))
     for token in rules["added_tokens"]:
         token["special"] = token["special"] or token["id"] in control
-    return FastTokenizer(plain, for_texts=type(backend).from_str(json.dumps(rules)))
-
-
-def _fast_tokenizer(tokenizer: Tokenizer, for_texts: Tokenizer) -> FastTokenizer:
-    return FastTokenizer(tokenizer, for_texts=for_texts)
+    return FastTokenizer(plain, type(backend).from_str(json.dumps(rules)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +100,11 @@ class ChatLayout:
             begin = self.tokenizer.token_id(self.begin) if self.add_begin else None
             text = self.text(_plain(messages))
             return text if begin is None else (begin, *text)
-        turns, pieces = self._turns(messages)
-        return self._ids(pieces, turns)
+        turns, (first, *others) = self._turns(messages)
+        ids = self.tokenizer.template_ids(first)
+        for message, piece in zip(turns, others, strict=True):
+            ids += self.text(message.content) + self.tokenizer.template_ids(piece)
+        return ids
 
     def read(self, contexts: Iterable[Sequence[Message]], targets: Iterable[str]) -> None:
         """Tokenise many texts together, so that ``context`` and ``target`` find them."""
@@ -177,12 +164,6 @@ class ChatLayout:
         # some templates know no system role: its words then open the first turn
         merged = Message(messages[1].role, f"{messages[0].content}\n\n{messages[1].content}")
         return self._turns([merged, *messages[2:]])
-
-    def _ids(self, pieces: list[str], messages: Sequence[Message]) -> tuple[int, ...]:
-        ids = self.tokenizer.template_ids(pieces[0])
-        for message, piece in zip(messages, pieces[1:], strict=True):
-            ids += self.text(message.content) + self.tokenizer.template_ids(piece)
-        return ids
 
     def _pieces(self, messages: Sequence[Message], *, open_turn: bool) -> list[str]:
         """The template's own text before, between and after the messages' contents."""

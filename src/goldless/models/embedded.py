@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from goldless.concurrency import in_own_thread
+from goldless.errors import GoldlessError
 from goldless.models.cache import PackagedFiles
+from goldless.models.interface import Message
 from goldless.models.provider import Say
 
 if TYPE_CHECKING:
@@ -47,3 +52,34 @@ def find_embedded() -> Path | None:
 def locate_embedded(say: Say = lambda _: None) -> Path:
     """The model's file, checked; downloaded into the cache if necessary."""
     return FILES.locate(say) / FILE
+
+
+class TokenTexts:
+    """Splits texts into the tokens of a scorer whose tokenizer is on this machine; never downloads anything."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def pieces(self, scorer: str, text: str) -> tuple[str, ...] | None:
+        """The texts of the tokens, an end-of-turn token as ""; None if the tokenizer is not available."""
+        if not scorer.startswith("embedded:"):
+            return None
+        with self._lock:
+            model = self._model
+        return None if model is None or model.identity.short != scorer else in_own_thread(_pieces, model, text)
+
+    @cached_property
+    def _model(self) -> GgufModel | None:
+        if find_embedded() is None:
+            return None
+        try:
+            model = embedded_model()
+            in_own_thread(model.prepare)
+        except (GoldlessError, OSError):
+            return None
+        return model
+
+
+async def _pieces(model: GgufModel, text: str) -> tuple[str, ...] | None:
+    pieces = await model.pieces(await model.encode((Message("user", "-"),), text))
+    return pieces if pieces is not None and "".join(pieces) == text else None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from goldless.models.prefix_tree import Node, build_tree, walk
+from goldless.models.prefix_tree import Node
 
 HEAD_ELEMENTS = 1 << 22
 """Maximum logits at once: 16 MiB in float32."""
@@ -123,14 +123,6 @@ def scored_positions(nodes: Sequence[Node], requests: Sequence[Pair]) -> Iterato
             for position in range(first, last):
                 offset = position - len(context) + 1
                 yield ScoredPosition(request, offset, target[offset], sibling, position - node.start)
-
-
-def single_branch(request: int, sequence: tuple[int, ...]) -> Node:
-    """One request as a tree."""
-    (branch,) = build_tree([sequence]).children
-    for node in walk(branch):
-        node.requests = [request]
-    return Node(0, (), [request], [branch])
 
 
 def draw(logprobs: npt.NDArray[np.floating[Any]], temperature: float, random: np.random.Generator) -> tuple[int, float]:

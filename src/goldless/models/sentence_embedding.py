@@ -186,8 +186,9 @@ class BertEncoder:
         hidden = (1 - mask)[:, None, None, :] * HIDDEN
         for layer in range(LAYERS):
             x = self._layer(f"encoder.layer.{layer}", x, hidden)
-        mean: FloatArray = (x * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
-        return mean / np.linalg.norm(mean, axis=1, keepdims=True)
+        mean = (x * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+        vectors: FloatArray = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+        return vectors
 
     def _layer(self, name: str, x: FloatArray, hidden: FloatArray) -> FloatArray:
         """One layer: attention and feed-forward, each added to its input and normalised."""
@@ -207,7 +208,8 @@ class BertEncoder:
         weights = query @ key.swapaxes(2, 3) * np.float32(query.shape[-1] ** -0.5) + hidden
         weights = np.exp(weights - weights.max(-1, keepdims=True))
         weights /= weights.sum(-1, keepdims=True)
-        return (weights @ value).transpose(0, 2, 1, 3).reshape(x.shape)
+        mixed: FloatArray = (weights @ value).transpose(0, 2, 1, 3)
+        return mixed.reshape(x.shape)
 
     def _linear(self, x: FloatArray, name: str) -> FloatArray:
         weight, bias = self._tensors[f"{name}.weight"], self._tensors[f"{name}.bias"]

@@ -73,7 +73,7 @@ class TextTokenizer(ABC):
     def text_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a text of people or models: never a special token."""
         known = self._kept.get(("text", text))
-        return self._kept.put(("text", text), self._read_text(text)) if known is None else known
+        return self._kept.put(("text", text), self._read_texts([text])[0]) if known is None else known
 
     def template_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a template's own text: special tokens are recognised, none is added."""
@@ -86,11 +86,8 @@ class TextTokenizer(ABC):
         for text, ids in zip(new, self._read_texts(new), strict=True):
             self._kept.put(("text", text), ids)
 
-    def _read_texts(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
-        return [self._read_text(text) for text in texts]
-
     @abstractmethod
-    def _read_text(self, text: str) -> tuple[int, ...]: ...
+    def _read_texts(self, texts: Sequence[str]) -> list[tuple[int, ...]]: ...
 
     @abstractmethod
     def _read_template(self, text: str) -> tuple[int, ...]: ...

@@ -15,10 +15,12 @@ _NAMES = (
     # Llama 2, Mistral, Gemma, BERT-like vocabularies, MiniMax Text, GLM, SmolVLM, Ling
     r"s|bos|eos|pad|unk|sep|cls|mask|sop|eop|eod|role|start_of_turn|end_of_turn|turn|beginning_of_sentence"
     r"|end_of_sentence|start_of_sentence|end_of_utterance"
-    # Command, Baichuan, Nemotron, Apertus, Gemma's unused ones
+    # Command, Baichuan, Nemotron, Apertus, Gemma's unused ones, InternLM, TeleChat
     r"|(?:bos|eos|eop|pad|mask|unk|cls|sep)_token|reserved_\d{1,6}|extra_id_\d{1,6}|special_\d{1,6}|unused\d{1,6}"
-    # thoughts and tools of many families, Seed-OSS, LongCat
-    r"|think|tool_call|tool_calls|tool_response|seed:[a-z_]{1,40}|longcat_[a-z_]{1,40}"
+    r"|eoa|eoh|_user|_bot|_end|_system"
+    # thoughts and tools of many families, Seed-OSS, LongCat, MiniMax, GLM, Gemma's functions
+    r"|think|tool_call|tool_calls|tool_response|tool_sep|arg_key|arg_value|(?:seed|minimax):[a-z_]{1,40}"
+    r"|longcat_[a-z_]{1,40}|(?:start|end)_function_[a-z_]{1,40}"
 )
 _BRACKETED = (
     r"inst|system_prompt|available_tools|tool_calls|tool_results|tool_content|call_id|args|think|model_settings"
@@ -33,6 +35,7 @@ SIGNS = re.compile(
     r"|\[(?=e~\[)|\](?=[~!][a-z!~]{1,3}[\[\]])",  # MiniMax
     re.IGNORECASE,
 )
+_TAG = re.compile(r"</?[a-z]+[1-6]?>")
 
 
 def without_turn_signs(text: str) -> str:
@@ -40,3 +43,16 @@ def without_turn_signs(text: str) -> str:
     if "<" not in text and "[" not in text and "]" not in text:
         return text
     return SIGNS.sub(lambda sign: sign[0] + "\\", text)
+
+
+def is_control(token: str, template: str, *, special: bool) -> bool:
+    """Whether only a chat template may write this added token of a tokenizer, never a text of people or models.
+
+    Besides special tokens these are the ones in the template (Gemma's turns, Qwen's ``<think>``), and whatever else has
+    the form of a sign: a known one, or any word in brackets (``[USER]``, ``<tool_sep>``). White space and HTML tags are
+    words of the vocabulary, which people write too.
+    """
+    if special or (token in template and not token.isspace()):
+        return True
+    bracketed = re.fullmatch(r"<[^\s<>]+>|\[[^\s\[\]]+\]", token) is not None
+    return SIGNS.match(token) is not None or (bracketed and _TAG.fullmatch(token) is None)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from goldless.errors import UserError, nearest
-from goldless.models.token_texts import TokenTexts
+from goldless.models.embedded import TokenTexts
 from goldless.reports.documents.fields import Part, Result, Unreadable, read_document
 from goldless.reports.documents.meta_evaluation import CrashTestDocument
 from goldless.reports.documents.scores import (

@@ -218,8 +218,10 @@ def test_each_different_text_is_tokenised_once_and_the_ids_are_those_of_reading_
     monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path / "home"))
     write_tiny(tmp_path / "m.gguf", "llama")
     read: list[str] = []
-    read_text = FastTokenizer._read_text
-    monkeypatch.setattr(FastTokenizer, "_read_text", lambda self, text: (read.append(text), read_text(self, text))[1])
+    read_texts = FastTokenizer._read_texts
+    monkeypatch.setattr(
+        FastTokenizer, "_read_texts", lambda self, texts: (read.extend(texts), read_texts(self, texts))[1]
+    )
     texts = [f"Answer {i} of six." for i in range(6)]
 
     async def encoded() -> list[tuple[str, str, ScoreRequest]]:

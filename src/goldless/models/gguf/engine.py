@@ -16,7 +16,7 @@ import onnxruntime
 
 from goldless.models.gguf.checkpoint import Architecture, FloatArray
 from goldless.models.gguf.graph import past_names
-from goldless.models.local_engine import HEAD_ELEMENTS, Check, LocalEngine, Pair, scored_positions, single_branch
+from goldless.models.local_engine import HEAD_ELEMENTS, Check, LocalEngine, Pair, scored_positions
 from goldless.models.prefix_tree import Node, build_tree
 
 if TYPE_CHECKING:
@@ -57,13 +57,12 @@ class Engine(LocalEngine):
         return onnxruntime.InferenceSession(self._folder / name, options, providers=["CPUExecutionProvider"])
 
     def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check, *, share: bool) -> None:
+        if not share:
+            for request, result in zip(requests, results, strict=True):
+                self._score([request], [result], check, share=True)
+            return
         # the last token of a target is predicted, never read: it need not be computed
-        sequences = [context + target[:-1] for context, target in requests]
-        alone = (single_branch(i, sequence) for i, sequence in enumerate(sequences))
-        for root in [build_tree(sequences)] if share else alone:
-            self._score_tree(root, requests, results, check)
-
-    def _score_tree(self, root: Node, requests: Any, results: list[FloatArray], check: Check) -> None:
+        root = build_tree([context + target[:-1] for context, target in requests])
         stack = [(pack, self._empty_past()) for pack in _packs(root.children)]
         while stack:
             check()

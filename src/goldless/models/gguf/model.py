@@ -159,6 +159,7 @@ def _load(folder: Path, sha256: str, kernel: Kernel) -> BuiltModel:
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
     tokenizer_text = (folder / "tokenizer.json").read_text(encoding="utf-8")
     architecture = Architecture(**settings.pop("architecture"))
-    layout = ChatLayout(FastTokenizer(Tokenizer.from_str(tokenizer_text)), **settings)
+    tokenizer = FastTokenizer(Tokenizer.from_str(tokenizer_text), Tokenizer.from_str(tokenizer_text))
+    layout = ChatLayout(tokenizer, **settings)
     digest = content_hash(tokenizer_text, layout.template)
     return BuiltModel(folder, sha256, architecture, layout, kernel, tokenizer_hash=digest)

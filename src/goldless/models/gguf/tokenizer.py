@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from goldless.errors import CapabilityError
+from goldless.models.turn_signs import is_control
 
 if TYPE_CHECKING:
     from goldless.models.gguf.checkpoint import Checkpoint
@@ -53,12 +54,13 @@ def build_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
             f"{checkpoint.path}: unsupported tokenizer {kind!r} (supported: gpt2, llama). Load the original "
             "weights with hf:NAME_OR_PATH instead"
         )
-    # a user-defined token that the chat template writes is a control token in all but name
     template = checkpoint.get("tokenizer.chat_template") or ""
-    pairs = list(zip(tokens, types, strict=True))
-    written = {t for t, kind in pairs if kind == USER_DEFINED and t.strip("▁ \n\t") and t in template}
-    control = [t for t, kind in pairs if kind == CONTROL or t in written]
-    words = [t for t, kind in pairs if kind == USER_DEFINED and t not in written]
+    control: list[str] = []
+    words: list[str] = []
+    for token, type_ in zip(tokens, types, strict=True):
+        if type_ in {CONTROL, USER_DEFINED}:
+            spaced = token.replace("▁", " ")  # SentencePiece's spaces
+            (control if is_control(spaced, template, special=type_ == CONTROL) else words).append(token)
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in control])
     tokenizer.add_tokens([AddedToken(token, normalized=True) for token in words])
     return tokenizer

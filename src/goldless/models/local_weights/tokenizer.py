@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from goldless.errors import CapabilityError
 from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import content_hash
 from goldless.models.tokens import TextTokenizer
+from goldless.models.turn_signs import is_control
 
 
 class SlowTokenizer(TextTokenizer):
@@ -20,15 +22,16 @@ class SlowTokenizer(TextTokenizer):
         super().__init__(control)
         self._tokenizer = tokenizer
 
-    def _read_text(self, text: str) -> tuple[int, ...]:
-        ids = tuple(self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
-        if self.control.intersection(ids):
-            # it must not be honoured, and this tokenizer offers no way to read it as characters
-            names = self._tokenizer.convert_ids_to_tokens(sorted(self.control.intersection(ids)))
+    def _read_texts(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        encode = self._tokenizer.encode
+        read = [tuple(encode(text, add_special_tokens=False, split_special_tokens=True)) for text in texts]
+        if honoured := self.control.intersection(itertools.chain.from_iterable(read)):
+            # this tokenizer offers no way to read them as characters
+            names = self._tokenizer.convert_ids_to_tokens(sorted(honoured))
             raise CapabilityError(
                 f"a text contains {', '.join(names)}, which this model's tokenizer cannot read as text"
             )
-        return ids
+        return read
 
     def _read_template(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False))
@@ -46,7 +49,11 @@ class SlowTokenizer(TextTokenizer):
 def chat_layout(tokenizer: Any) -> ChatLayout:
     """How a transformers tokenizer lays out messages: by its default chat template, or plainly without one."""
     template = tokenizer.get_chat_template() if tokenizer.chat_template else None
-    control = _control(tokenizer, template or "")
+    control = frozenset(
+        i
+        for i, token in tokenizer.added_tokens_decoder.items()
+        if is_control(token.content, template or "", special=token.special)
+    )
     backend = getattr(tokenizer, "backend_tokenizer", None)
     begin = tokenizer.bos_token_id
     return ChatLayout(
@@ -65,16 +72,3 @@ def tokenizer_hash(tokenizer: Any) -> str:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     rules = backend.to_str() if isinstance(backend, Tokenizer) else [type(tokenizer).__name__, tokenizer.get_vocab()]
     return content_hash(rules, tokenizer.chat_template)
-
-
-def _control(tokenizer: Any, template: str) -> frozenset[int]:
-    """Ids that only a template may write.
-
-    An added token that the template writes is a control token even if it is not declared special (Gemma's turns,
-    Qwen's ``<think>``). White space is not: templates and people both write it.
-    """
-    return frozenset(
-        i
-        for i, token in tokenizer.added_tokens_decoder.items()
-        if token.special or (token.content in template and not token.content.isspace())
-    )

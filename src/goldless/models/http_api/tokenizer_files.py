@@ -12,6 +12,7 @@ from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.http_api.tokenizing import LocalTokenizer
 from goldless.models.interface import content_hash
+from goldless.models.turn_signs import is_control
 
 FILE = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
@@ -77,7 +78,7 @@ def _layout(tokenizer: Tokenizer, rules: dict[str, Any], settings: dict[str, Any
     control = frozenset(
         token["id"]
         for token in rules.get("added_tokens") or ()
-        if token["special"] or (template and token["content"] in template and not token["content"].isspace())
+        if is_control(token["content"], template or "", special=token["special"])
     )
     begin, end = (_written(settings.get(name)) for name in ("bos_token", "eos_token"))
     begins = bool(begin) and tokenizer.encode("a").ids[:1] == [tokenizer.token_to_id(begin)]

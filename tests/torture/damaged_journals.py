@@ -65,17 +65,15 @@ KINDS: dict[str, Damage] = {
     "cut at a page": lambda path, chance: path.write_bytes(path.read_bytes()[: 4096 * chance.randrange(1, 10)]),
     "another header": _bytes(lambda content, _: content.__setitem__(slice(0, 16), b"not a database!!")),
     "empty": lambda path, _: path.write_bytes(b""),
-    "an old reply that ends early": _sql("update calls set reply = substr(reply, 1, 9), checksum = null"),
-    "an old reply of another form": _sql("update calls set reply = '[7]', checksum = null"),
+    "a reply that ends early": _sql("update calls set reply = substr(reply, 1, 9)"),
+    "a reply without a checksum": _sql("update calls set checksum = null"),
     "bytes that are no text": _sql("update calls set reply = cast(x'c328ff' as text)"),
     "tokens that are no number": _sql("update calls set input_tokens = 'many'"),
     "no table of calls": _sql("drop table calls"),
     "calls of another form": _sql("drop table calls", "create table calls (key text, reply text)"),
-    "no tables of claims": _sql("drop table claims", "drop table owners"),
-    "claims of nobody": _sql("insert into claims select key, 'nobody' from calls", "delete from calls"),
-    "owners without sense": _sql(
-        "insert into owners values ('x', 'y', 'z', 'w')", "insert into claims values ('k', 'x')"
-    ),
+    "no table of leases": _sql("drop table leases"),
+    "leases of nobody": _sql("insert into leases select key, 'nobody', 0 from calls", "delete from calls"),
+    "leases without sense": _sql("insert into leases select key, 'x', 'y' from calls", "delete from calls"),
     "a log beside it that is none": lambda path, chance: Path(f"{path}-wal").write_bytes(chance.randbytes(5000)),
 }
 

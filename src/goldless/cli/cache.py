@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,8 +18,6 @@ from goldless.cli.output import Output
 from goldless.errors import UserError
 
 app = verbs_app("Show or clear the journal and downloaded models.")
-
-Part = Literal["journal", "models", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def show(*, output: Output) -> None:
     """
     from goldless.reports.report_table import Column, ReportTable
 
-    kept = tuple(asdict(one) for one in _kept("all"))
+    kept = tuple(asdict(one) for one in _kept())
     columns = (
         Column("part", "what"),
         Column("path", "where", absent="—"),
@@ -61,7 +60,7 @@ def show(*, output: Output) -> None:
 @verb()
 def clear(
     part: Annotated[
-        Part,
+        Literal["journal", "models", "all"],
         typer.Argument(metavar="PART", help="journal (replies of models), models (downloads) or all."),
     ],
     *,
@@ -75,7 +74,7 @@ def clear(
       goldless cache clear models
       goldless cache clear journal --yes
     """
-    found = [one for one in _kept(part) if one.bytes]
+    found = [one for one in _kept() if one.bytes and part in {one.part, "all"}]
     if not found:
         say("nothing to clear")
         return
@@ -85,30 +84,28 @@ def clear(
         say("nothing was deleted")
         return
     for one in found:
-        _delete(one)
+        try:
+            if one.part == "models":
+                shutil.rmtree(one.path)
+            else:
+                for path in journal_files(Path(one.path)):
+                    path.unlink()
+        except OSError as error:
+            raise UserError(f"{one.path}: cannot be deleted ({error.strerror})") from error
         say(f"deleted: {one.path}")
 
 
-def _kept(part: Part) -> Iterable[Kept]:
+def _kept() -> Iterable[Kept]:
     from goldless.models.cache import compiled_folder, default_journal, models_folder
 
-    if part in {"journal", "all"}:
-        journal = default_journal()
-        size = sum(path.stat().st_size for path in journal_files(journal))
-        lost = "Runs call their models again, and pay again; run folders keep their results."
-        yield Kept("journal", str(journal), size, _replies(journal), lost)
-    if part in {"models", "all"}:
-        for folder in (models_folder(), compiled_folder()):
-            files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
-            if files or folder == models_folder():
-                size = sum(path.stat().st_size for path in files)
-                contents = f"{len(files)} file{'s' * (len(files) != 1)}"
-                yield Kept("models", str(folder), size, contents, "They are fetched or made again when needed.")
-
-
-def journal_files(journal: Path) -> list[Path]:
-    """The journal and what SQLite keeps beside it."""
-    return [path for path in (journal, *(Path(f"{journal}{end}") for end in ("-wal", "-shm"))) if path.is_file()]
+    journal = default_journal()
+    lost = "Runs call their models again, and pay again; run folders keep their results."
+    yield Kept("journal", str(journal), size_of(journal_files(journal)), _replies(journal), lost)
+    for folder in (models_folder(), compiled_folder()):
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        if files or folder == models_folder():
+            contents = f"{len(files)} file{'s' * (len(files) != 1)}"
+            yield Kept("models", str(folder), size_of(files), contents, "They are fetched or made again when needed.")
 
 
 def _replies(journal: Path) -> str:
@@ -116,25 +113,21 @@ def _replies(journal: Path) -> str:
     if not journal.is_file():
         return "none yet"
     try:
-        connection = sqlite3.connect(f"file:{journal}?mode=ro", uri=True)
-        try:
+        with closing(sqlite3.connect(f"{journal.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             count, usd = connection.execute("select count(*), sum(cost_usd) from calls").fetchone()
-        finally:
-            connection.close()
     except sqlite3.Error as error:
         return f"cannot be read ({error})"
     return f"{count:,} replies" + (f" that cost {usd:.2f} USD" if usd else "")
 
 
-def _delete(one: Kept) -> None:
-    try:
-        if one.part == "models":
-            shutil.rmtree(one.path)
-        else:
-            for path in journal_files(Path(one.path)):
-                path.unlink()
-    except OSError as error:
-        raise UserError(f"{one.path}: cannot be deleted ({error.strerror})") from error
+def journal_files(journal: Path) -> list[Path]:
+    """The journal and what SQLite keeps beside it."""
+    return [path for path in (journal, *(Path(f"{journal}{end}") for end in ("-wal", "-shm"))) if path.is_file()]
+
+
+def size_of(files: Iterable[Path]) -> int:
+    """The bytes of files together."""
+    return sum(path.stat().st_size for path in files)
 
 
 def size_in_words(size: int) -> str:

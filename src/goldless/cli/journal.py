@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goldless.cli.cache import journal_files, size_in_words
+from goldless.cli.cache import journal_files, size_in_words, size_of
 from goldless.cli.command import Command, own, verb, verbs_app
 from goldless.cli.console import NOTHING, confirmed, end, say
 from goldless.cli.output import Output
@@ -32,7 +31,7 @@ def check(*, options: Options, output: Output) -> None:
     """Check every reply and the file itself; nothing is changed. Exit code 1 if anything is damaged.
 
     A damaged reply is removed, and its call made again, by the next run that needs it. If the file itself is damaged,
-    move it away and save what can be read with goldless journal merge.
+    restore it from a backup, or save what can be read with the .recover command of sqlite3.
 
     Example:
       goldless journal check
@@ -42,15 +41,14 @@ def check(*, options: Options, output: Output) -> None:
 
     path = _path(options)
     found = check_journal(path)
-    columns = (
-        Column("replies", "sound replies", "count"),
-        Column("damaged", "damaged", "count"),
-        Column("unchecked", "without checksum", "count"),
-    )
+    columns = (Column("replies", "sound replies", "count"), Column("damaged", "damaged", "count"))
     table = ReportTable(f"Journal {path}", columns, (asdict(found),), notes=found.problems)
     output.print_tables([table], lambda: {"journal": str(path), **asdict(found)})
-    if not found.sound:
-        end(NOTHING, f"{path} is damaged. Its sound replies can be saved: goldless journal merge")
+    if found.problems:
+        saved = f"sqlite3 {path} .recover | sqlite3 saved"
+        end(NOTHING, f"the file {path} is damaged. Restore it from a backup, or save what can be read: {saved}")
+    if found.damaged:
+        end(NOTHING, f"{path} has damaged replies. Their calls are made again by the next run that needs them")
 
 
 @app.command(cls=Command)
@@ -72,7 +70,7 @@ def show(
     from goldless.runs.store import noted_spending
 
     path = _path(options)
-    with _opened(path) as journal:
+    with closing(_existing(path)) as journal:
         totals = model_totals(journal)
     columns = (
         Column("model", "model"),
@@ -84,15 +82,19 @@ def show(
         Column("until", "last reply"),
     )
     rows = tuple({**asdict(one), "since": _day(one.first), "until": _day(one.last)} for one in totals)
-    size = sum(file.stat().st_size for file in journal_files(path))
+    size = size_of(journal_files(path))
     tables = [ReportTable(f"Journal {path} ({size_in_words(size)})", columns, rows)]
     spent = () if run is None else noted_spending(run)
     if run is not None:
-        counts = {"verb": "verb", "model": "model", "calls": "calls", "reused": "from the journal"}
-        money = {"cost_usd": "USD paid by the last process", "result_usd": "USD of the result"}
-        shown = [Column(*item) for item in counts.items()]
-        shown += [Column(name, title, "usd", "unknown") for name, title in money.items()]
-        tables.append(ReportTable(f"Run {run}", tuple(shown), spent))
+        of_run = (
+            Column("verb", "verb"),
+            Column("model", "model"),
+            Column("calls", "calls"),
+            Column("reused", "from the journal"),
+            Column("cost_usd", "USD paid by the last process", "usd", "unknown"),
+            Column("result_usd", "USD of the result", "usd", "unknown"),
+        )
+        tables.append(ReportTable(f"Run {run}", of_run, spent))
     output.print_tables(
         tables, lambda: {"journal": str(path), "bytes": size, "models": [asdict(one) for one in totals], "run": spent}
     )
@@ -106,14 +108,12 @@ def compact(*, options: Options) -> None:
     Example:
       goldless journal compact
     """
-    from goldless.models.journal_upkeep import compact as compact_file
-
     path = _path(options)
-    before = sum(file.stat().st_size for file in journal_files(path))
-    with _opened(path) as journal:
-        compact_file(journal)
-    after = sum(file.stat().st_size for file in journal_files(path))
-    say(f"{path}: {size_in_words(before)} before, {size_in_words(after)} now")
+    before = size_of(journal_files(path))
+    with closing(_existing(path)) as journal:
+        journal.rows("vacuum")
+        journal.rows("pragma wal_checkpoint(truncate)")
+    say(f"{path}: {size_in_words(before)} before, {size_in_words(size_of(journal_files(path)))} now")
 
 
 @app.command(cls=Command)
@@ -139,7 +139,7 @@ def forget(
     if model is None and older_than is None:
         raise UserError("nothing says what to forget. Give --model NAME, --older-than DAYS, or both")
     before = None if older_than is None else time.time() - older_than * DAY_SECONDS
-    with _opened(_path(options)) as journal:
+    with closing(_existing(_path(options))) as journal:
         count, usd = forget_replies(journal, model=model, before=before, dry_run=True)
         cost = f" that cost {usd:.2f} USD" if usd else ""
         say(f"{count:,} replies{cost} {'would' if dry_run else 'will'} be deleted")
@@ -161,19 +161,19 @@ def merge(
     *,
     options: Options,
 ) -> None:
-    """Add the replies of other journals to this one, also of damaged ones as far as they can be read.
+    """Add the replies of other journals to this one. Of a damaged one nothing is added.
 
     Examples:
       goldless journal merge colleague.sqlite
       goldless journal merge old.sqlite --journal project.sqlite
     """
+    from goldless.models.journal import Journal
     from goldless.models.journal_upkeep import merge as merge_journal
 
-    with _opened(_path(options), new=True) as journal:
+    with closing(Journal(_path(options))) as journal:
         for other in others:
-            found = merge_journal(journal, other)
-            lost = f", {found.damaged:,} damaged ones left out" if found.damaged else ""
-            say(f"{other}: {found.added:,} replies added, {found.known:,} were there already{lost}")
+            added, known = merge_journal(journal, other)
+            say(f"{other}: {added:,} replies added, {known:,} were there already")
 
 
 def _path(options: Options) -> Path:
@@ -182,15 +182,13 @@ def _path(options: Options) -> Path:
     return options.journal or default_journal()
 
 
-@contextmanager
-def _opened(path: Path, *, new: bool = False) -> Iterator[Journal]:
-    """The journal during the block; only merging makes a new one."""
+def _existing(path: Path) -> Journal:
+    """The journal; only merging makes a new one."""
     from goldless.models.journal import Journal
 
-    if not new and not path.is_file():
+    if not path.is_file():
         raise UserError(f"{path}: no such journal. Runs that call models write it; --journal names another file")
-    with closing(Journal(path)) as journal:
-        yield journal
+    return Journal(path)
 
 
 def _day(seconds: float | None) -> str:

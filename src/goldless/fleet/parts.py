@@ -20,8 +20,7 @@ from goldless.files import POLARS_FAILED, write_whole
 from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, ScoreRequest, TokenLogprobs, Usage
 from goldless.models.interface import content_hash as hash_of
 from goldless.models.journal import model_hash
-from goldless.models.journalled import context_hash, request_data
-from goldless.models.stored_reply import as_json, chat_as_json, read_chat
+from goldless.models.journalled import as_json, chat_as_json, context_hash, read_chat, request_data
 from goldless.records import CallFailure
 
 Request = ScoreRequest | ChatRequest

@@ -7,15 +7,14 @@ waits is sent; a later run of the same command first collects what has been answ
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from goldless.errors import GoldlessError, UserError, WaitingError
 from goldless.models.batch_book import BatchBook, BatchOut, chunks
 from goldless.models.interface import BatchingModel, ChatModel, ChatReply, ChatRequest, Message, NotSentError, Usage
 from goldless.models.journal import Journal, Kept
-from goldless.models.journalled import OVER_BUDGET, JournalledChat, request_data
-from goldless.models.stored_reply import as_json, read_chat
+from goldless.models.journalled import OVER_BUDGET, ByKey, JournalledChat, as_json, read_chat, request_data
 from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage
 from goldless.records import CallFailure
 
@@ -101,7 +100,11 @@ class BatchedChat(JournalledChat):
         self.ledger.keep(charge)
         return replace(read_chat(kept.reply), usage=Usage() if charge.estimated else charge.usage)
 
-    async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
+    async def _ask(self, asked: Mapping[str, ChatRequest], deliver: ByKey[ChatReply]) -> list[str]:
+        deliver({key: self._put_aside(key, request) for key, request in asked.items()})
+        return []
+
+    def _put_aside(self, key: str, request: ChatRequest) -> CallFailure:
         if key in self._failed:
             return self._failed[key]
         if key in self._out:

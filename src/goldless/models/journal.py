@@ -1,36 +1,86 @@
-"""The call journal: every paid reply, found again by content.
+"""The call journal: every paid reply in one SQLite file, found again by content.
 
 A call's key is a hash of everything that makes it the same call: the model identity, the exact token ids or
 messages, the parameters, and the replicate. Replies go into ``calls`` once and stay. Failures go into ``failures`` and
 are retried. ``attempts`` records each call before it is made, so that the journal itself shows what was called twice.
-While a call is being made it is claimed, and other processes wait for its reply.
+While a call is being made its process has a lease on it, and other processes wait for the reply.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
+import json
+import sqlite3
+import threading
 import time
+import uuid
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goldless.models.claims import Claims
+import anyio
+
+from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity, Usage, content_hash
-from goldless.models.journal_file import JournalFile
-from goldless.models.stored_reply import as_json, checksum, sound_reply
 from goldless.models.usage import Charge
+from goldless.processes import has_ended, this_process
 from goldless.records import CallFailure
 
-REPLIES = (
-    "select key, cast(reply as blob), input_tokens, output_tokens, cost_usd, estimated, checksum from calls "
-    "where key in ({marks})"
+SCHEMA = """
+create table if not exists models (model text primary key, identity text not null) without rowid;
+create table if not exists bodies (hash text primary key, body text not null) without rowid;
+create table if not exists calls (
+    key text primary key, model text not null, kind text not null, request text not null, reply text not null,
+    input_tokens integer not null, output_tokens integer not null, cost_usd real, created_at real not null,
+    estimated integer not null default 0, checksum blob
+) without rowid;
+create table if not exists failures (
+    key text not null, model text not null, kind text not null, message text not null, attempts integer not null,
+    created_at real not null, cost_usd real
+);
+create table if not exists attempts (key text not null, started_at real not null);
+create table if not exists canaries (model text primary key, report text not null, created_at real not null)
+    without rowid;
+create table if not exists leases (key text primary key, owner text not null, expires_at real not null) without rowid;
+create table if not exists batches (
+    label text primary key, id text, provider text not null, model text not null, occasion text not null,
+    reserved_usd real, submitted_at real not null
+) without rowid;
+create table if not exists batch_calls (
+    own text primary key, key text not null, label text not null, request text not null
+) without rowid;
+create index if not exists batch_calls_by_label on batch_calls (label);
+"""
+"""``estimated``: tokens and cost of the call are the most they can be. ``failures.cost_usd``: what it may have cost."""
+FORMAT = 2
+REPLIES = "select key, cast(reply as blob), input_tokens, output_tokens, cost_usd, estimated, checksum from calls"
+"""Rows for ``read_row``."""
+KEEP = "insert into calls values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing"
+LEASE = (
+    "insert into leases select :key, :owner, :now + :lease where not exists (select 1 from calls where key = :key) "
+    "and not exists (select 1 from batch_calls where own = :key) on conflict do update set owner = excluded.owner, "
+    "expires_at = excluded.expires_at where expires_at not between :now and :now + :latest"
 )
-KEEP = (
-    "insert into calls (key, model, kind, request, reply, input_tokens, output_tokens, cost_usd, created_at, "
-    "estimated, checksum) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing"
-)
+"""A call in a batch that is out is made, too."""
+LEASE_SECONDS, RENEWAL_SECONDS = 120.0, 20.0
+LATEST_SECONDS = 1200.0
+"""A lease that would end later was written by a clock that was wrong, and does not count."""
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
+"""Between two looks at a call that another process is making."""
+WRITERS_SECONDS = 60
+"""Time to wait for other writing processes."""
+MOST_VARIABLES = 500
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What reading a damaged file raises; the last where SQLite's own message repeats text of the file."""
+OUTSIDE = {
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM),
+}
+"""Errors whose cause is not in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,98 +103,173 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A stored reply."""
+    """A stored reply, with its fields as in ``Entry``."""
 
     reply: str
-    """As JSON."""
     usage: Usage
     cost_usd: float | None
-    """None: price unknown."""
     estimated: bool
-    """Whether usage and cost are the most they can be."""
 
 
-class Journal(JournalFile):
-    """The replies, failures and claims in a journal file."""
+class Journal:
+    """An open journal file, usable by several threads and processes at once.
+
+    A lease is taken in one statement and renewed while its call is out; one that expired, or whose process on this
+    machine has ended, is free. Leases compare the clocks of the processes. A clock that jumps, or differs from another
+    machine's by more than the lease, can at worst let a call be made twice, and then the first reply stays; or let
+    others wait for a process that is gone, for ``LATEST_SECONDS`` at most. No reply is lost or changed by it.
+    """
 
     def __init__(self, path: Path | str, occasion: str = "") -> None:
-        """Open or create the file.
+        """Open or create the file; only its owner may read it.
 
         ``occasion``: calls of other occasions are other calls, so that a model is asked the same again.
         """
-        super().__init__(path)
+        self.path = Path(path)
         self.occasion = occasion
-        self._claims = Claims(self)
+        self._lock = threading.Lock()
+        self._owner = f"{uuid.uuid4().hex}:{this_process()}"
+        self._leased: set[str] = set()
+        self._renewing: threading.Thread | None = None
+        self._closed = threading.Event()
         self._models: set[str] = set()
         """Models known to be in the file."""
-        self.damaged = 0
-        """Replies that were not as they had been stored. They are removed, so that their calls are made again."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch(mode=0o600)
+            self._connection = sqlite3.connect(
+                self.path, timeout=WRITERS_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+            )
+            self._set_up()
+        except (OSError, *DAMAGED) as error:
+            raise UserError(
+                f"{self.path}: cannot be used as a journal ({error}). Choose another file with --journal, or set "
+                "GOLDLESS_HOME to a writable folder"
+            ) from error
+
+    def _set_up(self) -> None:
+        """Make the tables; raises before anything is changed if this version cannot read the file."""
+        until = time.monotonic() + WRITERS_SECONDS
+        while True:
+            try:
+                (found,) = self._connection.execute("pragma user_version").fetchone()
+                if found not in (0, FORMAT):  # 0: a new file
+                    raise UserError(  # noqa: TRY301 - the file is closed below
+                        f"{self.path}: the journal has format {found}, but this version of goldless reads format "
+                        f"{FORMAT}. Use the version that wrote it, or another file with --journal"
+                    )
+                self._connection.execute("pragma journal_mode=wal")
+                # in WAL mode a killed process loses nothing that was committed, and the file stays whole
+                self._connection.execute("pragma synchronous=normal")
+                self._connection.executescript(SCHEMA)
+                if found != FORMAT:
+                    self._connection.execute(f"pragma user_version={FORMAT}")
+            except BaseException as error:
+                # SQLite does not wait where another process is switching the same new file to WAL mode
+                busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() > until:
+                    self._connection.close()
+                    raise
+                time.sleep(0.02)
+            else:
+                return
+
+    # --- the file ------------------------------------------------------------------------------------------------
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """The rows that a query finds. Raises UserError if the file cannot be read."""
+        with self._lock:
+            try:
+                return self._connection.execute(query, values).fetchall()
+            except DAMAGED as error:
+                raise self._unusable("read", error) from error
+
+    def rows_of(self, query: str, keys: Sequence[str], *values: Any) -> Iterator[Any]:
+        """The rows of a query for keys, after its other values; ``{marks}`` in it are their placeholders."""
+        for begin in range(0, len(keys), MOST_VARIABLES):
+            some = keys[begin : begin + MOST_VARIABLES]
+            yield from self.rows(query.format(marks=",".join("?" * len(some))), *values, *some)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Changes that are kept together or not at all. Raises UserError if the file cannot be written."""
+        with self._lock:
+            try:
+                self._connection.execute("begin immediate")
+                yield self._connection
+                self._connection.execute("commit")
+            except BaseException as error:
+                with contextlib.suppress(sqlite3.DatabaseError):
+                    if self._connection.in_transaction:
+                        self._connection.execute("rollback")
+                if not isinstance(error, DAMAGED):
+                    raise
+                raise self._unusable("write", error) from error
+
+    def _unusable(self, what: str, error: Exception) -> UserError:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in OUTSIDE:
+            return UserError(
+                f"{self.path}: cannot {what} the journal ({error}). Replies so far are safe. Free disk space or stop "
+                "the process that blocks the file, then run the same command again"
+            )
+        return UserError(
+            f"{self.path}: the journal is damaged ({error}). It is left as it is; goldless journal check says more. "
+            f"Restore it from a backup, save what can be read (sqlite3 {self.path.name} .recover | sqlite3 saved), or "
+            "use another file with --journal"
+        )
+
+    def close(self) -> None:
+        """Release all leases and close the file."""
+        self._closed.set()
+        self._release(self._leased)
+        self._connection.close()
+
+    # --- replies -------------------------------------------------------------------------------------------------
+
+    def own(self, key: str) -> str:
+        """The key of a call on this occasion."""
+        return content_hash(self.occasion, key) if self.occasion else key
 
     def find(self, keys: Sequence[str]) -> dict[str, Kept]:
-        """Replies by key, for the keys that have one."""
+        """Replies by key, for the keys that have one. A damaged reply is removed, so that its call is made again."""
+        own = {self.own(key): key for key in keys}
         found: dict[str, Kept] = {}
-        own = {self.own(key): key for key in keys}
-        damaged = []
-        for name, said, given, written, cost, estimated, stored in self.rows_of(REPLIES, list(own)):
-            usage = Usage(given, written)
-            reply = sound_reply(name, said, usage, cost, stored)
-            if reply is None:
-                damaged.append(name)
-            else:
-                found[own[name]] = Kept(reply, usage, cost, bool(estimated))
-        if damaged:
-            self._remove(damaged)
+        for row in self.rows_of(f"{REPLIES} where key in ({{marks}})", list(own)):
+            kept = read_row(row)
+            if kept is not None:
+                found[own[row[0]]] = kept
+                continue
+            with self.transaction() as run:  # unless another process has replaced it
+                where = "key = ? and cast(reply as blob) is ? and checksum is ?"
+                run.execute(f"delete from calls where {where}", (row[0], row[1], row[-1]))  # noqa: S608 - our words
+            warnings.warn(
+                f"{self.path}: a stored reply is damaged, so its call is made again. goldless journal check counts "
+                "such replies",
+                stacklevel=2,
+            )
         return found
-
-    def _remove(self, names: Sequence[str]) -> None:
-        """Remove damaged replies; one that another process has replaced meanwhile stays."""
-        query = REPLIES.format(marks="?")
-        with self.transaction() as run:
-            for name in names:
-                for key, said, given, written, cost, _, stored in run.execute(query, (name,)).fetchall():
-                    if sound_reply(key, said, Usage(given, written), cost, stored) is None:
-                        run.execute("delete from calls where key = ?", (key,))
-                        self.damaged += 1
-
-    def begin(self, keys: Sequence[str]) -> set[str]:
-        """Claim the calls that are about to be made; returns those with neither reply, batch nor another's claim."""
-        own = {self.own(key): key for key in keys}
-        return {own[name] for name in self._claims.take(list(own))}
-
-    def in_batch(self, key: str) -> bool:
-        """Whether the call is in a batch that is out."""
-        return bool(self.rows("select 1 from batch_calls where own = ?", self.own(key)))
-
-    def release(self, keys: Sequence[str]) -> None:
-        """Release the claims on calls that ended without reply or failure."""
-        self._claims.release([self.own(key) for key in keys])
-
-    async def freed(self, keys: Sequence[str]) -> None:
-        """Wait until other processes have ended these calls, or have ended themselves."""
-        await self._claims.freed([self.own(key) for key in keys])
 
     def record(
         self, identity: ModelIdentity, entries: Sequence[Entry], bodies: Mapping[str, str] | None = None
     ) -> None:
         """Keep replies: all of them or, if the process dies, none. An existing reply is not replaced."""
         model, now = model_hash(identity), time.time()
-        rows = [self._row(entry, model, now) for entry in entries]
+        rows = []
+        for entry in entries:
+            key, paid = self.own(entry.key), (entry.usage.input_tokens, entry.usage.output_tokens, entry.cost_usd)
+            mark = _checksum(key, str(entry.reply).encode(), *paid)
+            rows.append((key, model, entry.kind, entry.request, entry.reply, *paid, now, entry.estimated, mark))
         with self.transaction() as run:
             # not "or ignore", which would also drop a row that cannot be kept, without a word
             if model not in self._models:
-                who = (model, as_json(identity.as_dict()))
+                who = (model, json.dumps(identity.as_dict(), ensure_ascii=False, separators=(",", ":")))
                 run.execute("insert into models values (?, ?) on conflict do nothing", who)
             if bodies:
                 run.executemany("insert into bodies values (?, ?) on conflict do nothing", list(bodies.items()))
             run.executemany(KEEP, rows)
-            self._claims.settle(run, [row[0] for row in rows])
+            self._end(run, [row[0] for row in rows])
         self._models.add(model)
-
-    def _row(self, entry: Entry, model: str, now: float) -> tuple[Any, ...]:
-        key, usage, cost = self.own(entry.key), entry.usage, entry.cost_usd
-        said = checksum(key, str(entry.reply).encode(), usage, cost)
-        paid = (usage.input_tokens, usage.output_tokens, cost)
-        return (key, model, entry.kind, entry.request, entry.reply, *paid, now, entry.estimated, said)
 
     def record_failures(
         self, identity: ModelIdentity, failures: Iterable[tuple[str, CallFailure, Charge | None]]
@@ -157,7 +282,7 @@ class Journal(JournalFile):
         ]
         with self.transaction() as run:
             run.executemany("insert into failures values (?, ?, ?, ?, ?, ?, ?)", rows)
-            self._claims.settle(run, [row[0] for row in rows])
+            self._end(run, [row[0] for row in rows])
 
     def canary_report(self, identity: ModelIdentity) -> str | None:
         """A model's stored canary report, as JSON."""
@@ -174,23 +299,80 @@ class Journal(JournalFile):
         tables = ("calls", "failures", "attempts")
         return {table: self.rows(f"select count(*) from {table}")[0][0] for table in tables}  # noqa: S608 - fixed names
 
-    def close(self) -> None:
-        """Release all claims and close the file; what was damaged is told."""
-        self._claims.close()
-        super().close()
-        if self.damaged:
-            several = self.damaged != 1
-            warnings.warn(
-                f"{self.path}: {self.damaged:,} stored {'replies were' if several else 'reply was'} damaged and "
-                f"removed, so {'their calls are' if several else 'its call is'} made again. goldless journal check "
-                "looks for more",
-                stacklevel=2,
-            )
-            self.damaged = 0
+    # --- leases --------------------------------------------------------------------------------------------------
 
-    def own(self, key: str) -> str:
-        """The key of a call on this occasion."""
-        return content_hash(self.occasion, key) if self.occasion else key
+    def begin(self, keys: Sequence[str]) -> set[str]:
+        """Lease the calls that are about to be made; returns those with neither reply, batch nor another's lease."""
+        own = {self.own(key): key for key in keys}
+        lease = {"owner": self._owner, "now": time.time(), "lease": LEASE_SECONDS, "latest": LATEST_SECONDS}
+        with self.transaction() as run:
+            taken = [key for key in own if run.execute(LEASE, {"key": key, **lease}).rowcount]
+            run.executemany("insert into attempts values (?, ?)", [(key, lease["now"]) for key in taken])
+        self._leased.update(taken)
+        if self._renewing is None:
+            self._renewing = threading.Thread(target=self._renew, name="leases", daemon=True)
+            self._renewing.start()
+        return {own[key] for key in taken}
+
+    def release(self, keys: Sequence[str]) -> None:
+        """Release the leases on calls that ended without reply or failure."""
+        self._release(map(self.own, keys))
+
+    def _release(self, names: Iterable[str]) -> None:
+        if mine := self._leased.intersection(names):
+            # a lease that cannot be released expires
+            with contextlib.suppress(UserError), self.transaction() as run:
+                self._end(run, mine)
+
+    def in_batches(self, keys: Sequence[str]) -> set[str]:
+        """Those of the calls that are in a batch that is out."""
+        own = {self.own(key): key for key in keys}
+        return {own[key] for (key,) in self.rows_of("select own from batch_calls where own in ({marks})", list(own))}
+
+    async def freed(self, keys: Sequence[str]) -> None:
+        """Wait until other processes have ended these calls, or have ended themselves."""
+        names, wait = [self.own(key) for key in keys], FIRST_WAIT_SECONDS
+        query = "select owner from leases where expires_at between ? and ? and key in ({marks})"
+        while True:
+            now = time.time()
+            owners = {owner for (owner,) in self.rows_of(query, names, now, now + LATEST_SECONDS)}
+            gone = {owner for owner in owners if has_ended(owner.partition(":")[2])}
+            if gone:
+                with self.transaction() as run:
+                    run.executemany("delete from leases where owner = ?", [(owner,) for owner in gone])
+            if owners == gone:
+                return
+            await anyio.sleep(wait)
+            wait = min(LONGEST_WAIT_SECONDS, wait * 1.5)
+
+    def _end(self, run: sqlite3.Connection, names: Iterable[str]) -> None:
+        """Release leases in a transaction, such as that which keeps their replies or failures."""
+        mine = self._leased.intersection(names)
+        run.executemany("delete from leases where key = ? and owner = ?", [(name, self._owner) for name in mine])
+        self._leased -= mine
+
+    def _renew(self) -> None:
+        while not self._closed.wait(RENEWAL_SECONDS):
+            if self._leased:
+                with contextlib.suppress(UserError), self.transaction() as run:
+                    until = time.time() + LEASE_SECONDS
+                    run.execute("update leases set expires_at = ? where owner = ?", (until, self._owner))
+
+
+def read_row(row: tuple[Any, ...]) -> Kept | None:
+    """The reply in a row of ``REPLIES``; None if it is not as it was stored."""
+    key, reply, given, written, cost, estimated, stored = row
+    try:
+        if _checksum(key, reply, given, written, cost) == stored:
+            return Kept(reply.decode(), Usage(given, written), cost, bool(estimated))
+    except (ValueError, TypeError, AttributeError):  # not even of the right types
+        pass
+    return None
+
+
+def _checksum(key: str, reply: bytes, given: int, written: int, cost_usd: float | None) -> bytes:
+    cost = None if cost_usd is None else float(cost_usd)
+    return hashlib.blake2b(f"{key} {int(given)} {int(written)} {cost} ".encode() + reply, digest_size=8).digest()
 
 
 def model_hash(identity: ModelIdentity) -> str:

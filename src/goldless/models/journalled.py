@@ -7,9 +7,11 @@ import copy
 import dataclasses
 import functools
 import hashlib
+import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import anyio
 import orjson
@@ -26,32 +28,27 @@ from goldless.models.interface import (
     Scorer,
     ScoreReply,
     ScoreRequest,
+    TokenLogprobs,
     Usage,
     WrappedModel,
     WrappedScorer,
     content_hash,
 )
 from goldless.models.journal import Entry, Journal, Kept, model_hash
-from goldless.models.stored_reply import (
-    as_json,
-    chat_as_json,
-    check_storable,
-    logprobs_as_json,
-    read_chat,
-    read_logprobs,
-)
 from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage, most_score_usage
 from goldless.records import CallFailure
 
-_REQUEST_FIELDS = dataclasses.fields(ChatRequest)
-Spread = Callable[[Mapping[str, ScoreReply]], None]
-"""Delivers replies by key to every request with that key."""
 IN_BATCH = CallFailure(
     "waiting",
     "in a batch that is out, so it is not asked again. Collect it by the command with --batch, or see goldless batches",
     attempts=0,
 )
 OVER_BUDGET = CallFailure("budget", "not sent: it could have exceeded the budget", attempts=0)
+Request = TypeVar("Request", ScoreRequest, ChatRequest)
+Reply = TypeVar("Reply", TokenLogprobs, ChatReply)
+ByIndex = Callable[[Mapping[int, Reply | CallFailure]], None]
+ByKey = Callable[[Mapping[str, Reply | CallFailure]], None]
+"""Take replies by the index of their request, or by their key."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -63,12 +60,6 @@ class Reused:
     unpriced: int = 0
     """Of the calls, those whose price was not known."""
 
-    def add(self, kept: Kept) -> None:
-        """Count a reply."""
-        self.calls += 1
-        self.cost_usd += kept.cost_usd or 0.0
-        self.unpriced += kept.cost_usd is None
-
     def __add__(self, other: Reused) -> Reused:
         """Both together."""
         return Reused(self.calls + other.calls, self.cost_usd + other.cost_usd, self.unpriced + other.unpriced)
@@ -78,8 +69,10 @@ class Reused:
         return Reused(self.calls - other.calls, self.cost_usd - other.cost_usd, self.unpriced - other.unpriced)
 
 
-class _Journalled(WrappedModel):
-    """A model that calls only for what the journal does not have."""
+class _Journalled(WrappedModel, Generic[Request, Reply]):
+    """A model that calls only for what the journal does not have, each distinct call once."""
+
+    kind: ClassVar[str]
 
     def __init__(self, model: Scorer | ChatModel, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         super().__init__(model)
@@ -97,12 +90,53 @@ class _Journalled(WrappedModel):
         other.replicate, other.reused = replicate, Reused()
         return other
 
-    def _paid(self, aside: Aside, failure: CallFailure) -> Charge | None:
-        """What a failed attempt before another was charged for; the model has booked it."""
-        return None if failure.charged is None else self.ledger.charge(aside, Usage(*failure.charged))
+    @abstractmethod
+    def _most(self, request: Request) -> Usage:
+        """The most that a call can be charged for."""
+
+    @abstractmethod
+    async def _call(self, requests: Sequence[Request], deliver: ByIndex[Reply]) -> None:
+        """Ask the model; a reply that cannot be kept is delivered as a failure."""
+
+    @abstractmethod
+    def _written(self, request: Request, reply: Reply, bodies: dict[str, str]) -> tuple[str, str]:
+        """Request and reply as JSON; long parts that requests share go into ``bodies`` by their hash."""
+
+    @abstractmethod
+    def _read(self, kept: Kept) -> Reply:
+        """A reply from its JSON."""
+
+    async def _replies(self, asked: Mapping[str, Request], deliver: ByKey[Reply]) -> None:
+        """Deliver what the journal has, then call for the rest; requests and replies by key."""
+        wanted = self._deliver_known(asked, deliver)
+        while wanted:
+            # tasks that run side by side may ask the same, such as the marginal of an answer that is always the same
+            others = [key for key in wanted if key in self._under_way]
+            mine = {key: asked[key] for key in wanted if key not in self._under_way}
+            if mine:
+                with self._asking(mine):
+                    elsewhere = await self._ask(mine, deliver)
+                    await self._journal.freed(elsewhere)
+                    others += elsewhere
+            for key in others:
+                if key in self._under_way:
+                    await self._under_way[key].wait()
+            wanted = self._deliver_known(others, deliver)
+
+    def _deliver_known(self, keys: Iterable[str], deliver: ByKey[Reply]) -> list[str]:
+        """Deliver what the journal has; returns the other keys."""
+        found = self._journal.find(list(keys))
+        if found:
+            deliver({key: self._known(key, kept) for key, kept in found.items()})
+        return [key for key in keys if key not in found]
+
+    def _known(self, key: str, kept: Kept) -> Reply:  # noqa: ARG002 - batches know more of some keys
+        """A reply that the journal has."""
+        self.reused += Reused(1, kept.cost_usd or 0.0, kept.cost_usd is None)
+        return self._read(kept)
 
     @contextlib.contextmanager
-    def _asking(self, keys: Sequence[str]) -> Iterator[None]:
+    def _asking(self, keys: Iterable[str]) -> Iterator[None]:
         """During the block, other requests for these calls wait for them."""
         done = anyio.Event()
         self._under_way |= dict.fromkeys(keys, done)
@@ -113,9 +147,60 @@ class _Journalled(WrappedModel):
                 del self._under_way[key]
             done.set()
 
+    async def _ask(self, asked: Mapping[str, Request], deliver: ByKey[Reply]) -> list[str]:
+        """Make calls and deliver their replies; returns those that other processes are making or have made."""
+        elsewhere: list[str] = []
+        while asked:
+            most = {key: self._most(request) for key, request in asked.items()}
+            aside = {key: found for key in asked if (found := self.ledger.set_aside(most[key])) is not None}
+            if not aside and not await self.ledger.settled():
+                deliver(dict.fromkeys(asked, OVER_BUDGET))
+                break
+            mine = self._journal.begin(list(aside)) if aside else set()
+            if others := [key for key in aside if key not in mine]:
+                for key in others:
+                    self.ledger.settle(aside[key].usd, None)
+                in_batches = self._journal.in_batches(others)
+                deliver(dict.fromkeys(in_batches, IN_BATCH))
+                elsewhere += [key for key in others if key not in in_batches]
+            if mine:
+                await self._ask_now({key: asked[key] for key in aside if key in mine}, aside, deliver)
+            asked = {key: request for key, request in asked.items() if key not in aside}
+        return elsewhere
 
-class JournalledScorer(_Journalled, WrappedScorer):
+    async def _ask_now(self, asked: Mapping[str, Request], aside: Mapping[str, Aside], deliver: ByKey[Reply]) -> None:
+        """Make calls, book and keep what they bring, failures separately, and deliver it."""
+        keys = list(asked)
+
+        def keep(replies: Mapping[int, Reply | CallFailure]) -> None:
+            entries, bodies, failures = [], dict[str, str](), []
+            for i, reply in replies.items():
+                key = keys[i]
+                if isinstance(reply, CallFailure):
+                    failures.append((key, reply, self.ledger.book_unkept(aside[key], reply.charged)))
+                    continue
+                charge = self.ledger.book(aside[key], reply.usage)
+                for failure in reply.retries:  # the model has booked those that it was charged for
+                    paid = None if failure.charged is None else self.ledger.charge(aside[key], Usage(*failure.charged))
+                    failures.append((key, failure, paid))
+                request, said = self._written(asked[key], reply, bodies)
+                entries.append(Entry(key, self.kind, request, said, *charge))
+            if entries:
+                self._journal.record(self.identity, entries, bodies)
+            if failures:
+                self._journal.record_failures(self.identity, failures)
+            deliver({keys[i]: reply for i, reply in replies.items()})
+
+        try:
+            await self._call(list(asked.values()), keep)
+        finally:
+            self._journal.release(keys)
+
+
+class JournalledScorer(_Journalled[ScoreRequest, TokenLogprobs], WrappedScorer):
     """A scorer that calls only for what the journal does not have."""
+
+    kind = "score"
 
     def __init__(self, scorer: Scorer, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         super().__init__(scorer, journal, ledger, replicate=replicate)
@@ -128,95 +213,35 @@ class JournalledScorer(_Journalled, WrappedScorer):
         places: dict[str, list[int]] = {}
         for i, request in enumerate(requests):
             places.setdefault(score_key(model, request, replicate=self.replicate), []).append(i)
-        asked = {key: requests[found[0]] for key, found in places.items()}
+        await self._replies(
+            {key: requests[found[0]] for key, found in places.items()},
+            lambda replies: deliver({i: reply for key, reply in replies.items() for i in places[key]}),
+        )
 
-        def spread(replies: Mapping[str, ScoreReply]) -> None:
-            if replies:
-                deliver({i: reply for key, reply in replies.items() for i in places[key]})
+    def _most(self, request: ScoreRequest) -> Usage:
+        return most_score_usage(request)
 
-        wanted = self._deliver_known(list(places), spread)
-        while wanted:
-            # tasks that run side by side may ask the same, such as the marginal of an answer that is always the same
-            others = [key for key in wanted if key in self._under_way]
-            mine = {key: asked[key] for key in wanted if key not in self._under_way}
-            if mine:
-                with self._asking(list(mine)):
-                    elsewhere = await self._ask(mine, spread)
-                    await self._journal.freed(elsewhere)
-                    others += elsewhere
-            for key in others:
-                if key in self._under_way:
-                    await self._under_way[key].wait()
-            wanted = self._deliver_known(others, spread)
+    async def _call(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        await self.scorer.score(
+            requests, lambda replies: deliver({i: _checked(requests[i], reply) for i, reply in replies.items()})
+        )
 
-    def _deliver_known(self, keys: Sequence[str], spread: Spread) -> list[str]:
-        """Deliver what the journal has; returns the other keys."""
-        found = self._journal.find(keys)
-        for kept in found.values():
-            self.reused.add(kept)
-        spread({key: read_logprobs(kept.reply) for key, kept in found.items()})
-        return [key for key in keys if key not in found]
+    def _written(self, request: ScoreRequest, reply: TokenLogprobs, bodies: dict[str, str]) -> tuple[str, str]:
+        known = context_hash(request.context)
+        if known not in bodies:
+            bodies[known] = orjson.dumps(request.context).decode()
+        # not by as_json, which is ten times as slow; every value is finite
+        asked = orjson.dumps({"context": known, "target": request.target})
+        return asked.decode(), orjson.dumps({"logprobs": reply.logprobs}).decode()
 
-    async def _ask(self, asked: Mapping[str, ScoreRequest], spread: Spread) -> list[str]:
-        """Make calls and deliver their replies; returns those that other processes are making or have made."""
-        elsewhere: list[str] = []
-        while asked:
-            most = {key: most_score_usage(request) for key, request in asked.items()}
-            aside = {key: found for key in asked if (found := self.ledger.set_aside(most[key])) is not None}
-            if aside:
-                elsewhere += await self._ask_now(asked, aside, spread)
-            elif not await self.ledger.settled():
-                spread(dict.fromkeys(asked, OVER_BUDGET))
-                break
-            asked = {key: request for key, request in asked.items() if key not in aside}
-        return elsewhere
-
-    async def _ask_now(
-        self, asked: Mapping[str, ScoreRequest], aside: Mapping[str, Aside], spread: Spread
-    ) -> list[str]:
-        mine = self._journal.begin(list(aside))
-        keys = [key for key in aside if key in mine]
-        elsewhere = [key for key in aside if key not in mine]
-        for key in elsewhere:
-            self.ledger.settle(aside[key].usd, None)
-
-        def keep(replies: Mapping[int, ScoreReply]) -> None:
-            spread(self._keep({keys[i]: reply for i, reply in replies.items()}, asked, aside))
-
-        try:
-            if keys:
-                await self.scorer.score([asked[key] for key in keys], keep)
-        finally:
-            self._journal.release(keys)
-        return elsewhere
-
-    def _keep(
-        self, replies: Mapping[str, ScoreReply], asked: Mapping[str, ScoreRequest], aside: Mapping[str, Aside]
-    ) -> dict[str, ScoreReply]:
-        """Store replies in the journal, failures separately; returns what to deliver."""
-        entries, bodies, failures = [], {}, []
-        checked = {key: _checked(asked[key], reply) for key, reply in replies.items()}
-        for key, reply in checked.items():
-            if isinstance(reply, CallFailure):
-                failures.append((key, reply, self.ledger.book_unkept(aside[key], reply.charged)))
-                continue
-            charge = self.ledger.book(aside[key], reply.usage)
-            failures.extend((key, earlier, self._paid(aside[key], earlier)) for earlier in reply.retries)
-            context, target = asked[key].context, asked[key].target
-            known = context_hash(context)
-            if known not in bodies:
-                bodies[known] = _written(context)
-            request = _written({"context": known, "target": target})
-            entries.append(Entry(key, "score", request, logprobs_as_json(reply), *charge))
-        if entries:
-            self._journal.record(self.identity, entries, bodies)
-        if failures:
-            self._journal.record_failures(self.identity, failures)
-        return checked
+    def _read(self, kept: Kept) -> TokenLogprobs:
+        return TokenLogprobs(tuple(json.loads(kept.reply)["logprobs"]))
 
 
-class JournalledChat(_Journalled):
+class JournalledChat(_Journalled[ChatRequest, ChatReply]):
     """A chat model that calls only for what the journal does not have."""
+
+    kind = "chat"
 
     @property
     def context_length(self) -> int | None:
@@ -230,72 +255,36 @@ class JournalledChat(_Journalled):
     async def chat(self, request: ChatRequest, *, replicate: int | None = None) -> ChatReply | CallFailure:
         """The reply. A different ``replicate`` is a different call of the same request; None: the model's own."""
         key = chat_key(self.identity, request, replicate=self.replicate if replicate is None else replicate)
-        while True:
-            if found := self._journal.find([key]):
-                return self._known(key, found[key])
-            if key in self._under_way:
-                await self._under_way[key].wait()
-                continue
-            with self._asking([key]):
-                reply = await self._ask(key, request)
-                if reply is not None:
-                    return reply
-                await self._journal.freed([key])
+        replies: dict[str, ChatReply | CallFailure] = {}
+        await self._replies({key: request}, replies.update)
+        return replies[key]
 
-    def _known(self, key: str, kept: Kept) -> ChatReply:  # noqa: ARG002 - batches know more of some keys
-        """A reply that the journal has."""
-        self.reused.add(kept)
+    def _most(self, request: ChatRequest) -> Usage:
+        return most_chat_usage(self._model, request)
+
+    async def _call(self, requests: Sequence[ChatRequest], deliver: ByIndex[ChatReply]) -> None:
+        """Ask for each text; whatever the model raises, or gives that cannot be kept, is a failure of that call."""
+        for i, request in enumerate(requests):
+            try:
+                reply = await self._model.chat(request)
+                if isinstance(reply, ChatReply):
+                    _check_storable(reply)
+            except GoldlessError:
+                raise  # no other call would fare better
+            except Exception as error:  # noqa: BLE001 - whatever a package's model does
+                said = f"the reply cannot be read ({kind_and_place(error)})"
+                reply = CallFailure("bad_reply", said, charged=(0, 0))
+            deliver({i: reply})
+
+    def _written(self, request: ChatRequest, reply: ChatReply, bodies: dict[str, str]) -> tuple[str, str]:  # noqa: ARG002 - texts are not shared
+        return as_json(request_data(request)), chat_as_json(reply)
+
+    def _read(self, kept: Kept) -> ChatReply:
         return dataclasses.replace(read_chat(kept.reply), earlier_usage=None if kept.estimated else kept.usage)
-
-    async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure | None:
-        """Make the call; None: another process is making it, or has made it."""
-        while (aside := self.ledger.set_aside(most_chat_usage(self._model, request))) is None:
-            if not await self.ledger.settled():
-                return OVER_BUDGET
-        if not self._journal.begin([key]):
-            self.ledger.settle(aside.usd, None)
-            return IN_BATCH if self._journal.in_batch(key) else None
-        try:
-            return self._kept(key, request, await self._reply(request), aside)
-        finally:
-            self._journal.release([key])
-
-    def _kept(
-        self, key: str, request: ChatRequest, reply: ChatReply | CallFailure, aside: Aside
-    ) -> ChatReply | CallFailure:
-        """Book and store what a call brought."""
-        if isinstance(reply, CallFailure):
-            self._journal.record_failures(self.identity, [(key, reply, self.ledger.book_unkept(aside, reply.charged))])
-            return reply
-        self._keep(key, as_json(request_data(request)), reply, self.ledger.book(aside, reply.usage))
-        if reply.retries:
-            failures = [(key, failure, self._paid(aside, failure)) for failure in reply.retries]
-            self._journal.record_failures(self.identity, failures)
-        return reply
-
-    async def _reply(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The model's reply; whatever it raises, or gives that cannot be kept, is a failure of this call only."""
-        try:
-            reply = await self._model.chat(request)
-            if isinstance(reply, ChatReply):
-                check_storable(reply)
-        except GoldlessError:
-            raise  # no other call would fare better
-        except Exception as error:  # noqa: BLE001 - whatever a package's model does
-            return CallFailure("bad_reply", f"the reply cannot be read ({kind_and_place(error)})", charged=(0, 0))
-        return reply
 
     def _keep(self, key: str, request: str, reply: ChatReply, charge: Charge) -> None:
         """Store a reply and what it cost."""
         self._journal.record(self.identity, [Entry(key, "chat", request, chat_as_json(reply), *charge)])
-
-
-def _writing(identity: ModelIdentity) -> ModelIdentity:
-    """The identity of the writer: how a server returns log-probabilities does not change what it writes."""
-    if "dialect" not in identity.settings:
-        return identity
-    kept = {name: value for name, value in identity.settings.items() if name not in {"dialect", "layout"}}
-    return dataclasses.replace(identity, tokenizer="", settings=kept)
 
 
 def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
@@ -312,14 +301,29 @@ def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
     )
 
 
+def _check_storable(reply: ChatReply) -> None:
+    """Raise ValueError for a reply that the journal cannot keep, such as a text that is not Unicode, or NaN."""
+    reply.text.encode()
+    written, chosen = reply.token_logprobs or (), reply.choice_logprobs or {}
+    "".join(token for token, _ in written).encode()
+    if not all(map(math.isfinite, (*(value for _, value in written), *chosen.values()))):
+        raise ValueError("a log-probability is not a finite number")
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
 def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 0) -> str:
     """The journal's key of a call for a text."""
-    return content_hash("chat", model_hash(_writing(identity)), request_data(request), replicate)
+    if "dialect" in identity.settings:  # how a server returns log-probabilities does not change what it writes
+        kept = {name: value for name, value in identity.settings.items() if name not in {"dialect", "layout"}}
+        identity = dataclasses.replace(identity, tokenizer="", settings=kept)
+    return content_hash("chat", model_hash(identity), request_data(request), replicate)
 
 
 def score_key(model: str, request: ScoreRequest, *, replicate: int = 0) -> str:
     """The journal's key of a scoring call."""
-    again = (replicate,) if replicate else ()  # keys of journals written before there were replicates stay valid
+    again = (replicate,) if replicate else ()
     return _hashed("score", model, context_hash(request.context), request.target, *again)
 
 
@@ -334,13 +338,29 @@ def _hashed(*parts: str | int | tuple[int, ...]) -> str:
     return hashlib.sha256(orjson.dumps(parts)).hexdigest()
 
 
-def _written(data: Any) -> str:
-    """``as_json`` of text and finite numbers, likewise."""
-    return orjson.dumps(data).decode()
+# --- requests and replies as JSON ------------------------------------------------------------------------------------
+
+
+def as_json(data: Any) -> str:
+    """Plain data as the journal writes it."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=dict)
 
 
 def request_data(request: ChatRequest) -> dict[str, Any]:
     """The request as plain data, like ``dataclasses.asdict`` but without copying every text, which is slow."""
-    data = {field.name: getattr(request, field.name) for field in _REQUEST_FIELDS}
+    data = {field.name: getattr(request, field.name) for field in dataclasses.fields(ChatRequest)}
     data["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
     return data
+
+
+def chat_as_json(reply: ChatReply) -> str:
+    """A reply as JSON, without its usage, which has columns of its own, and retries, which are among the failures."""
+    return as_json({name: getattr(reply, name) for name in ("text", "finish", "token_logprobs", "choice_logprobs")})
+
+
+def read_chat(text: str) -> ChatReply:
+    """A reply from JSON."""
+    body = json.loads(text)
+    if body["token_logprobs"] is not None:
+        body["token_logprobs"] = tuple((token, value) for token, value in body["token_logprobs"])
+    return ChatReply(**body)

@@ -19,11 +19,10 @@ from goldless.judging.asking import CHOICE_TOKENS, asked_again
 from goldless.judging.critic import find_critic_prompt
 from goldless.judging.judges import find_judge
 from goldless.judging.licences import prompt_hash
-from goldless.models.interface import ChatRequest, Message, ModelIdentity, ScoreRequest, Usage
-from goldless.models.journal import REPLIES
+from goldless.models.interface import ChatRequest, Message, ModelIdentity, ScoreRequest
+from goldless.models.journal import REPLIES, read_row
 from goldless.models.journalled import chat_key
 from goldless.models.scripted import ScriptedModel
-from goldless.models.stored_reply import sound_reply
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
@@ -348,13 +347,14 @@ def _turns(
 
 def _turn(journal: sqlite3.Connection, identity: ModelIdentity, request: ChatRequest) -> Turn | None:
     key = chat_key(identity, request)
-    reply = _sound(journal, key)
+    stored = journal.execute(f"{REPLIES} where key = ?", (key,)).fetchone()
+    kept = None if stored is None else read_row(stored)  # a damaged reply counts as not there
     failed = journal.execute(
         "select kind, message, attempts from failures where key = ? order by created_at limit ?", (key, MOST_FAILURES)
     ).fetchall()
-    if reply is None and not failed:
+    if kept is None and not failed:
         return None
-    said: Mapping[str, Any] = {} if reply is None else json.loads(reply)
+    said: Mapping[str, Any] = {} if kept is None else json.loads(kept.reply)
     return Turn(
         messages=request.messages,
         reply=said.get("text"),
@@ -362,10 +362,3 @@ def _turn(journal: sqlite3.Connection, identity: ModelIdentity, request: ChatReq
         logprobs=said.get("choice_logprobs") or {},
         failed=tuple(FailedAttempt(*one) for one in failed),
     )
-
-
-def _sound(journal: sqlite3.Connection, key: str) -> str | None:
-    """The stored reply if it is as it was stored; a damaged one counts as not there."""
-    for name, said, given, written, cost, _, stored in journal.execute(REPLIES.format(marks="?"), (key,)):
-        return sound_reply(name, said, Usage(given, written), cost, stored)
-    return None

@@ -14,7 +14,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -251,16 +251,27 @@ def write_part(rows: pl.DataFrame, folder: Path, number: int) -> None:
 def write_table(table: pl.LazyFrame | pl.DataFrame | Iterable[pl.DataFrame] | None, folder: Path, name: str) -> None:
     """Write a table in parts and replace that of an earlier run; without rows the table is removed."""
     fresh = aside(folder / name)
+    old = fresh.with_name(f"{fresh.name}.old")
     try:
         for number, rows in enumerate(_batches(table)):
             write_part(rows, fresh, number)
-        shutil.rmtree(folder / name, ignore_errors=True)
         for before in ("parquet", "jsonl"):  # as 0.1.0 wrote it
             (folder / f"{name}.{before}").unlink(missing_ok=True)
-        if fresh.is_dir():
-            fresh.rename(folder / name)
+        while True:
+            with suppress(FileNotFoundError):
+                (folder / name).rename(old)
+            shutil.rmtree(old, ignore_errors=True)
+            try:
+                if fresh.is_dir():
+                    fresh.rename(folder / name)
+            except OSError as error:  # another process was faster: its table is replaced, too
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+            else:
+                return
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _batches(table: pl.LazyFrame | pl.DataFrame | Iterable[pl.DataFrame] | None) -> Iterator[pl.DataFrame]:

@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from goldless.comparison.gating import one_sided_bounds
 from goldless.statistics.bootstrap import Draws, task_intervals
-from goldless.statistics.comparisons import SIGNIFICANT, all_pairs, compare_all, compare_pairs, holm
+from goldless.statistics.comparisons import SIGNIFICANT, all_pairs, compare_all, compare_pairs, compare_with, holm
 from goldless.statistics.deciding import ANYTIME, AT_LEAST, FIXED_SAMPLE, more_tasks, p_values
 from goldless.statistics.new_peers import new_peer_intervals
 from goldless.statistics.skewness import FEWEST_TASKS, believed
@@ -154,8 +154,8 @@ def power_table(studies: int, tasks: tuple[int, ...]) -> Iterator[str]:
             pairs = all_pairs(scores)
             everything = compare_pairs(names, pairs, seed=one, permutations=FLIPS)
             best = names[int(scores.mean(axis=0).argmax())]
-            lowest = compare_pairs(names, pairs, baseline="0", seed=one, permutations=FLIPS)
-            leading = compare_pairs(names, pairs, leader=best, seed=one, permutations=FLIPS)
+            lowest = compare_with(names, scores, "0", seed=one, permutations=FLIPS)
+            leading = compare_with(names, scores, best, leads=True, seed=one, permutations=FLIPS)
             found[one] = [
                 np.mean([c.decided for c in everything]),
                 np.mean([c.decided or c.skewed for c in everything]),

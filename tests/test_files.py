@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import polars as pl
@@ -91,3 +92,23 @@ def test_a_folder_that_cannot_be_written_is_a_user_error(tmp_path):
 
 def test_an_error_without_a_number_is_told_in_its_own_words():
     assert "cannot write (odd)" in str(cannot_write("run", ValueError("odd")))
+
+
+def test_processes_that_replace_one_table_at_the_same_time_all_end_well(tmp_path):
+    """Each moves away what another has just put there; one of them, whole, stays."""
+    code = """
+        import sys, polars as pl
+        from pathlib import Path
+        from goldless.files import write_table
+        sys.stdin.readline()
+        for _ in range(200):
+            write_table(pl.DataFrame({"task": ["t"] * 10}), Path(sys.argv[1]), "verdicts")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
+    running = [subprocess.Popen(command, stdin=subprocess.PIPE, text=True) for _ in range(4)]
+    for process in running:
+        process.stdin.write("\n")
+        process.stdin.close()
+    assert [process.wait(60) for process in running] == [0] * 4
+    assert [path.name for path in tmp_path.iterdir()] == ["verdicts"]
+    assert len(pl.read_parquet(tmp_path / "verdicts")) == 10

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from goldless.errors import UserError
+from goldless.statistics import comparisons
 from goldless.statistics.comparisons import (
     EXACT_UP_TO,
     all_pairs,
     compare_all,
-    compare_pairs,
+    compare_with,
     fewest_tasks,
     holm,
     sign_flip_p,
@@ -211,7 +212,7 @@ def test_statistics_equal_but_for_the_last_digit_count_as_reached():
 
 def test_with_a_baseline_only_its_comparisons_are_made_and_corrected_for():
     values = gapped(5)
-    found = compare_pairs(list("abcd"), all_pairs(values), baseline="b")
+    found = compare_with(list("abcd"), values, "b")
     assert [(c.first, c.second) for c in found] == [("a", "b"), ("b", "c"), ("b", "d")]
     columns, thirds = ([every[j] for j in (0, 3, 4)] for every in (differences_of(values), thirds_of(values)))
     expected = plain_max_t(columns, thirds=thirds)
@@ -230,10 +231,20 @@ def test_the_leader_is_compared_beside_all_pairs_of_those_not_yet_decided():
         left = {3, *rivals[rivals.index(min(pairs[j])) :]}
         return [i for i, pair in enumerate(pairs) if left.issuperset(pair)]
 
-    found = compare_pairs(list("abcd"), all_pairs(values), leader="d")
+    found = compare_with(list("abcd"), values, "d", leads=True)
     expected = plain_max_t(differences_of(values), competing, thirds_of(values))
     assert [(c.first, c.second) for c in found] == [("a", "d"), ("b", "d"), ("c", "d")]
     assert [c.p_adjusted for c in found] == pytest.approx([expected[j] for j in (2, 4, 5)])
+
+
+@pytest.mark.parametrize(("tasks", "gaps"), [(7, True), (7, False), (20, True)])
+def test_the_leader_is_compared_the_same_in_blocks_of_pairs(monkeypatch, tasks, gaps):
+    values = gapped(6, tasks, agents=9)
+    values = values if gaps else np.nan_to_num(values)
+    names = list("abcdefghi")
+    at_once = compare_with(names, values, "i", leads=True, permutations=200)
+    monkeypatch.setattr(comparisons, "ELEMENTS_AT_ONCE", 40)
+    assert compare_with(names, values, "i", leads=True, permutations=200) == at_once
 
 
 def test_a_pair_of_agents_without_a_task_of_the_leaders_does_not_compete():
@@ -241,7 +252,7 @@ def test_a_pair_of_agents_without_a_task_of_the_leaders_does_not_compete():
     values = np.full((12, 4), np.nan)
     values[:6, 0], values[:6, 3] = 0.0, 1.0
     values[6:, 1], values[6:, 2] = 0.0, 1.0
-    found = compare_pairs(list("abcd"), all_pairs(values), leader="d")
+    found = compare_with(list("abcd"), values, "d", leads=True)
     assert [c.p_adjusted for c in found] == [2 / 64, None, None]
 
 
@@ -303,7 +314,7 @@ def test_every_pair_is_compared_once_on_the_tasks_both_have():
 
 def test_an_unknown_baseline_is_refused_with_the_nearest_name():
     with pytest.raises(UserError, match=r"unknown agent 'gpt'. Did you mean 'gpt-4'"):
-        compare_pairs(["gpt-4", "b"], all_pairs(np.ones((7, 2))), baseline="gpt")
+        compare_with(["gpt-4", "b"], np.ones((7, 2)), "gpt")
 
 
 def test_agents_without_a_common_task_have_no_difference():

@@ -71,7 +71,7 @@ class PeerGraph:
 
 def peer_graph(pairs: Frames, agents: Sequence[str]) -> PeerGraph | None:
     """The graph of a metric's pair scores (task, agent, peer, score); None where there are too few agents or scores."""
-    if len(agents) < LEAST_AGENTS:
+    if len(agents) < LEAST_AGENTS or 2 * pairs.height < len(agents) * (len(agents) - 1):
         return None
     means, errors = _both_directions(pairs, agents)
     off = ~np.eye(len(agents), dtype=bool)

@@ -9,7 +9,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from goldless.audit.finding import Finding, listed
 from goldless.statistics.comparisons import too_few_tasks
 from goldless.studies import Study
 
+ELEMENTS_AT_ONCE = 1 << 21
 RESPONSES = 3_000
 """About this many responses are read, but those to at least ``LEAST_TASKS`` tasks."""
 LEAST_TASKS = 20
@@ -142,16 +142,20 @@ def _shingle_matrix(words: Sequence[Sequence[str]], run: int = 3) -> sparse.csr_
     )
 
 
-def _jaccard(rows: sparse.csr_array) -> FloatArray:
-    """How much each two of the rows share."""
-    common: FloatArray = (rows @ rows.T).toarray()
-    sizes: FloatArray = rows.sum(axis=1)
-    return np.divide(common, sizes[:, None] + sizes[None, :] - common, out=np.zeros_like(common), where=common > 0)
+def _shared(shingles: sparse.csr_array) -> Iterator[tuple[int, FloatArray]]:
+    """How much each two of the rows share, in blocks of rows with the number of their first."""
+    sizes: FloatArray = shingles.sum(axis=1)
+    step = max(1, ELEMENTS_AT_ONCE // max(1, shingles.shape[0]))
+    for begin in range(0, shingles.shape[0], step):
+        common: FloatArray = (shingles[begin : begin + step] @ shingles.T).toarray()
+        either = sizes[begin : begin + step, None] + sizes[None, :] - common
+        yield begin, np.divide(common, either, out=np.zeros_like(common), where=common > 0)
 
 
 def _by_agent(sample: _Sample) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
-    for number, agent in enumerate(sample.agents):
-        rows = np.flatnonzero(sample.agent == number)
+    order = np.argsort(sample.agent, kind="stable")
+    ends = np.cumsum(np.bincount(sample.agent, minlength=len(sample.agents)))
+    for agent, rows in zip(sample.agents, np.split(order, ends[:-1]), strict=True):
         if len(rows) >= FEWEST_TASKS:
             yield agent, rows
 
@@ -161,45 +165,53 @@ def _by_agent(sample: _Sample) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
 
 def _same_text(sample: _Sample) -> Iterator[Finding]:
     """Agents that give one text, or nearly one, to many tasks."""
+    sizes = sample.shingles.sum(axis=1)
     for agent, rows in _by_agent(sample):
+        fewest = max(FEWEST_TASKS, len(rows) / 2)
         (_, count), *_ = Counter(" ".join(sample.texts[row].split()) for row in rows).most_common(1)
-        if count >= max(FEWEST_TASKS, len(rows) / 2):
+        if count >= fewest:
             yield Finding("same-text", (agent,), f"{agent} gives the same text to {count} of {len(rows)} tasks.")
             continue
-        alike = _jaccard(sample.shingles[rows]) >= ALIKE
-        count = int((alike & (sample.words[rows] >= ENOUGH_WORDS)[None, :]).sum(axis=1).max())
-        if count >= max(FEWEST_TASKS, len(rows) / 2):
+        enough = sample.words[rows] >= ENOUGH_WORDS
+        mine = sizes[rows]  # texts of very different lengths are not alike: most agents need no closer look
+        close = (ALIKE * mine <= mine[:, None]) & (ALIKE * mine[:, None] <= mine) & enough
+        if close.sum(axis=1).max() < fewest:
+            continue
+        count = max(int(((found >= ALIKE) & enough).sum(axis=1).max()) for _, found in _shared(sample.shingles[rows]))
+        if count >= fewest:
             yield Finding("same-text", (agent,), f"{agent} gives nearly the same text to {count} of {len(rows)} tasks.")
 
 
 def _near_identical(sample: _Sample) -> Iterator[Finding]:
     """Groups of agents whose responses to the same tasks are nearly the same."""
+    tasks = [rows[sample.words[rows] >= ENOUGH_WORDS] for rows in map(sample.of_task, range(sample.n_tasks))]
     size = len(sample.agents)
-    alike, common, similarity = (np.zeros((size, size)) for _ in range(3))
-    for task in range(sample.n_tasks):
-        rows = sample.of_task(task)
-        rows = rows[sample.words[rows] >= ENOUGH_WORDS]
-        if len(rows) > 1:
-            found = _jaccard(sample.shingles[rows])
-            here = np.ix_(sample.agent[rows], sample.agent[rows])
-            alike[here] += found >= ALIKE
-            common[here] += 1
-            similarity[here] += found
-    same = (common >= FEWEST_TASKS) & (alike >= common / 2)
-    np.fill_diagonal(same, val=False)
-    count, group = connected_components(sparse.csr_array(same), directed=False)
-    for number in range(count):
+    answered = np.zeros((sample.n_tasks, size), np.bool_)
+    pairs = [np.zeros(0, np.int64)]
+    for task, rows in enumerate(tasks):
+        answered[task, sample.agent[rows]] = True
+        for begin, found in _shared(sample.shingles[rows]):
+            first, second = np.nonzero(found >= ALIKE)
+            pairs.append(sample.agent[rows[first + begin]] * size + sample.agent[rows[second]])
+    numbers, alike = np.unique(np.concatenate(pairs), return_counts=True)
+    first, second = np.divmod(numbers, size)
+    common = (answered[:, first] & answered[:, second]).sum(axis=0)
+    same = (first != second) & (common >= FEWEST_TASKS) & (alike >= common / 2)
+    links = sparse.csr_array((np.ones(same.sum()), (first[same], second[same])), shape=(size, size))
+    _, group = connected_components(links, directed=False)
+    for number in np.flatnonzero(np.bincount(group) > 1):
         members = np.flatnonzero(group == number)
-        if len(members) > 1:
-            pairs = [(i, j) for i, j in combinations(members, 2) if common[i, j]]
-            share = sum(similarity[i, j] for i, j in pairs) / sum(common[i, j] for i, j in pairs)
-            names = tuple(sample.agents[member] for member in members)
-            yield Finding(
-                "near-identical",
-                names,
-                f"{listed(names)} give nearly the same responses ({share:.0%} alike on average). "
-                "They vouch for each other: metrics that compare agents with their peers favor them.",
-            )
+        theirs = [rows[np.isin(sample.agent[rows], members)] for rows in tasks]
+        similarity = sum(found.sum() for rows in theirs for _, found in _shared(sample.shingles[rows]))
+        texts = sum(map(len, theirs))  # each of which is like itself
+        share = (similarity - texts) / (sum(len(rows) ** 2 for rows in theirs) - texts)
+        names = tuple(sample.agents[member] for member in members)
+        yield Finding(
+            "near-identical",
+            names,
+            f"{listed(names)} give nearly the same responses ({share:.0%} alike on average). "
+            "They vouch for each other: metrics that compare agents with their peers favor them.",
+        )
 
 
 def _repeated_prompts(sample: _Sample) -> Iterator[Finding]:
@@ -238,11 +250,10 @@ def _other_languages(sample: _Sample) -> Iterator[Finding]:
     seen: Counter[int] = Counter()
     for task in range(sample.n_tasks):
         rows = [int(row) for row in sample.of_task(task) if languages[row] is not None]
+        if len(rows) < 2:
+            continue
+        usual, votes = Counter(str(languages[row]) for row in rows).most_common(1)[0]
         for row in rows:
-            peers = Counter(str(languages[peer]) for peer in rows if peer != row)
-            if not peers:
-                continue
-            usual, votes = peers.most_common(1)[0]
             number = int(sample.agent[row])
             seen[number] += 1
             if languages[row] != usual and votes > len(rows) / 2:

@@ -205,13 +205,15 @@ class Given:
             pl.col(column).cast(known[kind]) for column, kind in columns.items() if frame[column].dtype != known[kind]
         )
 
-    def items(self) -> Iterator[TextItem]:
-        """Every response that is scored, with the peers it is compared with."""
+    def items(self, *, peers: bool = True) -> Iterator[TextItem]:
+        """Every response that is scored, with the peers it is compared with, where those are wanted."""
         for task, responses in self.study:
             texts = {r.agent: r.text for r in responses}
             for agent, text in texts.items():
-                if self.pairing is None:
-                    names: Sequence[str] = [n for n in texts if n != agent and (self.peers is None or n in self.peers)]
+                if not peers and (self.pairing is None or (task.task, agent) in self.pairing):
+                    names: Sequence[str] = ()
+                elif self.pairing is None:
+                    names = [n for n in texts if n != agent and (self.peers is None or n in self.peers)]
                 elif (task.task, agent) in self.pairing:
                     names = [name for name in self.pairing[task.task, agent] if name in texts]
                 else:

@@ -30,7 +30,7 @@ class ReviewMetric:
         reviewers = rows["reviewer"].unique(maintain_order=True).to_list()
         table = response_ratings(rows, reviewers=reviewers, tasks=given.study.tasks, agents=given.agents)
         panel = panel_scores(table, normalisation="raw")
-        wanted = [(item.task.task, item.agent) for item in given.items()]
+        wanted = [(item.task.task, item.agent) for item in given.items(peers=False)]
         task_number = {task: number for number, task in enumerate(given.study.tasks)}
         agent_number = {agent: number for number, agent in enumerate(given.agents)}
         places = [(task_number[task], agent_number[agent]) for task, agent in wanted]

@@ -67,7 +67,7 @@ class BaselineMetric:
         """The scores of all responses."""
         if isinstance(self.pairs, Fetched):
             self.pairs.fetch(given.say)
-        items = list(given.items())
+        items = list(given.items(peers=self.against == "peers"))
         if self.against == "peers":
             pairs = self._peer_scores(items)
             settings = {**self.pairs.settings, "peers": given.peers_shown(pairs)}

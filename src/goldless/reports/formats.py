@@ -107,6 +107,8 @@ def code_line(text: str) -> str:
 
 def printable(text: str) -> str:
     """The text without terminal control sequences and bidirectional marks; line breaks stay."""
+    if text.isprintable():
+        return text
     return "".join(ch for ch in text.expandtabs(1) if ch.isprintable() or ch == "\n")
 
 

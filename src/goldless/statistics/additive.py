@@ -87,25 +87,32 @@ def moved_to_scores(values: FloatArray) -> FloatArray:
     return moved
 
 
-def pair_differences(values: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    """[tasks, pairs]: the differences of two agents on the tasks that both have, NaN on others.
+class PairDifferences:
+    """Differences of pairs of agents on the tasks that both have.
 
     Their mean is the difference of the scores over all tasks. Where others are missing, they are spread so that the
     standard error of their mean is that of this difference, in which all tasks count that connect the two.
     """
-    differences = values[:, first] - values[:, second]
-    if not np.isnan(values).any() or np.isnan(differences).all():
-        return differences
-    fit = _OverTasks(values)
-    counts = (~np.isnan(differences)).sum(axis=0)
-    there = counts > 0
-    means = np.zeros(len(first))
-    means[there] = np.nanmean(differences[:, there], axis=0)
-    around = differences - means
-    size = np.sqrt(np.nansum(around**2, axis=0)) / np.maximum(counts, 1)
-    error = fit.standard_errors(first, second)
-    wider = np.where(size > 0, error / np.where(size > 0, size, 1.0), 1.0)
-    return np.asarray(fit.scores[first] - fit.scores[second] + wider * around)
+
+    def __init__(self, values: FloatArray) -> None:
+        """``values`` [tasks, agents]: scores, NaN where one is missing."""
+        self.values = values
+        self._fit = _OverTasks(values) if np.isnan(values).any() else None
+
+    def __call__(self, first: IntArray, second: IntArray) -> FloatArray:
+        """[tasks, pairs]: the differences of these pairs, NaN on tasks that one of the two lacks."""
+        differences = np.take(self.values, first, axis=1) - np.take(self.values, second, axis=1)
+        if self._fit is None or np.isnan(differences).all():
+            return differences
+        counts = (~np.isnan(differences)).sum(axis=0)
+        there = counts > 0
+        means = np.zeros(len(first))
+        means[there] = np.nanmean(differences[:, there], axis=0)
+        around = differences - means
+        size = np.sqrt(np.nansum(around**2, axis=0)) / np.maximum(counts, 1)
+        error = self._fit.standard_errors(first, second)
+        wider = np.where(size > 0, error / np.where(size > 0, size, 1.0), 1.0)
+        return np.asarray(self._fit.scores[first] - self._fit.scores[second] + wider * around)
 
 
 class _OverTasks:

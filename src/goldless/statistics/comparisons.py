@@ -23,13 +23,13 @@ import numpy.typing as npt
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError, nearest
-from goldless.statistics.additive import pair_differences
-from goldless.statistics.skewness import nearer, pair_skewness
+from goldless.statistics.additive import PairDifferences
+from goldless.statistics.skewness import beside_others, nearer, pair_skewness
 from goldless.statistics.task_groups import GROUPS, group_sums, task_groups
 
 SIGNIFICANT = 0.05
 EXACT_UP_TO = 13
-"""Up to this many tasks, all sign flips are tried (8,192); beyond, ``permutations`` random ones."""
+"""Up to this many tasks, all sign flips are tried (4,096, and as many the other way round); beyond, random ones."""
 ELEMENTS_AT_ONCE = 1 << 21
 
 Compare = Literal["all", "leader"]
@@ -107,7 +107,32 @@ def all_pairs(values: FloatArray) -> Pairs:
     agents = values.shape[1]
     first, second = (np.asarray(side, np.int64) for side in np.triu_indices(agents, 1))
     # the only table of this size: there may be millions of tasks
-    return Pairs(first, second, pair_differences(values, first, second))
+    return Pairs(first, second, PairDifferences(values)(first, second))
+
+
+def pairs_with(values: FloatArray, agent: int) -> Pairs:
+    """The differences of the pairs that one agent is in, as ``all_pairs`` has them."""
+    others = np.delete(np.arange(values.shape[1]), agent)
+    first, second = np.minimum(others, agent), np.maximum(others, agent)
+    return Pairs(first, second, PairDifferences(values)(first, second))
+
+
+def _pair_blocks(every: PairDifferences, order: IntArray, rows: int) -> Iterator[tuple[slice, IntArray, Pairs]]:
+    """Pairs of the first ``rows`` agents of an order, each with all agents after it, in blocks that fit memory.
+
+    The last rows come first. Each block is with the slice of its rows, and the columns where a row begins.
+    """
+    tasks, agents = every.values.shape
+    end = rows
+    while end:
+        widths = agents - 1 - np.arange(end)
+        sizes = np.cumsum(widths[::-1]) * tasks
+        begin = end - max(1, int(np.searchsorted(sizes, ELEMENTS_AT_ONCE, side="right")))
+        widths = widths[begin:]
+        first = np.repeat(order[begin:end], widths)
+        second = np.concatenate([order[row + 1 :] for row in range(begin, end)])
+        yield slice(begin, end), np.cumsum(widths) - widths, Pairs(first, second, every(first, second))
+        end = begin
 
 
 def compare_all(
@@ -118,38 +143,53 @@ def compare_all(
 
 
 def compare_pairs(
+    agents: Sequence[str], pairs: Pairs, *, seed: int = 0, permutations: int = 10_000
+) -> list[Comparison]:
+    """Test pairs of agents, in order."""
+    skew = pair_skewness(pairs.differences, pairs.first, pairs.second)
+    return _compared(agents, pairs, skew, None, seed=seed, permutations=permutations)
+
+
+def compare_with(
     agents: Sequence[str],
-    pairs: Pairs,
+    values: FloatArray,
+    one: str,
     *,
-    leader: str | None = None,
-    baseline: str | None = None,
+    leads: bool = False,
     seed: int = 0,
     permutations: int = 10_000,
 ) -> list[Comparison]:
-    """Test pairs of agents, in order.
+    """Test one agent with each other one, in order; ``values`` as in ``compare_all``.
 
-    ``baseline``: only that agent with each other one. ``leader``: likewise, for an agent that was chosen because it
-    leads: an agent is then tested beside all pairs of those not yet decided, since any of them might have led.
+    ``leads``: it was chosen because it leads. An agent is then tested beside all pairs of those not yet decided, since
+    any of them might have led.
     """
+    number, every = _number(agents, one), PairDifferences(values)
+    pairs = pairs_with(values, number)
+    if np.isnan(values).any():
+        blocks = _pair_blocks(every, np.arange(len(agents)), len(agents) - 1)
+        beside = beside_others(((one.first, one.second, one.differences) for _, _, one in blocks), len(agents))
+    else:  # without a look at every pair
+        beside = (values - values.mean(axis=1, keepdims=True)) * len(agents) / max(1, len(agents) - 1)
+    skew = pair_skewness(pairs.differences, pairs.first, pairs.second, beside)
+    field = _Field(every, number, seed, permutations) if leads else None
+    return _compared(agents, pairs, skew, field, seed=seed, permutations=permutations)
+
+
+def _compared(
+    agents: Sequence[str], pairs: Pairs, skew: FloatArray, field: _Field | None, *, seed: int, permutations: int
+) -> list[Comparison]:
     counts = np.sum(~np.isnan(pairs.differences), axis=0)
-    tested = counts >= 2
-    chosen = np.ones(len(counts), np.bool_)
-    if (one := leader or baseline) is not None:
-        number = _number(agents, one)
-        chosen = (pairs.first == number) | (pairs.second == number)
+    tested = np.flatnonzero(counts >= 2)
     p = np.full(len(counts), np.nan)
     adjusted, plain = p.copy(), p.copy()
-    family = tested if leader is not None else tested & chosen
-    if family.any():
-        members = np.flatnonzero(family)
-        own = np.flatnonzero(chosen[members])
-        sides = None if leader is None else (pairs.first[members], pairs.second[members], _number(agents, leader))
-        differences = pairs.differences if family.all() else pairs.differences[:, members]
-        skew = pair_skewness(pairs.differences, pairs.first, pairs.second)[members]
-        found = _max_t(differences, skew, own, sides, seed=seed, permutations=permutations)
-        p[members[own]], adjusted[members[own]], plain[members[own]] = found
-    kept = np.flatnonzero(chosen)
-    ps = [_known(p[column]) for column in kept]
+    if len(tested):
+        some = pairs
+        if len(tested) < len(counts):
+            some = Pairs(pairs.first[tested], pairs.second[tested], pairs.differences[:, tested])
+        found = _max_t(some, skew[tested], field, seed=seed, permutations=permutations)
+        p[tested], adjusted[tested], plain[tested] = found
+    ps = [_known(one) for one in p]
     return [
         Comparison(
             first=agents[pairs.first[column]],
@@ -161,7 +201,7 @@ def compare_pairs(
             p_adjusted=_known(adjusted[column]),
             skewed=bool(plain[column] < SIGNIFICANT <= adjusted[column]),
         )
-        for column, alone, corrected in zip(kept, ps, holm(ps), strict=True)
+        for column, (alone, corrected) in enumerate(zip(ps, holm(ps), strict=True))
     ]
 
 
@@ -179,55 +219,83 @@ def _known(number: float) -> float | None:
 
 
 def _max_t(
-    differences: FloatArray,
-    skew: FloatArray,
-    own: IntArray,
-    sides: tuple[IntArray, IntArray, int] | None,
-    *,
-    seed: int,
-    permutations: int,
+    pairs: Pairs, skew: FloatArray, field: _Field | None, *, seed: int, permutations: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """P of each hypothesis alone, corrected, and corrected as if nothing were skewed.
+    """P of each pair alone, corrected, and corrected as if nothing were skewed.
 
-    ``own``: the columns that are hypotheses; the others only compete.
+    ``field``: all pairs that compete, where these pairs of the leader are not the only ones.
     """
-    scaled = _scaled(differences, seed=seed)
+    there = np.asarray((~np.isnan(pairs.differences)).any(axis=1)) if field is None else field.tasks
+    scaled = _scaled(pairs.differences, there, seed=seed)
     sums = scaled.sum(axis=0)
     observed = np.abs(sums)
-    counts = (~np.isnan(differences)).sum(axis=0).astype(np.float64)
-    steps = [_Steps(told, own, sides) for told in (_without_skew(observed, skew * np.sign(sums), counts), observed)]
-    alone = np.zeros(len(own), np.int64)
-    total = 0
-    for signs in _flips(len(scaled), max(differences.shape[1], 1), seed=seed, permutations=permutations):
+    counts = (~np.isnan(pairs.differences)).sum(axis=0).astype(np.float64)
+    told = _without_skew(observed, skew * np.sign(sums), counts)
+    orders = [np.argsort(-one, kind="stable") for one in (told, observed)]
+    larger = np.zeros((2, len(sums)), np.int64)
+    alone, total = np.zeros(len(sums), np.int64), 0
+    for signs in _flips(len(scaled), max(scaled.shape[1], 1), seed=seed, permutations=permutations):
         flipped = np.abs(signs @ scaled)
-        alone += np.sum(flipped[:, own] >= _nearly(observed[own]), axis=0)
-        for one in steps:
-            one.count(flipped)
+        alone += np.sum(flipped >= _nearly(observed), axis=0)
+        if field is None:
+            for row, (one, order) in enumerate(zip((told, observed), orders, strict=True)):
+                running = np.maximum.accumulate(flipped[:, order[::-1]], axis=1)[:, ::-1]
+                larger[row] += np.sum(running >= _nearly(one[order]), axis=0)
         total += len(signs)
     # a random sample of flips does not hold the data itself, which counts as one of them
     more = 0 if len(scaled) <= EXACT_UP_TO else 1
-    adjusted, plain = (one.adjusted(more, total)[own] for one in steps)
-    return (alone + more) / (total + more), adjusted, plain
+    p = (alone + more) / (total + more)
+    adjusted = np.empty((2, len(sums)))
+    for row, (one, order) in enumerate(zip((told, observed), orders, strict=True)):
+        if field is not None:
+            if row and not ((p < SIGNIFICANT) & (adjusted[0] >= SIGNIFICANT)).any():
+                adjusted[row] = adjusted[0]  # skewness undid no decision, so nobody asks what was without it
+                break
+            rivals = np.where(pairs.first == field.leader, pairs.second, pairs.first)
+            larger[row] = field.larger(rivals[order], one[order])
+        adjusted[row, order] = np.maximum.accumulate((larger[row] + more) / (total + more))
+    return p, adjusted[0], adjusted[1]
 
 
-class _Steps:
-    """How often the largest statistic that is left at each step is at least that of the step's hypothesis."""
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """All pairs that compete with those of a leader; never all of them in memory."""
 
-    def __init__(self, observed: FloatArray, own: IntArray, sides: tuple[IntArray, IntArray, int] | None) -> None:
-        self._order = own[np.argsort(-observed[own], kind="stable")]
-        self._observed = observed
-        self._columns, self._begins = _steps(self._order, sides)
-        self._larger = np.zeros(len(own), np.int64)
+    every: PairDifferences
+    leader: int
+    seed: int
+    permutations: int
 
-    def count(self, flipped: FloatArray) -> None:
-        """Count some flips [flips, pairs]."""
-        running = np.maximum.accumulate(flipped[:, self._columns[::-1]], axis=1)[:, ::-1][:, self._begins]
-        self._larger += np.sum(running >= _nearly(self._observed[self._order]), axis=0)
+    @property
+    def tasks(self) -> npt.NDArray[np.bool_]:
+        """The tasks on which any two agents can be compared."""
+        return np.asarray((~np.isnan(self.every.values)).sum(axis=1) >= 2)
 
-    def adjusted(self, more: int, total: int) -> FloatArray:
-        """The corrected p of each hypothesis, in its column."""
-        found = np.full(len(self._observed), np.nan)
-        found[self._order] = np.maximum.accumulate((self._larger + more) / (total + more))
+    def larger(self, rivals: IntArray, observed: FloatArray) -> IntArray:
+        """For each rival how many flips have a pair, of it and of those after it, that reaches what was observed.
+
+        A rival that is decided takes every pair of its own with it. The last one comes first here, so that of each flip
+        only the largest statistic so far is kept.
+        """
+        # at the end the leader, and agents that it shares too few tasks with
+        others = np.setdiff1d(np.arange(self.every.values.shape[1]), rivals)
+        found = np.zeros(len(rivals), np.int64)
+        reached: FloatArray | None = None
+        for rows, begins, pairs in _pair_blocks(self.every, np.concatenate([rivals, others]), len(rivals)):
+            scaled = _scaled(pairs.differences, self.tasks, seed=self.seed)
+            scaled[:, (~np.isnan(pairs.differences)).sum(axis=0) < 2] = 0.0
+            if reached is None:
+                exact = len(scaled) <= EXACT_UP_TO
+                reached = np.zeros(_exact_flips(len(scaled)) if exact else self.permutations)
+            at = 0
+            for signs in _flips(len(scaled), scaled.shape[1], seed=self.seed, permutations=self.permutations):
+                flips = slice(at, at + len(signs))
+                largest = np.maximum.reduceat(np.abs(signs @ scaled), begins, axis=1)
+                largest[:, -1] = np.maximum(largest[:, -1], reached[flips])
+                largest = np.maximum.accumulate(largest[:, ::-1], axis=1)[:, ::-1]
+                reached[flips] = largest[:, 0]
+                found[rows] += np.sum(largest >= _nearly(observed[rows]), axis=0)
+                at = flips.stop
         return found
 
 
@@ -240,9 +308,11 @@ def _without_skew(observed: FloatArray, skew: FloatArray, n: FloatArray) -> Floa
     return np.where(known & (skew < 0), nearest_t * np.sqrt(n / (n - 1 + nearest_t**2)), observed)
 
 
-def _scaled(differences: FloatArray, *, seed: int) -> FloatArray:
-    """What is flipped: the differences of each task, or sums of groups of very many tasks, in units of their size."""
-    there = ~np.isnan(differences).all(axis=1)
+def _scaled(differences: FloatArray, there: npt.NDArray[np.bool_], *, seed: int) -> FloatArray:
+    """What is flipped: the differences of each task, or sums of groups of very many tasks, in units of their size.
+
+    ``there``: the tasks on which any pair has one.
+    """
     groups = task_groups(int(there.sum()), seed=seed)
     if groups is None:
         filled = np.nan_to_num(differences[there])  # zero of either sign adds nothing
@@ -255,29 +325,15 @@ def _scaled(differences: FloatArray, *, seed: int) -> FloatArray:
     return scaled
 
 
-def _steps(order: IntArray, sides: tuple[IntArray, IntArray, int] | None) -> tuple[IntArray, IntArray]:
-    """All columns in the order in which they leave the competition, and where each hypothesis begins in it.
-
-    Without ``sides`` each hypothesis leaves alone. With the two agents of each column and the leader, a hypothesis
-    takes every pair of its agent with it.
-    """
-    if sides is None:
-        return order, np.arange(len(order))
-    first, second, leader = sides
-    rival = np.where(first == leader, second, first)[order]
-    last = np.full(max(first.max(), second.max()) + 1, len(order))
-    last[rival] = np.arange(len(order))
-    step = np.minimum(last[first], last[second])
-    columns = np.argsort(step, kind="stable")
-    columns = columns[step[columns] < len(order)]
-    return columns, np.searchsorted(step[columns], np.arange(len(order)))
+def _exact_flips(tasks: int) -> int:
+    return int(2 ** max(0, tasks - 1))
 
 
 def _flips(tasks: int, pairs: int, *, seed: int, permutations: int) -> Iterator[FloatArray]:
-    """Blocks [some flips, tasks] of signs: all of them where tasks are few, else random ones, whatever the block."""
+    """Blocks [some flips, tasks] of signs: all where tasks are few, but one way round; else random ones."""
     step = max(1, ELEMENTS_AT_ONCE // max(tasks, pairs))
     if tasks <= EXACT_UP_TO:
-        numbers = np.arange(2**tasks, dtype=np.uint64)
+        numbers = np.arange(_exact_flips(tasks), dtype=np.uint64)
         for begin in range(0, len(numbers), step):
             bits = (numbers[begin : begin + step, None] >> np.arange(tasks, dtype=np.uint64)) & np.uint64(1)
             yield np.subtract(1.0, 2.0 * bits, dtype=np.float64)

@@ -107,8 +107,8 @@ def _ranks(means: FloatArray) -> npt.NDArray[np.int_]:
     """One more than the number of higher means; 0 for an agent without a mean."""
     scored = ~np.isnan(means)
     tolerance = TIED * np.max(np.abs(means[scored]), initial=0.0)
-    higher = np.sum(means[None, :] > means[:, None] + tolerance, axis=1)
-    ranks: npt.NDArray[np.int_] = np.where(scored, higher + 1, 0)
+    lower = np.searchsorted(np.sort(means[scored]), means + tolerance, side="right")
+    ranks: npt.NDArray[np.int_] = np.where(scored, scored.sum() - lower + 1, 0)
     return ranks
 
 

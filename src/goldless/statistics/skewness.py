@@ -11,6 +11,8 @@ A tail of which nothing is seen cannot be allowed for: of losses on one task in 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -27,8 +29,10 @@ def skewness(values: FloatArray) -> FloatArray:
     return _unbiased(n, second, third)
 
 
-def pair_skewness(differences: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-    """Of the differences [tasks, pairs] of all pairs of agents.
+def pair_skewness(
+    differences: FloatArray, first: IntArray, second: IntArray, beside: FloatArray | None = None
+) -> FloatArray:
+    """Of the differences [tasks, pairs] of all pairs of agents, or of some pairs with what all give ``beside_others``.
 
     Of more than two agents each one's third moment is taken from its scores less the mean of the others', which has
     less noise than a single difference; that of a pair is the difference of the two.
@@ -36,18 +40,24 @@ def pair_skewness(differences: FloatArray, first: IntArray, second: IntArray) ->
     agents = int(max(first.max(initial=0), second.max(initial=0))) + 1
     if len(differences) >= MANY_TASKS:
         return np.zeros(len(first))
-    if agents < 3 or len(first) != agents * (agents - 1) // 2:
+    if agents < 3 or (beside is None and len(first) != agents * (agents - 1) // 2):
         return skewness(differences)
-    columns, ones = np.arange(len(first)), np.ones(len(first))
-    of_first, of_second = (csr_array((ones, (columns, side)), (len(first), agents)) for side in (first, second))
-    there = (~np.isnan(differences)).astype(np.float64)
-    counts = there @ (of_first + of_second)
-    sums = np.nan_to_num(differences) @ (of_first - of_second)
-    beside = np.full(counts.shape, np.nan)
-    np.divide(sums, counts, out=beside, where=counts > 0)
-    third = _moments(beside)[2]
+    third = _moments(beside_others([(first, second, differences)], agents) if beside is None else beside)[2]
     n, spread, _ = _moments(differences)
     return _unbiased(n, spread, third[first] - third[second])
+
+
+def beside_others(blocks: Iterable[tuple[IntArray, IntArray, FloatArray]], agents: int) -> FloatArray:
+    """[tasks, agents]: the mean of each agent's differences to the others, from all pairs in blocks; NaN: none."""
+    counts, sums = 0.0, 0.0
+    for first, second, differences in blocks:
+        columns, ones = np.arange(len(first)), np.ones(len(first))
+        of_first, of_second = (csr_array((ones, (columns, side)), (len(first), agents)) for side in (first, second))
+        counts = counts + (~np.isnan(differences)).astype(np.float64) @ (of_first + of_second)
+        sums = sums + np.nan_to_num(differences) @ (of_first - of_second)
+    found = np.full(np.shape(counts), np.nan)
+    np.divide(sums, counts, out=found, where=np.asarray(counts) > 0)
+    return found
 
 
 def _moments(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -13,7 +13,7 @@ from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import USUAL, Draws, Interval, Limits, score_intervals, task_intervals
-from goldless.statistics.comparisons import Compare, Comparison, all_pairs, compare_pairs
+from goldless.statistics.comparisons import Compare, Comparison, all_pairs, compare_pairs, compare_with, pairs_with
 from goldless.statistics.new_peers import NewPeers, new_peer_intervals
 
 
@@ -76,20 +76,21 @@ def standings(
     order = sorted(agents, key=lambda agent: _order(intervals[agent]))
     how: Draws = {**USUAL, **draws}
     leads = compare == "leader" and baseline is None and bool(order) and intervals[order[0]].mean is not None
-    pairs = all_pairs(values)
+    one = order[0] if leads else baseline
     if until is not None:
-        comparisons = until.compare(agents, pairs)
+        comparisons = until.compare(agents, all_pairs(values))
+    elif one is not None:
+        comparisons = compare_with(agents, values, one, leads=leads, seed=how["seed"], permutations=how["resamples"])
+        comparisons = with_outlook(comparisons, agents, pairs_with(values, agents.index(one)))
     else:
-        comparisons = compare_pairs(
-            agents,
-            pairs,
-            leader=order[0] if leads else None,
-            baseline=baseline,
-            seed=how["seed"],
-            permutations=how["resamples"],
-        )
+        pairs = all_pairs(values)
+        comparisons = compare_pairs(agents, pairs, seed=how["seed"], permutations=how["resamples"])
         comparisons = with_outlook(comparisons, agents, pairs)
-    beaten = _beaten(comparisons)
+    places = {agent: place for place, agent in enumerate(order)}
+    beaten: dict[str, list[str]] = {}
+    for made in comparisons:
+        if made.better is not None:
+            beaten.setdefault(made.better, []).append(made.second if made.better == made.first else made.first)
     new_peers = {} if by_peer is None else dict(zip(agents, new_peer_intervals(by_peer, found), strict=True))
     worst = _worst(values, agents, missing, limits, **draws)
     rows = [
@@ -97,7 +98,7 @@ def standings(
             agent,
             None if intervals[agent].mean is None else place,
             intervals[agent],
-            tuple(other for other in order if (agent, other) in beaten),
+            tuple(sorted(beaten.get(agent, ()), key=places.__getitem__)),
             new_peers.get(agent),
             worst.get(agent),
         )
@@ -109,11 +110,6 @@ def standings(
 
 def _order(interval: Interval) -> tuple[bool, float]:
     return interval.mean is None, -(interval.mean or 0.0)
-
-
-def _beaten(comparisons: Sequence[Comparison]) -> set[tuple[str, str]]:
-    """Pairs of a better and a worse agent."""
-    return {(c.better, c.second if c.better == c.first else c.first) for c in comparisons if c.better is not None}
 
 
 def _worst(

@@ -106,18 +106,13 @@ class Budget:
         self._under_way = 0
         self._waiting: list[anyio.Event] = []
 
-    def commit(self, usd: float) -> bool:
-        """Reserve an amount of the budget; returns whether it is available."""
-        if self._committed_usd + usd > self.limit_usd:
+    def commit(self, usd: float, *, anyway: bool = False) -> bool:
+        """Reserve an amount if it is available, or ``anyway``: its calls were made by an earlier run."""
+        if not anyway and self._committed_usd + usd > self.limit_usd:
             return False
         self._committed_usd += usd
         self._under_way += 1
         return True
-
-    def commit_anyway(self, usd: float) -> None:
-        """Reserve an amount that cannot be refused: its calls were made by an earlier run."""
-        self._committed_usd += usd
-        self._under_way += 1
 
     def release(self, usd: float) -> None:
         """Return a reserved amount: its call has ended."""
@@ -215,7 +210,7 @@ class Ledger:
     def reserve(self, usd: float) -> None:
         """Reserve what calls of an earlier run may still cost."""
         if self._budget is not None:
-            self._budget.commit_anyway(usd)
+            self._budget.commit(usd, anyway=True)
 
     async def settled(self) -> bool:
         """Wait until a call in progress has returned its unused reservation; False if there is none."""

@@ -333,40 +333,6 @@ class BatchingModel(Protocol):
 # --- both ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CacheCounts:
-    """Prompt tokens that a server was sent since it started, by any client."""
-
-    asked_tokens: int
-    cached_tokens: int
-    """Those that it found in its prefix cache."""
-
-    def __add__(self, other: CacheCounts) -> CacheCounts:
-        """The counts of two servers together."""
-        return CacheCounts(self.asked_tokens + other.asked_tokens, self.cached_tokens + other.cached_tokens)
-
-    @property
-    def sentence(self) -> str:
-        """The share as text."""
-        share = f" ({self.cached_tokens / self.asked_tokens:.0%})" if self.asked_tokens else ""
-        return f"{self.cached_tokens:,} of {self.asked_tokens:,} prompt tokens{share} were in the prefix cache"
-
-    def since(self, before: CacheCounts) -> CacheCounts:
-        """The counts of what was sent after ``before``."""
-        return CacheCounts(self.asked_tokens - before.asked_tokens, self.cached_tokens - before.cached_tokens)
-
-
-@runtime_checkable
-class ServedModel(Protocol):
-    """A model on a server that may say how it works. Optional."""
-
-    async def cache_counts(self) -> Mapping[str, CacheCounts]:
-        """How much the prefix cache of each server saved, by address; without those that do not say."""
-
-    async def recommendations(self, noise_nats: float) -> tuple[str, ...]:
-        """How the server should be started for scoring, given the noise of its sums."""
-
-
 class Model(Scorer, ChatModel, Protocol):
     """A backend that is both a scorer and a chat model, as far as its capabilities go."""
 

@@ -29,9 +29,11 @@ def test_through_a_router_over_two_servers_nothing_is_lost_or_scored_twice_when_
         killer = threading.Thread(target=kill)
         killer.start()
         model = f"{router.url}#{MODEL}?tokenizer={weights}&key={LITELLM_KEY}"
-        ended = goldless("score", small_study, "--metric", "gem-raw", "--scorer", model, *shared)
-        done.set()
-        killer.join()
+        try:
+            ended = goldless("score", small_study, "--metric", "gem-raw", "--scorer", model, *shared)
+        finally:
+            done.set()
+            killer.join()
     assert ended.code == 0, ended.err
     assert vllm.metric("vllm:request_success_total") > before[vllm]
     found = pl.read_parquet(tmp_path / "run" / "logprobs")

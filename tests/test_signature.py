@@ -13,3 +13,11 @@ def test_it_is_the_metric_its_settings_in_order_and_the_version():
 
 def test_another_setting_is_another_line():
     assert str(Signature("gem", {"seed": "0"})) != str(Signature("gem", {"seed": "1"}))
+
+
+def test_a_line_is_read_part_by_part_and_written_as_it_was():
+    line = "m|scorer:a:b|level:0.9|goldless:0.1.0"
+    found = Signature.parse(line)
+    assert found.parts == {"metric": "m", "scorer": "a:b", "level": "0.9", "goldless": "0.1.0"}
+    assert str(found) == line
+    assert Signature.parse("").parts == {}

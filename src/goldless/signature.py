@@ -25,16 +25,24 @@ class Signature:
     metric: str
     settings: Mapping[str, str]
 
+    @classmethod
+    def parse(cls, line: str) -> Self:
+        """The signature in a line; its settings include the version of goldless."""
+        metric, *parts = line.split("|")
+        return cls(metric, {key: value for key, _, value in (part.partition(":") for part in parts)})
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The metric and the settings by name; empty for an empty line."""
+        return {"metric": self.metric, **self.settings} if self.metric else {}
+
     def __str__(self) -> str:
         """The line."""
+        settings = dict(self.settings)
+        made_by = settings.pop("goldless", version.__version__)
+        parts = [self.metric, *(f"{key}:{value}" for key, value in settings.items()), f"goldless:{made_by}"]
         # a name may hold the sign that parts the line
-        parts = [self.metric, *(f"{key}:{value}" for key, value in self.settings.items())]
-        return "|".join([*(part.replace("|", "/") for part in parts), f"goldless:{version.__version__}"])
-
-
-def settings_of(line: str) -> dict[str, str]:
-    """The settings in a signature by name, including the version of goldless."""
-    return dict(part.split(":", 1) for part in line.split("|")[1:] if ":" in part)
+        return "|".join(part.replace("|", "/") for part in parts)
 
 
 def table_hash(table: pl.DataFrame) -> str:

@@ -15,7 +15,6 @@ import yaml
 import goldless as library
 from goldless.errors import UserError
 from goldless.exporting.catalogue import BUILT_IN, export
-from goldless.signature import settings_of
 from support_studies import support_rows
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
@@ -255,7 +254,3 @@ def test_bad_input_ends_in_one_message_and_writes_nothing(goldless, tmp_path, wo
 def test_the_help_lists_every_built_in_exporter(goldless):
     shown = " ".join(goldless("export", "--help").out.split())
     assert [name for name in BUILT_IN if name not in shown] == []
-
-
-def test_a_signature_is_read_part_by_part():
-    assert settings_of("m|scorer:a:b|level:0.9|goldless:1")["scorer"] == "a:b"

@@ -18,11 +18,11 @@ from goldless.judging.judges import find_judge
 from goldless.judging.licences import prompt_hash
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.interface import ModelIdentity
-from goldless.reports.html.words import signature_settings
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models
 from goldless.runs.options import Options
 from goldless.runs.reviewers import ReviewCollector, named_reviewers, review_parts
+from goldless.signature import Signature
 
 REPLICATE = 1
 """The journal's number of the second asking."""
@@ -66,7 +66,7 @@ async def _ask_critic(
         for number, asked in by_run.items():
             _check_model("--critic", critic.identity, {question.judge for question in asked})
             run = judged.runs[number]
-            verdicts = _reading(signature_settings(run.metrics[judged.metric].signature).get("verdicts", ""))
+            verdicts = _reading(Signature.parse(run.metrics[judged.metric].signature).settings.get("verdicts", ""))
             texts = {(r.task, r.agent): r.text for _, responses in run.study for r in responses}
             for prompt in dict.fromkeys(question.way for question in asked):
                 stage = CriticStage(critic.judge, find_critic_prompt(prompt), verdicts)
@@ -161,7 +161,7 @@ def _review_options(run: Run, judged: Judged, options: Options) -> Options:
     scale = str(judged.scale)
     if not isinstance(run.metrics[judged.metric], ReviewedMetric) or run.review is None:
         return replace(options, scale=scale)
-    noted, settings = run.review.settings, signature_settings(run.review.signature)
+    noted, settings = run.review.settings, Signature.parse(run.review.signature).settings
     readings = {_reading(reading) for reading in noted.readings.values()}
     asked = replace(
         options,

@@ -22,7 +22,7 @@ from goldless.models.canaries import TEXTS
 from goldless.models.catalogue import PROVIDERS
 from goldless.reports.documents.fields import read_document
 from goldless.reports.documents.scores import MadeByDocument
-from goldless.reports.html.words import signature_settings
+from goldless.signature import Signature
 
 State = Literal["certified", "refused", "missing", "not needed"]
 SUMS_OF_A_DIFFERENCE = 4
@@ -150,7 +150,7 @@ def _scored_verdicts(judged: Judged, alpha: float) -> Certificate | None:
     Where each log-probability moves by at most e, the odds of a verdict change by a factor of at most exp(2e).
     """
     signature = judged.sides.first.run.metrics[judged.metric].signature
-    settings = signature_settings(signature)
+    settings = Signature.parse(signature).settings
     noise = _signed_noise(signature)
     if judged.rates or noise is None or settings.get("verdicts") != "probabilities-scored":
         return None
@@ -198,7 +198,7 @@ def _noise(run: Run, metric: str) -> float | None:
 
 
 def _signed_noise(signature: str) -> float | None:
-    found = re.fullmatch(r"([\d.e+-]+)nats", signature_settings(signature).get("noise", ""))
+    found = re.fullmatch(r"([\d.e+-]+)nats", Signature.parse(signature).settings.get("noise", ""))
     return None if found is None else ROUNDED * float(found[1])
 
 

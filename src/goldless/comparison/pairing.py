@@ -12,7 +12,7 @@ from goldless.comparison.run_scores import Run, Scored, check_agent
 from goldless.comparison.settings import differing_settings
 from goldless.errors import UserError, nearest
 from goldless.metrics.metric import ENOUGH_PEERS, OverPeers
-from goldless.signature import settings_of
+from goldless.signature import Signature
 from goldless.statistics.additive import scores_over_tasks
 
 
@@ -239,7 +239,7 @@ def _of_the_board(
 
 def _over(scored: Scored) -> OverPeers | None:
     """What the scores are over, by their signature."""
-    said = settings_of(scored.signature).get("over", "")
+    said = Signature.parse(scored.signature).settings.get("over", "")
     known: tuple[OverPeers, ...] = ("common", "but-closest")
     return next((one for one in known if said.startswith(one)), "own" if said else None)
 

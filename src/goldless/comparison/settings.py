@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goldless.errors import UserError
-from goldless.reports.html.words import signature_settings
+from goldless.signature import Signature
 
 OF_THE_DATA = frozenset(
     {
@@ -46,7 +46,7 @@ def differing_settings(first: str, second: str, names: tuple[str, str]) -> list[
 
 
 def _settings(signature: str) -> dict[str, str]:
-    found = signature_settings(signature)
+    found = Signature.parse(signature).parts
     if "verdicts" in found:  # how many were read in which way is no setting
         found["verdicts"] = "probabilities" if "probabilities" in found["verdicts"] else "labels"
     return found

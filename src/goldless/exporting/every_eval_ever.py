@@ -17,7 +17,7 @@ from goldless.exporting.scored_run import REVIEW, ScoredRun
 from goldless.judging.judges import JUDGES
 from goldless.metrics.catalogue import find_metric
 from goldless.reports.documents.scores import AgentScore, ModelNote, RankedMetric
-from goldless.signature import settings_of
+from goldless.signature import Signature
 
 SCHEMA = "0.3.0"
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
@@ -117,7 +117,7 @@ def _model(name: str, **details: str) -> dict[str, Any]:
 
 
 def _result(run: ScoredRun, name: str, board: RankedMetric, row: AgentScore) -> dict[str, Any]:
-    settings = settings_of(board.signature)
+    settings = Signature.parse(board.signature).settings
     uncertainty: dict[str, Any] = {"num_samples": row.n}
     if row.low is not None and row.high is not None:
         uncertainty["confidence_interval"] = {
@@ -184,9 +184,9 @@ def _judges(run: ScoredRun, name: str, board: RankedMetric) -> dict[str, Any] | 
         scale = JUDGES.get(review.scale)
         prompt = review.scale if scale is None else f"{scale.opening}\n\n{scale.closing}"
         return {"judges": judges, "input_prompt": prompt, "aggregation_method": "weighted_average"} if judges else None
-    if scores is None or "critic" not in settings_of(board.signature) or "critic" not in scores.models:
+    if scores is None or "critic" not in Signature.parse(board.signature).settings or "critic" not in scores.models:
         return None
-    prompt = "\n\n".join(scores.prompts.values()) or settings_of(board.signature).get("prompt", "")
+    prompt = "\n\n".join(scores.prompts.values()) or Signature.parse(board.signature).settings.get("prompt", "")
     return {"judges": [{"model_info": _described(scores.models["critic"])}], "input_prompt": prompt}
 
 

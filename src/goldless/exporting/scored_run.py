@@ -12,7 +12,7 @@ import polars as pl
 from goldless.errors import UserError, nearest
 from goldless.reports.documents.scores import AgentScore, RankedMetric, ReviewDocument
 from goldless.reports.html.run_results import RESULTS, RunResults, read_run
-from goldless.signature import settings_of
+from goldless.signature import Signature
 from goldless.studies import Study, read_study
 
 REVIEW = "peer-review"
@@ -80,7 +80,7 @@ def scored_run(folder: Path) -> ScoredRun:
 
 
 def _rankings(review: ReviewDocument) -> Iterator[tuple[str, RankedMetric]]:
-    level = float(settings_of(review.signature).get("level", review.level))
+    level = float(Signature.parse(review.signature).settings.get("level", review.level))
     for name, ranking in list(review.rankings.items())[:1]:
         rows = tuple(
             AgentScore(**row.cells(n=row.n_tasks, missing=row.missing, better_than=None)) for row in ranking.agents

@@ -26,7 +26,7 @@ from goldless.gre_bench.papers import HUMAN
 from goldless.meta_evaluation.consistency import FEWEST_AGENTS
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.recorded import evidence_hash
-from goldless.signature import settings_of
+from goldless.signature import Signature
 
 INCIDENTAL = frozenset({"noise", "evidence", "goldless"})
 """Parts of a signature that may differ between runs without changing the scale of scores."""
@@ -255,7 +255,7 @@ def _differences(first: Board, second: Board, metrics: list[str]) -> list[str]:
                 metric
             )
             continue
-        one, other = (settings_of(board.signatures[metric]) for board in (first, second))
+        one, other = (Signature.parse(board.signatures[metric]).settings for board in (first, second))
         for key in {**one, **other}:
             if key not in INCIDENTAL and one.get(key) != other.get(key):
                 what = f"{key} differs: {one.get(key, 'none')} and {other.get(key, 'none')}"

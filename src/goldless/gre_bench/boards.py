@@ -21,7 +21,7 @@ from goldless.gre_bench.papers import HUMAN, is_reference
 from goldless.records import Agent
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.recorded import evidence_hash
-from goldless.signature import Signature, settings_of
+from goldless.signature import Signature
 from goldless.studies.checking import Checking, Problems, Row, all_at_once, is_empty
 from goldless.studies.tables import Source
 from goldless.studies.task_table import checked_agent, read_agents
@@ -344,5 +344,6 @@ def changed_signature(
     metric: str, line: str | None, settings: Mapping[str, str], *, without: Collection[str] = ()
 ) -> str:
     """A metric's signature with changed, added or removed settings; None if it has no signature."""
-    known = {key: told for key, told in settings_of(line or "").items() if key not in {"goldless", *without}}
+    before = Signature.parse(line or "").settings
+    known = {key: told for key, told in before.items() if key not in {"goldless", *without}}
     return str(Signature(metric, {**known, **settings}))

@@ -26,7 +26,7 @@ from goldless.reports.leaderboard import LeaderboardRow
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.store import finish_folder, noted_fingerprint
-from goldless.signature import settings_of
+from goldless.signature import Signature
 from goldless.studies import Study
 
 REVIEW_SETTINGS = ("prompt", "max_tokens", "temperature", "truncate", "cut")
@@ -215,7 +215,7 @@ def reviews_told(study: Study, *, demonstration: bool = False) -> dict[str, str]
     """Settings of the reviews for signatures: how they were written, and whether they are invented."""
     table = study.table("generations")
     lines = [] if table is None else table["settings"].drop_nulls().unique(maintain_order=True).to_list()
-    ways = [settings_of(line) for line in lines]
+    ways = [Signature.parse(line).settings for line in lines]
     told = {name: "+".join(dict.fromkeys(way[name] for way in ways if name in way)) for name in REVIEW_SETTINGS}
     invented = {"demonstration": "invented"} if demonstration else {}
     return invented | {f"review-{name}".replace("_", "-"): values for name, values in told.items() if values}

@@ -24,7 +24,7 @@ from goldless.meta_evaluation.judges import Scores
 from goldless.meta_evaluation.score_files import ScoredBy, run_scores
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.store import noted_fingerprint
-from goldless.signature import settings_of
+from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws
 from goldless.statistics.influence import fewest_to_flip
 
@@ -164,7 +164,7 @@ def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] =
         except MetricError as error:
             told.append(f"No consistency: {error}.")
     return Standing(
-        scorers={one.scorer: settings_of(one.signature).get("scorer", "no scorer") for one in kept},
+        scorers={one.scorer: Signature.parse(one.signature).settings.get("scorer", "no scorer") for one in kept},
         ranks=tuple(row for metric in metrics for row in _ranks(metric, kept)),
         consistency=agreements,
         flips=tuple(flip for one in mine if (flip := rank_flip(one.metric, one.scores)) is not None),

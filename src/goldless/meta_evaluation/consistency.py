@@ -25,7 +25,7 @@ from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.pipeline import evaluate_study
-from goldless.signature import settings_of
+from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, draw_counts, task_intervals
 from goldless.statistics.rank_correlation import DIGITS, levelled, percentile_interval, rank_correlations
 from goldless.studies import Study
@@ -185,7 +185,7 @@ def _other_differences(compared: Sequence[ScoredBy]) -> list[str]:
         both = f"{first.metric}: {first.scorer} and {second.scorer}"
         if first.signature and first.signature == second.signature:
             notes.append(f"{both} have the same signature: identical runs were compared")
-        mine, theirs = (settings_of(one.signature) for one in (first, second))
+        mine, theirs = (Signature.parse(one.signature).settings for one in (first, second))
         for key in {**mine, **theirs}:
             if key not in OF_THE_SCORER and mine.get(key) != theirs.get(key):
                 values = f"{mine.get(key, 'none')} and {theirs.get(key, 'none')}"

@@ -20,7 +20,7 @@ from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.leaderboard import Leaderboard, leaderboard_notes, make_leaderboard
 from goldless.runs.evaluation import MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
-from goldless.signature import Signature, settings_of
+from goldless.signature import Signature
 from goldless.statistics.additive import moved_to_scores, scores_over_tasks
 from goldless.statistics.answering import Until
 from goldless.statistics.bootstrap import interval_name
@@ -175,7 +175,7 @@ def audit_scores(study: Study, outcomes: Mapping[str, MetricOutcome]) -> list[Fi
 
 def _ranks_shown(outcome: MetricOutcome) -> dict[str, int] | None:
     """The ranks of a leaderboard without each agent's closest peers; None: with all peers."""
-    if settings_of(outcome.signature).get("over") != "but-closest-peers":
+    if Signature.parse(outcome.signature).settings.get("over") != "but-closest-peers":
         return None
     return {row.agent: row.rank for row in outcome.leaderboard.rows if row.rank is not None}
 

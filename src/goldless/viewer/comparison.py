@@ -11,7 +11,7 @@ import polars as pl
 
 from goldless.reports.documents.scores import LeaderboardDocument
 from goldless.reports.html.labels import decimals_for
-from goldless.reports.html.words import signature_settings
+from goldless.signature import Signature
 from goldless.statistics.bootstrap import Interval, task_intervals
 from goldless.viewer.library import Library, RunFolder
 from goldless.viewer.links import Links
@@ -164,7 +164,7 @@ def _tasks(
 def _signature(run: RunFolder, metric: str) -> dict[str, str]:
     board = run.leaderboard or LeaderboardDocument()
     found = run.review if metric.startswith("review: ") else board.metrics.get(metric)
-    return signature_settings("" if found is None else found.signature)
+    return Signature.parse("" if found is None else found.signature).parts
 
 
 def _settings(first: dict[str, str], second: dict[str, str]) -> tuple[SettingDifference, ...]:

@@ -26,9 +26,9 @@ from goldless.models.scripted import ScriptedModel
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
-from goldless.reports.html.words import signature_settings
 from goldless.runs.recorded_table import RECORDED
 from goldless.scoring import Question, ScoringStage
+from goldless.signature import Signature
 from goldless.templates import EXAMPLES, Template
 
 Found = TypeVar("Found")
@@ -67,7 +67,7 @@ class Prompt:
 
 def words_note(leaderboard: LeaderboardDocument) -> str:
     """A note on goldless's own wording in a run's prompts; empty: the run was made by this version."""
-    settings = [signature_settings(one.signature) for one in leaderboard.metrics.values()]
+    settings = [Signature.parse(one.signature).settings for one in leaderboard.metrics.values()]
     versions = {one.get("goldless", "") for one in settings}
     if versions == {__version__} and not any(one.get("evidence", "").startswith("recorded") for one in settings):
         return ""
@@ -152,7 +152,7 @@ def rewrite_prompt(row: Mapping[str, Any], template: Template | None, text: str 
 def critic_reading(leaderboard: LeaderboardDocument) -> str | None:
     """How the critic's verdicts were read, from the signature; None: recorded ones."""
     for metric in leaderboard.metrics.values():
-        settings = signature_settings(metric.signature)
+        settings = Signature.parse(metric.signature).settings
         if "critic" in settings and not settings.get("evidence", "").startswith("recorded"):
             return settings.get("verdicts", "").partition("+")[0] or None
     return None
@@ -206,7 +206,7 @@ class ReviewWording:
 
     def note(self, reviewer: str, scale: str) -> str:
         """What is unknown about a reviewer's prompts; empty: nothing."""
-        settings = signature_settings(self.review.signature)
+        settings = Signature.parse(self.review.signature).settings
         if not settings or settings.get("evidence", "").startswith("recorded"):
             return "recorded evidence: the original prompt is unknown; this is the prompt goldless uses"
         if "debate" in settings:

@@ -105,6 +105,7 @@ MEANINGS = {
     "level": "Confidence level of intervals.",
     "limits": "Thresholds that a reviewer had to exceed in each part of the exam.",
     "margin": "Effects smaller than this count as none.",
+    "metric": "What was computed.",
     "missing": "How missing evidence was treated.",
     "noise": "Numerical noise in nats: how much the same sum differed between batches.",
     "null": "How the chance level was measured.",
@@ -148,20 +149,4 @@ MEANINGS = {
     "writer": "The model that wrote the changed responses.",
     "written-by": "The model that wrote the synopsis.",
 }
-
-
-def signature_parts(signature: str) -> list[tuple[str, str, str]]:
-    """Key, value and meaning of each part; the first has no key."""
-    found = []
-    for place, part in enumerate(signature.split("|")):
-        key, colon, value = part.partition(":")
-        if not colon:
-            found.append(("" if place else "metric", part, "What was computed." if place == 0 else ""))
-        else:
-            found.append((key, value, MEANINGS.get(key, "")))
-    return found
-
-
-def signature_settings(signature: str) -> dict[str, str]:
-    """The settings in a signature, metric first; empty if there is no signature."""
-    return {key or value: value for key, value, _ in signature_parts(signature)} if signature else {}
+"""The parts of a signature."""

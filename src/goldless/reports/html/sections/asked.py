@@ -26,8 +26,9 @@ from goldless.reports.html.charts.row_plots import Bar, bar_chart
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.labels import excerpt, is_shortened, numeral, plural
 from goldless.reports.html.run_results import Failed, RunResults
-from goldless.reports.html.words import signature_parts
+from goldless.reports.html.words import MEANINGS
 from goldless.reports.report_table import Column
+from goldless.signature import Signature
 
 CAUSES = {
     "bad_reply": "the server's reply could not be used",
@@ -173,7 +174,11 @@ def _signatures(run: RunResults) -> Iterator[Block]:
     )
     columns = (*texts("", key="key"), *texts(value="value"), *texts("", meaning="meaning"))
     for what, line in found:
-        parts = [{"key": key, "value": value, "meaning": meaning} for key, value, meaning in signature_parts(line)]
+        parts = [
+            {"key": key, "value": value, "meaning": MEANINGS.get(key, "")}
+            for one in line.split(" || ")
+            for key, value in Signature.parse(one).parts.items()
+        ]
         yield note(Name(what))
         yield Code(line)
         yield Fold("Explained", [Table("The parts of the signature", columns, parts)])

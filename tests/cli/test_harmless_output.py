@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.reports.html.run_results import read_run
+from goldless.reports.run_folder import RunFolder
 from goldless.reports.spreadsheets import guarded, guarded_frame, unguarded, unguarded_frame
 
 FORMULAS = ("=cmd|'/C calc'!A0", "@SUM(1+1)", "+1+1", "-2+3", "\uff1d1+1", "'=1")
@@ -46,7 +46,7 @@ def test_no_cell_of_any_csv_is_a_formula_and_names_are_read_back_as_they_were(go
         cells = [cell for row in csv.reader(text.splitlines()) for cell in row]
         assert "'=cmd|'/C calc'!A0" in cells
         assert [cell for cell in cells if cell.startswith(STARTS) and not cell[1:2].isdigit()] == []
-    assert set(read_run(run).scores["agent"]) == {*FORMULAS, f"bob{OBEYED}"}
+    assert set(RunFolder(run).scores["agent"]) == {*FORMULAS, f"bob{OBEYED}"}
     assert goldless("agree", study, "--scores", run / "response_scores.csv").err.count("is not in") == 0
 
 

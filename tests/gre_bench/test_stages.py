@@ -26,9 +26,9 @@ from goldless.gre_bench.stages import collect_edition, review_edition, score_edi
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.html.blocks import Table
-from goldless.reports.html.run_results import read_run
 from goldless.reports.html.sections.edition import edition_section
 from goldless.reports.html.sections.verdict import verdict_blocks
+from goldless.reports.run_folder import RunFolder
 
 __all__ = ["asking", "edition"]
 
@@ -438,7 +438,7 @@ async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edi
     assert (shown["reviews"], shown["gem-raw"]) == ("0/2", "missing")
     lines = (edition.run_folder() / "gre.md").read_text().splitlines()
     assert any("beta" in line and "0/2" in line for line in lines)
-    found = read_run(edition.run_folder())
+    found = RunFolder(edition.run_folder())
     lead = "".join(
         part if isinstance(part, str) else getattr(part, "text", "") for part in verdict_blocks(found)[0].parts
     )

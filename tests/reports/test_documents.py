@@ -21,7 +21,7 @@ from goldless.reports.documents.scores import (
 )
 from goldless.reports.html.blocks import Figure, Fold, Table
 from goldless.reports.html.page import SECTIONS
-from goldless.reports.html.run_results import RESULTS, read_run
+from goldless.reports.run_folder import RESULTS, RunFolder
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
 WRITTEN = {
@@ -113,7 +113,7 @@ MAY_BE_EMPTY = {"note", "reason", "group", "about", "result_usd"}
 
 def check_columns(folder: Path) -> set[str]:
     """Every column of every section has a value in some row; the sections there are."""
-    run = read_run(folder)
+    run = RunFolder(folder)
     assert run.problems == ()
     sections = [section for make in SECTIONS if (section := make(run)) is not None]
     for section in sections:

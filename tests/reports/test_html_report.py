@@ -26,8 +26,8 @@ from report_folders import (
 
 from goldless.errors import UserError
 from goldless.reports.html import write_report
-from goldless.reports.html.run_results import RESULTS
 from goldless.reports.html.words import MEANINGS
+from goldless.reports.run_folder import RESULTS
 from goldless.signature import Signature
 
 SECTIONS = {

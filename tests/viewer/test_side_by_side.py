@@ -7,6 +7,7 @@ import pytest
 from viewer_runs import written_run
 
 from goldless.errors import UserError
+from goldless.reports.run_folder import RunFolder
 from goldless.viewer.judged_pairs import judged_pairs
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
@@ -46,14 +47,16 @@ def library(tmp_path):
 
 
 def test_tasks_are_in_order_of_the_difference_and_an_unknown_one_is_last(library):
-    index = make_index(library.root)
+    index = make_index(RunFolder(library.root))
     rows = differences(index, "m", "ann", "bob").select("task", "difference", "better").rows()
     assert rows == [("t2", -8.0, "other"), ("t1", 1.0, "one"), ("t4", 0.0, "equal"), ("t3", None, "unknown")]
 
 
 def test_under_a_pairwise_review_the_comparisons_between_the_two_count(library):
     """ann won one of the four that were read, so 2 / 4 - 1."""
-    rows = differences(make_index(library.root), "review: pairwise", "ann", "bob").filter(pl.col("task") == "t1")
+    rows = differences(make_index(RunFolder(library.root)), "review: pairwise", "ann", "bob").filter(
+        pl.col("task") == "t1"
+    )
     assert rows["difference"].to_list() == [-0.5]
 
 
@@ -68,7 +71,7 @@ def test_only_words_that_the_other_text_lacks_are_marked_and_no_letter_is_lost()
 
 
 def test_who_did_better_is_said_for_every_metric_reviewer_and_person(library):
-    (row,) = two_texts(make_index(library.root), ["t1"], "ann", "bob")
+    (row,) = two_texts(make_index(RunFolder(library.root)), ["t1"], "ann", "bob")
     assert {s.metric: s.better for s in row.scores} == {"m": "one", "review: pairwise": "other"}
     assert row.judges == {"r": "depends on the order", "s": "lost", "u": "no verdict", "eve (person)": "won"}
 

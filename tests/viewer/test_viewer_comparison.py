@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 from viewer_runs import written_run
 
+from goldless.reports.run_folder import RunFolder
 from goldless.viewer.comparison import common_metrics, compare_page, compare_runs
-from goldless.viewer.library import Library, RunFolder
+from goldless.viewer.library import Library
 from goldless.viewer.links import Links
 from goldless.viewer.task_index import make_index
 
 
 def opened(path):
-    return RunFolder(path.name, path), make_index(path)
+    run = RunFolder(path)
+    return run, make_index(run)
 
 
 def scores(values, metric="m"):
@@ -60,7 +62,7 @@ def test_a_score_that_one_run_lacks_is_in_no_difference(tmp_path):
 def test_only_metrics_of_both_runs_are_compared(tmp_path):
     one = written_run(tmp_path / "one", [("m", "t", "a", 1.0), ("x", "t", "a", 1.0)])
     two = written_run(tmp_path / "two", [("y", "t", "a", 1.0), ("m", "t", "a", 1.0)])
-    assert common_metrics(make_index(one), make_index(two)) == ("m",)
+    assert common_metrics(make_index(RunFolder(one)), make_index(RunFolder(two))) == ("m",)
 
 
 def test_runs_without_signatures_are_not_said_to_have_the_same(tmp_path):

@@ -10,7 +10,8 @@ from viewer_runs import written_run
 
 from goldless.reports.html.labels import numeral as number
 from goldless.reports.html.labels import visible
-from goldless.viewer.library import Library, RunFolder, RunSummary, listed
+from goldless.reports.run_folder import RunFolder
+from goldless.viewer.library import Library, RunSummary, listed
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import given, nats
 from goldless.viewer.run_pages import run_list, run_page
@@ -100,12 +101,12 @@ def test_ratings_stand_as_they_were_given_with_their_criterion_and_each_metric_h
 def test_a_run_whose_summary_cannot_be_made_is_listed_by_its_name(tmp_path, monkeypatch):
     for name in ("good", "bad"):
         written_run(tmp_path / name, [("m", "t1", "ann", 1.0)])
-    whole = RunFolder.summary
+    whole = RunSummary.of
 
     def summary(run: RunFolder) -> RunSummary:
         return whole(run) if run.name == "good" else 1 // 0
 
-    monkeypatch.setattr(RunFolder, "summary", summary)
+    monkeypatch.setattr(RunSummary, "of", summary)
     assert {run.name: run.state for run in listed(tmp_path)} == {"good": "complete", "bad": "unknown"}
 
 

@@ -7,6 +7,7 @@ import pytest
 from viewer_runs import written_run
 
 from goldless.errors import UserError
+from goldless.reports.run_folder import RunFolder
 from goldless.viewer.library import Library, find_runs, listed
 from goldless.viewer.links import Links
 from goldless.viewer.run_pages import as_address, read_query, run_page
@@ -34,7 +35,7 @@ def index(tmp_path):
         responses=RESPONSES,
         failures=[("t3", "ann", "refused"), ("t3", "ann", "refused"), ("t2", "bob", "timeout")],
     )
-    return make_index(tmp_path / "run")
+    return make_index(RunFolder(tmp_path / "run"))
 
 
 def tasks(index, **query) -> list[str]:
@@ -100,7 +101,7 @@ def test_judgements_are_scored_by_the_share_of_comparisons_won(tmp_path):
     names = ["reviewer", "format", "task", "first", "second", "agent", "output", "value", "failure"]
     (tmp_path / "run").mkdir()
     pl.DataFrame(rows, schema=names, orient="row").write_parquet(tmp_path / "run" / "judgements.parquet")
-    index = make_index(tmp_path / "run")
+    index = make_index(RunFolder(tmp_path / "run"))
     found = {key: (row["score"], row["asked"], row["used"]) for key, row in index.of_task("t1").items()}
     assert found == {
         ("review: pairwise", "ann"): (0.75, 3, 2),
@@ -122,7 +123,7 @@ def test_a_pairwise_review_is_listed_by_how_far_its_comparisons_disagree(tmp_pat
     names = ["reviewer", "format", "task", "first", "second", "value", "output"]
     (tmp_path / "run").mkdir()
     pl.DataFrame(rows, schema=names, orient="row").write_parquet(tmp_path / "run" / "judgements.parquet")
-    index = make_index(tmp_path / "run")
+    index = make_index(RunFolder(tmp_path / "run"))
     query = read_query({}, index)
     found = index.page(query).rows
     assert [(row["task"], row["disagreement"]) for row in found] == [("t2", 1.0), ("t3", 0.5), ("t1", 0.0)]
@@ -163,11 +164,11 @@ def test_an_address_that_means_nothing_is_told_what_is_allowed(index, given, sai
 def test_an_index_is_kept_until_a_file_of_the_run_is_written(tmp_path):
     folder = written_run(tmp_path / "run", SCORES)
     shelf = IndexShelf()
-    first = shelf.index(folder)
-    assert shelf.index(folder) is first
+    first = shelf.index(RunFolder(folder))
+    assert shelf.index(RunFolder(folder)) is first
     with (folder / "response_scores.csv").open("a") as file:
         file.write("m,t9,ann,1.0,2,2,s\n")
-    assert "t9" in set(shelf.index(folder).scores["task"])
+    assert "t9" in set(shelf.index(RunFolder(folder)).scores["task"])
 
 
 # --- run folders -----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from viewer_runs import scored_run, written_run
 
 from goldless.reports.html.page import write_report
+from goldless.reports.run_folder import RunFolder
 from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
@@ -20,7 +21,7 @@ TEXTS = {f"t{i}": {"ann": f"zarn bluk {i}", "bob": f"zarn mipo {i}"} for i in ra
 
 def as_one_file(folder, table: str) -> pl.DataFrame:
     """Put a table into one file, as 0.1.0 wrote it; its rows."""
-    frame = pl.read_parquet([*EvidenceTables(folder).files(table)])
+    frame = pl.read_parquet([*RunFolder(folder).files(table)])
     shutil.rmtree(folder / table, ignore_errors=True)
     frame.write_parquet(folder / f"{table}.parquet", row_group_size=5_000)
     return frame
@@ -55,7 +56,7 @@ def test_a_page_is_the_same_whether_evidence_is_one_file_or_parts(run, tmp_path)
 def test_rows_of_a_task_keep_their_place_over_all_parts_and_their_tokens_are_found_by_it(run):
     whole = as_one_file(run, "logprobs")
     in_parts(run, "logprobs", 4)
-    tables = EvidenceTables(run)
+    tables = EvidenceTables(RunFolder(run))
     found = tables.of_task("logprobs", "t4")
     assert found["row"].to_list() == [i for i, task in enumerate(whole["task"]) if task == "t4"]
     tokens = tables.per_token(found["row"].to_list())
@@ -66,7 +67,7 @@ def test_failures_are_counted_over_all_parts_by_the_viewer_and_by_the_report(tmp
     failures = [("t1", "ann", "refused"), ("t2", "ann", None), ("t2", "ann", "refused"), ("t2", "bob", "timeout")]
     folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0), ("m", "t2", "ann", 2.0)], failures=failures)
     in_parts(folder, "logprobs", 2)
-    counted = make_index(folder).failures.group_by("kind").agg(pl.col("count").sum()).sort("kind")
+    counted = make_index(RunFolder(folder)).failures.group_by("kind").agg(pl.col("count").sum()).sort("kind")
     assert counted.rows() == [("refused", 2), ("timeout", 1)]
     page = write_report(folder).read_text(encoding="utf-8")
     assert "log-probabilities: refused" in page
@@ -76,15 +77,15 @@ def test_a_part_that_is_added_is_seen(tmp_path):
     folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0)], failures=[("t1", "ann", "refused")] * 2)
     in_parts(folder, "logprobs", 2)
     shelf = IndexShelf()
-    assert shelf.index(folder).failures["count"].sum() == 2
+    assert shelf.index(RunFolder(folder)).failures["count"].sum() == 2
     pl.read_parquet(folder / "logprobs" / "part-00000.parquet").write_parquet(
         folder / "logprobs" / "part-00001.parquet"
     )
-    assert shelf.index(folder).failures["count"].sum() == 4
+    assert shelf.index(RunFolder(folder)).failures["count"].sum() == 4
 
 
 def test_a_folder_of_parts_that_is_empty_is_a_table_without_rows(tmp_path):
     folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0)])
     (folder / "logprobs").mkdir()
-    assert EvidenceTables(folder).columns("logprobs") == ()
-    assert len(make_index(folder).failures) == 0
+    assert EvidenceTables(RunFolder(folder)).columns("logprobs") == ()
+    assert len(make_index(RunFolder(folder)).failures) == 0

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goldless.cli.command import StudyArgument, verb
 from goldless.cli.output import Output
 from goldless.reports.report_table import Column, ReportTable
-
-if TYPE_CHECKING:
-    from goldless.reports.documents.scores import LeaderboardDocument
 
 
 @verb()
@@ -24,41 +20,29 @@ def audit(study: StudyArgument, *, output: Output) -> None:
       goldless audit runs/first
     """
     from goldless.audit.texts import text_findings
+    from goldless.reports.run_folder import RunFolder
     from goldless.studies import as_study
 
-    document = _scores(Path(study))
+    run = RunFolder(study)
+    run.required("leaderboard")
     found: list[dict[str, Any]] = [
         {"kind": one.kind, "agents": list(one.agents), "metrics": [], "message": one.message}
         for one in text_findings(as_study(study))
     ]
     graphs: dict[str, Any] = {}
-    if document is not None:
+    if run.leaderboard is not None:
         found += [
             {"kind": one.kind, "agents": list(one.agents), "metrics": list(one.metrics), "message": one.message}
-            for one in document.findings
+            for one in run.leaderboard.findings
             if one.metrics
         ]
-        graphs = {
-            metric: board.peer_graph.model_dump() for metric, board in document.boards.items() if board.peer_graph
-        }
+        graphs = {metric: board.peer_graph.model_dump() for metric, board in run.boards.items() if board.peer_graph}
     tables = [_findings(found), *(_links(metric, graph["links"]) for metric, graph in graphs.items() if graph["links"])]
     output.print_tables(
         [table for table in tables if table.rows],
         lambda: {"study": study, "findings": found, "peer_graphs": graphs},
         below=() if found else ("Nothing suspicious was found.",),
     )
-
-
-def _scores(folder: Path) -> LeaderboardDocument | None:
-    """The scores of a run folder; None where there are none."""
-    from goldless.errors import UserError
-    from goldless.reports.documents.fields import Unreadable, read_document
-    from goldless.reports.documents.scores import LeaderboardDocument
-
-    read = read_document(folder / "leaderboard.json", LeaderboardDocument) if folder.is_dir() else None
-    if isinstance(read, Unreadable):
-        raise UserError(f"{folder}: {read}")
-    return read
 
 
 def _findings(found: list[dict[str, Any]]) -> ReportTable:

@@ -32,12 +32,14 @@ def score(study: StudyArgument, *, options: Options, output: Output) -> None:
       goldless score answers.csv --metric gem-raw,rouge-l,length --out runs/first
       goldless score answers.csv --scorer http://127.0.0.1:8000/v1#llama --until best
     """
+    from goldless.reports.run_folder import RunFolder
     from goldless.runs.pipeline import evaluate_study
-    from goldless.runs.store import metrics_in, save_run
+    from goldless.runs.store import save_run
 
     evaluation = output.run(evaluate_study, study, options, replaces_evidence=True, averages_samples=True, ranks=True)
     if output.folder is not None:
-        gone = metrics_in(output.folder) - set(evaluation.outcomes)
+        before = RunFolder(output.folder).leaderboard
+        gone = set() if before is None else set(before.metrics) - set(evaluation.outcomes)
         save_run(evaluation, output.folder)
         if gone:
             say(f"{output.folder}: replaced the earlier results of {', '.join(sorted(gone))}", style="yellow")

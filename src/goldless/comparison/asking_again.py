@@ -144,7 +144,7 @@ def _model_of(run: Run, metric: str, name: str) -> set[str]:
     if isinstance(run.metrics[metric], ReviewedMetric) and run.review is not None:
         models = {one.model for one in run.review.reviewers if one.name == name}
     else:
-        note = None if run.board is None else run.board.models.get(name)
+        note = None if run.leaderboard is None else run.leaderboard.models.get(name)
         fields = None if note is None else (note.provider, note.name, note.revision, note.tokenizer, note.settings)
         models = {None if fields is None else ModelIdentity(*fields).short}
     found = {model for model in models if model is not None}

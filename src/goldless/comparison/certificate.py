@@ -14,14 +14,12 @@ from scipy.special import betaincinv
 
 from goldless.comparison.judged import Judged, find_judged
 from goldless.comparison.pairing import Sides
-from goldless.comparison.run_scores import Run, read_run
+from goldless.comparison.run_scores import Run, open_run
 from goldless.comparison.settings import differing_settings
 from goldless.errors import GoldlessError, UserError
 from goldless.metrics.catalogue import find_metric
 from goldless.models.canaries import TEXTS
 from goldless.models.catalogue import PROVIDERS
-from goldless.reports.documents.fields import read_document
-from goldless.reports.documents.scores import MadeByDocument
 from goldless.signature import Signature
 
 State = Literal["certified", "refused", "missing", "not needed"]
@@ -101,16 +99,15 @@ def certify(sides: Sides, metric: str, *, alpha: float, repeats: Sequence[Path] 
 def check_repeats(sides: Sides, metric: str, folders: Sequence[Path]) -> None:
     """Refuse folders that are not a second asking of the same questions, one per run."""
     for run, folder in zip(dict.fromkeys((sides.first.run, sides.second.run)), folders, strict=True):
-        again = read_run(folder)
-        if folder.resolve() == run.folder.resolve():
-            raise UserError(f"--repeats must be another run than {run.folder}: the same answers twice certify nothing")
+        again = open_run(folder)
+        if folder.resolve() == run.path.resolve():
+            raise UserError(f"--repeats must be another run than {run.path}: the same answers twice certify nothing")
         if again.study.fingerprint != run.study.fingerprint:
-            raise UserError(f"--repeats {folder} is a run of other texts than {run.folder}. Run the same study again")
+            raise UserError(f"--repeats {folder} is a run of other texts than {run.path}. Run the same study again")
         if metric not in again.metrics:
             raise UserError(f"--repeats {folder} has no {metric}. It has: {', '.join(again.metrics) or 'no metric'}")
         differing_settings(run.metrics[metric].signature, again.metrics[metric].signature, (run.name, again.name))
-        noted = read_document(folder / "made_by.json", MadeByDocument)
-        spent = noted.spending if isinstance(noted, MadeByDocument) else ()
+        spent = again.made_by.spending
         if sum(row.reused or 0 for row in spent) and not sum(row.calls or 0 for row in spent):
             raise UserError(
                 f"--repeats {folder} took all its answers from the journal, so nothing was asked a second time. Run it "
@@ -192,7 +189,7 @@ def _texts() -> int:
 
 
 def _noise(run: Run, metric: str) -> float | None:
-    canaries = None if run.board is None else run.board.canaries
+    canaries = None if run.leaderboard is None else run.leaderboard.canaries
     exact = None if canaries is None else canaries.noise_nats
     return _signed_noise(run.metrics[metric].signature) if exact is None else exact
 
@@ -203,6 +200,6 @@ def _signed_noise(signature: str) -> float | None:
 
 
 def _local(run: Run) -> bool:
-    scorer = None if run.board is None else run.board.models.get("scorer")
+    scorer = None if run.leaderboard is None else run.leaderboard.models.get("scorer")
     provider = None if scorer is None else PROVIDERS.get(scorer.provider)
     return provider is not None and provider.local

@@ -11,7 +11,7 @@ import numpy as np
 
 from goldless.comparison.pairing import Paired, Sides, common_metrics, find_sides, paired_scores
 from goldless.comparison.pulls import Pieces, TaskPull, task_pulls
-from goldless.comparison.run_scores import read_run
+from goldless.comparison.run_scores import open_run
 from goldless.errors import UserError
 from goldless.metrics.metric import OverPeers
 from goldless.models.embedded import TokenTexts
@@ -199,7 +199,7 @@ def compare_runs(
         warnings += paired.warnings
         found.append(difference(paired, task_pulls(sides, paired, split), draws))
     first, second = sides.names
-    runs = dict.fromkeys((str(sides.first.run.folder), str(sides.second.run.folder)))
+    runs = dict.fromkeys((str(sides.first.run.path), str(sides.second.run.path)))
     return PairedComparison(first, second, tuple(runs), tuple(found), tuple(dict.fromkeys(warnings)))
 
 
@@ -212,7 +212,7 @@ def open_sides(folders: Sequence[Path | str], agents: Sequence[str]) -> Sides:
         raise UserError(
             f"the two run folders must differ, got {paths[0]} twice. For two agents of one run: --agents A,B"
         )
-    return find_sides([read_run(path) for path in paths], agents)
+    return find_sides([open_run(path) for path in paths], agents)
 
 
 def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> MetricDifference:

@@ -24,7 +24,7 @@ from goldless.comparison.comparing import MetricDifference, PairedComparison, di
 from goldless.comparison.judged import find_judged
 from goldless.comparison.pairing import Paired, Sides, common_metrics, paired_scores
 from goldless.comparison.pulls import Pieces, task_pulls
-from goldless.comparison.run_scores import check_agent, read_run
+from goldless.comparison.run_scores import check_agent, open_run
 from goldless.errors import UserError
 from goldless.models.embedded import TokenTexts
 from goldless.reports.report_table import Column, ReportTable
@@ -190,7 +190,7 @@ async def gate_runs(
     split = TokenTexts().pieces if pieces is None else pieces
     shown = difference(paired, task_pulls(sides, paired, split), {**draws, "level": options.level})
     first, second = sides.names
-    runs = tuple(dict.fromkeys((str(sides.first.run.folder), str(sides.second.run.folder))))
+    runs = tuple(dict.fromkeys((str(sides.first.run.path), str(sides.second.run.path))))
     found = _decide(paired, limit, alpha, certificate, draws, uncertified=uncertified)
     return Gate(
         verdict=found.verdict,
@@ -242,7 +242,7 @@ def _sides(folders: Sequence[Path | str], baseline: str | None, candidate: str |
         if (baseline is None) != (candidate is None):
             raise UserError("with two run folders, give both --baseline and --candidate, or neither")
         return open_sides(folders, () if baseline is None or candidate is None else (baseline, candidate))
-    agents = read_run(folders[0]).agents
+    agents = open_run(folders[0]).agents
     if baseline is None:
         raise UserError(
             "--baseline is missing: name the agent that the candidate is to replace, or give the run of the baseline "
@@ -252,7 +252,7 @@ def _sides(folders: Sequence[Path | str], baseline: str | None, candidate: str |
     if candidate is None and len(others) == 1:
         candidate = others[0]
     if candidate is None:
-        check_agent(read_run(folders[0]), baseline)
+        check_agent(open_run(folders[0]), baseline)
         raise UserError(f"--candidate is missing: name one of {', '.join(others)}")
     if candidate == baseline:
         raise UserError(f"--candidate must differ from --baseline, got {candidate!r} for both")

@@ -22,7 +22,7 @@ from goldless.evidence import OPEN_KINDS, TABLES, Schema
 from goldless.files import write_table
 from goldless.judging.judges import find_judge
 from goldless.metrics.catalogue import find_metric
-from goldless.reports.html.run_results import evidence_files
+from goldless.reports.run_folder import RunFolder
 
 REPEATS = "repeats"
 """The folder of a run with the answers of the second asking, in the tables and columns of the first."""
@@ -83,7 +83,7 @@ class Judged:
     @cached_property
     def asked(self) -> dict[Question, Answer]:
         """The first asking: what the runs' scores are computed from."""
-        return self._answers([run.folder for run in self.runs])
+        return self._answers([run.path for run in self.runs])
 
     @cached_property
     def units(self) -> list[Unit]:
@@ -113,7 +113,7 @@ class Judged:
 
     def answered_again(self, folders: Sequence[Path] = ()) -> dict[Question, Answer]:
         """The second asking: of the folders given, one per run, or as kept with each run."""
-        return self._answers(folders or [run.folder / REPEATS for run in self.runs])
+        return self._answers(folders or [run.path / REPEATS for run in self.runs])
 
     def sample(self, n: int, seed: int) -> list[Unit]:
         """Units drawn without replacement; a larger n only adds to those of a smaller one."""
@@ -122,9 +122,9 @@ class Judged:
 
     def keep(self, number: int, rows: pl.DataFrame) -> None:
         """Add answers to those kept with a run."""
-        folder = self.runs[number].folder / REPEATS
-        files = evidence_files(folder, self.table)
-        before = [pl.read_parquet(files, glob=False).select(*self._schema)] if files else []
+        folder = self.runs[number].path / REPEATS
+        stored = RunFolder(folder).scan(self.table)
+        before = [] if stored is None else [stored.select(*self._schema).collect()]
         whole = pl.concat([*before, rows]).unique(KEYS[self.table], keep="last", maintain_order=True)
         folder.mkdir(exist_ok=True)
         write_table(whole.lazy(), folder, self.table)
@@ -144,10 +144,9 @@ class Judged:
     def _rows(self, number: int, folder: Path) -> pl.DataFrame:
         """Key, value and failure of the rows about the agents of a run."""
         key = KEYS[self.table]
-        files = evidence_files(folder, self.table)
-        if not files:
+        table = RunFolder(folder).scan(self.table)
+        if table is None:
             return pl.DataFrame(schema={**dict.fromkeys(key, pl.String), "value": pl.Float64, "failure": pl.String})
-        table = pl.scan_parquet(files, glob=False)
         there = table.collect_schema().names()
         lacking = [name for name in (*key[:3], "value") if name not in there]
         if lacking:

@@ -14,7 +14,6 @@ from goldless.errors import GoldlessError
 from goldless.evidence import TOKENS
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.information_map import make_information_map
-from goldless.reports.html.run_results import evidence_files
 from goldless.sentences import split_sentences
 
 SHOWN = 3
@@ -100,8 +99,7 @@ class _Tokens:
 
     def _rows(self, run: Run, task: str, agent: str) -> dict[tuple[str, str, str], list[float]]:
         """Values of each token of a peer's response given the agent's, by peer, scorer and template."""
-        files = evidence_files(run.folder, "logprobs")
-        table = pl.scan_parquet(files, glob=False) if files else None
+        table = run.scan("logprobs")
         there = [] if table is None else table.collect_schema().names()
         wanted = ("target", "scorer", "template", TOKENS, "task", "given", "rewriter", "synopsis")
         if table is None or any(name not in there for name in wanted):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,60 +19,17 @@ from goldless.metrics.chair import PanelVerdicts, panel_scores, panel_verdicts
 from goldless.metrics.judgement_table import Convention, pair_judgements, response_ratings
 from goldless.metrics.metric import Metric
 from goldless.metrics.tvd_mi import Direction, peer_scores
-from goldless.reports.documents.fields import Part, Unreadable, read_document
-from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
-from goldless.reports.html.run_results import evidence_files
-from goldless.reports.spreadsheets import unguarded_frame
+from goldless.reports.documents.scores import ReviewDocument
+from goldless.reports.run_folder import SCORES, RunFolder
 from goldless.runs.review_evidence import recorded_review
 from goldless.runs.review_outcome import shares_by_agent
-from goldless.studies import Study, read_study
-
-SCORES = "response_scores.csv"
-COLUMNS = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64}
-Document = TypeVar("Document", bound=Part)
-
-
-class Scored(Protocol):
-    """One metric of a run."""
-
-    @property
-    def metric(self) -> str:
-        """Its name."""
-
-    @property
-    def unit(self) -> str:
-        """The unit of its scores."""
-
-    @property
-    def signature(self) -> str:
-        """How the scores were made."""
-
-    @property
-    def limits(self) -> tuple[float, float] | None:
-        """The smallest and the largest score that there can be; None: there are no limits, or they are not known."""
-
-    @property
-    def table(self) -> FloatArray:
-        """The scores [tasks, agents] of the run, NaN where there is none."""
-
-    def with_peers(self, agent: str) -> FloatArray | None:
-        """The scores [tasks, agents] of an agent with each peer, NaN where there is none; None: there are none."""
-
 
 PAIRS = {**dict.fromkeys(("metric", "task", "agent", "peer"), pl.String()), "score": pl.Float64()}
 """Columns of the table of pairs that are read."""
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A run folder: its study, and what was computed."""
-
-    folder: Path
-    name: str
-    """As messages call it."""
-    study: Study
-    board: LeaderboardDocument | None
-    review: ReviewDocument | None
+class Run(RunFolder):
+    """A run folder with texts, and scores or a review."""
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
@@ -98,7 +54,7 @@ class Run:
     @cached_property
     def metrics(self) -> dict[str, Scored]:
         """Its metrics that score responses, by name; a review is ``review[SCALE]``."""
-        boards = {} if self.board is None else self.board.boards
+        boards = self.boards if (self.path / SCORES).is_file() else {}
         found: dict[str, Scored] = {
             name: ScoredMetric(self, name, board.unit, board.signature) for name, board in boards.items()
         }
@@ -110,7 +66,7 @@ class Run:
     @property
     def complete(self) -> bool:
         """Whether nothing is left to be collected."""
-        return all(found is None or found.complete for found in (self.board, self.review))
+        return all(found is None or found.complete for found in (self.leaderboard, self.review))
 
     def text(self, task: str, agent: str) -> str | None:
         """An agent's response to a task; several samples one after the other."""
@@ -118,25 +74,19 @@ class Run:
         return "\n\n".join(one.text for one in found if one is not None) or None
 
 
-def read_run(folder: Path | str) -> Run:
-    """Read a run folder; refuses one that has neither scores nor a review, or no texts."""
-    path = Path(folder)
-    board = _document(path, "leaderboard", LeaderboardDocument) if (path / SCORES).is_file() else None
-    review = _document(path, "review", ReviewDocument)
+def open_run(folder: Path | str) -> Run:
+    """A run folder; refuses one that has neither scores nor a review, or no texts."""
+    run = Run(folder)
+    path = run.path
+    scored = (path / SCORES).is_file() and run.required("leaderboard") is not None
+    reviewed = run.required("review") is not None
     texts = any(path.glob("responses.*")) or any((path / "responses").glob("part-*"))
-    if (board is None and review is None) or not texts:
+    if not (scored or reviewed) or not texts:
         raise UserError(
             f"{path} is not a run folder with scores or a review. Write one with goldless score STUDY --out {path}, "
             f"or goldless review STUDY --out {path}"
         )
-    return Run(path, path.resolve().name, read_study(path), board, review)
-
-
-def _document(folder: Path, name: str, kind: type[Document]) -> Document | None:
-    found = read_document(folder / f"{name}.json", kind)
-    if isinstance(found, Unreadable):
-        raise UserError(f"{folder}: {found}")
-    return found
+    return run
 
 
 def check_agent(run: Run, agent: str) -> None:
@@ -161,7 +111,7 @@ class ScoredMetric:
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """As the metric declares them."""
+        """The smallest and the largest score that there can be; None: there are no limits, or they are not known."""
         return getattr(self._known, "bounds", None)
 
     @cached_property
@@ -172,39 +122,25 @@ class ScoredMetric:
             return None
 
     @cached_property
-    def _rows(self) -> pl.DataFrame:
-        path = self.run.folder / SCORES
-        try:
-            rows = pl.read_csv(path, schema_overrides=COLUMNS).select(*COLUMNS)
-        except (OSError, *POLARS_FAILED) as error:
-            raise UserError(f"{path}: cannot be read ({error}). Score the study again") from error
-        return unguarded_frame(rows).filter(pl.col("metric") == self.metric)
-
-    @cached_property
     def table(self) -> FloatArray:
-        """The scores of all agents."""
-        return self._placed(self._rows, "agent")
+        """The scores [tasks, agents] of the run, NaN where there is none."""
+        return self._placed(self.run.required_scores().filter(pl.col("metric") == self.metric), "agent")
 
     def with_peers(self, agent: str) -> FloatArray | None:
-        """The stored pair scores, in the direction whose means are the scores."""
-        files = evidence_files(self.run.folder, "pair_scores")
-        if not files:
-            return None
+        """The scores [tasks, agents] with each peer, in the direction whose means are the scores; None: not stored."""
         mine = (pl.col("metric") == self.metric) & ((pl.col("agent") == agent) | (pl.col("peer") == agent))
+        typed = [pl.col(name).cast(kind) for name, kind in PAIRS.items()]
         try:
-            typed = [pl.col(name).cast(kind) for name, kind in PAIRS.items()]
-            pairs = pl.scan_parquet(files, glob=False).with_columns(typed).filter(mine).collect()
+            table = self.run.scan("pair_scores")
+            pairs = None if table is None else table.with_columns(typed).filter(mine).collect()
         except (OSError, *POLARS_FAILED) as error:
-            why = str(error).splitlines()[0]
-            raise UserError(f"{files[0]}: cannot be read ({why}). Score the study again") from error
-        if pairs.is_empty():
+            file, why = self.run.files("pair_scores")[0], str(error).splitlines()[0]
+            raise UserError(f"{file}: cannot be read ({why}). Score the study again") from error
+        if pairs is None or pairs.is_empty():
             return None
-        rows = peer_scores(pairs, direction=self._direction, compared=lambda found: found)
+        direction: Direction = getattr(self._known, "direction", "given")
+        rows = peer_scores(pairs, direction=direction, compared=lambda found: found)
         return self._placed(rows.filter(pl.col("agent") == agent), "peer")
-
-    @property
-    def _direction(self) -> Direction:
-        return getattr(self._known, "direction", "given")
 
     def _placed(self, rows: pl.DataFrame, column: str) -> FloatArray:
         """[tasks, agents]: the scores by task and by the agent in this column."""
@@ -292,3 +228,7 @@ class ReviewedMetric:
             own = mine == number
             table[panel.task[own], other[own]] = verdict[own]
         return table
+
+
+Scored = ScoredMetric | ReviewedMetric
+"""One metric of a run."""

@@ -19,9 +19,10 @@ from goldless.exporting.hub_results import HubResults
 from goldless.exporting.inspect_scores import InspectScores
 from goldless.exporting.open_telemetry import OpenTelemetry
 from goldless.exporting.preference_pairs import PreferencePairs
-from goldless.exporting.scored_run import is_run, scored_run
+from goldless.exporting.scored_run import scored_run
 from goldless.exporting.tables import CsvTables, MarkdownTable
 from goldless.plugins import Catalogue
+from goldless.reports.run_folder import RunFolder
 from goldless.studies import as_study
 from goldless.studies.writing import Exporter, StudyFolder
 
@@ -92,7 +93,7 @@ def exported_thing(source: Any, exporter: str) -> Any:
             raise UserError(f"the exporter {exporter!r} does not write a {type(source).__name__}")
         return source
     run, refusal = None, None
-    if is_run(folder := Path(source)):
+    if RunFolder(folder := Path(source)).has_results:
         try:
             run = scored_run(folder)
         except UserError as error:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.exporting.files import path_name, write_folder
-from goldless.exporting.scored_run import REVIEW, ScoredRun
+from goldless.exporting.scored_run import REVIEW, RunExporter, ScoredRun
 from goldless.judging.judges import JUDGES
 from goldless.metrics.catalogue import find_metric
 from goldless.reports.documents.scores import AgentScore, ModelNote, RankedMetric
@@ -27,15 +27,11 @@ CONTROLS = ("length",)
 NO_GOLD = "this metric has no gold standard: is_correct is required by the schema and means nothing here"
 
 
-class EveryEvalEver:
+class EveryEvalEver(RunExporter):
     """A run in the layout of the Every Eval Ever repository."""
 
     description = "Every Eval Ever: aggregate and instance files of schema 0.3.0"
     suffix = ""
-
-    def exports(self, thing: Any) -> bool:
-        """Whether it is a run with scores."""
-        return isinstance(thing, ScoredRun)
 
     def write(
         self,
@@ -55,7 +51,7 @@ class EveryEvalEver:
             "evaluator_relationship": relationship,
         }
         files: dict[str, Iterator[str]] = {}
-        for agent in dict.fromkeys(row.agent for board in thing.boards.values() for row in board.rows):
+        for agent in dict.fromkeys(row.agent for board in thing.ranked.values() for row in board.rows):
             files |= _agent_files(thing, agent, metric, source)
         write_folder(path, files)
 
@@ -72,11 +68,11 @@ def _agent_files(
     if not boards:
         return
     developer, slash, model = agent.partition("/")
-    place = ["data", path_name(run.results.study), path_name(developer if slash else "unknown")]
-    name = _uuid(run.results.made_by.fingerprint, agent, *(board.signature for board, _ in boards.values()))
+    place = ["data", path_name(run.study_name), path_name(developer if slash else "unknown")]
+    name = _uuid(run.made_by.fingerprint, agent, *(board.signature for board, _ in boards.values()))
     stem = "/".join([*place, path_name(model if slash else agent), name])
     now = str(time.time())
-    identity = f"{run.results.study}/{agent}/{now}"
+    identity = f"{run.study_name}/{agent}/{now}"
     lines = list(_instances(run, agent, list(boards), identity))
     data = {
         "schema_version": SCHEMA,
@@ -84,7 +80,7 @@ def _agent_files(
         **({"evaluation_timestamp": run.made_at} if run.made_at else {}),
         "retrieved_timestamp": now,
         "source_metadata": source,
-        "eval_library": {"name": "goldless", "version": run.results.made_by.goldless or __version__},
+        "eval_library": {"name": "goldless", "version": run.made_by.goldless or __version__},
         "model_info": _model(agent),
         "evaluation_results": [_result(run, name, board, row) for name, (board, row) in boards.items()],
     }
@@ -131,11 +127,11 @@ def _result(run: ScoredRun, name: str, board: RankedMetric, row: AgentScore) -> 
     counts = {"rank": row.rank, "asked": row.asked, "used": row.used, "missing": row.missing}
     return {
         "evaluation_result_id": f"goldless.{name}",
-        "evaluation_name": run.results.study,
+        "evaluation_name": run.study_name,
         "source_data": {
-            "dataset_name": run.results.study,
+            "dataset_name": run.study_name,
             "source_type": "other",
-            "additional_details": {"fingerprint": run.results.made_by.fingerprint},
+            "additional_details": {"fingerprint": run.made_by.fingerprint},
         },
         "metric_config": _metric(run, name, board),
         "score_details": {
@@ -174,7 +170,7 @@ def _bounds(name: str, board: RankedMetric) -> tuple[float | str, float | str]:
 
 def _judges(run: ScoredRun, name: str, board: RankedMetric) -> dict[str, Any] | None:
     """The critic of TVD-MI, or the reviewers who voted; None if no model judged."""
-    review, scores = run.results.review, run.results.leaderboard
+    review, scores = run.review, run.leaderboard
     if name == REVIEW and review is not None:
         judges = [
             {"model_info": _model(row.model or row.name), "weight": row.weight}
@@ -196,7 +192,7 @@ def _described(note: ModelNote) -> dict[str, Any]:
 
 def _instances(run: ScoredRun, agent: str, metrics: list[str], identity: str) -> Iterator[str]:
     """One line per response and metric; a missing score has no line, because the schema wants a number."""
-    scores = run.results.scores
+    scores = run.scores
     if scores is None:
         return
     for metric, task, who, score in scores.select("metric", "task", "agent", "score").iter_rows():
@@ -210,7 +206,7 @@ def _instances(run: ScoredRun, agent: str, metrics: list[str], identity: str) ->
             "schema_version": SCHEMA,
             "evaluation_id": identity,
             "model_id": agent,
-            "evaluation_name": run.results.study,
+            "evaluation_name": run.study_name,
             "evaluation_result_id": f"goldless.{metric}",
             "sample_id": task,
             "sample_hash": hashlib.sha256((prompt + "".join(reference)).encode()).hexdigest(),

@@ -10,19 +10,15 @@ from typing import Any
 
 from goldless.errors import UserError
 from goldless.exporting.files import path_name, write_folder
-from goldless.exporting.scored_run import ScoredRun
+from goldless.exporting.scored_run import RunExporter
 from goldless.reports.documents.scores import AgentScore, RankedMetric
 
 
-class HubResults:
+class HubResults(RunExporter):
     """One folder per agent, to be copied into the model's repository."""
 
     description = "Hugging Face Hub: AGENT/.eval_results/NAME.yaml for each model's repository"
     suffix = ""
-
-    def exports(self, thing: Any) -> bool:
-        """Whether it is a run with scores."""
-        return isinstance(thing, ScoredRun)
 
     def write(
         self,
@@ -35,23 +31,29 @@ class HubResults:
         url: str | None = None,
     ) -> None:
         """Write the scores of one metric, the run's first by default, as the results of a benchmark on the Hub."""
-        if dataset is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
-            raise UserError(
-                f"hf-eval-results needs --dataset OWNER/NAME, the benchmark's dataset on the Hub, got {dataset!r}"
-            )
-        if not task_id:
-            raise UserError("hf-eval-results needs --task-id, one of the tasks in the eval.yaml of the dataset")
         board = next(iter(thing.chosen(metric).values()))
-        date = thing.made_at[:10]
-        files = {}
-        for row in board.rows:
-            if row.score is None:
-                continue
-            file = f"{path_name(row.agent)}/.eval_results/{path_name(dataset)}.yaml"
-            if file in files:
-                raise UserError(f"two agents have names that give the folder {path_name(row.agent)!r}. Rename one")
-            files[file] = _entry(board, row, dataset=dataset, task_id=task_id, date=date, url=url)
-        write_folder(path, files)
+        write_results(board, path, dataset=dataset, task_id=task_id, date=thing.made_at[:10], url=url)
+
+
+def write_results(
+    board: RankedMetric, path: Path, *, dataset: str | None, task_id: str | None, date: str, url: str | None = None
+) -> None:
+    """Write a folder for every agent of the board that has a score."""
+    if dataset is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
+        raise UserError(
+            f"hf-eval-results needs --dataset OWNER/NAME, the benchmark's dataset on the Hub, got {dataset!r}"
+        )
+    if not task_id:
+        raise UserError("hf-eval-results needs --task-id, one of the tasks in the eval.yaml of the dataset")
+    files = {}
+    for row in board.rows:
+        if row.score is None:
+            continue
+        file = f"{path_name(row.agent)}/.eval_results/{path_name(dataset)}.yaml"
+        if file in files:
+            raise UserError(f"two agents have names that give the folder {path_name(row.agent)!r}. Rename one")
+        files[file] = _entry(board, row, dataset=dataset, task_id=task_id, date=date, url=url)
+    write_folder(path, files)
 
 
 def _entry(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.exporting.scored_run import ScoredRun
+from goldless.exporting.scored_run import RunExporter, ScoredRun
 from goldless.reports.documents.scores import AgentScore, RankedMetric
 from goldless.studies.checking import all_at_once
 from goldless.studies.importers.inspect_log import OURS, InspectLog, inspect_ai_log, open_logs
@@ -20,15 +20,11 @@ Scores = Mapping[tuple[str, str], Mapping[str, float]]
 """Scores by task and agent, then by metric."""
 
 
-class InspectScores:
+class InspectScores(RunExporter):
     """Copies of logs with a score per metric in each sample, and the agent's mean with its interval in the results."""
 
     description = "Inspect: copies of the run's logs with the scores in them"
     suffix = ""
-
-    def exports(self, thing: Any) -> bool:
-        """Whether it is a run with scores."""
-        return isinstance(thing, ScoredRun)
 
     def write(
         self, thing: Any, path: Path, *, logs: Sequence[str | Path] | None = None, metric: str | None = None
@@ -51,7 +47,7 @@ class InspectScores:
             counts = _write_copies(thing, found, scores, fresh)
             if not counts["scored"]:
                 raise UserError(
-                    f"none of the {counts['all']:,} samples in these logs has a score in {thing.folder}. Give all logs "
+                    f"none of the {counts['all']:,} samples in these logs has a score in {thing.path}. Give all logs "
                     "that the run was made of, and no others"
                 )
             if counts["scored"] < counts["all"]:
@@ -76,7 +72,7 @@ def _write_copies(run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, fo
             repeats[key] += 1
             found = _scores_of(*key, repeats[key], scores)
             counts.update(all=1, scored=bool(found))
-            used |= {name: run.boards[name] for name in found}
+            used |= {name: run.ranked[name] for name in found}
             _edit(whole, sample, found, run)
         for name, board in used.items():
             _add_mean(whole, name, board, log.agent)
@@ -96,12 +92,12 @@ def _edit(log: Any, sample: Any, found: Mapping[str, float], run: ScoredRun) -> 
     from inspect_ai.scorer import ScoreEdit  # noqa: PLC0415 - an extra
 
     for metric, value in found.items():
-        board = run.boards[metric]
+        board = run.ranked[metric]
         edit = ScoreEdit(
             value=value,
             explanation=f"{value:.4g} {board.unit}",
             metadata={"signature": board.signature, "unit": board.unit},
-            provenance=ProvenanceData(author=OURS, reason=f"{metric} of the study {run.results.study}"),
+            provenance=ProvenanceData(author=OURS, reason=f"{metric} of the study {run.study_name}"),
         )
         edit_score(log, sample.id, f"{OURS}/{metric}", edit, recompute_metrics=False, epoch=sample.epoch)
 

@@ -8,21 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from goldless._version import __version__
-from goldless.exporting.scored_run import ScoredRun
+from goldless.exporting.scored_run import RunExporter
 from goldless.files import write_text
 
 EVENT = "gen_ai.evaluation.result"
 
 
-class OpenTelemetry:
+class OpenTelemetry(RunExporter):
     """One event per scored response; a collector reads the file with its OTLP JSON file receiver."""
 
     description = f"OpenTelemetry: {EVENT} events as OTLP JSON"
     suffix = ".json"
-
-    def exports(self, thing: Any) -> bool:
-        """Whether it is a run with scores."""
-        return isinstance(thing, ScoredRun)
 
     def write(self, thing: Any, path: Path, *, metric: str | None = None) -> None:
         """Write the events of one metric or all."""
@@ -37,8 +33,8 @@ class OpenTelemetry:
                     {"key": "gen_ai.evaluation.score.value", "value": {"doubleValue": score}},
                     _attribute("gen_ai.request.model", agent),
                     _attribute("goldless.task", task),
-                    _attribute("goldless.unit", thing.boards[name].unit),
-                    _attribute("goldless.signature", thing.boards[name].signature),
+                    _attribute("goldless.unit", thing.ranked[name].unit),
+                    _attribute("goldless.signature", thing.ranked[name].signature),
                 ],
             }
             for name, task, agent, score in rows.iter_rows()

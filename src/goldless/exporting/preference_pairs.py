@@ -58,7 +58,7 @@ class PreferencePairs:
 
         ``decided``: only responses of agents whose difference over all tasks is decided, the better agent's chosen.
         """
-        if isinstance(thing, ScoredRun) and scale is None and metric != REVIEW and thing.results.scores is not None:
+        if isinstance(thing, ScoredRun) and scale is None and metric != REVIEW and thing.scores is not None:
             name = metric or next(iter(thing.response_scores()["metric"]))
             found, unit, signature = _by_scores(thing.response_scores(name)), *_said(thing, name)
             if decided:
@@ -79,7 +79,7 @@ class PreferencePairs:
 
 
 def _said(run: ScoredRun, metric: str) -> tuple[str, str]:
-    return run.boards[metric].unit, run.boards[metric].signature
+    return run.ranked[metric].unit, run.ranked[metric].signature
 
 
 def _by_scores(scores: pl.DataFrame) -> list[Contest]:
@@ -94,11 +94,11 @@ def _by_scores(scores: pl.DataFrame) -> list[Contest]:
 
 def _decided(run: ScoredRun, metric: str, found: list[Contest]) -> list[Contest]:
     """The pairs in which the response of an agent that is shown to be better has the higher score."""
-    better = {row.agent: set(row.better_than or ()) for row in run.boards[metric].rows}
+    better = {row.agent: set(row.better_than or ()) for row in run.ranked[metric].rows}
     kept = [one for one in found if one.difference > 0 and one.rejected in better.get(one.chosen, ())]
     if not kept:
         raise UserError(
-            f"{run.folder}: {metric} decides between no two agents, so --decided leaves no pair. Score more tasks, or "
+            f"{run.path}: {metric} decides between no two agents, so --decided leaves no pair. Score more tasks, or "
             "choose pairs by --margin"
         )
     return kept
@@ -107,7 +107,7 @@ def _decided(run: ScoredRun, metric: str, found: list[Contest]) -> list[Contest]
 def _by_judgements(thing: ScoredRun | Study, scale: str | None) -> tuple[list[Contest], str, str]:
     """Every two judged responses; of a review, by those who passed its exam. Comparisons count in both orders alone."""
     study = thing.study if isinstance(thing, ScoredRun) else thing
-    review = thing.results.review if isinstance(thing, ScoredRun) else None
+    review = thing.review if isinstance(thing, ScoredRun) else None
     signature, reviewers = ("", ()) if review is None else (review.signature, review.panel.reviewers)
     scale = scale or (None if review is None else review.scale)
     table = study.table("judgements")

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from goldless.exporting.scored_run import ScoredRun
+from goldless.exporting.scored_run import RunExporter, ScoredRun
 from goldless.files import write_text, write_whole
 from goldless.reports.documents.scores import RankedMetric
 from goldless.reports.formats import code_line, markdown_cell
@@ -59,19 +59,15 @@ def _wide(run: ScoredRun, metric: str | None) -> pl.DataFrame:
     for name in scores["metric"].unique(maintain_order=True):
         own = scores.filter(pl.col("metric") == name).select("task", "agent", pl.col("score").alias(name))
         table = table.join(own, on=["task", "agent"], how="left", maintain_order="left")
-        table = table.with_columns(pl.lit(run.boards[name].signature).alias(f"{name} signature"))
+        table = table.with_columns(pl.lit(run.ranked[name].signature).alias(f"{name} signature"))
     return table
 
 
-class MarkdownTable:
+class MarkdownTable(RunExporter):
     """Leaderboards as GitHub-flavoured Markdown."""
 
     description = "leaderboards as GitHub-flavoured Markdown, for a model card"
     suffix = ".md"
-
-    def exports(self, thing: Any) -> bool:
-        """Whether it is a run with scores."""
-        return isinstance(thing, ScoredRun)
 
     def write(self, thing: Any, path: Path, *, metric: str | None = None) -> None:
         """Write one table per metric."""
@@ -79,7 +75,7 @@ class MarkdownTable:
 
 
 def _card(run: ScoredRun, metric: str | None) -> Iterator[str]:
-    study = f"{markdown_cell(run.results.study)}, {len(run.study.tasks):,} tasks"
+    study = f"{markdown_cell(run.study_name)}, {len(run.study.tasks):,} tasks"
     for name, board in run.chosen(metric).items():
         yield f"### {markdown_cell(name)} on {study}\n"
         yield from _board_table(board).markdown_lines()

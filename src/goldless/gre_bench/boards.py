@@ -6,13 +6,11 @@ file, has none: it is named by what it is and by a hash of its scores.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field
 from pydantic_core import to_jsonable_python
 
 from goldless.errors import UserError, nearest
@@ -20,6 +18,7 @@ from goldless.gre_bench.edition import CONFIG, RUN, is_edition
 from goldless.gre_bench.papers import HUMAN, is_reference
 from goldless.records import Agent
 from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
 from goldless.studies.checking import Checking, Problems, Row, all_at_once, is_empty
@@ -223,58 +222,33 @@ def _edition_board(folder: Path) -> Board:
     return _run_board(folder / RUN, name=folder.resolve().name)
 
 
-class _Row(BaseModel):
-    """An agent in ``leaderboard.json``, as far as a board needs it."""
-
-    agent: str
-    score: float | None = Field(strict=True)
-    low: float | None = Field(strict=True)
-    high: float | None = Field(strict=True)
-    n: int
-
-
-class _Outcome(BaseModel):
-    """One metric; metrics over labels have raters and no rows of agents."""
-
-    rows: list[_Row] | None = None
-    level: float | None = None
-    signature: str = ""
-
-
-class _Leaderboard(BaseModel):
-    """The file ``leaderboard.json``."""
-
-    metrics: dict[str, _Outcome]
-    complete: bool = True
-
-
 def _run_board(folder: Path, *, name: str) -> Board:
     file = folder / "leaderboard.json"
     if not file.is_file():
         raise UserError(f"{folder}: the folder has neither {file.name} nor {CONFIG}. {ALLOWED}")
-    try:
-        found = _Leaderboard.model_validate_json(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file}: cannot be read as a leaderboard ({error!r}). Score the study again") from error
-    boards = {metric: outcome for metric, outcome in found.metrics.items() if outcome.rows is not None}
+    run = RunFolder(folder)
+    run.required("leaderboard")
+    run.required("gre")
     metrics = {
         metric: {
             row.agent: BoardScore(row.score, row.low, row.high, row.n)
-            for row in outcome.rows or ()
+            for row in board.rows
             if not is_reference(row.agent)
         }
-        for metric, outcome in boards.items()
+        for metric, board in run.boards.items()
     }
     if not any(metrics.values()):
         raise UserError(f"{file}: no agent has a score. Score the study with a metric that scores responses")
-    notes = [] if found.complete else ["the run is incomplete; run it again to collect what is missing"]
+    notes = [] if run.gre is None or run.gre.demonstration is None else [run.gre.demonstration.removesuffix(".")]
+    if run.leaderboard is not None and not run.leaderboard.complete:
+        notes.append("the run is incomplete; run it again to collect what is missing")
     return Board(
         name,
         metrics,
         _agents(folder, metrics),
-        max((outcome.level for outcome in boards.values() if outcome.level is not None), default=None),
-        {metric: outcome.signature for metric, outcome in boards.items()},
-        notes=(*_demonstration(folder), *notes, *_uneven(metrics)),
+        max(board.level for board in run.boards.values()),
+        {metric: board.signature for metric, board in run.boards.items()},
+        notes=(*notes, *_uneven(metrics)),
     )
 
 
@@ -292,20 +266,6 @@ def _uneven(metrics: Mapping[str, Mapping[str, BoardScore]]) -> list[str]:
         "baseline are not comparable; the differences printed by goldless gre score use the same papers"
         for counts, names in alike.items()
     ]
-
-
-def _demonstration(folder: Path) -> list[str]:
-    """The note that an edition's numbers are invented, if they are."""
-    file = folder / "gre.json"
-    if not file.is_file():
-        return []
-    try:
-        note = json.loads(file.read_text(encoding="utf-8")).get("demonstration")
-    except (OSError, ValueError, AttributeError) as error:
-        raise UserError(
-            f"{file}: cannot be read as an edition's results ({error!r}). Score the edition again"
-        ) from error
-    return [] if note is None else [str(note).removesuffix(".")]
 
 
 def _agents(folder: Path, metrics: Mapping[str, Mapping[str, BoardScore]]) -> dict[str, Agent]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,12 @@ from goldless.gre_bench.public_results import PublicResults
 from goldless.gre_bench.review_sections import noticed
 from goldless.gre_bench.standing import Standing
 from goldless.gre_bench.submissions import read_log
+from goldless.reports.documents.fields import Unreadable
 from goldless.reports.leaderboard import LeaderboardRow
 from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
-from goldless.runs.store import finish_folder, noted_fingerprint
+from goldless.runs.store import finish_folder
 from goldless.signature import Signature
 from goldless.studies import Study
 
@@ -235,38 +237,27 @@ def would_lose(folder: Path, scores: EditionScores) -> bool:
     ones; a file of leaderboards that cannot be read is kept as well.
     """
     evaluation = scores.evaluation
-    before = noted_fingerprint(folder)
-    if before is not None and before != evaluation.fingerprint:
+    run = RunFolder(folder)
+    if run.made_by.fingerprint not in {"", evaluation.fingerprint}:
         return True
-    try:
-        old = set(_signatures(folder))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    if any(isinstance(run.read(name), Unreadable) for name in ("leaderboard", "gre")):
+        return True
+    if run.leaderboard is not None and not run.leaderboard.metrics:
         return True
     new = {outcome.signature for outcome in evaluation.outcomes.values()}
     if evaluation.raters is not None:
         new.add(evaluation.raters.signature)
     if scores.clock is not None:
         new.update(line for lines in scores.clock.scope_signatures.values() for line in lines.values())
+    old = set() if run.leaderboard is None else {metric.signature for metric in run.leaderboard.metrics.values()}
+    if run.gre is not None and (clock := run.gre.contamination) is not None:
+        old |= {clock.scope_signatures.get(row.get("metric"), {}).get(row.get("scope"), "") for row in clock.scores}
     return not old <= new
-
-
-def _signatures(folder: Path) -> Iterator[str]:
-    """Signatures of the leaderboards of all metrics, on all papers and on clean papers."""
-    board, clean = folder / "leaderboard.json", folder / "gre.json"
-    if board.exists():
-        yield from (str(found["signature"]) for found in _read(board)["metrics"].values())
-    if clean.exists() and (clock := _read(clean)["contamination"]):
-        there = {(row["metric"], row["scope"]) for row in clock["scores"]}
-        yield from (str(clock["scope_signatures"][metric][scope]) for metric, scope in there)
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def free_name(folder: Path) -> Path:
     """A free name next to the folder: its name with the study's hash, and a number if that is taken."""
-    name = f"{folder.name}-{(noted_fingerprint(folder) or 'before')[:8]}"
+    name = f"{folder.name}-{(RunFolder(folder).made_by.fingerprint or 'before')[:8]}"
     found, number = folder.with_name(name), 1
     while found.exists():
         number += 1

@@ -28,6 +28,7 @@ from goldless.gre_bench.papers import is_reference
 from goldless.meta_evaluation.judges import Scores
 from goldless.meta_evaluation.score_files import run_scores
 from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import draw_counts
 from goldless.statistics.rank_correlation import percentile_interval
@@ -135,7 +136,7 @@ class NotLinkedError(UserError):
 def read_side(folder: Path | str) -> Side:
     """An edition with the scores of its run."""
     edition = open_edition(Path(folder))
-    found = run_scores(edition.run_folder(RUN), RUN)
+    found = run_scores(RunFolder(edition.run_folder(RUN), RUN))
     scores = {one.metric: one.scores for one in found}
     return side(edition.folder.resolve().name, edition.study(), scores, {one.metric: one.signature for one in found})
 

@@ -21,12 +21,13 @@ from goldless.gre_bench.standing import Standing, other_runs, standing
 from goldless.gre_bench.submissions import read_log, submission_results
 from goldless.meta_evaluation.judges import response_scores
 from goldless.meta_evaluation.score_files import ScoredBy
+from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.replay import SCORES, compared, read_printed, recorded_options
+from goldless.runs.replay import compared, recorded_options
 from goldless.runs.store import as_json
 from goldless.statistics.bootstrap import Draws
-from goldless.studies import Study, read_study
+from goldless.studies import Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,9 @@ class Recomputed:
 
 async def recompute(edition: Edition) -> Recomputed:
     """The results of an edition and of the runs beside its own, from their evidence alone."""
-    if not (edition.run_folder() / SCORES).is_file():
+    if not (edition.run_folder() / "leaderboard.json").is_file():
         raise UserError(
-            f"{edition.folder}: no results yet (no {RUN}/{SCORES}). Run: goldless gre score {edition.folder}"
+            f"{edition.folder}: no results yet (no {RUN}/leaderboard.json). Run: goldless gre score {edition.folder}"
         )
     study = edition.study()
     own = await _evaluated(edition, study, edition.run_folder())
@@ -93,14 +94,15 @@ async def _public(edition: Edition, study: Study, own: Evaluation, draws: Draws)
     """What is beside the leaderboards; hidden instructions are left out if their reviews were not scored."""
     folder, whole = edition.run_folder() / INJECTED, edition.whole_study()
     second, held = hidden_study(whole), None
-    if second is not None and (folder / SCORES).is_file():
+    if second is not None and (folder / "leaderboard.json").is_file():
         held = holding(whole, own, await _evaluated(edition, second, folder), draws)
     submitted = submission_results(read_log(edition.folder), study, own, draws)
     return PublicResults(check_registration(edition), held, submitted)
 
 
 async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation:
-    printed, texts = read_printed(folder / SCORES), read_study(folder)
+    run = RunFolder(folder)
+    printed, texts = run.data("leaderboard") or {}, run.study
     if texts.fingerprint != study.fingerprint:
         raise StaleError(
             f"{folder}: its results are of other papers or reviews than the edition has now. Run again: goldless gre "
@@ -121,7 +123,7 @@ async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation
     if wrong:
         shown = "\n".join([*wrong[:5], *([f"and {len(wrong) - 5} more"] if len(wrong) > 5 else [])])
         raise UserError(
-            f"{folder}/{SCORES}: {len(wrong)} values do not follow from the evidence beside it. Score the edition "
-            f"again:\n{shown}"
+            f"{folder}/leaderboard.json: {len(wrong)} values do not follow from the evidence beside it. Score the "
+            f"edition again:\n{shown}"
         )
     return found

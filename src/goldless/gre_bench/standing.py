@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from goldless.meta_evaluation.consistency import ScorerAgreement, compare_scorer
 from goldless.meta_evaluation.judges import Scores
 from goldless.meta_evaluation.score_files import ScoredBy, run_scores
 from goldless.reports.report_table import Cell, Column, ReportTable
-from goldless.runs.store import noted_fingerprint
+from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws
 from goldless.statistics.influence import fewest_to_flip
@@ -140,12 +139,14 @@ def edition_standing(edition: Edition, draws: Draws) -> Standing | None:
     own = edition.run_folder()
     if not (own / "leaderboard.json").is_file():
         return None
-    scored, notes = run_scores(own, RUN), []
-    for name in other_runs(edition):
-        if noted_fingerprint(edition.folder / name) == noted_fingerprint(own):
-            scored += run_scores(edition.folder / name, name)
+    scored, notes = run_scores(RunFolder(own, RUN)), []
+    for other in (RunFolder(edition.folder / name) for name in other_runs(edition)):
+        if other.made_by.fingerprint == RunFolder(own).made_by.fingerprint:
+            scored += run_scores(other)
         else:
-            notes.append(f"{name} was scored on other papers or reviews than {RUN} and is left out; score it again.")
+            notes.append(
+                f"{other.name} was scored on other papers or reviews than {RUN} and is left out; score it again."
+            )
     return standing(scored, draws, notes=notes)
 
 
@@ -219,9 +220,9 @@ def save_standing(edition: Edition, draws: Draws) -> Standing | None:
     """Write the standing into ``gre.json`` and ``gre.md`` of the edition's own results; None if it has none."""
     found = edition_standing(edition, draws)
     folder = edition.run_folder()
-    if found is None or not (folder / "gre.json").is_file():
+    document = RunFolder(folder).data("gre")
+    if found is None or document is None:
         return found
-    document: dict[str, Any] = json.loads((folder / "gre.json").read_text(encoding="utf-8"))
     document["standing"] = found.as_json()
     write_text(folder / "gre.json", json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     _replace_tail(folder / "gre.md", "\n".join(table.to_markdown() for table in found.tables()))

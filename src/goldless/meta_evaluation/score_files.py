@@ -5,7 +5,6 @@ A run's file ``response_scores.csv`` has these columns. Without a column ``metri
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +12,12 @@ from pathlib import Path
 import polars as pl
 
 from goldless.errors import UserError, nearest
-from goldless.files import POLARS_FAILED
 from goldless.meta_evaluation.judges import Scores
-from goldless.reports.spreadsheets import unguarded, unguarded_frame
+from goldless.reports.run_folder import SCORES, RunFolder
+from goldless.reports.spreadsheets import unguarded
 from goldless.studies import Study
 from goldless.studies.checking import Checking, Names, Problems, Row, all_at_once
 from goldless.studies.tables import ALLOWED, Source, is_table
-
-SCORES = "response_scores.csv"
-SCHEMA = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64, "signature": pl.String}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +125,17 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
         )
     if any(problems):
         raise UserError("\n".join(problem for problem in problems if problem))
-    fingerprints = {path: _fingerprint(path) for path in paths}
-    if len(set(fingerprints.values())) > 1:
-        listed = ", ".join(f"{path} ({print_[:8]})" for path, print_ in fingerprints.items())
+    short = [path.name for path in paths]
+    names = short if len(set(short)) == len(short) else [str(path) for path in paths]
+    runs = [RunFolder(path, name) for path, name in zip(paths, names, strict=True)]
+    for run in runs:
+        run.required("leaderboard")
+    if len({run.fingerprint for run in runs}) > 1:
+        listed = ", ".join(f"{run.path} ({run.fingerprint[:8]})" for run in runs)
         raise UserError(
             f"the runs are of different studies, or of a study that was changed: {listed}. Compare runs of one study"
         )
-    short = [path.name for path in paths]
-    names = short if len(set(short)) == len(short) else [str(path) for path in paths]
-    found = [scored for path, name in zip(paths, names, strict=True) for scored in run_scores(path, name)]
+    found = [scored for run in runs for scored in run_scores(run)]
     known = list(dict.fromkeys(scored.metric for scored in found))
     strange = [metric for metric in metrics if metric not in known]
     if strange:
@@ -158,22 +156,10 @@ def _problem(folder: Path) -> str | None:
     )
 
 
-def _fingerprint(folder: Path) -> str:
-    try:
-        return str(json.loads((folder / "leaderboard.json").read_text(encoding="utf-8"))["fingerprint"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{folder}/leaderboard.json: cannot be read ({error!r}). Score the study again") from error
-
-
-def run_scores(folder: Path, name: str) -> list[ScoredBy]:
+def run_scores(run: RunFolder) -> list[ScoredBy]:
     """The scores in a run folder, by metric and signature."""
     rows: dict[tuple[str, str], dict[tuple[str, str], float | None]] = {}
-    try:
-        frame = pl.read_csv(folder / SCORES, schema_overrides=SCHEMA).select(*SCHEMA)
-    except (OSError, *POLARS_FAILED) as error:
-        raise UserError(
-            f"{folder / SCORES}: cannot be read as {', '.join(SCHEMA)} ({error}). Score the study again"
-        ) from error
-    for metric, task, agent, score, signature in unguarded_frame(frame).iter_rows():
+    table = run.required_scores().select("metric", "task", "agent", "score", pl.col("signature").fill_null(""))
+    for metric, task, agent, score, signature in table.iter_rows():
         rows.setdefault((metric, signature), {})[task, agent] = score
-    return [ScoredBy(name, metric, scores, signature) for (metric, signature), scores in rows.items()]
+    return [ScoredBy(run.name, metric, scores, signature) for (metric, signature), scores in rows.items()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +12,14 @@ from goldless.errors import GoldlessError, UserError
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.metric import Pairing
 from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.run_folder import RunFolder
 from goldless.runs.option_forms import declared
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_results import review_as_json
-from goldless.runs.store import as_json, noted_fingerprint
-from goldless.studies import Study, read_study
+from goldless.runs.store import as_json
+from goldless.studies import Study
 
-SCORES, REVIEW = "leaderboard.json", "review.json"
 OF_REVIEW = ("reviewers", "panel", "ranking", "rankings", "comparisons", "labels", "until", "sweep")
 """The parts of a review that are computed from its evidence."""
 OF_A_RUN = {"signature", "notes", "usd_per_task", "usd", "model"}
@@ -145,29 +144,21 @@ async def replay(folder: Path, *, pairing: Callable[[Study], Pairing] | None = N
     Calls no model, and runs no code that comes with the folder. ``pairing``: with whom each response was compared,
     where that was not with all others.
     """
-    printed = {name: read_printed(folder / name) for name in (SCORES, REVIEW) if (folder / name).exists()}
-    if not printed:
-        raise UserError(f"{folder}: no results to replay ({SCORES} or {REVIEW}). Give a folder made with --out")
-    study = read_study(folder)
+    run = RunFolder(folder)
+    scores, review = run.data("leaderboard"), run.data("review")
+    if scores is None and review is None:
+        raise UserError(
+            f"{folder}: no results to replay (leaderboard.json or review.json). Give a folder made with --out"
+        )
+    study = run.study
     parts: list[Part] = []
-    if SCORES in printed:
-        parts += await _score_again(study, printed[SCORES], None if pairing is None else pairing(study))
-    if REVIEW in printed:
-        parts.append(await _review_again(study, printed[REVIEW]))
-    noted = noted_fingerprint(folder)
-    name = next(iter(printed.values())).get("study") or study.name
-    return Replay(str(name), noted is None or noted == study.fingerprint, tuple(parts))
-
-
-def read_printed(path: Path) -> dict[str, Any]:
-    """The file of printed results as plain data."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read as JSON ({error}). Is the folder complete?") from error
-    if not isinstance(found, dict) or not isinstance(found.get("metrics", {}), dict):
-        raise UserError(f"{path}: must be a JSON object with metrics by name. Is the folder complete?")
-    return found
+    if scores is not None:
+        parts += await _score_again(study, scores, None if pairing is None else pairing(study))
+    if review is not None:
+        parts.append(await _review_again(study, review))
+    noted = run.made_by.fingerprint
+    name = (scores or review or {}).get("study") or study.name
+    return Replay(str(name), not noted or noted == study.fingerprint, tuple(parts))
 
 
 async def _score_again(study: Study, printed: Mapping[str, Any], pairing: Pairing | None) -> list[Part]:

@@ -20,6 +20,7 @@ from goldless.evidence import VERDICTS
 from goldless.files import Frames, sweep, write_table, write_text, write_whole
 from goldless.metrics.label_information import GroupInformation, Information
 from goldless.metrics.metric import pair_means
+from goldless.reports.documents.fields import read_object
 from goldless.reports.documents.tables import review_markdown
 from goldless.reports.spreadsheets import guarded_frame
 from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frames, response_frame
@@ -191,12 +192,6 @@ def note_made_by(folder: Path, verb: str, study: Study | None, spending: Sequenc
     write_text(folder / MADE_BY, json.dumps(noted, ensure_ascii=False, indent=2) + "\n")
 
 
-def noted_fingerprint(folder: Path) -> str | None:
-    """The fingerprint of the study whose results are in a folder; None if there are none."""
-    found = _made_by(folder).get("fingerprint")
-    return None if found is None else str(found)
-
-
 def noted_spending(folder: Path) -> tuple[dict[str, Any], ...]:
     """What the results in a run folder cost, a row per verb and model. Raises UserError if it is not a run folder."""
     made = _made_by(folder).get("made")
@@ -205,20 +200,9 @@ def noted_spending(folder: Path) -> tuple[dict[str, Any], ...]:
     return tuple({"verb": name, **row} for name, one in made.items() for row in one.get("spending", ()))
 
 
-def metrics_in(folder: Path) -> set[str]:
-    """The metrics whose leaderboards are in a run folder."""
-    try:
-        return set(json.loads((folder / "leaderboard.json").read_text(encoding="utf-8"))["metrics"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return set()
-
-
 def _made_by(folder: Path) -> dict[str, Any]:
     """The record of a run folder; empty if it is not one."""
-    try:
-        noted = json.loads((folder / MADE_BY).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+    noted = read_object(folder / MADE_BY)
     return noted if isinstance(noted, dict) else {}
 
 

@@ -13,10 +13,10 @@ import polars as pl
 
 from goldless.errors import UserError
 from goldless.records import Preference
+from goldless.reports.run_folder import Stamp, stamp
 from goldless.studies import Study, read_study, write_study
 from goldless.studio.label_file import LabelFile
 from goldless.studio.label_order import ORDERS, QUESTION, Order, Pair, Seat
-from goldless.viewer.evidence_tables import Stamp, stamp
 from goldless.viewer.library import Library, find_runs
 
 FOLDER = "labels"

@@ -13,7 +13,7 @@ from aiohttp import web
 from goldless.errors import UserError
 from goldless.files import cannot_write
 from goldless.studio.host import Host
-from goldless.viewer.library import Library
+from goldless.viewer.library import Library, RunSummary
 from goldless.viewer.server import Route
 
 
@@ -28,7 +28,7 @@ def routes(studio: Host) -> list[Route]:
     async def ask(request: web.Request) -> web.Response:
         run = studio.library.run(request.match_info["run"])
         size = await asyncio.to_thread(_size, run.path)
-        return studio.page("delete.html", run=await asyncio.to_thread(run.summary), folder=run.path, size=size)
+        return studio.page("delete.html", run=await asyncio.to_thread(RunSummary.of, run), folder=run.path, size=size)
 
     async def delete(request: web.Request) -> web.Response:
         await asyncio.to_thread(delete_run, studio.library, request.match_info["run"], studio.folder)
@@ -40,7 +40,7 @@ def routes(studio: Host) -> list[Route]:
 def delete_run(library: Library, name: str, own: Path) -> None:
     """Delete a run's folder. It leaves the list at once: it is moved to the studio's folder before it is removed."""
     run = library.run(name)
-    if run.running and run.summary().state == "running":
+    if run.progress is not None and RunSummary.of(run).state == "running":
         raise UserError(f"the run {name} is in progress. Stop it before you delete it")
     if run.path.is_symlink() or run.path.resolve().parent != library.root.resolve():
         raise UserError(f"{run.path} is a link to a folder elsewhere, which is not deleted. Remove the link yourself")

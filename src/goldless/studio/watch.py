@@ -54,7 +54,7 @@ class _Pages:
         children = self._studio.children
         own = children.command(run) if run in children.names() else None
         try:
-            summary = self._studio.library.run(run).summary()
+            summary = RunSummary.of(self._studio.library.run(run))
         except PageNotFoundError:
             if own is None:
                 raise

@@ -11,9 +11,10 @@ import polars as pl
 
 from goldless.reports.documents.scores import LeaderboardDocument
 from goldless.reports.html.labels import decimals_for
+from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Interval, task_intervals
-from goldless.viewer.library import Library, RunFolder
+from goldless.viewer.library import Library
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import render
 from goldless.viewer.task_index import TaskIndex
@@ -98,7 +99,7 @@ def compare_runs(first: tuple[RunFolder, TaskIndex], second: tuple[RunFolder, Ta
     agents = [name for name in first[1].agent_names if name in set(both["agent"])]
     before, after = (_table(both, column, tasks, agents) for column in ("score", "score_second"))
     signatures = [_signature(run, metric) for run, _ in (first, second)]
-    prints = [_fingerprint(run) for run, _ in (first, second)]
+    prints = [run.fingerprint for run, _ in (first, second)]
     tasks_of = [set(frame["task"]) for frame in (one, two)]
     return RunComparison(
         metric=metric,
@@ -108,7 +109,7 @@ def compare_runs(first: tuple[RunFolder, TaskIndex], second: tuple[RunFolder, Ta
         common_tasks=len(tasks),
         only_first=len(tasks_of[0] - tasks_of[1]),
         only_second=len(tasks_of[1] - tasks_of[0]),
-        same_study=None if None in prints else prints[0] == prints[1],
+        same_study=None if "" in prints else prints[0] == prints[1],
         signed=any(signatures),
     )
 
@@ -171,11 +172,6 @@ def _settings(first: dict[str, str], second: dict[str, str]) -> tuple[SettingDif
     names = dict.fromkeys([*first, *second])
     found = (SettingDifference(name, first.get(name), second.get(name)) for name in names)
     return tuple(one for one in found if one.first != one.second)
-
-
-def _fingerprint(run: RunFolder) -> str | None:
-    found = (run.made_by, run.leaderboard, run.review)
-    return next((one.fingerprint for one in found if one is not None and one.fingerprint), None)
 
 
 # --- the page --------------------------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ from goldless.errors import StudyError, UserError
 from goldless.evidence import TABLES as EVIDENCE
 from goldless.evidence import Schema
 from goldless.files import POLARS_FAILED
+from goldless.reports.run_folder import RunFolder
 from goldless.studies.soundness import check_inside
 from goldless.studies.tables import UNREADABLE
 from goldless.viewer.evidence_tables import TABLES, EvidenceTables
-from goldless.viewer.library import Library, RunFolder
+from goldless.viewer.library import Library
 
 Made = TypeVar("Made")
 SHOWN = 5
@@ -51,11 +52,10 @@ def page_of(make: Callable[..., Made], library: Library, links: object, run: str
 
 def damaged_files(run: RunFolder) -> list[str]:
     """What is wrong with the files of a run, one line each."""
-    found = [*run.problems]
-    tables = EvidenceTables(run.path)
+    found = [*run.unreadable]
     for name in TABLES:
         schema = EVIDENCE.get(name, _TEXTS)
-        files = tables.files(name)
+        files = run.files(name)
         if files:
             whole = files[0].parent if files[0].parent.name == name else files[0]
             try:
@@ -67,7 +67,7 @@ def damaged_files(run: RunFolder) -> list[str]:
 
 def _lacking(run: RunFolder, column: object) -> list[str]:
     """The tables without a column that they must have."""
-    tables = EvidenceTables(run.path)
-    must = {name: _NEEDED.get(name, EVIDENCE.get(name, ())) for name in TABLES if tables.files(name)}
+    tables = EvidenceTables(run)
+    must = {name: _NEEDED.get(name, EVIDENCE.get(name, ())) for name in TABLES if run.files(name)}
     lacking = [name for name, columns in must.items() if column in columns and column not in tables.columns(name)]
     return [f"{name}: the column {column} is missing" for name in lacking]

@@ -7,7 +7,6 @@ from bisect import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from goldless.files import POLARS_FAILED
 from goldless.records import Task
-from goldless.reports.html.run_results import evidence_files
+from goldless.reports.run_folder import RunFolder, Stamp, stamp
 from goldless.studies.recorded import texts_as_text
 
 TABLES = (
@@ -36,39 +35,21 @@ TOKEN_VALUES = "logprobs_nats"  # noqa: S105 - a column
 """The one large column: read only for the rows shown."""
 MOST_GROUPS = 16
 """Rows spread over more row groups than this are found by reading all."""
-Stamp = tuple[tuple[str, int, int], ...]
-"""Names, times and sizes of files: equal as long as nothing was written."""
-
-
-def stamp(files: Iterable[Path]) -> Stamp:
-    """A value that changes when one of these files is written; missing files are left out."""
-    found = []
-    for path in files:
-        try:
-            status = path.stat()
-        except OSError:
-            continue
-        found.append((str(path), status.st_mtime_ns, status.st_size))
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceTables:
     """The Parquet tables of one run folder, each a file or a folder of parts; a missing one has no rows."""
 
-    folder: Path
-
-    def files(self, table: str) -> list[Path]:
-        """The files of a table, in row order."""
-        return evidence_files(self.folder, table)
+    run: RunFolder
 
     def columns(self, table: str) -> tuple[str, ...]:
         """The columns of a table; none if it is missing or unreadable."""
-        return _columns(stamp(self.files(table)))
+        return _columns(stamp(self.run.files(table)))
 
     def scan(self, table: str) -> pl.LazyFrame | None:
-        """The table as a lazy frame."""
-        return texts_as_text(pl.scan_parquet(self.files(table), glob=False)) if self.columns(table) else None
+        """The table as a lazy frame; None if it is missing or unreadable."""
+        return self.run.scan(table) if self.columns(table) else None
 
     def of_task(self, table: str, task: str, *, without: Iterable[str] = (TOKEN_VALUES,)) -> pl.DataFrame:
         """The rows of one task, with their position in the table as ``row``."""
@@ -78,11 +59,11 @@ class EvidenceTables:
         wanted = [name for name in columns if name not in set(without)]
         if len(self._groups(table)) == 1:
             return frame.select(wanted).with_row_index("row").filter(pl.col("task") == task).collect()
-        return self.at(table, _rows_by_task(stamp(self.files(table))).get(task, ()), wanted)
+        return self.at(table, _rows_by_task(stamp(self.run.files(table))).get(task, ()), wanted)
 
     def at(self, table: str, rows: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
         """These rows, in ascending order, with their position as ``row``: only row groups that hold one are read."""
-        frame = texts_as_text(pl.scan_parquet(self.files(table), glob=False).select(columns))
+        frame = texts_as_text(pl.scan_parquet(self.run.files(table), glob=False).select(columns))
         near = self._by_group(table, rows)
         if not 0 < len(near) <= MOST_GROUPS:
             return frame.with_row_index("row").filter(pl.col("row").is_in(list(rows))).collect()
@@ -96,7 +77,7 @@ class EvidenceTables:
         if not rows or TOKEN_VALUES not in self.columns("logprobs"):
             return {}
         found: dict[int, list[float]] = {}
-        frame = pl.scan_parquet(self.files("logprobs"), glob=False).select(TOKEN_VALUES)
+        frame = pl.scan_parquet(self.run.files("logprobs"), glob=False).select(TOKEN_VALUES)
         for near in self._by_group("logprobs", sorted(rows)):
             values = frame.slice(near[0], near[-1] - near[0] + 1).collect()[TOKEN_VALUES]
             found |= {row: held.to_list() for row in near if (held := values[row - near[0]]) is not None}
@@ -111,7 +92,7 @@ class EvidenceTables:
         return list(found.values())
 
     def _groups(self, table: str) -> tuple[int, ...]:
-        return _group_starts(stamp(self.files(table)))
+        return _group_starts(stamp(self.run.files(table)))
 
     def task(self, name: str) -> Task:
         """The task: its prompt, reference and synopses, including those written by a model."""

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from goldless.errors import GoldlessError, UserError
-from goldless.viewer.library import Library, PageNotFoundError
+from goldless.viewer.library import Library, PageNotFoundError, RunSummary
 from goldless.viewer.links import Links
 from goldless.viewer.pair_map import GAIN_LIMITS, SENTENCE_LIMITS, PairMap, stored_map
 from goldless.viewer.rendering import render
@@ -39,7 +39,7 @@ def pair_page(library: Library, links: Links, run: str, numbers: tuple[int, int,
     return render(
         "pair.html",
         links,
-        run=place.run.summary(),
+        run=RunSummary.of(place.run),
         place=place,
         candidate=names[0],
         candidate_number=candidate,

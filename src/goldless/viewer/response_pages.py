@@ -13,7 +13,7 @@ from goldless.records import Task
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
 from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.judged_pairs import OUTCOMES, judged_pairs
-from goldless.viewer.library import Library
+from goldless.viewer.library import Library, RunSummary
 from goldless.viewer.links import Links
 from goldless.viewer.pair_map import SURPRISE_LIMITS, StripToken, strip
 from goldless.viewer.prompts import (
@@ -101,7 +101,7 @@ def response_page(library: Library, links: Links, run: str, numbers: tuple[int, 
     return render(
         "response.html",
         links,
-        run=place.run.summary(),
+        run=RunSummary.of(place.run),
         place=place,
         agent=agent,
         agent_number=numbers[1],

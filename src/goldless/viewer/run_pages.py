@@ -24,7 +24,7 @@ from goldless.reports.html.blocks import table_html
 from goldless.reports.html.charts.svg import element
 from goldless.reports.html.labels import decimals_for, label, numeral
 from goldless.reports.report_table import Column
-from goldless.viewer.library import Library, RunSummary
+from goldless.viewer.library import Library, RunSummary, others
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import bar, render
 from goldless.viewer.task_index import ORDERS, SCOPES, Order, TaskIndex, TaskQuery, paged
@@ -70,7 +70,7 @@ def _matches(run: RunSummary, search: str) -> bool:
 
 def progress_of(library: Library, links: Links, name: str) -> str:
     """The progress of one run, for repeated updates of the page."""
-    return render("_progress.html", links, run=library.run(name).summary())
+    return render("_progress.html", links, run=RunSummary.of(library.run(name)))
 
 
 def run_page(library: Library, links: Links, name: str) -> str:
@@ -87,18 +87,18 @@ def run_page(library: Library, links: Links, name: str) -> str:
     return render(
         "run.html",
         links,
-        run=run.summary(),
+        run=RunSummary.of(run),
         index=index,
         boards=list(_boards(leaderboard, review, board_link)),
         review=review,
         reviewers=_reviewers(review.reviewers) if review.reviewers else None,
         crash=None if crash is None else _crash_test(crash),
-        others=list(run.others),
+        others=others(run),
         models=leaderboard.models,
         settings=leaderboard.settings,
         failures=[*leaderboard.failures.items(), *review.failures.items()],
         spending=run.made_by.spending,
-        problems=list(run.problems),
+        problems=run.unreadable,
     )
 
 
@@ -302,7 +302,7 @@ def tasks_page(library: Library, links: Links, name: str, given: Mapping[str, st
     return render(
         "tasks.html",
         links,
-        run=run.summary(),
+        run=RunSummary.of(run),
         index=index,
         query=query,
         agent_number=agent_number,
@@ -338,7 +338,7 @@ def failures_page(library: Library, links: Links, name: str, given: Mapping[str,
     return render(
         "failures.html",
         links,
-        run=run.summary(),
+        run=RunSummary.of(run),
         counts=counts.to_dicts(),
         kind=kind,
         rows=_failed(index, kind, begin),

@@ -16,7 +16,7 @@ from goldless.errors import UserError, kind_and_place
 from goldless.http_serving import host_name, listening_application, serve_until_told
 from goldless.viewer.comparison import compare_page
 from goldless.viewer.damage import DamagedRunError, page_of
-from goldless.viewer.library import Library, PageNotFoundError, RunFolder
+from goldless.viewer.library import Library, PageNotFoundError
 from goldless.viewer.links import Links
 from goldless.viewer.pair_pages import pair_page
 from goldless.viewer.rendering import render
@@ -130,7 +130,8 @@ class _Server:
 
     async def progress(self, request: web.Request) -> web.StreamResponse:
         response = await self.page(progress_of)(request)
-        running = await asyncio.to_thread(lambda: self._library.run(request.match_info["run"]).running)
+        progress = await asyncio.to_thread(lambda: self._library.run(request.match_info["run"]).progress)
+        running = progress is not None and progress.state == "running"
         response.headers["X-Run-State"] = "running" if running else "done"
         return response
 
@@ -140,7 +141,10 @@ class _Server:
         return await self.page(pair_page, query=True)(request)
 
     async def report(self, request: web.Request) -> web.Response:
-        text = await asyncio.to_thread(_report, self._library.run(request.match_info["run"]))
+        path = self._library.run(request.match_info["run"]).report
+        if path is None:
+            raise PageNotFoundError("this run has no report.html")
+        text = await asyncio.to_thread(path.read_bytes)
         response = web.Response(body=text, content_type="text/html", charset="utf-8")
         response.headers["Content-Security-Policy"] = REPORT_POLICY
         return response
@@ -168,13 +172,6 @@ def static_names(package: str = "goldless.viewer") -> list[str]:
 def static_file(name: str, package: str = "goldless.viewer") -> bytes:
     """A style sheet, script or image."""
     return (resources.files(package) / "static" / name).read_bytes()
-
-
-def _report(run: RunFolder) -> bytes:
-    path = run.report
-    if path is None:
-        raise PageNotFoundError("this run has no report.html")
-    return path.read_bytes()
 
 
 def html(text: str, status: int = 200) -> web.Response:

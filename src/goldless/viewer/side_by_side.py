@@ -15,7 +15,7 @@ from goldless.errors import UserError
 from goldless.grouped import mean_in_order
 from goldless.reports.html.labels import decimals_for
 from goldless.viewer.judged_pairs import Outcome, judged_pairs
-from goldless.viewer.library import Library
+from goldless.viewer.library import Library, RunSummary, ranked
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import render
 from goldless.viewer.run_pages import page_number
@@ -70,7 +70,7 @@ def side_by_side_page(library: Library, links: Links, name: str, given: Mapping[
     index = library.index(run)
     if len(index.agents) < 2:
         raise UserError(f"two agents are needed to compare them, and the run {name} has {len(index.agents)}")
-    one, other = _agents(given, index, [agent for agent, _ in run.ranked])
+    one, other = _agents(given, index, [agent for agent, _ in ranked(run)])
     metric = _metric(given.get("metric"), index)
     better = given.get("better") or None
     if better is not None and better not in BETTER:
@@ -86,7 +86,7 @@ def side_by_side_page(library: Library, links: Links, name: str, given: Mapping[
     return render(
         "side_by_side.html",
         links,
-        run=run.summary(),
+        run=RunSummary.of(run),
         index=index,
         one=one,
         other=other,

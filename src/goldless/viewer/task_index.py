@@ -12,18 +12,17 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from goldless.files import POLARS_FAILED
 from goldless.grouped import mean_in_order
-from goldless.reports.documents.fields import Unreadable, read_rows
 from goldless.reports.documents.scores import AgentNote
-from goldless.reports.spreadsheets import unguarded_frame
-from goldless.viewer.evidence_tables import TABLES, EvidenceTables, Stamp, stamp
+from goldless.reports.run_folder import EVIDENCE, RunFolder, Stamp, failed_rows, judged_responses, stamp
+from goldless.reports.run_folder import SCORES as SCORES_FILE
+from goldless.viewer.evidence_tables import TABLES, EvidenceTables
 
 KEYS = {"metric": pl.String, "task": pl.String, "agent": pl.String}
 SCORES = {**KEYS, "score": pl.Float64, "asked": pl.Int64, "used": pl.Int64}
 FAILURES = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": pl.String, "count": pl.UInt32}
 EXCERPT = 160
-FILES = ("response_scores.csv", "agents.jsonl")
+FILES = (SCORES_FILE, "agents.jsonl")
 KEPT = 8
 """Runs whose index is kept in memory."""
 
@@ -233,35 +232,33 @@ class IndexShelf:
         self._kept: OrderedDict[Path, tuple[Stamp, TaskIndex]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def index(self, folder: Path) -> TaskIndex:
+    def index(self, run: RunFolder) -> TaskIndex:
         """The index of a run folder as it is now."""
-        tables = EvidenceTables(folder)
-        now = stamp([*(folder / name for name in FILES), *(path for name in TABLES for path in tables.files(name))])
+        now = stamp([*(run.path / name for name in FILES), *(path for name in TABLES for path in run.files(name))])
         with self._lock:
-            kept = self._kept.get(folder)
+            kept = self._kept.get(run.path)
             if kept is None or kept[0] != now:
-                kept = now, make_index(folder)
-                self._kept[folder] = kept
+                kept = now, make_index(run)
+                self._kept[run.path] = kept
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)
-            self._kept.move_to_end(folder)
+            self._kept.move_to_end(run.path)
             return kept[1]
 
 
-def make_index(folder: Path) -> TaskIndex:
+def make_index(run: RunFolder) -> TaskIndex:
     """Read what an index needs: scores, the beginnings of prompts, and counts of failures."""
-    tables = EvidenceTables(folder)
-    scores = pl.concat([_response_scores(folder), _judgement_scores(tables)])
+    tables = EvidenceTables(run)
+    scores = pl.DataFrame(schema=SCORES) if run.scores is None else run.scores.select(*SCORES)
+    scores = pl.concat([scores, _judgement_scores(tables)])
     failures = _failures(tables)
     prompts = _prompts(tables, scores, failures)
-    read = read_rows(folder / "agents.jsonl", AgentNote)
-    agents = [] if isinstance(read, Unreadable) else [*read]
-    named = {agent.agent for agent in agents}
+    agents = {agent.agent: agent for agent in run.agent_notes}
     others = [*_unique(tables, "responses", "agent"), *scores["agent"].drop_nulls().unique(maintain_order=True)]
-    agents += [AgentNote(agent=name) for name in dict.fromkeys(others) if name not in named]
+    agents |= {name: AgentNote(agent=name) for name in others if name not in agents}
     tasks = tuple(prompts["task"])
     numbers = {task: number for number, task in enumerate(tasks)}
-    return TaskIndex(tables, tasks, tuple(agents), prompts, scores, _splits(tables), failures, numbers)
+    return TaskIndex(tables, tasks, tuple(agents.values()), prompts, scores, _splits(tables), failures, numbers)
 
 
 def _unique(tables: EvidenceTables, table: str, column: str) -> list[str]:
@@ -271,32 +268,20 @@ def _unique(tables: EvidenceTables, table: str, column: str) -> list[str]:
     return [str(x) for x in frame.select(column).drop_nulls().unique(maintain_order=True).collect()[column]]
 
 
-def _response_scores(folder: Path) -> pl.DataFrame:
-    path = folder / "response_scores.csv"
-    try:
-        frame = pl.scan_csv(path, schema_overrides=SCORES, glob=False)
-        return unguarded_frame(frame.select(pl.col(name).cast(kind) for name, kind in SCORES.items()).collect())
-    except (OSError, *POLARS_FAILED):
-        return pl.DataFrame(schema=SCORES)
-
-
 def _judgement_scores(tables: EvidenceTables) -> pl.DataFrame:
     """Reviewers' judgements of each response, weighted equally: mean rating, or share of comparisons won."""
     frame, columns = tables.scan("judgements"), set(tables.columns("judgements"))
-    if frame is None or not {"format", "task", "value"} <= columns:
+    if frame is None or not {"format", "task", "value"} <= columns or not {"first", "second", "agent"} & columns:
         return pl.DataFrame(schema=SCORES)
     metric = pl.concat_str(pl.lit("review: "), pl.col("format")).alias("metric")
-    value = pl.col("value").cast(pl.Float64)
-    sides = []
-    for column, worth in (("first", value), ("second", 1 - value), ("agent", value)):
-        if column in columns:
-            there = frame.filter(pl.col(column).is_not_null())
-            sides.append(there.select(metric, "task", pl.col(column).alias("agent"), worth.alias("value")))
-    if not sides:
-        return pl.DataFrame(schema=SCORES)
-    grouped = pl.concat(sides).group_by("metric", "task", "agent", maintain_order=True)
-    counts = grouped.agg(
-        mean_in_order(pl.col("value")).alias("score"), pl.len().alias("asked"), pl.col("value").count().alias("used")
+    counts = (
+        judged_responses(frame, metric)
+        .group_by("metric", "task", "agent", maintain_order=True)
+        .agg(
+            mean_in_order(pl.col("value")).alias("score"),
+            pl.len().alias("asked"),
+            pl.col("value").count().alias("used"),
+        )
     )
     return counts.select(pl.col(name).cast(kind) for name, kind in SCORES.items()).collect()
 
@@ -323,30 +308,14 @@ def _splits(tables: EvidenceTables) -> pl.DataFrame:
     return by_task.select(pl.col(name).cast(kind) for name, kind in SPLITS.items()).collect()
 
 
-AGENT_OF = {
-    "logprobs": ("target",),
-    "control_logprobs": ("target",),
-    "verdicts": ("first",),
-    "rewrites": ("agent",),
-    "synopses": (),
-    "judgements": ("first", "agent"),
-    "perturbed": ("agent",),
-}
-"""Tables with failures, and the columns that name the response of a row."""
-
-
 def _failures(tables: EvidenceTables) -> pl.DataFrame:
     found = []
-    for table, names in AGENT_OF.items():
-        frame, columns = tables.scan(table), tables.columns(table)
-        if frame is None or not {"task", "failure"} <= set(columns):
-            continue
-        whose = [pl.col(name) for name in names if name in columns]
-        agent = pl.coalesce(*whose) if whose else pl.lit(None, dtype=pl.String)
-        rows = frame.filter(pl.col("failure").is_not_null()).select(
-            pl.lit(table).alias("table"), "task", agent.alias("agent"), pl.col("failure").alias("kind")
-        )
-        found.append(rows.group_by("table", "task", "agent", "kind", maintain_order=True).agg(pl.len().alias("count")))
+    for table in EVIDENCE:
+        frame = tables.scan(table)
+        rows = None if frame is None else failed_rows(frame, table)
+        if rows is not None:
+            counts = rows.group_by("task", "agent", "kind", maintain_order=True).agg(pl.len().alias("count"))
+            found.append(counts.select(pl.lit(table).alias("table"), "task", "agent", "kind", "count"))
     if not found:
         return pl.DataFrame(schema=FAILURES)
     return pl.concat(found).collect().select(pl.col(name).cast(kind) for name, kind in FAILURES.items())

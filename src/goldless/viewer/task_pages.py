@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from goldless.reports.html.labels import decimals_for
-from goldless.viewer.library import Library, PageNotFoundError, RunFolder
+from goldless.reports.run_folder import RunFolder
+from goldless.viewer.library import Library, PageNotFoundError, RunSummary
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import render
 from goldless.viewer.task_index import TaskIndex
@@ -69,7 +70,7 @@ def task_page(library: Library, links: Links, run: str, number: int, given: Mapp
     return render(
         "task.html",
         links,
-        run=place.run.summary(),
+        run=RunSummary.of(place.run),
         place=place,
         task=tables.task(place.name),
         responses=responses,

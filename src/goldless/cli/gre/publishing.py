@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -63,7 +62,7 @@ def publish(
       goldless gre publish iclr2025 --dry-run --dataset acme/gre-bench
     """
     from goldless.exporting.files import check_free, path_name, write_folder
-    from goldless.exporting.hub_results import HubResults
+    from goldless.exporting.hub_results import write_results
     from goldless.exporting.scored_run import scored_run
     from goldless.gre_bench.edition import open_edition
     from goldless.gre_bench.hub_dataset import dataset_files, task_id, upload_commands
@@ -82,16 +81,12 @@ def publish(
     check_free(target, folder=True)
     found = run_async(partial(recompute, opened))
     run = scored_run(opened.run_folder())
-    boards = {
-        name: board.model_copy(update={"rows": tuple(row for row in board.rows if not is_person(row.agent))})
-        for name, board in run.boards.items()
-    }
+    (board,) = run.chosen(found.metric).values()
+    board = board.model_copy(update={"rows": tuple(row for row in board.rows if not is_person(row.agent))})
     models = target / "models"
-    HubResults().write(
-        replace(run, boards=boards), models, dataset=dataset, task_id=task_id(found), metric=found.metric, url=url
-    )
+    write_results(board, models, dataset=dataset, task_id=task_id(found), date=run.made_at[:10], url=url)
     write_folder(target / "dataset", dataset_files(found))
-    folders = {row.agent: models / path_name(row.agent) for row in boards[found.metric].rows if row.score is not None}
+    folders = {row.agent: models / path_name(row.agent) for row in board.rows if row.score is not None}
     say(f"files: {target}. Nothing was uploaded. To upload them:")
     for line in upload_commands(found, dataset, target / "dataset", folders):
         out().print(line, markup=False, highlight=False, soft_wrap=True)

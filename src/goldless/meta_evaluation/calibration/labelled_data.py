@@ -15,7 +15,8 @@ from goldless.errors import MetricError, UserError, nearest
 from goldless.meta_evaluation.agreement.agreeing import label_criteria
 from goldless.meta_evaluation.judges import Judge, agent_names, scoring_judge
 from goldless.meta_evaluation.named_judges import Given, given_judges, recorded_judges
-from goldless.meta_evaluation.score_files import SCORES, run_scores
+from goldless.meta_evaluation.score_files import run_scores
+from goldless.reports.run_folder import SCORES, RunFolder
 from goldless.runs.options import Options
 from goldless.statistics.prediction_powered import check_proxies
 from goldless.studies import Study
@@ -122,7 +123,7 @@ def _known_metrics(options: Options) -> list[Any]:
 
 def _run_judges(run: Path, study: Study, metrics: Sequence[Any]) -> list[Judge]:
     """The metrics of a run folder, all or those named."""
-    found = run_scores(run, run.name)
+    found = run_scores(RunFolder(run))
     known = [one.metric for one in found]
     for name in metrics:
         if name not in known:

@@ -8,13 +8,11 @@ run covers is planned, as if the journal were empty.
 
 from __future__ import annotations
 
-import json
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +23,8 @@ from goldless.meta_evaluation.cost.judgement_costs import ReviewerCost
 from goldless.models.cache import default_journal
 from goldless.models.call_paces import Pace, call_paces
 from goldless.models.interface import ModelIdentity
+from goldless.reports.documents.scores import ModelNote, SpendingNote
+from goldless.reports.run_folder import RunFolder
 from goldless.runs.collection import with_peers
 from goldless.runs.estimate import CHARACTERS_A_TOKEN, PlannedCalls, plan_study
 from goldless.runs.options import Options
@@ -36,8 +36,6 @@ from goldless.user_metrics.catalogue import USER_METRICS
 
 YOUR_OWN = tuple(f"{form.partition(':')[0]}:" for form in USER_METRICS)
 """Prefixes of the names of custom metrics."""
-RESULTS = {"score": "leaderboard.json", "review": "review.json"}
-"""The result files of the verbs whose spending is known."""
 BLOCKS = 20
 """Blocks of tasks over which the spread of tokens is measured."""
 TASKS_A_BLOCK = 2
@@ -112,43 +110,37 @@ def _said(rows: Sequence[Cost]) -> list[str]:
 
 def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pace]) -> list[Cost]:
     """The spending of a run or review, or of both, by model."""
-    found = {verb: folder / name for verb, name in RESULTS.items() if (folder / name).is_file()}
-    if not found or not (folder / MADE_BY).is_file():
+    run = RunFolder(folder)
+    board, review, noted = (run.required(name) for name in ("leaderboard", "review", "made_by"))
+    if (board is None and review is None) or noted is None:
         raise UserError(
             f"{folder} is not a run folder: it needs leaderboard.json or review.json, and {MADE_BY}. "
             "Write one with goldless score --out or goldless review --out"
         )
-    try:
-        noted = json.loads((folder / MADE_BY).read_text(encoding="utf-8"))
-        spending = _by_verb(noted, list(found))
-        told = {verb: json.loads(found[verb].read_text(encoding="utf-8")) for verb in spending}
-        strange = [one["study"] for one in told.values() if one["fingerprint"] != study.fingerprint]
-        rows = [row for verb in told for row in _spent_rows(told[verb], spending[verb], str(folder), options)]
-        rows = [_with_pace(row, paces.get(row.model)) for row in rows]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{folder}: its files cannot be read as those of a run ({error!r}). Run it again") from error
-    if strange:
+    made = {verb: one.spending for verb, one in run.made_by.made.items()}
+    if not made and "spending" in run.made_by.model_fields_set:
+        # an old folder without separate verbs has one sum, taken as the first one's
+        made = {"review" if board is None else "score": run.made_by.spending}
+    rows: list[Cost] = []
+    if run.leaderboard is not None and "score" in made:
+        models = {part: _identity(note).short for part, note in run.leaderboard.models.items()}
+        rows += _spent_rows(made["score"], tuple(run.leaderboard.metrics), models, str(folder), options)
+    if run.review is not None and "review" in made:
+        models = {reviewer.name: reviewer.model or "" for reviewer in run.review.reviewers}
+        rows += _spent_rows(made["review"], (f"review[{run.review.scale}]",), models, str(folder), options)
+    if not rows:
+        raise UserError(f"{folder}: {MADE_BY} cannot be read as that of a run or review. Run it again")
+    if any(one is not None and one.fingerprint != study.fingerprint for one in (run.leaderboard, run.review)):
         raise UserError(
-            f"{folder} is a run of another study ({strange[0]}), or of this one before it was changed. Give runs of "
-            f"{study.name}, or leave it out to plan the cost"
+            f"{folder} is a run of another study ({run.study_name}), or of this one before it was changed. Give runs "
+            f"of {study.name}, or leave it out to plan the cost"
         )
-    return rows
+    return [_with_pace(row, paces.get(row.model)) for row in rows]
 
 
-def _by_verb(noted: Mapping[str, Any], verbs: Sequence[str]) -> dict[str, list[Any]]:
-    """The spending of each verb. An old folder without separate verbs has one sum, taken as the first one's."""
-    if "made" not in noted:
-        return {verbs[0]: noted["spending"]}
-    found = {verb: noted["made"][verb]["spending"] for verb in verbs if verb in noted["made"]}
-    if not found:
-        raise KeyError(*verbs)
-    return found
-
-
-def _spent_rows(told: Mapping[str, Any], spending: Sequence[Any], run: str, options: Options) -> list[Cost]:
-    review = "reviewers" in told
-    parts = {r["name"]: r["model"] for r in told["reviewers"]} if review else _parts(told["models"])
-    metrics = (f"review[{told['scale']}]",) if review else tuple(told["metrics"])
+def _spent_rows(
+    spending: Sequence[SpendingNote], metrics: tuple[str, ...], parts: Mapping[str, str], run: str, options: Options
+) -> list[Cost]:
     rows = [_spent_row(row, metrics, parts, run, options) for row in spending]
     return rows or [Cost(metrics=metrics, part="", model="", source="no model", run=run)]
 
@@ -158,27 +150,28 @@ def _with_pace(row: Cost, pace: Pace | None) -> Cost:
     return replace(row, pace=pace, seconds=seconds)
 
 
-def _parts(models: Mapping[str, Any]) -> dict[str, str]:
-    return {part: ModelIdentity(**identity).short for part, identity in models.items()}
+def _identity(note: ModelNote) -> ModelIdentity:
+    return ModelIdentity(note.provider, note.name, note.revision, note.tokenizer, note.settings)
 
 
 def _spent_row(
-    row: Mapping[str, Any], metrics: tuple[str, ...], parts: Mapping[str, str], run: str, options: Options
+    row: SpendingNote, metrics: tuple[str, ...], parts: Mapping[str, str], run: str, options: Options
 ) -> Cost:
-    played = [part for part, model in parts.items() if model == row["model"]]
-    tokens, kept = (sum((row.get(name) or row["usage"]).values()) for name in ("usage", "kept_usage"))
+    played = [part for part, model in parts.items() if model == row.model]
+    calls, tokens, kept = row.calls or 0, sum(row.usage.values()), row.get("kept")
+    kept_usage = row.get("kept_usage") or row.usage
     return Cost(
         metrics=metrics,
         part=", ".join(played) or "model",
-        model=row["model"],
+        model=row.model,
         source="spent",
         run=run,
-        calls=row["calls"],
-        reused=row["reused"],
+        calls=calls,
+        reused=row.reused or 0,
         tokens=tokens,
-        usd=row["cost_usd"],
-        unkept_calls=0 if row.get("kept") is None else row["calls"] - row["kept"],
-        unkept_tokens=tokens - kept,
+        usd=row.cost_usd,
+        unkept_calls=0 if kept is None else calls - kept,
+        unkept_tokens=tokens - sum(kept_usage.values()),
         growth="; ".join(dict.fromkeys(_growth(part, options, metrics[0]) for part in played)),
         fixed=played == ["critic"] and options.budget_calls is not None,
     )

@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.files import alone, write_text
-from goldless.meta_evaluation.score_files import SCORES
+from goldless.reports.run_folder import SCORES
 from goldless.runs.store import try_writing
 from goldless.statistics.change_evidence import Values
 from goldless.studies.checking import Checking, all_at_once

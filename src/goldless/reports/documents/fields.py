@@ -112,16 +112,24 @@ class Unreadable:
         )
 
 
-def read_document(path: Path, kind: type[Found]) -> Found | Unreadable | None:
-    """The document in a file; None if the file does not exist."""
+def read_object(path: Path) -> dict[str, Any] | Unreadable | None:
+    """The JSON object in a file; None if the file does not exist."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as error:
         return Unreadable(path.name, f"cannot be read ({type(error).__name__}: {error})")
     if not isinstance(data, dict):
         return Unreadable(path.name, f"must be a JSON object, got {type(data).__name__}")
+    return data
+
+
+def read_document(path: Path, kind: type[Found]) -> Found | Unreadable | None:
+    """The document in a file; None if the file does not exist."""
+    data = read_object(path)
+    if not isinstance(data, dict):
+        return data
     try:
         return kind.model_validate(data)
     except ValidationError as error:

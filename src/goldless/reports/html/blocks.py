@@ -20,7 +20,7 @@ from goldless.reports.report_table import Column, Kind
 
 if TYPE_CHECKING:
     from goldless.reports.documents.scores import RankedMetric
-    from goldless.reports.html.run_results import RunResults
+    from goldless.reports.run_folder import RunFolder
 
 LONG = 40
 """A longer text, or one with a longer word, needs a wide column."""
@@ -217,12 +217,12 @@ class Section:
 
 def section(
     slug: str, title: str, *, appendix: bool = False
-) -> Callable[[Callable[[RunResults], Iterable[Block]]], SectionMaker]:
+) -> Callable[[Callable[[RunFolder], Iterable[Block]]], SectionMaker]:
     """Decorator: turn a function that yields blocks into a section; None if it yields nothing."""
 
-    def decorated(make: Callable[[RunResults], Iterable[Block]]) -> SectionMaker:
+    def decorated(make: Callable[[RunFolder], Iterable[Block]]) -> SectionMaker:
         @functools.wraps(make)
-        def made(run: RunResults) -> Section | None:
+        def made(run: RunFolder) -> Section | None:
             blocks = tuple(make(run))
             return Section(slug, title, blocks, appendix) if blocks else None
 
@@ -231,7 +231,7 @@ def section(
     return decorated
 
 
-SectionMaker = Callable[["RunResults"], Section | None]
+SectionMaker = Callable[["RunFolder"], Section | None]
 
 
 def words(*parts: Inline) -> Paragraph:
@@ -265,7 +265,7 @@ def listed(names: Sequence[str], most: int = 6) -> tuple[Inline, ...]:
     return named(names, most)
 
 
-def each_metric(run: RunResults, make: Callable[[str, RankedMetric], Iterable[Block]]) -> Iterator[Switched]:
+def each_metric(run: RunFolder, make: Callable[[str, RankedMetric], Iterable[Block]]) -> Iterator[Switched]:
     """Blocks of each metric that has some, shown one metric at a time."""
     for place, (metric, board) in enumerate(run.standings.items()):
         blocks = tuple(make(metric, board))

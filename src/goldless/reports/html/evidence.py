@@ -17,7 +17,7 @@ from goldless.files import POLARS_FAILED
 from goldless.reports.documents.scores import RankedMetric
 from goldless.reports.html.blocks import Behind, Card, CardText, Words
 from goldless.reports.html.labels import decimals_for, excerpt, label, numeral
-from goldless.reports.html.run_results import RunResults, evidence_files
+from goldless.reports.run_folder import RunFolder
 
 MOST_CHARACTERS, MOST_OF_PROMPT = 1000, 500
 """Of a response and of a prompt; the rest is left out, and its length is said."""
@@ -26,15 +26,15 @@ EACH_WAY = 2
 MOST_TEXTS = 88
 
 
-def has_texts(run: RunResults) -> bool:
+def has_texts(run: RunFolder) -> bool:
     """Whether the folder has texts and scores of single responses."""
-    return run.folder is not None and run.all_scores is not None and bool(evidence_files(run.folder, "responses"))
+    return run.all_scores is not None and bool(run.files("responses"))
 
 
 class TextLinks:
     """Which texts are behind a number of a report."""
 
-    def __init__(self, run: RunResults) -> None:
+    def __init__(self, run: RunFolder) -> None:
         self._agents = _agents(run) if has_texts(run) else {}
         self._metrics = {metric: place for place, metric in enumerate(run.standings)}
 
@@ -57,7 +57,7 @@ class _Chosen:
     said: dict[int, Words] = field(default_factory=dict)
 
 
-def deciding_cards(run: RunResults) -> list[Card]:
+def deciding_cards(run: RunFolder) -> list[Card]:
     """The cards of all metrics, those that decide first; empty without texts or scores of responses."""
     scores = run.all_scores
     if scores is None or not has_texts(run):
@@ -100,7 +100,7 @@ def _between_leaders(board: RankedMetric, scores: pl.DataFrame) -> Iterator[tupl
         yield row["task"], first, second, f"{values} ({numeral(row['by'], decimals, signed=True)})"
 
 
-def _best_and_worst(run: RunResults, scores: pl.DataFrame) -> list[tuple[str, str]]:
+def _best_and_worst(run: RunFolder, scores: pl.DataFrame) -> list[tuple[str, str]]:
     """By metric and agent, the task where it scored highest and the one where it scored lowest, beside the others."""
     there = scores.filter(pl.col("score").is_not_null() & pl.col("metric").is_in(list(run.standings)))
     apart = pl.col("score") - pl.col("score").mean().over("metric", "task")
@@ -115,7 +115,7 @@ def _best_and_worst(run: RunResults, scores: pl.DataFrame) -> list[tuple[str, st
     return [(row[which], row["agent"]) for which in ("best", "worst") for row in rows]
 
 
-def _apart(run: RunResults, scores: pl.DataFrame, chosen: Mapping[str, _Chosen]) -> Iterator[tuple[str, str]]:
+def _apart(run: RunFolder, scores: pl.DataFrame, chosen: Mapping[str, _Chosen]) -> Iterator[tuple[str, str]]:
     """For every two agents that were compared and have no task on a card yet, that on which they differ most."""
     for metric, board in run.standings.items():
         mine = scores.filter((pl.col("metric") == metric) & pl.col("score").is_not_null())
@@ -131,7 +131,7 @@ def _apart(run: RunResults, scores: pl.DataFrame, chosen: Mapping[str, _Chosen])
                 yield from ((by_task["task"][at], agent) for agent in (first, second))
 
 
-def _cards(run: RunResults, chosen: dict[str, _Chosen], scores: pl.DataFrame) -> list[Card]:
+def _cards(run: RunFolder, chosen: dict[str, _Chosen], scores: pl.DataFrame) -> list[Card]:
     responses = _rows(run, "responses", chosen)
     texts = {(str(row["task"]), str(row["agent"])): row.get("text") for row in responses}
     tasks = _rows(run, "tasks", chosen)
@@ -168,7 +168,7 @@ def _cards(run: RunResults, chosen: dict[str, _Chosen], scores: pl.DataFrame) ->
     return cards
 
 
-def _agents(run: RunResults) -> dict[str, int]:
+def _agents(run: RunFolder) -> dict[str, int]:
     """The agents with their places."""
     names = dict.fromkeys(row.agent for board in run.standings.values() for row in board.rows)
     return {name: place for place, name in enumerate(names)}
@@ -178,15 +178,14 @@ def _cut(text: object) -> str:
     return excerpt(text, MOST_CHARACTERS)
 
 
-def _rows(run: RunResults, table: str, tasks: Iterable[str]) -> list[dict[str, Any]]:
+def _rows(run: RunFolder, table: str, tasks: Iterable[str]) -> list[dict[str, Any]]:
     """The rows of these tasks, with their numbers in the table; none if it cannot be read."""
-    files = [] if run.folder is None else evidence_files(run.folder, table)
-    if not files:
-        return []
     try:
-        frame = pl.scan_parquet(files, glob=False).with_row_index("number")
-        known = set(frame.collect_schema().names())
-        wanted = [name for name in ("number", "task", "agent", "text", "prompt") if name in known]
-        return frame.select(wanted).filter(pl.col("task").cast(pl.String).is_in(list(tasks))).collect().to_dicts()
+        frame = run.scan(table)
+        if frame is None:
+            return []
+        wanted = [name for name in ("task", "agent", "text", "prompt") if name in frame.collect_schema()]
+        rows = frame.with_row_index("number").select("number", *wanted)
+        return rows.filter(pl.col("task").is_in(list(tasks))).collect().to_dicts()
     except (OSError, ValueError, *POLARS_FAILED):
         return []

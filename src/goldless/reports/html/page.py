@@ -13,10 +13,10 @@ from markupsafe import Markup
 
 from goldless.errors import UserError
 from goldless.files import write_text
+from goldless.reports.documents.fields import Unreadable
 from goldless.reports.html.blocks import Section, SectionMaker, environment
 from goldless.reports.html.charts.svg import light_css, theme_css
 from goldless.reports.html.labels import label
-from goldless.reports.html.run_results import RunResults, read_run
 from goldless.reports.html.sections.asked import asked_section, missing_section
 from goldless.reports.html.sections.calibration import calibration_section
 from goldless.reports.html.sections.edition import edition_section
@@ -27,6 +27,7 @@ from goldless.reports.html.sections.review import agreement_section, consistency
 from goldless.reports.html.sections.scores import comparisons_section, pair_scores_section, task_scores_section
 from goldless.reports.html.sections.verdict import verdict_blocks
 from goldless.reports.html.words import glossary
+from goldless.reports.run_folder import RESULTS, RunFolder
 
 REPORT = "report.html"
 HERE = Path(__file__).parent
@@ -58,13 +59,23 @@ def write_report(folder: Path | str) -> Path:
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder. Give a folder written by goldless score --out or another verb")
-    page = report_page(read_run(folder))
+    run = RunFolder(folder)
+    if not run.results and not any(_is_object(run.read(name)) for name in RESULTS):
+        raise UserError(
+            f"{folder}: no results to report. Expected one of {', '.join(f'{name}.json' for name in RESULTS)}. "
+            "Create them with goldless score --out, goldless review --out or goldless crashtest --out"
+            + (f". Problems: {'; '.join(run.unreadable)}" if run.unreadable else "")
+        )
     path = folder / REPORT
-    write_text(path, page)
+    write_text(path, report_page(run))
     return path
 
 
-def report_page(run: RunResults) -> str:
+def _is_object(found: object) -> bool:
+    return isinstance(found, Unreadable) and found.is_object
+
+
+def report_page(run: RunFolder) -> str:
     """The report as one HTML document."""
     verdict = Section("verdict", "Verdict", verdict_blocks(run))
     sections = [found for make in SECTIONS if (found := make(run)) is not None]
@@ -76,7 +87,7 @@ def report_page(run: RunResults) -> str:
         environment()
         .get_template("report.html")
         .render(
-            study=label(run.study),
+            study=label(run.study_name or "study"),
             metrics=list(run.standings),
             made=_made_at(run),
             verdict=drawn[0],
@@ -146,7 +157,7 @@ def _drawn(section: Section, used: set[str], **more: Any) -> Markup:
     return Markup("").join(module.block(block) for block in section.blocks)
 
 
-def _made_at(run: RunResults) -> str:
+def _made_at(run: RunFolder) -> str:
     latest = max((one.at for one in run.made_by.made.values()), default="")
     return label(latest.replace("T", " ").replace("+00:00", " UTC"))
 

@@ -25,9 +25,9 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts.row_plots import Bar, bar_chart
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.labels import excerpt, is_shortened, numeral, plural
-from goldless.reports.html.run_results import Failed, RunResults
 from goldless.reports.html.words import MEANINGS
 from goldless.reports.report_table import Column
+from goldless.reports.run_folder import Failed, RunFolder
 from goldless.signature import Signature
 
 CAUSES = {
@@ -69,7 +69,7 @@ AGENT_COLUMNS = (
 
 
 @section("asked", "How this was run, and signatures", appendix=True)
-def asked_section(run: RunResults) -> Iterator[Block]:
+def asked_section(run: RunFolder) -> Iterator[Block]:
     """How the run was made; every report has this section."""
     board = run.leaderboard or LeaderboardDocument()
     yield _facts(run, board)
@@ -77,15 +77,14 @@ def asked_section(run: RunResults) -> Iterator[Block]:
         yield from part
 
 
-def _facts(run: RunResults, board: LeaderboardDocument) -> Table:
-    prints = [found.fingerprint for found in (*run.results.values(), run.made_by) if found.fingerprint]
+def _facts(run: RunFolder, board: LeaderboardDocument) -> Table:
     tasks = 0 if run.scores is None else run.scores["task"].n_unique()
     made = run.made_by
     rows = [
-        ("study", run.study),
-        ("fingerprint of tasks and responses", prints[0][:16] if prints else ""),
+        ("study", run.study_name or "study"),
+        ("fingerprint of tasks and responses", run.fingerprint[:16]),
         ("tasks", f"{tasks:,}" if tasks else ""),
-        ("agents", f"{len(run.agents):,}" if run.agents else ""),
+        ("agents", f"{len(run.agent_notes):,}" if run.agent_notes else ""),
         ("metrics", ", ".join(board.metrics)),
         ("model replies used by the metrics", "" if board.asked is None else f"{board.asked:,}"),
         *((f"made by goldless {verb}", one.at) for verb, one in made.made.items()),
@@ -95,7 +94,7 @@ def _facts(run: RunResults, board: LeaderboardDocument) -> Table:
     return Table("The run", columns, [{"what": key, "value": value} for key, value in rows if value])
 
 
-def _models(run: RunResults, board: LeaderboardDocument) -> Iterator[Block]:
+def _models(run: RunFolder, board: LeaderboardDocument) -> Iterator[Block]:
     rows = [
         {
             "part": part,
@@ -122,7 +121,7 @@ def _models(run: RunResults, board: LeaderboardDocument) -> Iterator[Block]:
         )
 
 
-def _spending(run: RunResults) -> Iterator[Block]:
+def _spending(run: RunFolder) -> Iterator[Block]:
     sources = {verb: one.spending for verb, one in run.made_by.made.items()} or {"": run.made_by.spending}
     rows = [row.cells(verb=verb, tokens=sum(row.usage.values())) for verb, spent in sources.items() for row in spent]
     if rows:
@@ -136,11 +135,11 @@ def _spending(run: RunResults) -> Iterator[Block]:
             )
 
 
-def _agents(run: RunResults) -> Iterator[Block]:
-    given = [column for column in AGENT_COLUMNS if any(row.get(column.name) for row in run.agents)]
+def _agents(run: RunFolder) -> Iterator[Block]:
+    given = [column for column in AGENT_COLUMNS if any(row.get(column.name) for row in run.agent_notes)]
     if len(given) > 1:
-        yield Fold(f"The {plural(len(run.agents), 'agent')}", [Table("The agents", given, run.agents)])
-    long = [row.agent for row in run.agents if is_shortened(row.agent)]
+        yield Fold(f"The {plural(len(run.agent_notes), 'agent')}", [Table("The agents", given, run.agent_notes)])
+    long = [row.agent for row in run.agent_notes if is_shortened(row.agent)]
     if long:
         blocks = [block for name in long for block in (note(Name(name)), Code(name))]
         yield Fold(f"{plural(len(long), 'name')} too long to show in full", blocks)
@@ -162,7 +161,7 @@ def _prompts(board: LeaderboardDocument) -> Iterator[Block]:
         yield Fold(("Prompt ", Name(name)), (Code(text),))
 
 
-def _signatures(run: RunResults) -> Iterator[Block]:
+def _signatures(run: RunFolder) -> Iterator[Block]:
     found = [(what, line) for what, line in dict.fromkeys(_signature_lines(run)) if line]
     if not found:
         return
@@ -184,7 +183,7 @@ def _signatures(run: RunResults) -> Iterator[Block]:
         yield Fold("Explained", [Table("The parts of the signature", columns, parts)])
 
 
-def _signature_lines(run: RunResults) -> Iterator[tuple[str, str]]:
+def _signature_lines(run: RunFolder) -> Iterator[tuple[str, str]]:
     if run.leaderboard is not None:
         yield from ((name, metric.signature) for name, metric in run.leaderboard.metrics.items())
     if run.crash_test is not None:
@@ -208,7 +207,7 @@ def _signature_lines(run: RunResults) -> Iterator[tuple[str, str]]:
 
 
 @section("missing", "What is missing", appendix=True)
-def missing_section(run: RunResults) -> Iterator[Block]:
+def missing_section(run: RunFolder) -> Iterator[Block]:
     """Failed calls by cause with an example each, and tasks that could not be scored; None if nothing is missing."""
     failed = run.failed or tuple(_counted(run))
     if failed:
@@ -223,11 +222,11 @@ def missing_section(run: RunResults) -> Iterator[Block]:
         yield Table("Missing in the crash test", (*texts(what="what"), *counts(count="times")), rows)
 
 
-def _counted(run: RunResults) -> Iterator[Failed]:
+def _counted(run: RunFolder) -> Iterator[Failed]:
     """Counts only, for a folder without evidence."""
     for found, what in ((run.leaderboard, "replies used by the metrics"), (run.review, "judgements and exam answers")):
         for cause, times in () if found is None else found.failures.items():
-            yield Failed(what, cause, times, "", "", None)
+            yield Failed(what, cause, times, None, None, None)
 
 
 def _figure(failed: Sequence[Failed]) -> Figure:

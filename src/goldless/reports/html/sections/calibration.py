@@ -21,8 +21,8 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.labels import label, percent, plural
-from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column
+from goldless.reports.run_folder import RunFolder
 
 AGENT_COLUMNS = (
     *names(agent="agent"),
@@ -52,7 +52,7 @@ SHARE_COLUMNS = (
 
 
 @section("calibration", "Agents on the people's scale")
-def calibration_section(run: RunResults) -> Iterator[Block]:
+def calibration_section(run: RunFolder) -> Iterator[Block]:
     """Means estimated from few labels; None if nothing was calibrated."""
     found = run.calibration
     if found is None:

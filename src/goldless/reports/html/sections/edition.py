@@ -23,8 +23,8 @@ from goldless.reports.html.blocks import (
     words,
 )
 from goldless.reports.html.labels import percent, plural
-from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column
+from goldless.reports.run_folder import RunFolder
 
 SCOPES = ("all", "common", "own")
 """Sets of papers that a leaderboard can use."""
@@ -46,7 +46,7 @@ CLOCK_COLUMNS = (
 
 
 @section("edition", "The edition")
-def edition_section(run: RunResults) -> Iterator[Block]:
+def edition_section(run: RunFolder) -> Iterator[Block]:
     """The edition and its leaderboards; None if the run is not an edition."""
     found = run.gre
     if found is None:
@@ -89,7 +89,7 @@ def _public(found: EditionDocument) -> Iterator[Block]:
         yield Table("The best submission of each team", columns, submitted.teams)
 
 
-def _side_by_side(run: RunResults, found: EditionDocument) -> Table:
+def _side_by_side(run: RunFolder, found: EditionDocument) -> Table:
     """All metrics, one row per agent, sorted by the first metric; agents without reviews come last."""
     columns = [AGENT]
     rows: dict[str, dict[str, Any]] = {}

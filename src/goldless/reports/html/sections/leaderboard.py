@@ -37,8 +37,8 @@ from goldless.reports.html.charts.scatter import Point, scatter_plot
 from goldless.reports.html.charts.svg import SERIES, Shape, pictures
 from goldless.reports.html.evidence import TextLinks
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
-from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column, large_text
+from goldless.reports.run_folder import RunFolder
 from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
 
 AGENT = Column("agent", "agent", "name")
@@ -57,7 +57,7 @@ FEWEST_SIZES = 2
 
 
 @section("leaderboard", "Scores in full", appendix=True)
-def leaderboard_section(run: RunResults) -> Iterator[Block]:
+def leaderboard_section(run: RunFolder) -> Iterator[Block]:
     """The leaderboards; None if no metric ranks agents."""
     return each_metric(run, partial(_leaderboard, TextLinks(run)))
 
@@ -161,9 +161,9 @@ def _groups(board: RankedMetric) -> Iterator[Block]:
 
 
 @section("sizes", "Score by size", appendix=True)
-def sizes_section(run: RunResults) -> Iterator[Block]:
+def sizes_section(run: RunFolder) -> Iterator[Block]:
     """Scores by number of parameters; None if fewer than two agents have a size and a score."""
-    sized = {row.agent: row for row in run.agents if (row.parameters or 0.0) > 0}
+    sized = {row.agent: row for row in run.agent_notes if (row.parameters or 0.0) > 0}
 
     def one(metric: str, board: RankedMetric) -> Iterator[Block]:
         found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
@@ -173,7 +173,7 @@ def sizes_section(run: RunResults) -> Iterator[Block]:
     return each_metric(run, one)
 
 
-def _sizes(run: RunResults, metric: str, board: RankedMetric, found: Sequence[tuple[AgentScore, AgentNote]]) -> Figure:
+def _sizes(run: RunFolder, metric: str, board: RankedMetric, found: Sequence[tuple[AgentScore, AgentNote]]) -> Figure:
     families = list(dict.fromkeys(agent.family or "other" for _, agent in found))
     decimals = decimals_for(board.ends)
     points = [_point(row, agent, families, decimals) for row, agent in found]
@@ -240,10 +240,12 @@ def _point(row: AgentScore, agent: AgentNote, families: Sequence[str], decimals:
     )
 
 
-def _people(run: RunResults, metric: str, board: RankedMetric) -> Interval | None:
+def _people(run: RunFolder, metric: str, board: RankedMetric) -> Interval | None:
     """The mean over people with its interval over tasks; None if no person has a score."""
     people = [
-        row.agent for row in run.agents if any((key or "").strip().lower() in PEOPLE for key in (row.group, row.family))
+        row.agent
+        for row in run.agent_notes
+        if any((key or "").strip().lower() in PEOPLE for key in (row.group, row.family))
     ]
     if run.scores is None or not people:
         return None
@@ -270,7 +272,7 @@ def _people_note(people: Interval | None) -> tuple[str, tuple[Row, ...]]:
 
 
 @section("raters", "Raters")
-def raters_section(run: RunResults) -> Iterator[Block]:
+def raters_section(run: RunFolder) -> Iterator[Block]:
     """How much one rater's labels say about another's; None if no metric scores raters."""
     metrics = {} if run.leaderboard is None else run.leaderboard.metrics
     for criteria in [metric.criteria for metric in metrics.values() if isinstance(metric, RaterMetric)]:

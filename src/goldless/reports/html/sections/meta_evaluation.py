@@ -44,9 +44,9 @@ from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_p
 from goldless.reports.html.charts.scatter import Point, scatter_plot
 from goldless.reports.html.charts.svg import Shape, pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
-from goldless.reports.html.run_results import RunResults
 from goldless.reports.meta_findings import bias_findings, cost_findings, crash_findings
 from goldless.reports.report_table import Column, usd_text
+from goldless.reports.run_folder import RunFolder
 
 SHAPES: dict[str, Shape] = {"pass": "dot", "fail": "cross", "not shown": "ring"}
 TONES = {"pass": "blue", "fail": "vermilion", "not shown": "muted"}
@@ -69,7 +69,7 @@ CRASH_COLUMNS = (
 
 
 @section("crash-test", "Crash test of the metrics")
-def crash_test_section(run: RunResults) -> Iterator[Block]:
+def crash_test_section(run: RunFolder) -> Iterator[Block]:
     """How each metric reacts to degraded or superficially changed responses; None if there was no crash test."""
     card = run.crash_test
     if card is None:
@@ -157,7 +157,7 @@ BIAS_COLUMNS = (
 
 
 @section("bias", "Bias of judges")
-def bias_section(run: RunResults) -> Iterator[Block]:
+def bias_section(run: RunFolder) -> Iterator[Block]:
     """What judges favour: position, length, markup, their own family; None if no bias was measured."""
     found = run.bias
     if found is None:
@@ -307,7 +307,7 @@ REVIEWER_COLUMNS = (
 
 
 @section("cost", "Cost")
-def cost_section(run: RunResults) -> Iterator[Block]:
+def cost_section(run: RunFolder) -> Iterator[Block]:
     """What accuracy, metrics and reviewers cost; None if no cost was computed."""
     found = run.cost
     if found is None:

@@ -23,14 +23,14 @@ from goldless.reports.html.charts.axis import Scale, linear_scale
 from goldless.reports.html.charts.svg import element, line
 from goldless.reports.html.evidence import MOST_CHARACTERS, deciding_cards, has_texts
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
-from goldless.reports.html.run_results import RunResults
+from goldless.reports.run_folder import RunFolder
 
 PLOT_WIDTH, PLOT_HEIGHT = 84.0, 12.0
 NAMED = 3
 
 
 @section("ranking", "Ranking")
-def ranking_section(run: RunResults) -> Iterator[Block]:
+def ranking_section(run: RunFolder) -> Iterator[Block]:
     """One table of agents by metrics, sorted by the first metric; None if nothing ranks agents."""
     boards = run.standings
     if not boards:
@@ -102,7 +102,7 @@ def _beats(row: AgentScore, board: RankedMetric) -> str:
 
 
 @section("texts", "What they differ about")
-def texts_section(run: RunResults) -> Iterator[Block]:
+def texts_section(run: RunFolder) -> Iterator[Block]:
     """The tasks that decide between the leading two agents, with both texts; None if the folder has no texts."""
     cards = deciding_cards(run)
     if not cards:

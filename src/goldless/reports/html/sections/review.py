@@ -35,10 +35,10 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import Shape, pictures
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
-from goldless.reports.html.run_results import RunResults
 from goldless.reports.html.sections.leaderboard import interval_source
 from goldless.reports.meta_findings import agreement_findings, consistency_findings
 from goldless.reports.report_table import Column
+from goldless.reports.run_folder import RunFolder
 
 RANKINGS = {
     "bradley-terry": Term("bradley-terry"),
@@ -50,7 +50,7 @@ SHAPES: dict[str, Shape] = {"above": "dot", "not above": "cross"}
 
 
 @section("review", "Who judged")
-def review_section(run: RunResults) -> Iterator[Block]:
+def review_section(run: RunFolder) -> Iterator[Block]:
     """The exam, the panel, and the ranking of agents by its votes; None if there was no review."""
     review = run.review
     if review is None:
@@ -238,7 +238,7 @@ COMPARISON_COLUMNS = (
 
 
 @section("agreement", "Agreement with people")
-def agreement_section(run: RunResults) -> Iterator[Block]:
+def agreement_section(run: RunFolder) -> Iterator[Block]:
     """Accuracy on decided pairs and rank correlation; None if nothing was compared with people."""
     found = AgreementDocument() if run.agreement is None else run.agreement
     level = percent(found.level)
@@ -374,7 +374,7 @@ CONSISTENCY_COLUMNS = (
 
 
 @section("consistency", "Consistency between scorers")
-def consistency_section(run: RunResults) -> Iterator[Block]:
+def consistency_section(run: RunFolder) -> Iterator[Block]:
     """Whether different scorers rank agents in the same order; None if no scorers were compared."""
     found = run.consistency
     if found is None:

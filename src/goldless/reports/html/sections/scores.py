@@ -34,8 +34,8 @@ from goldless.reports.html.charts.row_plots import Numbered, Strip, strip_plot
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.evidence import TextLinks
 from goldless.reports.html.labels import decimals_for, label, numeral, plural
-from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column
+from goldless.reports.run_folder import RunFolder
 from goldless.statistics.deciding import outlook
 
 NEAREST = 3
@@ -43,7 +43,7 @@ NEAREST = 3
 
 
 @section("comparisons", "Which agents differ")
-def comparisons_section(run: RunResults) -> Iterator[Block]:
+def comparisons_section(run: RunFolder) -> Iterator[Block]:
     """Paired differences over common tasks, corrected for multiple comparisons; None if nothing was compared."""
     links = TextLinks(run)
     return each_metric(run, lambda metric, board: [_differences(links, metric, board)] if board.comparisons else [])
@@ -156,7 +156,7 @@ def _difference(
 
 
 @section("pairs", "Scores by pair", appendix=True)
-def pair_scores_section(run: RunResults) -> Iterator[Block]:
+def pair_scores_section(run: RunFolder) -> Iterator[Block]:
     """The pair matrix of each metric; None if no metric scores pairs."""
     return each_metric(run, partial(_pair_blocks, TextLinks(run)))
 
@@ -315,7 +315,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @section("tasks", "Scores by task", appendix=True)
-def task_scores_section(run: RunResults) -> Iterator[Block]:
+def task_scores_section(run: RunFolder) -> Iterator[Block]:
     """The spread of scores over tasks; None if the folder has no scores of responses."""
     links = TextLinks(run)
 

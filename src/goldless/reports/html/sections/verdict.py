@@ -8,7 +8,6 @@ from goldless.reports.documents.tables import found_in_review
 from goldless.reports.findings import over_all
 from goldless.reports.html.blocks import Block, Bullets, Inline, Link, Name, Paragraph, Term, listed, warning
 from goldless.reports.html.labels import plural
-from goldless.reports.html.run_results import RunResults
 from goldless.reports.meta_findings import (
     agreement_findings,
     bias_findings,
@@ -16,9 +15,10 @@ from goldless.reports.meta_findings import (
     cost_findings,
     crash_findings,
 )
+from goldless.reports.run_folder import RunFolder
 
 
-def verdict_blocks(run: RunResults) -> tuple[Block, ...]:
+def verdict_blocks(run: RunFolder) -> tuple[Block, ...]:
     """The first finding as a lead, the others as a list; warnings come first."""
     sentences = [*_scores(run), *_others(run)]
     blocks: list[Block] = []
@@ -30,12 +30,12 @@ def verdict_blocks(run: RunResults) -> tuple[Block, ...]:
     return (*warnings[: len(warnings) and _urgent(run)], *blocks, *warnings[_urgent(run) :])
 
 
-def _urgent(run: RunResults) -> int:
+def _urgent(run: RunFolder) -> int:
     """How many warnings are about the report as a whole: they come before the verdict."""
     return sum(1 for _ in _about_all(run))
 
 
-def _state(run: RunResults) -> Iterator[Block]:
+def _state(run: RunFolder) -> Iterator[Block]:
     yield from _about_all(run)
     findings = () if run.leaderboard is None else run.leaderboard.findings
     if findings:
@@ -43,12 +43,12 @@ def _state(run: RunResults) -> Iterator[Block]:
         yield Bullets(tuple((finding.message,) for finding in findings))
 
 
-def _about_all(run: RunResults) -> Iterator[Block]:
+def _about_all(run: RunFolder) -> Iterator[Block]:
     ways = {"running": "is still in progress", "failed": "ended with an error", "interrupted": "was interrupted"}
-    said = ways.get(run.progress.state)
-    if said:
-        done = f"{run.progress.done or 0:,} of {run.progress.total or 0:,}"
-        yield warning(f"The run {said}: {run.progress.stage} {done}. These results may change.")
+    progress = run.progress
+    if progress is not None and progress.state in ways:
+        done = f"{progress.done or 0:,} of {progress.total or 0:,}"
+        yield warning(f"The run {ways[progress.state]}: {progress.stage} {done}. These results may change.")
     if run.leaderboard is not None and not run.leaderboard.complete:
         many = plural(run.leaderboard.open, "answer")
         yield warning(f"The run is incomplete: {many} missing. Run it again to continue.")
@@ -58,7 +58,7 @@ def _about_all(run: RunResults) -> Iterator[Block]:
         yield warning(problem[0].upper() + problem[1:] + ".")
 
 
-def _scores(run: RunResults) -> Iterator[tuple[Inline, ...]]:
+def _scores(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
     until = None if run.leaderboard is None else run.leaderboard.until
     if until is not None:
         yield Name(until.by), f": {until.summary}"
@@ -80,7 +80,7 @@ def _scores(run: RunResults) -> Iterator[tuple[Inline, ...]]:
             yield (*said, " ", Link("review", "Who judged"))
 
 
-def _missing(run: RunResults) -> Iterator[Inline]:
+def _missing(run: RunFolder) -> Iterator[Inline]:
     """What is missing in all, for the end of the lead."""
     counted = [
         (sum(row.missing for row in board.rows), sum(row.asked for row in board.rows), board.counts_pairs)
@@ -99,14 +99,14 @@ def _missing(run: RunResults) -> Iterator[Inline]:
         yield " Nothing is missing."
 
 
-def _without_reviews(run: RunResults) -> tuple[Inline, ...]:
+def _without_reviews(run: RunFolder) -> tuple[Inline, ...]:
     """Which models of an edition have no score because they have no review."""
     names = [] if run.gre is None else [row.agent for row in run.gre.written if not row.written]
     since = "has no score because it has no review" if len(names) == 1 else "have no score because they have no reviews"
     return (" ", *listed(names), f" {since}.") if names else ()
 
 
-def _others(run: RunResults) -> Iterator[tuple[Inline, ...]]:
+def _others(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
     """The first sentence about each other result, with a link to the rest."""
     if run.crash_test is not None:
         for said in crash_findings(run.crash_test):

@@ -1,0 +1,360 @@
+"""The run folder as everybody reads it: documents, scores, tables and texts. Nothing in it is trusted.
+
+A file that is damaged counts as absent, and ``problems`` says so in one sentence: a report can be made of the rest.
+Who cannot do without a file asks for it by ``required``, ``required_scores`` or ``data``, which raise.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import polars as pl
+
+from goldless.errors import UserError
+from goldless.files import POLARS_FAILED
+from goldless.grouped import sum_in_order
+from goldless.reports.documents.fields import Part, Result, Unreadable, read_document, read_object, read_rows
+from goldless.reports.documents.meta_evaluation import (
+    AgreementDocument,
+    BiasDocument,
+    CalibrationDocument,
+    ConsistencyDocument,
+    CostDocument,
+    CrashTestDocument,
+)
+from goldless.reports.documents.scores import (
+    AgentNote,
+    EditionDocument,
+    LeaderboardDocument,
+    MadeByDocument,
+    ProgressDocument,
+    RankedMetric,
+    ReviewDocument,
+)
+from goldless.reports.findings import REVIEW
+from goldless.reports.spreadsheets import unguarded_frame
+from goldless.studies import Study, read_study
+from goldless.studies.recorded import texts_as_text
+from goldless.studies.tables import PARTS
+
+SCORES = "response_scores.csv"
+KEYS = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64}
+COUNTED = {"asked": pl.Int64, "used": pl.Int64, "signature": pl.String}
+"""Columns of the scores that a file need not have."""
+EVIDENCE = {
+    "logprobs": ("log-probabilities", "scorer", ("target",)),
+    "control_logprobs": ("log-probabilities for task control", "scorer", ("target",)),
+    "verdicts": ("critic verdicts", "critic", ("first",)),
+    "rewrites": ("rewritten responses", "rewriter", ("agent",)),
+    "synopses": ("synopses", "writer", ()),
+    "judgements": ("judgements", "reviewer", ("first", "agent")),
+    "perturbed": ("perturbed responses", "writer", ("agent",)),
+}
+"""Tables of evidence: what the rows are, the column with the model, and those that name the response of a row."""
+Stamp = tuple[tuple[str, int, int], ...]
+"""Names, times and sizes of files: equal as long as nothing was written."""
+Found = TypeVar("Found", bound=Part)
+
+
+def stamp(files: Iterable[Path]) -> Stamp:
+    """A value that changes when one of these files is written; missing files are left out."""
+    found = []
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        found.append((str(path), status.st_mtime_ns, status.st_size))
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=256)
+def _read(path: Path, kind: type[Part], _: Stamp) -> Part | Unreadable | None:
+    return read_document(path, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """One cause of missing evidence in one table."""
+
+    what: str
+    """What is missing."""
+    cause: str
+    count: int
+    model: str | None
+    """The model in the example."""
+    task: str | None
+    example: str | None
+    """The message or reply; None: nothing was stored."""
+
+
+class Document(Generic[Found]):
+    """A document of a run folder, in the file of its name; None: there is none, or it cannot be read."""
+
+    def __init__(self, kind: type[Found]) -> None:
+        self.kind = kind
+
+    def __set_name__(self, _: type, name: str) -> None:
+        """Take the name of the file from the name of the field."""
+        self._name = name
+
+    def __get__(self, run: RunFolder, _: type) -> Found | None:
+        """The document."""
+        found = run.read(self._name)
+        return found if isinstance(found, self.kind) else None
+
+
+class RunFolder:
+    """A folder with results, or with a run in progress. What was read once is kept, so make a new one to look again."""
+
+    leaderboard = Document(LeaderboardDocument)
+    review = Document(ReviewDocument)
+    crash_test = Document(CrashTestDocument)
+    agreement = Document(AgreementDocument)
+    calibration = Document(CalibrationDocument)
+    bias = Document(BiasDocument)
+    cost = Document(CostDocument)
+    consistency = Document(ConsistencyDocument)
+    progress = Document(ProgressDocument)
+    gre = Document(EditionDocument)
+
+    def __init__(self, path: Path | str, name: str | None = None) -> None:
+        """``name``: as messages and pages call it; by default the folder's."""
+        self.path = Path(path)
+        self.name = name or self.path.resolve().name
+
+    # --- documents ---------------------------------------------------------------------------------------------------
+
+    def read(self, name: str) -> Part | Unreadable | None:
+        """The document of that name; None: there is no such file."""
+        file = self.path / f"{name}.json"
+        return _read(file, DOCUMENTS[name], stamp([file]))
+
+    def required(self, name: str) -> Part | None:
+        """The document of that name; raises UserError if the file is there and cannot be read."""
+        found = self.read(name)
+        if isinstance(found, Unreadable):
+            advice = "" if found.is_object else ". Run the command that wrote it again"
+            raise UserError(f"{self.path}: {found}{advice}")
+        return found
+
+    def data(self, name: str) -> dict[str, Any] | None:
+        """The document of that name, word for word; raises UserError if the file is there and cannot be read."""
+        found = None if self.required(name) is None else read_object(self.path / f"{name}.json")
+        return found if isinstance(found, dict) else None
+
+    @property
+    def made_by(self) -> MadeByDocument:
+        """How the results were made."""
+        found = self.read("made_by")
+        return found if isinstance(found, MadeByDocument) else MadeByDocument()
+
+    @property
+    def has_results(self) -> bool:
+        """Whether there is a file with results, readable or not."""
+        return any((self.path / f"{name}.json").is_file() for name in RESULTS)
+
+    @cached_property
+    def results(self) -> dict[str, Result]:
+        """The documents with results, by file name."""
+        found = {name: self.read(name) for name in RESULTS}
+        return {name: document for name, document in found.items() if isinstance(document, Result)}
+
+    @property
+    def study_name(self) -> str:
+        """The study's name, from the first document that has it; empty: none has."""
+        return next((found.study for found in (*self.results.values(), self.made_by) if found.study), "")
+
+    @property
+    def fingerprint(self) -> str:
+        """The hash of the study's tasks and responses, from the first document that has it; empty: none has."""
+        found = (self.made_by, *self.results.values())
+        return next((one.fingerprint for one in found if one.fingerprint), "")
+
+    @cached_property
+    def unreadable(self) -> tuple[str, ...]:
+        """The documents that are there and cannot be read, each in a sentence."""
+        return tuple(str(found) for name in DOCUMENTS if isinstance(found := self.read(name), Unreadable))
+
+    @cached_property
+    def problems(self) -> tuple[str, ...]:
+        """Everything that cannot be read, and results that do not belong together, each in a sentence."""
+        found = [read for read in (self._agent_notes, self._scores) if isinstance(read, Unreadable)]
+        return (*self.unreadable, *map(str, found), *self._failed[1], *self._mixed())
+
+    def _mixed(self) -> Iterator[str]:
+        prints = {name: found.fingerprint for name, found in self.results.items() if found.fingerprint}
+        if len(set(prints.values())) > 1:
+            files = ", ".join(f"{name}.json {value[:8]}" for name, value in prints.items())
+            yield f"the results belong to different studies, or the study changed in between: {files}"
+
+    # --- agents and their scores -------------------------------------------------------------------------------------
+
+    @cached_property
+    def _agent_notes(self) -> tuple[AgentNote, ...] | Unreadable:
+        return read_rows(self.path / "agents.jsonl", AgentNote)
+
+    @property
+    def agent_notes(self) -> tuple[AgentNote, ...]:
+        """The agents, with what is known of each."""
+        return () if isinstance(self._agent_notes, Unreadable) else self._agent_notes
+
+    @property
+    def boards(self) -> dict[str, RankedMetric]:
+        """The metrics that rank agents, by name."""
+        return {} if self.leaderboard is None else self.leaderboard.boards
+
+    @cached_property
+    def standings(self) -> dict[str, RankedMetric]:
+        """All that ranks agents: the metrics, and the first ranking of the review."""
+        reviewed = {} if self.review is None else self.review.boards
+        first = list(reviewed.items())[:1]
+        return {**self.boards, **{f"{REVIEW}{name}": board for name, board in first if board.rows}}
+
+    @cached_property
+    def _scores(self) -> pl.DataFrame | Unreadable | None:
+        path = self.path / SCORES
+        if not path.is_file():
+            return None
+        try:
+            table = pl.scan_csv(path, schema_overrides={**KEYS, **COUNTED}, glob=False)
+            there = table.collect_schema().names()
+            more = [pl.col(name) if name in there else pl.lit(None, kind).alias(name) for name, kind in COUNTED.items()]
+            frame = unguarded_frame(table.select(*KEYS, *more).collect())
+        except (OSError, ValueError, *POLARS_FAILED) as error:
+            return Unreadable(SCORES, f"cannot be read as {', '.join(KEYS)} ({_first_line(error)})")
+        return frame.with_columns(pl.col("score").replace([float("inf"), float("-inf"), float("nan")], None))
+
+    @property
+    def scores(self) -> pl.DataFrame | None:
+        """metric, task, agent, score, asked, used and signature of every response; None: the folder has none."""
+        return self._scores if isinstance(self._scores, pl.DataFrame) else None
+
+    def required_scores(self) -> pl.DataFrame:
+        """The scores of every response; raises UserError if there are none, or they cannot be read."""
+        if isinstance(self._scores, pl.DataFrame):
+            return self._scores
+        raise UserError(f"{self.path}: {self._scores or f'has no {SCORES}'}. Score the study again")
+
+    @cached_property
+    def all_scores(self) -> pl.DataFrame | None:
+        """metric, task, agent and score under every standing: for a review, the share of the votes or mean rating."""
+        found = [] if self.scores is None else [self.scores.select(*KEYS)]
+        reviewed = next((name for name in self.standings if name not in self.boards), None)
+        votes = None if reviewed is None else self._votes()
+        found += [] if votes is None else [votes.select(pl.lit(reviewed).alias("metric"), "task", "agent", "score")]
+        return pl.concat(found) if found else None
+
+    def _votes(self) -> pl.DataFrame | None:
+        """task, agent and score of the reviewers that vote, weighted; None: there are no judgements to read."""
+        review = self.review or ReviewDocument()
+        weights = {row.name: row.weight or 1.0 for row in review.reviewers if row.name in review.panel.reviewers}
+        try:
+            table = self.scan("judgements") if weights else None
+            if table is None or not {"reviewer", "format", "task", "value"} <= set(table.collect_schema().names()):
+                return None
+            voted = table.filter(pl.col("reviewer").is_in(list(weights)) & (pl.col("format") == review.scale))
+            weight = pl.col("reviewer").replace_strict(weights, return_dtype=pl.Float64).alias("weight")
+            share = sum_in_order(pl.col("value") * pl.col("weight")) / sum_in_order(pl.col("weight"))
+            sides = judged_responses(voted.filter(pl.col("value").is_not_null()), weight)
+            return sides.group_by("task", "agent", maintain_order=True).agg(share.alias("score")).collect()
+        except (OSError, ValueError, *POLARS_FAILED):
+            return None  # said where failed calls are counted
+
+    # --- texts and evidence ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def study(self) -> Study:
+        """Tasks and responses; raises if they cannot be read."""
+        return read_study(self.path)
+
+    def files(self, table: str) -> list[Path]:
+        """The Parquet files of a table in order: NAME.parquet, or the parts in the folder NAME."""
+        whole = self.path / f"{table}.parquet"
+        return [whole] if whole.is_file() else sorted((self.path / table).glob(PARTS))
+
+    def scan(self, table: str) -> pl.LazyFrame | None:
+        """A table, with names and texts as text; None: there is none. Raises what polars does if it is damaged."""
+        files = self.files(table)
+        return texts_as_text(pl.scan_parquet(files, glob=False)) if files else None
+
+    @property
+    def failed(self) -> tuple[Failed, ...]:
+        """Missing evidence by table and cause, each with the first example."""
+        return self._failed[0]
+
+    @cached_property
+    def _failed(self) -> tuple[tuple[Failed, ...], tuple[str, ...]]:
+        """Missing evidence, and the tables that cannot be read."""
+        found: list[Failed] = []
+        problems: list[str] = []
+        for table in EVIDENCE:
+            if table == "perturbed":  # a crash test counts what it misses
+                continue
+            try:
+                rows = self.scan(table)
+                failed = None if rows is None else failed_rows(rows, table)
+                if failed is None:
+                    continue
+                causes = failed.group_by("kind").agg(pl.len(), pl.col("model", "task", "said").first())
+                for cause, *row in causes.sort("len", "kind", descending=[True, False]).collect().iter_rows():
+                    found.append(Failed(EVIDENCE[table][0], cause, *row))
+            except (OSError, ValueError, *POLARS_FAILED) as error:
+                problems.append(f"{table}.parquet cannot be read ({_first_line(error)})")
+        return tuple(found), tuple(problems)
+
+    @property
+    def report(self) -> Path | None:
+        """The report; None: there is none, or it is a link out of the folder, which is not followed."""
+        path = self.path / "report.html"
+        return path if path.is_file() and path.resolve().is_relative_to(self.path.resolve()) else None
+
+
+DOCUMENTS: dict[str, type[Part]] = {
+    **{name: document.kind for name, document in vars(RunFolder).items() if isinstance(document, Document)},
+    "made_by": MadeByDocument,
+}
+RESULTS = {name: kind for name, kind in DOCUMENTS.items() if issubclass(kind, Result) and name != "made_by"}
+"""Documents with results, by file name."""
+
+
+def judged_responses(table: pl.LazyFrame, *more: pl.Expr) -> pl.LazyFrame:
+    """task, agent, value and ``more``: each judgement once for every response in it, 1 - value for the second."""
+    value, columns = pl.col("value").cast(pl.Float64), table.collect_schema().names()
+    return pl.concat(
+        [
+            table.filter(pl.col(name).is_not_null()).select("task", pl.col(name).alias("agent"), worth, *more)
+            for name, worth in (("first", value), ("second", (1 - value).alias("value")), ("agent", value))
+            if name in columns
+        ]
+    )
+
+
+def failed_rows(rows: pl.LazyFrame, table: str) -> pl.LazyFrame | None:
+    """kind, task, agent, model and message (``said``) of the failed rows of a table; None: it has no such column."""
+    _, model, agents = EVIDENCE[table]
+    there = rows.collect_schema().names()
+    if "failure" not in there:
+        return None
+    nothing = pl.lit(None, pl.String)
+    return rows.filter(pl.col("failure").is_not_null()).select(
+        pl.col("failure").alias("kind"),
+        *(
+            next((pl.col(name) for name in names if name in there), nothing).cast(pl.String).alias(alias)
+            for alias, names in (
+                ("model", (model,)),
+                ("task", ("task",)),
+                ("said", ("failure_message", "output", "text")),
+            )
+        ),
+        pl.coalesce(*(pl.col(name) for name in agents if name in there), nothing).alias("agent"),
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"

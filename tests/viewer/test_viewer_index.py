@@ -11,7 +11,7 @@ from goldless.reports.run_folder import RunFolder
 from goldless.viewer.library import Library, find_runs, listed
 from goldless.viewer.links import Links
 from goldless.viewer.run_pages import as_address, read_query, run_page
-from goldless.viewer.task_index import IndexShelf, TaskQuery, make_index
+from goldless.viewer.task_index import TaskQuery, kept_index, make_index
 
 SCORES = [
     ("m", "t1", "ann", 4.0),
@@ -163,12 +163,11 @@ def test_an_address_that_means_nothing_is_told_what_is_allowed(index, given, sai
 
 def test_an_index_is_kept_until_a_file_of_the_run_is_written(tmp_path):
     folder = written_run(tmp_path / "run", SCORES)
-    shelf = IndexShelf()
-    first = shelf.index(RunFolder(folder))
-    assert shelf.index(RunFolder(folder)) is first
+    first = kept_index(RunFolder(folder))
+    assert kept_index(RunFolder(folder)) is first
     with (folder / "response_scores.csv").open("a") as file:
         file.write("m,t9,ann,1.0,2,2,s\n")
-    assert "t9" in set(shelf.index(RunFolder(folder)).scores["task"])
+    assert "t9" in set(kept_index(RunFolder(folder)).scores["task"])
 
 
 # --- run folders -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
 from goldless.viewer.response_pages import response_page
-from goldless.viewer.task_index import IndexShelf, make_index
+from goldless.viewer.task_index import kept_index, make_index
 
 TEXTS = {f"t{i}": {"ann": f"zarn bluk {i}", "bob": f"zarn mipo {i}"} for i in range(6)}
 
@@ -76,12 +76,11 @@ def test_failures_are_counted_over_all_parts_by_the_viewer_and_by_the_report(tmp
 def test_a_part_that_is_added_is_seen(tmp_path):
     folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0)], failures=[("t1", "ann", "refused")] * 2)
     in_parts(folder, "logprobs", 2)
-    shelf = IndexShelf()
-    assert shelf.index(RunFolder(folder)).failures["count"].sum() == 2
+    assert kept_index(RunFolder(folder)).failures["count"].sum() == 2
     pl.read_parquet(folder / "logprobs" / "part-00000.parquet").write_parquet(
         folder / "logprobs" / "part-00001.parquet"
     )
-    assert shelf.index(RunFolder(folder)).failures["count"].sum() == 4
+    assert kept_index(RunFolder(folder)).failures["count"].sum() == 4
 
 
 def test_a_folder_of_parts_that_is_empty_is_a_table_without_rows(tmp_path):

@@ -15,7 +15,7 @@ from goldless.reports.documents.scores import ProgressDocument
 from goldless.reports.run_folder import RESULTS, RunFolder, stamp
 from goldless.viewer.pair_map import MapMaker
 from goldless.viewer.prompts import JournalLookup
-from goldless.viewer.task_index import IndexShelf, TaskIndex
+from goldless.viewer.task_index import TaskIndex, kept_index
 
 MAIN = ("leaderboard", "review", "crash_test")
 """Results that the viewer shows; of others it only lists the names."""
@@ -148,7 +148,6 @@ class Library:
         self.journal = JournalLookup(journal)
         self.tokenizers = TokenTexts()
         self.maps = MapMaker(journal)
-        self._shelf = IndexShelf()
 
     def summaries(self) -> list[RunSummary]:
         """All runs, newest first."""
@@ -163,4 +162,4 @@ class Library:
 
     def index(self, run: RunFolder) -> TaskIndex:
         """Its scores and failures by task."""
-        return self._shelf.index(run)
+        return kept_index(run)

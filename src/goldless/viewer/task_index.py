@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ FAILURES = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": p
 EXCERPT = 160
 FILES = (SCORES_FILE, "agents.jsonl")
 KEPT = 8
-"""Runs whose index is kept in memory."""
+"""Indexes that are kept in memory."""
 
 SPLITS = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
 PASSAGE = 90
@@ -225,25 +225,19 @@ def _float(value: object) -> float | None:
 # --- making it -----------------------------------------------------------------------------------------------------
 
 
-class IndexShelf:
-    """The indexes of the runs opened last; one is rebuilt when a file of its run was written."""
+def kept_index(run: RunFolder) -> TaskIndex:
+    """The index of a run folder as it is now; it is rebuilt when a file of the run was written."""
+    now = stamp([*(run.path / name for name in FILES), *(path for name in TABLES for path in run.files(name))])
+    with _MAKING:
+        return _index(run.path, now)
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Path, tuple[Stamp, TaskIndex]] = OrderedDict()
-        self._lock = threading.Lock()
 
-    def index(self, run: RunFolder) -> TaskIndex:
-        """The index of a run folder as it is now."""
-        now = stamp([*(run.path / name for name in FILES), *(path for name in TABLES for path in run.files(name))])
-        with self._lock:
-            kept = self._kept.get(run.path)
-            if kept is None or kept[0] != now:
-                kept = now, make_index(run)
-                self._kept[run.path] = kept
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(run.path)
-            return kept[1]
+_MAKING = threading.Lock()
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _index(path: Path, _: Stamp) -> TaskIndex:
+    return make_index(RunFolder(path))
 
 
 def make_index(run: RunFolder) -> TaskIndex:

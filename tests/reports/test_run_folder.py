@@ -1,0 +1,74 @@
+"""A run folder is read without trust: what is damaged counts as absent, and is told in a sentence."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from goldless.errors import UserError
+from goldless.reports.run_folder import RESULTS, RunFolder
+
+SOUND = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0" / "score"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Path(shutil.copytree(SOUND, tmp_path / "run"))
+
+
+def test_a_sound_folder_has_documents_scores_and_texts_and_no_problems(folder):
+    run = RunFolder(folder)
+    assert (run.name, run.problems) == ("run", ())
+    assert list(run.results) == ["leaderboard"]
+    assert run.study_name == run.leaderboard.study
+    assert run.fingerprint == run.study.fingerprint
+    assert set(run.scores["metric"]) == set(run.boards)
+    assert run.scan("responses").collect().height == len(run.study.tasks) * len(run.study.agents)
+
+
+def test_a_folder_that_is_not_there_has_nothing_and_no_problems(tmp_path):
+    run = RunFolder(tmp_path / "none")
+    assert (run.results, run.scores, run.failed, run.problems, run.has_results) == ({}, None, (), (), False)
+    with pytest.raises(UserError, match=r"has no response_scores\.csv\. Score the study again"):
+        run.required_scores()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("leaderboard", "{", "cannot be read (JSONDecodeError"),
+        ("review", "[]", "must be a JSON object, got list"),
+        ("leaderboard", '{"metrics": []}', "does not match what this version of goldless expects (metrics:"),
+        ("review", '{"rankings": []}', "does not match what this version of goldless expects (rankings:"),
+    ],
+)
+def test_a_damaged_document_counts_as_absent_and_is_told_where_it_is_needed(folder, name, text, said):
+    (folder / f"{name}.json").write_text(text)
+    run = RunFolder(folder)
+    assert getattr(run, name) is None
+    assert len([problem for problem in run.problems if problem.startswith(f"{name}.json {said}")]) == 1
+    for read in (run.required, run.data):
+        with pytest.raises(UserError) as told:
+            read(name)
+        assert f"{folder}: {name}.json {said}" in str(told.value)
+
+
+def test_scores_need_no_counts_and_a_damaged_file_of_them_is_told(folder):
+    file = folder / "response_scores.csv"
+    pl.read_csv(file).select("metric", "task", "agent", "score").write_csv(file)
+    assert RunFolder(folder).required_scores()["asked"].null_count() == RunFolder(folder).scores.height
+    file.write_text("metric,task\nm,t\n")
+    run = RunFolder(folder)
+    assert run.scores is None
+    assert "response_scores.csv cannot be read as metric, task, agent, score" in "; ".join(run.problems)
+    with pytest.raises(UserError, match="cannot be read as metric, task, agent, score"):
+        run.required_scores()
+
+
+def test_every_document_with_results_is_a_field(folder):
+    assert all(getattr(RunFolder(folder), name) is None for name in RESULTS if name != "leaderboard")
+    (folder / "review.json").write_text('{"fingerprint": "0123456789"}')
+    assert "the results belong to different studies" in RunFolder(folder).problems[-1]

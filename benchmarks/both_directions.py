@@ -43,8 +43,8 @@ def main() -> None:
             journal=None if scorer else Path(folder) / "journal.sqlite",
         )
     print("| | " + " | ".join(f"`{metric}`" for metric in METRICS) + " |\n|" + "---|" * (1 + len(METRICS)))
-    for rows in zip(*(test.of(metric) for metric in METRICS), strict=True):
-        cells = [f"{row.smd.value or 0:+.2f} {row.rating}" for row in rows]
+    for rows in zip(*(test.metrics[metric].perturbations for metric in METRICS), strict=True):
+        cells = [f"{row.smd or 0:+.2f} {row.rating}" for row in rows]
         print(f"| {rows[0].perturbation} | " + " | ".join(cells) + " |")
 
 

@@ -21,7 +21,7 @@ import polars as pl
 
 import goldless
 from goldless.meta_evaluation.crash_test import CrashOptions, crash_test
-from goldless.meta_evaluation.rating_card import card_markdown, save_crash_test
+from goldless.meta_evaluation.rating_card import save_crash_test
 from goldless.runs.options import Options, Progress
 from goldless.studies import study_from_frame
 
@@ -102,7 +102,7 @@ def main() -> None:
 
     async def run() -> None:
         test = await crash_test(study, options, crash=crash)
-        print(card_markdown(test))
+        print(test.to_markdown())
         if given.out is not None:
             save_crash_test(test, given.out)
 

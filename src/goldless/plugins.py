@@ -1,6 +1,7 @@
 """Plugins: what installed packages add to goldless, and the catalogues that list it with the built-ins.
 
-A package adds a metric, a model provider, a perturbation, an importer or an exporter by an entry point:
+A package adds a metric, a model provider, a perturbation, an importer, an exporter or a section of the report by an
+entry point:
 
     [project.entry-points."goldless.metrics"]
     novelty = "my_package:novelty"
@@ -19,7 +20,10 @@ from typing import Any, Generic, TypeVar
 
 from goldless.errors import UserError
 
-GROUPS = ("goldless.metrics", "goldless.models", "goldless.perturbations", "goldless.importers", "goldless.exporters")
+GROUPS = (
+    *("goldless.metrics", "goldless.models", "goldless.perturbations", "goldless.importers", "goldless.exporters"),
+    "goldless.sections",
+)
 """Entry-point groups, one per kind of extension."""
 
 T = TypeVar("T")

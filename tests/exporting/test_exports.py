@@ -240,7 +240,8 @@ def test_bad_input_ends_in_one_message_and_writes_nothing(goldless, tmp_path, wo
     (places["full"] / "mine").touch()
     places["taken"].touch()
     places["crashed"].mkdir()
-    (places["crashed"] / "crash_test.json").write_text('{"metrics": {}, "perturbations": []}')
+    crashed = {"study": "s", "margin": 0.2, "level": 0.95, "responses": 0, "responses_there_are": 0, "problems": {}}
+    (places["crashed"] / "crash_test.json").write_text(json.dumps(crashed | {"metrics": {}}))
     places["answers"].write_text('{"task": "t", "agent": "a", "text": "x"}\n')
     for name, data in (("tasks", {"task": "t"}), ("responses", {"task": "t", "agent": "a", "text": "x"})):
         (places["crashed"] / f"{name}.jsonl").write_text(json.dumps(data) + "\n")

@@ -14,7 +14,7 @@ from scipy.stats import kendalltau, rankdata, spearmanr
 import goldless
 from goldless.errors import MetricError, StudyError, UserError
 from goldless.meta_evaluation.agreement import agree
-from goldless.meta_evaluation.agreement.results import spearman_p
+from goldless.meta_evaluation.agreement.rank_agreement import spearman_p
 from goldless.runs.options import Options
 
 FAST = {"metrics": (), "resamples": 200}
@@ -402,7 +402,7 @@ def test_every_criterion_has_a_signature_with_its_own_margin_and_measurement(tmp
     assert "|criterion:few|" in few
     assert "ahead-by-1|" in few
     alone = held(study, scores, criterion="few")
-    assert (alone.signature, alone.as_json()["criteria"][0]["signature"]) == (few, few)
+    assert (alone.signature, json.loads(alone.to_json())["criteria"][0]["signature"]) == (few, few)
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
     assert {row["signature"] for row in rows if row["criterion"] == "few" and row["kind"] == "ceiling"} == {few}
     rated = study_of(tmp_path, [*HAND, *({**row, "rater": "q"} for row in HAND)])

@@ -16,6 +16,7 @@ from bias_study import bias_study, both_orders, comparison, rating, responses
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.bias import find_bias
 from goldless.models.scripted import ScriptedModel
+from goldless.reports.document import write
 from goldless.runs.options import Options
 
 TASKS = [f"t{i:02}" for i in range(12)]
@@ -150,7 +151,7 @@ def test_every_row_travels_with_its_signature_in_every_format(tmp_path):
     rows = list(csv.DictReader(io.StringIO(report.to_csv())))
     assert len(rows) == len(report.rows)
     assert {row["signature"] for row in rows} == {report.signature}
-    data = json.loads(json.dumps(report.as_json(), allow_nan=False))
+    data = json.loads(json.dumps(write(report), allow_nan=False))
     assert data["rows"][0]["asked"] - data["rows"][0]["used"] == data["rows"][0]["missing"]
     text = report.to_markdown()
     assert report.signature in text

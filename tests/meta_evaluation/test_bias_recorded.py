@@ -49,7 +49,7 @@ def by_the_papers(xsum):
 @pytest.mark.nightly
 @pytest.mark.parametrize("pair", GAPS)
 def test_the_preference_gap_is_the_published_one(by_the_papers, pair):
-    gaps = by_the_papers.gap_matrix().gaps
+    gaps = by_the_papers.gaps
     row = gaps[pair]
     assert row.value == pytest.approx(GAPS[pair], abs=5e-5)
     assert gaps[pair[::-1]] is row
@@ -85,7 +85,7 @@ def test_the_equal_vote_of_the_seven_favours_on_6182_percent_each_order_and_has_
 
 def test_by_default_unparsable_judgements_are_left_out_and_counted(xsum):
     report = find(xsum, reviewers=["fastchat-t5-3b", "vicuna-7b"])
-    row = report.gap_matrix().gaps["fastchat-t5-3b", "vicuna-7b"]
+    row = report.gaps["fastchat-t5-3b", "vicuna-7b"]
     assert row.missing > 0
     assert row.used + row.missing == row.asked == 100
     assert row.value != pytest.approx(-0.15, abs=1e-3)

@@ -87,7 +87,7 @@ def test_the_effect_is_the_papers_pooled_difference_over_what_was_changed():
     before = np.array([n + 3 for n in (5, 4, 8, 6, 7)], float)  # "And i more" has three words
     after = np.array([5, 4, 8, 6, 7], float)
     pooled = math.sqrt((before.var(ddof=1) + after.var(ddof=1)) / 2)
-    assert found.smd.value == pytest.approx((after.mean() - before.mean()) / pooled)
+    assert found.smd == pytest.approx((after.mean() - before.mean()) / pooled)
     assert (found.samples, found.responses, found.unchanged, found.missing) == (5, 6, 1, 0)
     assert (found.mean_before, found.mean_after) == (before.mean(), after.mean())
     assert found.rating == "pass"
@@ -99,7 +99,7 @@ def test_length_fails_elongation_and_is_blind_to_another_tasks_response():
     assert (elongated.rating, elongated.reason) == ("fail", "rises")
     assert shuffled.mean_before == shuffled.mean_after  # a draw among the same lengths
     assert shuffled.rating != "pass"
-    assert (flipped.rating, flipped.smd.value) == ("pass", 0.0)
+    assert (flipped.rating, flipped.smd) == ("pass", 0.0)
 
 
 def test_a_pair_metric_has_a_sample_for_every_pair_as_in_the_paper():
@@ -111,7 +111,7 @@ def test_a_constant_metric_neither_falls_nor_rises(tmp_path, monkeypatch):
     (tmp_path / "flat.py").write_text("def flat(response):\n    return 1.0\n")
     monkeypatch.chdir(tmp_path)
     test = run(["python:flat.py:flat"], ["deletion", "elongation"])
-    assert [(r.rating, r.smd.value) for r in test.results] == [("fail", 0.0), ("pass", 0.0)]
+    assert [(r.rating, r.smd) for r in test.results] == [("fail", 0.0), ("pass", 0.0)]
 
 
 def test_a_perturbation_that_changes_nothing_is_counted_and_not_rated_as_no_effect():
@@ -119,7 +119,7 @@ def test_a_perturbation_that_changes_nothing_is_counted_and_not_rated_as_no_effe
     study = study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"))
     found = one("length", "deletion", study=study)
     assert (found.rating, found.reason) == ("not shown", "no response was changed")
-    assert (found.unchanged, found.samples, found.smd.value) == (8, 0, None)
+    assert (found.unchanged, found.samples, found.smd) == (8, 0, None)
 
 
 def flagged(tmp_path, monkeypatch, body):
@@ -131,8 +131,8 @@ def flagged(tmp_path, monkeypatch, body):
 def test_a_metric_that_jumps_from_one_value_to_another_is_rated_by_its_direction(tmp_path, monkeypatch):
     metric = flagged(tmp_path, monkeypatch, "1.0 if '[[A]]' in response else 0.0")
     found = one(metric, "verdict-injection", study=answers(range(5, 25)))
-    assert (found.rating, found.reason, found.smd.value) == ("fail", "rises", None)
-    assert "unbounded" in found.smd.note
+    assert (found.rating, found.reason, found.smd) == ("fail", "rises", None)
+    assert "unbounded" in found.note
     metric = flagged(tmp_path, monkeypatch, "float('w1' in response)")
     assert one(metric, "null", study=answers(range(5, 25))).rating == "pass"
 
@@ -144,12 +144,12 @@ def test_with_few_tasks_even_a_jump_shows_nothing(tmp_path, monkeypatch):
 
 def test_one_task_shows_nothing():
     found = one("length", "case-flip", study=answers((5,)))
-    assert (found.rating, found.smd.value) == ("not shown", None)
+    assert (found.rating, found.smd) == ("not shown", None)
 
 
 def test_scores_that_do_not_move_are_no_effect_even_where_one_task_alone_varies():
     found = one("length", "case-flip", study=answers((5, 5, 5, 5, 9)))
-    assert (found.rating, found.smd.low, found.smd.high) == ("pass", 0.0, 0.0)
+    assert (found.rating, found.smd_low, found.smd_high) == ("pass", 0.0, 0.0)
 
 
 def test_gem_falls_where_shared_words_are_lost(toy_scorer):
@@ -168,7 +168,7 @@ def test_gem_falls_where_shared_words_are_lost(toy_scorer):
     # deletion leaves the facts and takes the two words of the point
     assert by_name["deletion"].mean_before - by_name["deletion"].mean_after == pytest.approx(2 * math.log(4))
     assert {r.rating for r in test.results} == {"pass"}
-    line = test.signatures["gem-raw"]
+    line = test.metrics["gem-raw"].signature
     assert line.startswith("crash-test[gem-raw]|scorer:")
     assert "|perturbations:shuffled-task+null+deletion|responses:18of18|candidates:all|references:2|" in line
     assert (
@@ -254,8 +254,8 @@ def test_a_rephrasing_writer_stands_in_the_signature():
         answers=lambda r: f"Indeed, to put all of this in other and many more words: {r.messages[-1].content}",
     )
     test = run(["length"], ["rephrase"], writer=writer, study=answers(range(5, 45)))
-    assert "writer:" in test.signatures["length"]
-    assert "poet" in test.signatures["length"]
+    assert "writer:" in test.metrics["length"].signature
+    assert "poet" in test.metrics["length"].signature
     assert test.results[0].rating == "fail"
 
 
@@ -275,9 +275,9 @@ def test_deletion_lowers_rouge_l_and_bleu_of_recorded_reviews_as_stated(recorded
     )
     rouge, bleu = test.results
     assert rouge.samples == bleu.samples == 600
-    assert rouge.smd.value == pytest.approx(-0.087, abs=0.005)
-    assert (rouge.smd.low, rouge.smd.high) == pytest.approx((-0.144, -0.030), abs=0.01)
-    assert bleu.smd.value == pytest.approx(-0.320, abs=0.03)
+    assert rouge.smd == pytest.approx(-0.087, abs=0.005)
+    assert (rouge.smd_low, rouge.smd_high) == pytest.approx((-0.144, -0.030), abs=0.01)
+    assert bleu.smd == pytest.approx(-0.320, abs=0.03)
     assert (rouge.rating, bleu.rating) == ("pass", "pass")
 
 

@@ -19,6 +19,7 @@ from goldless.meta_evaluation.cost.panel_search import halves, held_out, search_
 from goldless.meta_evaluation.cost.panels import find_panels, panel_frontier
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
+from goldless.reports.document import write
 from goldless.runs.options import Options
 from judgement_columns import pair_judgements_from_columns
 
@@ -222,7 +223,7 @@ def test_too_few_tasks_to_halve_are_said_and_give_no_number():
 
 def test_the_same_seed_gives_the_same_numbers_and_another_one_other_splits():
     _, judged, labels = made_up(4, 10, right=0.6)
-    first, again = (panel_frontier(judged, labels, {}, seed=4, **FAST).as_json() for _ in range(2))
+    first, again = (write(panel_frontier(judged, labels, {}, seed=4, **FAST)) for _ in range(2))
     assert first == again
     other = panel_frontier(judged, labels, {}, seed=5, **FAST).most_accurate.held_out
     assert other.on_choosing_half != first["most_accurate"]["held_out"]["on_choosing_half"]

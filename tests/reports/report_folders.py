@@ -179,8 +179,9 @@ def crash_test() -> dict[str, object]:
     }
 
 
-def accuracy(value: float) -> dict[str, object]:
+def accuracy(name: str, value: float) -> dict[str, object]:
     return {
+        "name": name,
         "accuracy": value,
         "low": value - 0.05,
         "high": value + 0.05,
@@ -190,6 +191,9 @@ def accuracy(value: float) -> dict[str, object]:
         "missing": 2,
         "tied": 3,
         "n_tasks": 40,
+        "level": 0.95,
+        "convention": "default",
+        "by_task": value,
     }
 
 
@@ -199,27 +203,39 @@ def agreement() -> dict[str, object]:
         return {
             "name": name,
             "kind": kind,
-            "accuracy": accuracy(value),
-            "correlations": [{**spearman, "high": value - 0.125, "asked": 40, "n": 38, "undefined": 2, "note": None}],
+            "accuracy": accuracy(name, value),
+            "correlations": [{**spearman, "high": value - 0.125, "asked": 40, "n": 38, "undefined": 2, "n_tasks": 38}],
             "signature": f"{name}|goldless:0.1.0",
         }
 
+    share = {"n": 300, "n_tasks": 40, "level": 0.95}
+    labels = {"raters": 5, "ratings": 400, "preferences": 0, "pairs": 220, "decided": 200, "tied": 20}
+    alpha = {"alpha": 0.5, "low": 0.375, "high": 0.625, "measurement": "ordinal", "n_units": 80, "n_values": 400}
     return {
         "study": "letters",
+        "fingerprint": "",
+        "convention": "default",
         "level": 0.95,
-        "signature": "agreement|labels:0123|goldless:0.1.0",
+        "complete": True,
         "criteria": [
             {
                 "criterion": None,
-                "labels": {"raters": 5, "ratings": 400, "preferences": 0, "pairs": 220, "decided": 200, "tied": 20},
+                "labels": labels | {"by_preference": 0, "contradicted": 0, "margin": 2.0},
                 "judges": [judge("gem-raw", "metric", 0.625), judge("judge-a", "reviewer", 0.75)],
                 "comparisons": [],
                 "ceiling": {
-                    "alpha": {"alpha": 0.5, "low": 0.375, "high": 0.625, "measurement": "ordinal", "n_values": 400},
-                    "accuracy": {"value": 0.6875, "low": 0.65625, "high": 0.71875},
-                    "spearman": {"mean": 0.4375, "low": 0.375, "high": 0.5},
+                    "source": "ratings",
+                    "n_raters": 5,
+                    "alpha": alpha | {"unpaired": 0, "n_tasks": 40, "level": 0.95},
+                    "accuracy": share | {"value": 0.6875, "low": 0.65625, "high": 0.71875},
+                    "tied": 0,
+                    "spearman": {"mean": 0.4375, "low": 0.375, "high": 0.5, "n": 40, "level": 0.95},
+                    "undefined": 0,
+                    "raters": [],
+                    "named": True,
                     "note": None,
                 },
+                "signature": "agreement|labels:0123|goldless:0.1.0",
                 "notes": ["gem-raw says nothing of 2 of 200 decided pairs"],
             }
         ],
@@ -245,6 +261,7 @@ def bias() -> dict[str, object]:
             "missing": 2,
             "ties": 1,
             "n_tasks": 40,
+            "level": 0.95,
             "note": None,
             "pair": None,
             **more,
@@ -252,7 +269,18 @@ def bias() -> dict[str, object]:
 
     return {
         "study": "letters",
+        "fingerprint": "",
+        "scale": "pairwise",
+        "convention": "default",
+        "orders": "each",
         "level": 0.95,
+        "reviewers": ["judge-a", "judge-b"],
+        "weights": {"judge-a": 1.0, "judge-b": 1.0},
+        "metrics": [],
+        "labels": {},
+        "coverage": [{"judge": "judge-a", "kind": "reviewer", "of": "judgements", "asked": 100, "used": 98}],
+        "notes": [],
+        "complete": True,
         "signature": "bias|goldless:0.1.0",
         "rows": [
             row("position", "judge-a", "decided for the one shown first", 0.625, 0.5),
@@ -266,8 +294,8 @@ def bias() -> dict[str, object]:
 
 def cost() -> dict[str, object]:
     def panel(*names: str, usd: float, value: float) -> dict[str, object]:
-        held = {"accuracy": value - 0.03125}
-        ends = {"low": value - 0.0625, "high": value + 0.0625}
+        held = {"accuracy": value - 0.03125, "splits": 200, "n_tasks": 40}
+        ends = {"low": value - 0.0625, "high": value + 0.0625, "n_pairs": 200, "n_tasks": 40}
         size = {"size": len(names), "used": 200, "difference": None}
         return {"reviewers": list(names), "accuracy": value, **ends, **size, "usd": usd, "held_out": held}
 
@@ -275,19 +303,30 @@ def cost() -> dict[str, object]:
     return {
         "study": "letters",
         "n_tasks": 40,
+        "n_agents": 3,
         "tasks": 10_000,
+        "level": 0.95,
         "rows": [
             {"metrics": ["gem-raw"], "part": "scorer", "model": "toy", "source": "spent", "calls": 24, "reused": 6}
-            | {"tokens": 4096, "usd": 0.25, "scaled": {"tokens": 1024000.0, "usd": 62.5}}
+            | {
+                "tokens": 4096,
+                "usd": 0.25,
+                "scaled": {"tasks": 10_000, "calls": 6000.0, "tokens": 1024000.0, "usd": 62.5},
+            }
         ],
         "reviewers": [],
         "panels": {
+            "reviewers": ["judge-a", "judge-b"],
+            "coverage": [],
+            "n_decided": 200,
+            "n_common": 200,
+            "unseen": [],
+            "most_accurate": both,
             "by_size": [panel("judge-a", usd=8.0, value=0.6875), both],
             "frontier": [cheap, both],
             "search": "all 3 panels",
             "unpriced": [],
             "level": 0.95,
-            "note": "optimistic",
             "signature": "panel-frontier|goldless:0.1.0",
         },
         "notes": [],
@@ -297,15 +336,20 @@ def cost() -> dict[str, object]:
 def consistency() -> dict[str, object]:
     row = {"metric": "gem-raw", "first": "small", "second": "large", "coefficient": "spearman", "value": 0.875}
     rest = {"low": 0.75, "high": 1.0, "within_task": 0.5, "n_agents": 6, "n_tasks": 40, "asked": 240, "used": 240}
-    return {"rows": [row | rest], "level": 0.95, "notes": []}
+    signatures = {"gem-raw by small": "gem-raw|scorer:small", "gem-raw by large": "gem-raw|scorer:large"}
+    whole = row | rest | {"tasks_used": 40, "level": 0.95}
+    return {"rows": [whole], "level": 0.95, "signatures": signatures, "notes": []}
 
 
 def calibration() -> dict[str, object]:
     agent = {"agent": "ann", "mean": 4.25, "low": 4.0, "high": 4.5, "labelled": 20, "unlabelled": 80}
     rest = {"labels_worth": 26.5, "label_mean": 4.5, "missing": 0, "weights": {"length": 0.25}}
-    pair = {"first": "ann", "second": "bob", "difference": 0.5, "low": 0.25, "high": 0.75, "p_holm": 0.001}
+    pair = {"first": "ann", "second": "bob", "difference": 0.5, "low": 0.25, "high": 0.75, "p_holm": 0.001, "p": 0.001}
+    pair |= {"labelled": 20, "unlabelled": 80, "decided": True}
     return {
         "study": "letters",
+        "fingerprint": "",
+        "level": 0.95,
         "proxies": ["length"],
         "labelled": 20,
         "tasks": 100,

@@ -7,8 +7,11 @@ import hashlib
 import itertools
 import json
 import re
+import sys
 from html.parser import HTMLParser
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -24,8 +27,10 @@ from report_folders import (
     write_folder,
 )
 
+from goldless import plugins as loader
 from goldless.errors import UserError
 from goldless.reports.html import write_report
+from goldless.reports.html.blocks import section, words
 from goldless.reports.html.words import MEANINGS
 from goldless.reports.run_folder import RESULTS
 from goldless.signature import Signature
@@ -192,6 +197,37 @@ def test_every_term_that_is_linked_stands_in_the_glossary(whole):
     ids = {value for _, key, value in page.attributes if key == "id"}
     assert links
     assert links <= ids
+
+
+@pytest.fixture
+def packaged(monkeypatch: pytest.MonkeyPatch):
+    """Makes sections look like what an installed package adds under the names given."""
+
+    def make(**sections: object) -> None:
+        module = ModuleType("toy_sections")
+        vars(module).update(sections)
+        monkeypatch.setitem(sys.modules, "toy_sections", module)
+        found = [EntryPoint(name, f"toy_sections:{name}", "goldless.sections") for name in sections]
+        monkeypatch.setattr(loader, "entry_points", lambda group: [one for one in found if one.group == group])
+        loader.plugins.cache_clear()
+
+    yield make
+    loader.plugins.cache_clear()
+
+
+def test_a_package_adds_a_section_and_one_that_fails_is_named_with_the_reason(whole, packaged):
+    @section("tides", "Tides")
+    def tides(run):
+        yield words(f"High water in {run.study_name}.")
+
+    def storms(run):
+        raise RuntimeError("no <b>wind</b>")
+
+    packaged(tides=tides, storms=storms, number=7, ranking=tides)
+    page = page_of(whole)
+    assert {"tides", "storms", "ranking"} <= page.sections
+    assert "High water in letters." in page.text
+    assert "could not be made (RuntimeError: no <b>wind</b>)" in page.text
 
 
 # --- what cannot be read --------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from goldless.errors import UserError
-from goldless.reports.run_folder import RESULTS, RunFolder
+from goldless.reports.run_folder import RunFolder
 
 SOUND = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0" / "score"
 
@@ -68,7 +68,7 @@ def test_scores_need_no_counts_and_a_damaged_file_of_them_is_told(folder):
         run.required_scores()
 
 
-def test_every_document_with_results_is_a_field(folder):
-    assert all(getattr(RunFolder(folder), name) is None for name in RESULTS if name != "leaderboard")
+def test_results_of_different_studies_are_named(folder):
+    assert set(RunFolder(folder).results) == {"leaderboard"}
     (folder / "review.json").write_text('{"fingerprint": "0123456789"}')
     assert "the results belong to different studies" in RunFolder(folder).problems[-1]

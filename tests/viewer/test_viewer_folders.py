@@ -43,14 +43,26 @@ def test_a_folder_that_cannot_be_read_hides_no_other(tmp_path, file, text):
 def test_a_folder_with_an_agreement_alone_has_results_and_a_link_to_its_report(tmp_path):
     folder = tmp_path / "runs" / "people"
     folder.mkdir(parents=True)
-    (folder / "agreement.json").write_text('{"study": "letters"}')
+    said = {"study": "letters", "fingerprint": "", "convention": "default", "level": 0.95, "complete": True}
+    (folder / "agreement.json").write_text(json.dumps(said | {"criteria": []}))
     (folder / "report.html").write_text("<title>r</title>")
     (found,) = listed(tmp_path / "runs")
     assert (found.study, found.results, found.state) == ("letters", ("agreement",), "complete")
     assert found.made_at is not None
     page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), "people")
     assert "No results yet" not in page
+    assert '<h2 id="other-1">Agreement</h2>' in page
     assert '<a href="/runs/people/report">report</a>' in page
+
+
+def test_a_run_page_shows_the_sentences_and_tables_of_every_other_result(tmp_path, goldless):
+    out = ("--out", str(tmp_path / "runs" / "all"))
+    goldless("crashtest", "sample", "--metric", "length", "--perturbation", "deletion", *out)
+    goldless("cost", "sample", "--metric", "length", *out)
+    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), "all")
+    assert "length passes 1 of 1 crash tests, fails none." in page
+    assert "↓ deletion" in page
+    assert "The same on 10,000 similar tasks" in page
 
 
 def test_a_review_that_nobody_passed_has_results(tmp_path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from goldless.cli.command import RESULT_FOLDER, StudyArgument, like, own, verb
 from goldless.cli.console import NOTHING, end, say
-from goldless.cli.output import Output, findings
+from goldless.cli.output import Output
 from goldless.cli.score import tell_all
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
@@ -69,15 +69,8 @@ def agree(
         **options.some("reviewers", "convention", "criterion", "margin", "own_family"),
     )
     spending = () if found.evaluation is None else found.evaluation.spending
-    output.keep(source, "agree", found.as_json(), found.to_markdown, name="agreement", spending=spending)
-    output.print_tables(
-        found.tables(),
-        found.as_json,
-        csv=found.to_csv,
-        markdown=found.to_markdown,
-        signatures=found.signatures(),
-        findings=findings("agreement", found.as_json),
-    )
+    output.keep(source, "agree", found, found.to_markdown, name="agreement", spending=spending)
+    output.show(found, csv=found.to_csv, markdown=found.to_markdown, signatures=found.signatures())
     _tell(found, output)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from goldless.cli.command import RESULT_FOLDER, StudyArgument, own, verb
 from goldless.cli.console import NOTHING, end, incomplete, say
-from goldless.cli.output import Output, findings, tell_spending
+from goldless.cli.output import Output, tell_spending
 from goldless.errors import UserError
 from goldless.runs.option_forms import split
 from goldless.runs.options import CRITIC, METRICS, MODELS, REVIEWERS, STATISTICS, Options
@@ -73,14 +73,12 @@ def bias(
         orders=orders,
         **options.some(*JUDGED),
     )
-    output.keep(source, "bias", report.as_json(), report.to_markdown, spending=report.spending)
-    output.print_tables(
-        report.tables(),
-        report.as_json,
+    output.keep(source, "bias", report, report.to_markdown, spending=report.spending)
+    output.show(
+        report,
         csv=report.to_csv,
         markdown=report.to_markdown,
         signatures=report.signatures(),
-        findings=findings("bias", report.as_json),
         below=("Not measured:", *(f"  {line}" for line in report.unavailable_lines())) if report.unavailable else (),
     )
     _tell(report, output)

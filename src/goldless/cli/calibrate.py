@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,6 +85,7 @@ def calibrate(
       goldless calibrate runs/first --labels labels.csv --next 20 --out runs/calibrated
     """
     from goldless.meta_evaluation.calibration import calibrate as calibrate_to_people
+    from goldless.reports.document import write
     from goldless.studies import as_study, with_labels
 
     source = as_study(study) if labels is None else with_labels(as_study(study), labels)
@@ -99,9 +101,9 @@ def calibrate(
         **options.some("reviewers", "criterion"),
     )
     spending = () if found.evaluation is None else found.evaluation.spending
-    output.keep(source, "calibrate", found.as_json(), found.to_markdown, name="calibration", spending=spending)
+    output.keep(source, "calibrate", found, found.to_markdown, name="calibration", spending=spending)
     _keep_next(found, output)
-    output.print_tables(found.tables(), found.as_json, markdown=found.to_markdown)
+    output.print_tables(found.tables(), partial(write, found), markdown=found.to_markdown)
     for note in found.notes:
         say(note)
     output.tell_folder()

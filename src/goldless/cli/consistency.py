@@ -10,7 +10,7 @@ import typer
 
 from goldless.cli.command import RESULT_FOLDER, like, verb
 from goldless.cli.console import incomplete, say
-from goldless.cli.output import Output, findings, tell_spending
+from goldless.cli.output import Output, tell_spending
 from goldless.errors import UserError
 from goldless.runs.options import CRITIC, METRICS, MODELS, STATISTICS, Options
 
@@ -45,10 +45,8 @@ def consistency(
       goldless consistency answers.csv --scorer embedded --scorer hf:NAME
     """
     source, found = _under_scorers(paths, scorer, options, output) if scorer else _of_runs(paths, options)
-    report = found.table()
-    output.keep(source, "consistency", found.as_json(), report.to_markdown, spending=found.spending)
-    signatures = [f"{name}: {signature}" for name, signature in found.signatures.items()]
-    output.print_tables([report], found.as_json, signatures=signatures, findings=findings("consistency", found.as_json))
+    output.keep(source, "consistency", found, found.table().to_markdown, spending=found.spending)
+    output.show(found, signatures=[f"{name}: {signature}" for name, signature in found.signatures.items()])
     for note in dict.fromkeys((*found.notes, *(row.note for row in found.rows if row.note))):
         say(note)
     tell_spending(found.spending)

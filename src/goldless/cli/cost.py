@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from goldless.cli.command import RESULT_FOLDER, StudyArgument, own, verb
 from goldless.cli.console import incomplete, say
-from goldless.cli.output import Output, findings, tell_spending
+from goldless.cli.output import Output, tell_spending
 from goldless.errors import UserError
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
     from goldless.meta_evaluation.cost.cost_report import CostReport
-    from goldless.meta_evaluation.cost.judgement_costs import ReviewerCost
-    from goldless.meta_evaluation.cost.panels import PanelCosts
-    from goldless.reports.report_table import ReportTable
+    from goldless.meta_evaluation.cost.panels import Frontier
+    from goldless.runs.review_results import Review
     from goldless.studies import Study
 
 PANELS = "Panels of reviewers"
@@ -82,23 +80,17 @@ def cost(
     opened = as_study(study)
     work = partial(_find, panels_too=options.recorded or ask, given=given, splits=splits, tasks=tasks, runs=run or ())
     work.__name__ = "find_costs_and_panels"  # type: ignore[attr-defined]
-    report, known, panels = output.run(work, opened, options)
-    tables = _tables(report, known, panels)
-    data = {
-        **report.as_json(),
-        "reviewers": [cost.as_row() for cost in known.values()],
-        "panels": None if panels is None else panels.frontier.as_json(),
-    }
-    spending = () if panels is None else panels.review.spending
-    output.keep(opened, "cost", data, lambda: "\n".join(one.to_markdown() for one in tables), spending=spending)
-    output.print_tables(tables, lambda: data, findings=findings("cost", lambda: data))
-    _tell(report, panels, output)
+    report, review = output.run(work, opened, options)
+    markdown = "\n".join(one.to_markdown() for one in report.tables())
+    output.keep(opened, "cost", report, lambda: markdown, spending=() if review is None else review.spending)
+    output.show(report)
+    _tell(report, review, output)
 
 
 async def _find(
     study: Study, options: Options, *, panels_too: bool, given: dict[str, Any], splits: int, **more: Any
-) -> tuple[CostReport, dict[str, ReviewerCost], PanelCosts | None]:
-    """The costs of metrics and reviewers, and panels where judgements are recorded or requested."""
+) -> tuple[CostReport, Review | None]:
+    """The costs of metrics and reviewers, and panels where judgements are recorded or requested, with their review."""
     from goldless.meta_evaluation.cost.judgement_costs import planned_reviewer_costs
     from goldless.meta_evaluation.cost.panels import find_panels
     from goldless.meta_evaluation.cost.spending import find_costs
@@ -110,23 +102,11 @@ async def _find(
     elif options.reviewers:
         known = planned_reviewer_costs(study, options, **given)
     metrics = replace(options, recorded=False)  # metrics are estimated: only judgements are recorded here
-    return await find_costs(study, metrics, reviewers=known, scale=options.scale, **more), known, panels
+    report = await find_costs(study, metrics, reviewers=known, scale=options.scale, **more)
+    return (report, None) if panels is None else (replace(report, panels=panels.frontier), panels.review)
 
 
-def _tables(report: CostReport, reviewers: Mapping[str, ReviewerCost], panels: PanelCosts | None) -> list[ReportTable]:
-    from goldless.meta_evaluation.cost.judgement_costs import reviewer_table
-
-    tables = [report.table(), report.scaled_table()]
-    if reviewers:
-        tables.append(reviewer_table(reviewers.values()))
-    if panels is not None:
-        tables.append(panels.frontier.size_table())
-        if panels.frontier.frontier:
-            tables.append(panels.frontier.frontier_table())
-    return tables
-
-
-def _tell(report: CostReport, panels: PanelCosts | None, output: Output) -> None:
+def _tell(report: CostReport, review: Review | None, output: Output) -> None:
     """Report the rest on standard error; exit with 3 where judgements are missing that can still be requested."""
     from goldless.reports.report_table import seconds_text, usd_text
 
@@ -137,19 +117,17 @@ def _tell(report: CostReport, panels: PanelCosts | None, output: Output) -> None
         say(f"all of it on {report.tasks:,} tasks: {total.tokens:,.0f} tokens, {money}, {time}")
     for note in report.notes:
         say(note)
-    if panels is not None:
-        _tell_panels(panels)
+    if review is not None:
+        tell_spending(review.spending)
+    if report.panels is not None:
+        _tell_panels(report.panels)
     output.tell_folder()
-    if panels is not None and not panels.review.complete:
-        incomplete(f"{panels.review.open} judgements left")
+    if review is not None and not review.complete:
+        incomplete(f"{review.open} judgements left")
 
 
-def _tell_panels(panels: PanelCosts) -> None:
-    from goldless.meta_evaluation.cost.panels import OPTIMISTIC
-
-    tell_spending(panels.review.spending)
-    frontier = panels.frontier
-    for note in (*frontier.notes, OPTIMISTIC):
+def _tell_panels(frontier: Frontier) -> None:
+    for note in (*frontier.notes, frontier.note):
         say(note, style="yellow")
     held = frontier.most_accurate.held_out
     if held is not None and held.accuracy is not None and held.on_choosing_half is not None:

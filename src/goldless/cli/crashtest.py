@@ -8,7 +8,7 @@ import typer
 
 from goldless.cli.command import OUTPUT, StudyArgument, own, verb
 from goldless.cli.console import METRIC_FAILED, NOTHING, end, incomplete, say
-from goldless.cli.output import Output, findings, tell_spending
+from goldless.cli.output import Output, tell_spending
 from goldless.cli.perturb import PERTURBATIONS, WRITER
 from goldless.runs.option_forms import split
 from goldless.runs.options import CRITIC, METRICS, MODELS, STATISTICS, Options
@@ -78,7 +78,8 @@ def crashtest(
     test = output.run(crash_test, study, options, crash=crash)
     if output.folder is not None:
         save_crash_test(test, output.folder)
-    _print(test, output)
+    long = test.reading if output.with_details else LEGEND.format(level=100 * test.level)
+    output.show(test, csv=test.to_csv, markdown=test.to_markdown, below=(long,))
     _tell(test, output)
     if test.open:
         incomplete(f"{test.asked - test.open} of {test.asked}")
@@ -88,28 +89,13 @@ def crashtest(
         raise typer.Exit(METRIC_FAILED)
 
 
-def _print(test: CrashTest, output: Output) -> None:
-    from goldless.meta_evaluation.rating_card import card_csv, card_json, card_markdown, card_tables, reading
-
-    long = reading(test) if output.with_details else LEGEND.format(level=100 * test.level)
-
-    output.print_tables(
-        card_tables(test),
-        lambda: card_json(test),
-        csv=lambda: card_csv(test),
-        markdown=lambda: card_markdown(test),
-        below=(long,),
-        findings=findings("crash_test", lambda: card_json(test)),
-    )
-
-
 def _tell(test: CrashTest, output: Output) -> None:
     tell_spending(test.spending)
-    if test.candidates.of > len(test.candidates.peers):
-        say(f"{len(test.candidates.peers)} of {test.candidates.of} responses were drawn (--responses)")
+    if test.responses_there_are > test.responses:
+        say(f"{test.responses} of {test.responses_there_are} responses were drawn (--responses)")
     for problem, count in test.problems.items():
         say(f"missing: {count} × {problem}", style="yellow")  # noqa: RUF001 - times
     output.tell_folder("card, badges and changed texts")
-    failed = {r.metric: test.count(r.metric, "fail") for r in test.results if r.rating == "fail"}
+    failed = {metric: card.counts["fail"] for metric, card in test.metrics.items() if card.counts["fail"]}
     if failed:
         say("failed: " + ", ".join(f"{metric} ({count})" for metric, count in failed.items()), style="red")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from goldless.cli.signals import before_ending, run_async
 from goldless.reports.findings import Said, in_text
 
 if TYPE_CHECKING:
+    from goldless.reports.document import Shown
     from goldless.reports.leaderboard import Leaderboard, RaterTable
     from goldless.reports.report_table import ReportTable
     from goldless.runs.opening import Spending
@@ -81,7 +82,7 @@ class Output:
         self,
         study: Study | None,
         verb: str,
-        data: Mapping[str, Any],
+        result: object,
         markdown: Callable[[], str],
         *,
         name: str | None = None,
@@ -89,9 +90,10 @@ class Output:
     ) -> None:
         """Write a result beside others of the study, if there is a folder for it."""
         if self.folder is not None:
+            from goldless.reports.document import write
             from goldless.runs.store import save_result
 
-            text = markdown()
+            text, data = markdown(), write(result)
             save_result(study, self.folder, verb=verb, name=name or verb, data=data, markdown=text, spending=spending)
 
     def tell_folder(self, holds: str = "result") -> None:
@@ -101,6 +103,28 @@ class Output:
 
             say(f"{holds}: {self.folder}")
             say(f"report: {report_of(self.folder)}")
+
+    def show(
+        self,
+        result: Shown,
+        *,
+        csv: Callable[[], str] | None = None,
+        markdown: Callable[[], str] | None = None,
+        signatures: Sequence[str] = (),
+        below: Sequence[str] = (),
+    ) -> None:
+        """Print a result: its sentences and tables, or its plain data; the options are those of ``print_tables``."""
+        from goldless.reports.document import write
+
+        self.print_tables(
+            result.tables(),
+            functools.partial(write, result),
+            csv=csv,
+            markdown=markdown,
+            signatures=signatures,
+            below=below,
+            findings=result.findings(),
+        )
 
     def print_tables(
         self,
@@ -199,22 +223,6 @@ def print_findings(findings: Iterable[Said]) -> None:
         out().print(line, markup=False)
     if said:
         out().print()
-
-
-def findings(name: str, data: Callable[[], Any]) -> Iterator[Said]:
-    """What a result says, in sentences; ``name``: that of its document. Nothing is read until the first is wanted."""
-    from goldless.reports import meta_findings
-    from goldless.reports.documents import meta_evaluation as documents
-
-    makers: dict[str, tuple[Callable[[Any], Iterator[Said]], Any]] = {
-        "agreement": (meta_findings.agreement_findings, documents.AgreementDocument),
-        "bias": (meta_findings.bias_findings, documents.BiasDocument),
-        "consistency": (meta_findings.consistency_findings, documents.ConsistencyDocument),
-        "cost": (meta_findings.cost_findings, documents.CostDocument),
-        "crash_test": (meta_findings.crash_findings, documents.CrashTestDocument),
-    }
-    made, kind = makers[name]
-    yield from made(kind.model_validate(data()))
 
 
 def folded_signature(line: str, width: int) -> str:

@@ -21,13 +21,14 @@ CATALOGUES = {
     "goldless.perturbations": "goldless.meta_evaluation.perturbations.catalogue",
     "goldless.importers": "goldless.studies.importers",
     "goldless.exporters": "goldless.exporting.catalogue",
+    "goldless.sections": "goldless.reports.html.page",
 }
 """The module whose catalogue says whether a group's plugins have the right shape and a name that is free."""
 
 
 @verb()
 def plugins(*, output: Output) -> None:
-    """List what installed packages add: metrics, models, perturbations, importers, exporters; which failed, and why.
+    """List what installed packages add, such as metrics, models or sections of the report; which failed, and why.
 
     A package adds a metric by an entry point in the group goldless.metrics. A broken plugin never stops goldless.
 

@@ -230,7 +230,7 @@ def _firm(one: Recomputed, models: Mapping[str, str]) -> Iterator[Block]:
             *counts(n_agents="agents", n_tasks="papers"),
         )
         if one.standing.consistency:
-            consistent = rounded(row.as_row() for row in one.standing.consistency)
+            consistent = rounded({**asdict(row), "scorers": row.scorers} for row in one.standing.consistency)
             yield Table("Consistency of the scorers, over agents", agreement, consistent)
     yield from remarks(one.standing.notes)
 

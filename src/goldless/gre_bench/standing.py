@@ -124,7 +124,9 @@ class Standing(AsJson):
             Column("n_agents", "agents", "count"),
             Column("n_tasks", "papers", "count"),
         )
-        rows: tuple[Mapping[str, Cell], ...] = tuple(one.as_row() for one in self.consistency)
+        rows: tuple[Mapping[str, Cell], ...] = tuple(
+            {**asdict(one), "scorers": one.scorers} for one in self.consistency
+        )
         return ReportTable("Consistency of the scorers", columns, rows)
 
 

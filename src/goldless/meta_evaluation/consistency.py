@@ -8,9 +8,9 @@ over agents' mean scores, with intervals from resampling tasks for both scorers 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from goldless.meta_evaluation.resampling import agent_means, draws_of
 from goldless.meta_evaluation.score_files import ScoredBy
 from goldless.metrics.metric import Metric
 from goldless.models.interface import Scorer
-from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.findings import Name, Said
+from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.pipeline import evaluate_study
@@ -69,9 +71,10 @@ class ScorerAgreement:
     level: float
     note: str | None = None
 
-    def as_row(self) -> dict[str, Cell]:
-        """As one row of a table."""
-        return {**asdict(self), "scorers": f"{self.first} / {self.second}", "missing": self.asked - self.used}
+    @property
+    def scorers(self) -> str:
+        """Both scorers."""
+        return f"{self.first} / {self.second}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +88,32 @@ class Consistency:
     notes: tuple[str, ...]
     complete: bool = True
     """Whether no calls are left for another run."""
-    spending: tuple[Spending, ...] = ()
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+
+    def findings(self) -> Iterator[Said]:
+        """Whether two scorers rank the agents alike, by Spearman's coefficient."""
+        for row in [row for row in self.rows if row.coefficient == "spearman"] or self.rows:
+            who: Said = (Name(row.first), " and ", Name(row.second))
+            if row.value is None:
+                yield (*who, ": the correlation under ", Name(row.metric), " is not defined.")
+                continue
+            ends = "" if row.low is None or row.high is None else f" ({row.low:.2f} to {row.high:.2f})"
+            alike = "do not rank the agents alike" if row.value <= 0 else "rank the agents alike"
+            if row.low is not None and row.low <= 0 < row.value:
+                alike = "are not shown to rank the agents alike"
+            coefficient = row.coefficient.capitalize()
+            yield (*who, f" {alike} under ", Name(row.metric), f": {coefficient} {row.value:.3f}{ends}.")
+
+    def tables(self) -> list[ReportTable]:
+        """The only table."""
+        return [self.table()]
 
     def table(self) -> ReportTable:
         """One row per metric, pair of scorers and coefficient."""
         interval = f"{self.level * 100:g}%"
         columns = (
-            Column("metric", "metric"),
-            Column("scorers", "scorers"),
+            Column("metric", "metric", "name"),
+            Column("scorers", "scorers", "name"),
             Column("coefficient", "coefficient"),
             Column("value", "agents", "number", "-", 3),
             Column("low high", interval, "interval", decimals=2),
@@ -105,14 +126,10 @@ class Consistency:
             Column("missing", "missing", "count", wide=True),
             Column("tasks_used", "defined on tasks", "count", wide=True),
         )
-        rows = tuple(row.as_row() for row in self.rows)
+        rows = tuple({**write(row), "scorers": row.scorers, "missing": row.asked - row.used} for row in self.rows)
         counted = dict.fromkeys(f"{row.n_agents} agents, {row.n_tasks} tasks" for row in self.rows)
         title = f"Agents under different scorers ({'; '.join(counted)})"
         return ReportTable(title, columns, rows, " || ".join(self.signatures.values()))
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        return {name: value for name, value in asdict(self).items() if name != "spending"}
 
 
 async def scorer_consistency(study: Study, options: Options, scorers: Sequence[str | Scorer]) -> Consistency:

@@ -23,7 +23,7 @@ from goldless.evidence import Evidence, is_open
 from goldless.meta_evaluation.judges import pair_scores, response_scores
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import Must, Perturbation, PerturbedText, open_writer, perturb
-from goldless.meta_evaluation.rating_card import Candidates, CrashResult, CrashTest, Key, Rating
+from goldless.meta_evaluation.rating_card import CrashCard, CrashResult, CrashTest, Rating
 from goldless.models.interface import ChatModel, content_hash
 from goldless.records import Response
 from goldless.runs.opening import Spending
@@ -88,22 +88,23 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
     }
     evidence, written = scored.collected.evidence, _written(perturbed)
     return CrashTest(
-        source=study,
-        results=tuple(
-            result
-            for scores in scored.scores.values()
-            for result in crash_results(scores, mine, made.copies, options=options, margin=crash.margin)
-        ),
-        signatures={
-            name: str(Signature(f"crash-test[{name}]", {**_metric_settings(scores), **settings}))
-            for name, scores in scored.scores.items()
-        },
-        perturbed=tuple(text for _, texts in perturbed.values() for text in texts),
-        candidates=candidates,
+        study=study.name,
         margin=crash.margin,
         level=options.level,
-        spending=(*writing, *scored.spending),
+        responses=len(candidates.peers),
+        responses_there_are=candidates.of,
         problems=_problems(perturbed, scored.scores, evidence),
+        metrics={
+            name: CrashCard(
+                str(Signature(f"crash-test[{name}]", {**_metric_settings(scores), **settings})),
+                tuple(crash_results(scores, mine, made.copies, options=options, margin=crash.margin)),
+            )
+            for name, scores in scored.scores.items()
+        },
+        source=study,
+        perturbed=tuple(text for _, texts in perturbed.values() for text in texts),
+        peers=candidates.peers,
+        spending=(*writing, *scored.spending),
         asked=len(written) + evidence.asked,
         open=sum(is_open(text.failure) for text in written) + evidence.open,
     )
@@ -202,6 +203,23 @@ def _problems(perturbed: Perturbed, scores: Mapping[str, MetricScores], evidence
 
 
 # --- who is tested, against whom -------------------------------------------------------------------------------------
+
+Key = tuple[str, str]
+"""Task and agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The responses to perturb, with the peers each is compared with."""
+
+    peers: Mapping[Key, tuple[str, ...]]
+    of: int
+    """Number of eligible responses."""
+
+    @property
+    def references(self) -> tuple[Key, ...]:
+        """The responses used as peers, each once."""
+        return tuple(dict.fromkeys((task, peer) for (task, _), peers in self.peers.items() for peer in peers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +387,7 @@ def _crash_result(
     before, after = np.array([scores for _, *scores in samples], dtype=np.float64).reshape(-1, 2).T
     both = ~(np.isnan(before) | np.isnan(after))
     smd = _effect(before[both], after[both], [task for task, used in zip(tasks, both, strict=True) if used], options)
+    paired = paired_d(after - before, clusters=tasks, level=options.level)
     rating, reason = rate(perturbation.must, smd, margin=margin)
     p = p_of_passing(perturbation.must, smd, margin=margin)
     if smd.note == UNBOUNDED:
@@ -387,15 +406,21 @@ def _crash_result(
         reason=reason if samples else "no response was changed",
         mean_before=float(before[both].mean()) if both.any() else None,
         mean_after=float(after[both].mean()) if both.any() else None,
-        smd=smd,
-        paired=paired_d(after - before, clusters=tasks, level=options.level),
+        smd=smd.value,
+        smd_low=smd.low,
+        smd_high=smd.high,
+        paired_d=paired.value,
+        paired_d_low=paired.low,
+        paired_d_high=paired.high,
         p=p,
         p_holm=None,
         samples=int(both.sum()),
+        tasks=smd.n,
         responses=len(texts),
         unchanged=sum(text.unchanged for text in texts),
         not_made=sum(text.text is None for text in texts),
         missing=int((~both).sum()),
+        note=smd.note,
     )
 
 

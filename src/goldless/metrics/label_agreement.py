@@ -69,6 +69,7 @@ class Accuracy:
     """Mean over tasks of the accuracy on each; tasks with few pairs count as much as others."""
     each_order: float | None = None
     """Of a panel's votes in each order on its own, as single reviewers are scored; None: not a panel's votes."""
+    KEYS = ("*", "missing")
 
     @property
     def missing(self) -> int:

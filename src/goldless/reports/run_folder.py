@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
 
 import polars as pl
@@ -18,15 +19,7 @@ import polars as pl
 from goldless.errors import UserError
 from goldless.files import POLARS_FAILED
 from goldless.grouped import sum_in_order
-from goldless.reports.documents.fields import Part, Result, Unreadable, read_document, read_object, read_rows
-from goldless.reports.documents.meta_evaluation import (
-    AgreementDocument,
-    BiasDocument,
-    CalibrationDocument,
-    ConsistencyDocument,
-    CostDocument,
-    CrashTestDocument,
-)
+from goldless.reports.documents.fields import Part, Unreadable, read_document, read_object, read_rows
 from goldless.reports.documents.scores import (
     AgentNote,
     EditionDocument,
@@ -74,8 +67,8 @@ def stamp(files: Iterable[Path]) -> Stamp:
 
 
 @functools.lru_cache(maxsize=256)
-def _read(path: Path, kind: type[Part], _: Stamp) -> Part | Unreadable | None:
-    return read_document(path, kind)
+def _read(path: Path, kind: type[Part] | str, _: Stamp) -> Any:
+    return read_document(path, resolve_name(kind) if isinstance(kind, str) else kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +107,6 @@ class RunFolder:
 
     leaderboard = Document(LeaderboardDocument)
     review = Document(ReviewDocument)
-    crash_test = Document(CrashTestDocument)
-    agreement = Document(AgreementDocument)
-    calibration = Document(CalibrationDocument)
-    bias = Document(BiasDocument)
-    cost = Document(CostDocument)
-    consistency = Document(ConsistencyDocument)
     progress = Document(ProgressDocument)
     gre = Document(EditionDocument)
 
@@ -130,12 +117,13 @@ class RunFolder:
 
     # --- documents ---------------------------------------------------------------------------------------------------
 
-    def read(self, name: str) -> Part | Unreadable | None:
-        """The document of that name; None: there is no such file."""
+    def read(self, name: str) -> Any:
+        """The document or result of that name, Unreadable if it is damaged; None: there is no such file."""
         file = self.path / f"{name}.json"
-        return _read(file, DOCUMENTS[name], stamp([file]))
+        written = stamp([file])
+        return _read(file, DOCUMENTS[name], written) if written else None
 
-    def required(self, name: str) -> Part | None:
+    def required(self, name: str) -> Any:
         """The document of that name; raises UserError if the file is there and cannot be read."""
         found = self.read(name)
         if isinstance(found, Unreadable):
@@ -160,21 +148,29 @@ class RunFolder:
         return any((self.path / f"{name}.json").is_file() for name in RESULTS)
 
     @cached_property
-    def results(self) -> dict[str, Result]:
-        """The documents with results, by file name."""
+    def results(self) -> dict[str, Any]:
+        """All results, by file name."""
         found = {name: self.read(name) for name in RESULTS}
-        return {name: document for name, document in found.items() if isinstance(document, Result)}
+        return {name: result for name, result in found.items() if not isinstance(result, Unreadable | None)}
+
+    @property
+    def others(self) -> dict[str, Any]:
+        """The results of other verbs than score and review by file name, such as ``bias``; all are ``Shown``."""
+        return {name: result for name, result in self.results.items() if name in OTHERS}
+
+    def _told(self, name: str) -> Iterator[str]:
+        """What the record and the results say under a name, where they say anything."""
+        return (said for one in (self.made_by, *self.results.values()) if (said := getattr(one, name, "")))
 
     @property
     def study_name(self) -> str:
         """The study's name, from the first document that has it; empty: none has."""
-        return next((found.study for found in (*self.results.values(), self.made_by) if found.study), "")
+        return next(self._told("study"), "")
 
     @property
     def fingerprint(self) -> str:
         """The hash of the study's tasks and responses, from the first document that has it; empty: none has."""
-        found = (self.made_by, *self.results.values())
-        return next((one.fingerprint for one in found if one.fingerprint), "")
+        return next(self._told("fingerprint"), "")
 
     @cached_property
     def unreadable(self) -> tuple[str, ...]:
@@ -188,7 +184,7 @@ class RunFolder:
         return (*self.unreadable, *map(str, found), *self._failed[1], *self._mixed())
 
     def _mixed(self) -> Iterator[str]:
-        prints = {name: found.fingerprint for name, found in self.results.items() if found.fingerprint}
+        prints = {name: said for name, found in self.results.items() if (said := getattr(found, "fingerprint", ""))}
         if len(set(prints.values())) > 1:
             files = ", ".join(f"{name}.json {value[:8]}" for name, value in prints.items())
             yield f"the results belong to different studies, or the study changed in between: {files}"
@@ -315,12 +311,22 @@ class RunFolder:
         return path if path.is_file() and path.resolve().is_relative_to(self.path.resolve()) else None
 
 
-DOCUMENTS: dict[str, type[Part]] = {
+OTHERS = {
+    "crash_test": "goldless.meta_evaluation.rating_card:CrashTest",
+    "agreement": "goldless.meta_evaluation.agreement.results:Agreement",
+    "calibration": "goldless.meta_evaluation.calibration.results:Calibration",
+    "bias": "goldless.meta_evaluation.bias.report:BiasReport",
+    "cost": "goldless.meta_evaluation.cost.cost_report:CostReport",
+    "consistency": "goldless.meta_evaluation.consistency:Consistency",
+}
+"""The classes of other verbs' results, by file name; a class is imported when there is such a file."""
+DOCUMENTS: dict[str, type[Part] | str] = {
     **{name: document.kind for name, document in vars(RunFolder).items() if isinstance(document, Document)},
+    **OTHERS,
     "made_by": MadeByDocument,
 }
-RESULTS = {name: kind for name, kind in DOCUMENTS.items() if issubclass(kind, Result) and name != "made_by"}
-"""Documents with results, by file name."""
+RESULTS = ("leaderboard", "review", *OTHERS)
+"""Results, by file name."""
 
 
 def judged_responses(table: pl.LazyFrame, *more: pl.Expr) -> pl.LazyFrame:

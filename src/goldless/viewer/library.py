@@ -10,15 +10,12 @@ from typing import Literal, Self
 
 from goldless.errors import UserError, nearest
 from goldless.models.embedded import TokenTexts
-from goldless.reports.documents.fields import Result
 from goldless.reports.documents.scores import ProgressDocument
 from goldless.reports.run_folder import RESULTS, RunFolder, stamp
 from goldless.viewer.pair_map import MapMaker
 from goldless.viewer.prompts import JournalLookup
 from goldless.viewer.task_index import TaskIndex, kept_index
 
-MAIN = ("leaderboard", "review", "crash_test")
-"""Results that the viewer shows; of others it only lists the names."""
 STALE_SECONDS = 120
 """A run without progress for this long may have been killed."""
 
@@ -49,14 +46,14 @@ class RunSummary:
         leaderboard, review, progress = run.leaderboard, run.review, run.progress
         results = [] if leaderboard is None else [*leaderboard.metrics]
         results += [] if review is None else [f"review ({review.scale})"]
-        results += [] if run.crash_test is None else ["crash test"]
+        results += [name.replace("_", " ") for name in run.others]
         main = [found for found in (leaderboard, review) if found is not None]
         state = _state(progress, main or [*run.results.values()])
         leader, score = next(iter(ranked(run)), (None, None))
         return cls(
             name=run.name,
             study=run.study_name or None,
-            results=(*results, *others(run)),
+            results=tuple(results),
             made_at=_made_at(run),
             state="damaged" if state == "unknown" and run.unreadable else state,
             missing=sum(n for one in main for n in one.failures.values()) if main else None,
@@ -71,11 +68,6 @@ def ranked(run: RunFolder) -> list[tuple[str, float | None]]:
     """Agents and scores under the first metric, or in the first ranking of a review, best first."""
     rows = next((board.rows for board in run.standings.values() if board.rows), ())
     return [(row.agent, row.score) for row in sorted(rows, key=lambda row: (row.rank is None, row.rank or 0))]
-
-
-def others(run: RunFolder) -> list[str]:
-    """The names of the results that the viewer lists, but does not show, such as ``agreement``."""
-    return [name for name in run.results if name not in MAIN]
 
 
 def _made_at(run: RunFolder) -> datetime | None:
@@ -124,7 +116,7 @@ def _is_run(path: Path) -> bool:
         return False
 
 
-def _state(progress: ProgressDocument | None, results: Sequence[Result]) -> State:
+def _state(progress: ProgressDocument | None, results: Sequence[object]) -> State:
     if progress is not None and progress.state == "running":
         age = None if progress.updated_at is None else datetime.now(UTC).timestamp() - progress.updated_at
         return "silent" if age is not None and age > STALE_SECONDS else "running"
@@ -132,7 +124,7 @@ def _state(progress: ProgressDocument | None, results: Sequence[Result]) -> Stat
         return "failed" if progress.state == "failed" else "interrupted"
     if not results:
         return "unknown"
-    return "complete" if all(found.complete for found in results) else "incomplete"
+    return "complete" if all(getattr(found, "complete", True) for found in results) else "incomplete"
 
 
 class PageNotFoundError(UserError):

@@ -12,7 +12,7 @@ import polars as pl
 from markupsafe import Markup
 
 from goldless.errors import UserError
-from goldless.reports.documents.meta_evaluation import CrashTestDocument
+from goldless.reports.document import Shown
 from goldless.reports.documents.scores import (
     AgentScore,
     LeaderboardDocument,
@@ -20,11 +20,12 @@ from goldless.reports.documents.scores import (
     ReviewDocument,
     ReviewerNote,
 )
+from goldless.reports.findings import in_text
 from goldless.reports.html.blocks import table_html
 from goldless.reports.html.charts.svg import element
 from goldless.reports.html.labels import decimals_for, label, numeral
 from goldless.reports.report_table import Column
-from goldless.viewer.library import Library, RunSummary, others
+from goldless.viewer.library import Library, RunSummary
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import bar, render
 from goldless.viewer.task_index import ORDERS, SCOPES, Order, TaskIndex, TaskQuery, paged
@@ -74,11 +75,10 @@ def progress_of(library: Library, links: Links, name: str) -> str:
 
 
 def run_page(library: Library, links: Links, name: str) -> str:
-    """One run: progress, leaderboards, reviewers, crash test and spending."""
+    """One run: progress, leaderboards, reviewers, other results and spending."""
     run = library.run(name)
     index = library.index(run)
     leaderboard, review = run.leaderboard or LeaderboardDocument(), run.review or ReviewDocument()
-    crash = run.crash_test
 
     def board_link(metric: str, agent: str) -> str | None:
         query = {"metric": metric, "agent": agent, "order": "score"}
@@ -92,8 +92,7 @@ def run_page(library: Library, links: Links, name: str) -> str:
         boards=list(_boards(leaderboard, review, board_link)),
         review=review,
         reviewers=_reviewers(review.reviewers) if review.reviewers else None,
-        crash=None if crash is None else _crash_test(crash),
-        others=others(run),
+        others=[_other(title, result) for title, result in run.others.items()],
         models=leaderboard.models,
         settings=leaderboard.settings,
         failures=[*leaderboard.failures.items(), *review.failures.items()],
@@ -191,24 +190,11 @@ def tag(text: str, kind: str) -> Markup:
     return element("span", text, class_=f"tag {kind}".strip())
 
 
-def _crash_test(crash: CrashTestDocument) -> Markup:
-    columns = (
-        Column("metric", "metric"),
-        Column("perturbation", "perturbation", "name"),
-        Column("must", "must"),
-        Column("smd", "effect (SMD)", "number", decimals=2),
-        Column("smd_low smd_high", "interval", "interval", "none", 2),
-        Column("samples", "responses", "count"),
-        Column("tag", "rating"),
-        Column("reason", "why", absent=""),
-    )
-    kinds = {"pass": "good", "fail": "bad"}
-    rows = [
-        row.cells(metric=metric, tag=tag(row.rating, kinds.get(row.rating, "")))
-        for metric, card in crash.metrics.items()
-        for row in card.perturbations
-    ]
-    return table_html(columns, rows, "Crash test", class_="hidden")
+def _other(name: str, result: Shown) -> dict[str, Any]:
+    """A result of another verb: what it says, and its tables."""
+    said = [in_text(one, label) for one in result.findings()]
+    tables = [table_html(table.columns, table.rows, table.title) for table in result.tables()]
+    return {"title": name.replace("_", " ").capitalize(), "findings": said, "tables": tables}
 
 
 # --- tasks -----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.meta_evaluation.agreement.ceiling import Measured, human_ceiling
+from goldless.meta_evaluation.agreement.rank_agreement import correlations
 from goldless.meta_evaluation.agreement.results import (
     Agreement,
     Correlation,
@@ -19,7 +20,6 @@ from goldless.meta_evaluation.agreement.results import (
     JudgeAgreement,
     JudgeComparison,
     LabelCounts,
-    correlations,
 )
 from goldless.meta_evaluation.judges import Judge, metric_judges
 from goldless.meta_evaluation.named_judges import Given, check_unlike, given_judges, levelled_judge, recorded_judges
@@ -78,6 +78,7 @@ async def agree(
         fingerprint=study.fingerprint,
         convention=convention,
         level=options.level,
+        complete=evaluation is None or evaluation.complete,
         criteria=found,
         evaluation=evaluation,
     )

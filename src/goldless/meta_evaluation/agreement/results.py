@@ -1,43 +1,24 @@
-"""Results of comparing metrics with people: accuracies, rank correlations, the ceiling, and their tables.
-
-Rank correlations with people's ratings are within each task, over all responses, and over the agents' means.
-"""
+"""Results of comparing metrics with people: accuracies, rank correlations, the ceiling, their tables and sentences."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-from scipy.special import stdtr
-
-from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, nearest
 from goldless.meta_evaluation.agreement.ceiling import Ceiling, RaterAgreement
 from goldless.meta_evaluation.judges import Kind
-from goldless.meta_evaluation.resampling import agent_means
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.label_agreement import Accuracy
-from goldless.reports.documents.tables import (
-    ceiling_table,
-    comparison_table,
-    correlation_table,
-    judge_table,
-)
+from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.findings import Name, Said, named
 from goldless.reports.formats import code_line, markdown_cell
-from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
-from goldless.statistics.bootstrap import FEW_TASKS, Draws, Interval, draw_counts, task_intervals
 from goldless.statistics.bootstrap import Method as IntervalMethod
-from goldless.statistics.rank_correlation import (
-    Coefficient,
-    levelled,
-    percentile_interval,
-    pooled_correlations,
-    rank_correlations,
-)
+from goldless.statistics.comparisons import SIGNIFICANT
 
 COLUMNS = (
     *("criterion", "judge", "kind", "statistic", "over", "value", "low", "high", "n", "n_tasks", "asked", "used"),
@@ -49,8 +30,13 @@ Over = Literal["tasks", "responses", "agents"]
 """What a correlation is over: the responses of each task, averaged over tasks; all responses; the agents' means."""
 Method = IntervalMethod | Literal["percentile"]
 
-ORDER: tuple[Coefficient, ...] = ("spearman", "kendall-b", "kendall")
-NAMES: dict[Coefficient, str] = {"spearman": "spearman", "kendall-b": "kendall_tau_b", "kendall": "kendall_tau_a"}
+SHOWN = {"spearman": "Spearman", "kendall_tau_b": "tau-b", "kendall_tau_a": "tau-a"}
+OVER: dict[Over, str] = {"tasks": "tasks", "responses": "all", "agents": "agents"}
+MANY = 20
+"""With more comparisons than this, only those with the best judge are shown."""
+CHANCE = 0.5
+EVERYBODY = "a rater, the rest"
+"""The name of the mean over raters, each compared with the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +147,195 @@ class CriterionAgreement:
         known = [judge.name for judge in self.judges]
         raise MetricError(f"no judge {name!r}{nearest(name, known) or '.'} Judges: {', '.join(known)}")
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        data = asdict(self)
-        for one, judge in zip(data["judges"], self.judges, strict=True):
-            one["accuracy"]["missing"] = judge.accuracy.missing
-        return data
+    @property
+    def by_accuracy(self) -> list[JudgeAgreement]:
+        """The judges, the most accurate first; those without an accuracy last."""
+        return sorted(self.judges, key=lambda judge: -(judge.accuracy.accuracy or 0.0))
+
+    # --- sentences
+
+    def findings(self) -> Iterator[Said]:
+        """Who agrees most with people, who is not better than chance, and how far people agree with each other."""
+        judges = [judge for judge in self.by_accuracy if judge.accuracy.accuracy is not None]
+        if not judges:
+            return
+        on: Said = (" on ", Name(self.criterion)) if self.criterion else ()
+        best = judges[0].accuracy
+        ends = "" if best.low is None or best.high is None else f" ({best.low:.3f} to {best.high:.3f})"
+        yield (
+            Name(judges[0].name),
+            " agrees most with people",
+            *on,
+            f": on {best.accuracy:.3f}{ends} of {best.used:,} pairs with a clear human preference",
+            *self._not_less(judges),
+            ".",
+        )
+        chance = [row.name for row in judges if row.accuracy.low is not None and row.accuracy.low <= CHANCE]
+        if chance:
+            yield (*named(chance, 6), f" {'is' if len(chance) == 1 else 'are'} not shown to be better than chance.")
+        yield from self._people(judges)
+
+    def _not_less(self, judges: Sequence[JudgeAgreement]) -> Said:
+        """The judges that the best one is not shown to exceed."""
+        lead = judges[0].name
+        undecided: set[str] = set()
+        for row in self.comparisons:
+            pair = {row.first, row.second}
+            if lead in pair and row.statistic == "accuracy" and (row.p_holm is None or row.p_holm >= SIGNIFICANT):
+                undecided |= pair - {lead}
+        order = [judge.name for judge in judges if judge.name in undecided]
+        return (", not shown to exceed ", *named(order)) if order else ()
+
+    def _people(self, judges: Sequence[JudgeAgreement]) -> Iterator[Said]:
+        people = self.ceiling.accuracy
+        if people is None or people.value is None:
+            return
+        above = [judge.name for judge in judges if (judge.accuracy.accuracy or 0.0) > people.value]
+        begin = f"One person agrees with the others on {people.value:.3f} of pairs"
+        if not above:
+            yield (f"{begin}; no judge is above that.",)
+            return
+        yield (
+            f"{begin}; ",
+            *named(above),
+            f" {'is' if len(above) == 1 else 'are'} above that. A judge can be: it is compared with what most people ",
+            "prefer, and one person differs from most people more often than a steady judge does.",
+        )
+
+    # --- tables
+
+    def tables(self, level: float) -> list[ReportTable]:
+        """Accuracies, rank correlations, the ceiling and comparisons, as far as there are any."""
+        return [
+            self.judge_table(level),
+            *[self.correlation_table(level)] * any(judge.correlations for judge in self.judges),
+            self.ceiling_table(level),
+            *[self.comparison_table(level)] * bool(self.comparisons),
+        ]
+
+    @property
+    def _on(self) -> str:
+        return "" if self.criterion is None else f" on {self.criterion}"
+
+    def judge_table(self, level: float) -> ReportTable:
+        """One row per judge: its accuracy on decided pairs."""
+        columns = (
+            Column("judge", "judge", "name"),
+            Column("accuracy", "accuracy", "number"),
+            Column("low high", _interval(level), "interval", "", 3),
+            Column("by_task", "by task", "number", "-"),
+            *[Column("each_order", "each order", "number", "-")]
+            * any(judge.accuracy.each_order is not None for judge in self.judges),
+            Column("used", "pairs", "figure"),
+            Column("missing asked", "missing", "fraction", "-"),
+            Column("tied", "ties", "figure", "-"),
+            Column("n_tasks", "tasks", "figure", wide=True),
+            Column("kind", "kind", wide=True),
+        )
+        labels = self.labels
+        title = (
+            f"Agreement with people{self._on}: {labels.decided} of {labels.pairs} pairs decided "
+            f"({labels.tied} tied), {labels.raters} rater{'s' * (labels.raters != 1)}"
+        )
+        rows = tuple({**write(one.accuracy), "judge": one.name, "kind": one.kind} for one in self.by_accuracy)
+        return ReportTable(title, columns, rows, self.signature)
+
+    def correlation_table(self, level: float) -> ReportTable:
+        """One row per judge and level of aggregation."""
+        columns = [Column("judge", "judge", "name"), Column("over", "over")]
+        for coefficient, shown in SHOWN.items():
+            ends = f"{coefficient}_low {coefficient}_high"
+            columns += [
+                Column(coefficient, shown, "number", "-", 3),
+                Column(ends, f"{level * 100:g}%", "interval", "", 2, between="…"),
+            ]
+        columns += [
+            Column("p", "Spearman's p", "probability", "-", wide=True),
+            Column("n asked", "Spearman's n", "fraction", wide=True),
+            Column("undefined", "undefined", "figure", wide=True),
+            Column("note", "note", absent="", wide=True),
+        ]
+        rows: list[dict[str, Cell]] = []
+        for judge in self.judges:
+            for i, (over, shown) in enumerate(OVER.items()):
+                row: dict[str, Cell] = {"judge": judge.name if i == 0 else "", "whose": judge.name}
+                for one in judge.correlations:
+                    if one.over == over:
+                        key = one.coefficient
+                        row |= {key: one.value, f"{key}_low": one.low, f"{key}_high": one.high}
+                        row |= write(one) if key == "spearman" else {}
+                rows.append({**row, "over": shown})
+        title = (
+            f"Rank correlations with the raters' medians{self._on}: mean over tasks, over all responses, over agents' "
+            "means"
+        )
+        return ReportTable(title, tuple(columns), tuple(rows), self.signature)
+
+    def ceiling_table(self, level: float) -> ReportTable:
+        """How well people agree with each other."""
+        columns = (
+            Column("people", "people", "name"),
+            Column("accuracy", "accuracy", "number"),
+            Column("accuracy_low accuracy_high", _interval(level), "interval", "", 3),
+            Column("pairs", "pairs", "figure"),
+            Column("spearman", "Spearman", "number", "-"),
+            Column("spearman_low spearman_high", _interval(level), "interval", "", 3),
+        )
+        ceiling = self.ceiling
+        alpha = ceiling.alpha
+        if alpha is None:
+            return ReportTable(f"Human ceiling{self._on}: {ceiling.note}", columns, (), self.signature)
+        what = "responses" if ceiling.source == "ratings" else "pairs"
+        shown = "not defined" if alpha.alpha is None else f"{alpha.alpha:.3f}"
+        ends = "" if alpha.low is None else f" ({alpha.low:.3f} … {alpha.high:.3f})"
+        title = (
+            f"Human ceiling{self._on}: Krippendorff's alpha ({alpha.measurement}) {shown}{ends}, "
+            f"{alpha.n_values} {ceiling.source} of {alpha.n_units} {what}"
+        )
+        rows = [_person(EVERYBODY, ceiling), *(_person(one.rater, one) for one in ceiling.raters)]
+        notes = tuple(
+            f"alpha of {labels} within tasks, without the largest and the smallest label: {one.mean:.4f}, "
+            f"mean over {one.n} tasks" + ("" if one.low is None else f" ({one.low:.3f} … {one.high:.3f})")
+            for labels, one in ceiling.within.items()
+            if one.mean is not None
+        )
+        return ReportTable(title, columns, tuple(rows), self.signature, notes)
+
+    def comparison_table(self, level: float) -> ReportTable:
+        """One row per pair of judges and statistic; if there are many, only pairs with the most accurate judge."""
+        shown, only = self.comparisons, ""
+        if len(shown) > MANY:
+            first = self.by_accuracy[0].name
+            only = f"; only {first}, the most accurate; see CSV and JSON for all"
+            shown = tuple(one for one in shown if first in {one.first, one.second})
+        columns = (
+            Column("statistic", "of"),
+            Column("first", "first", "name"),
+            Column("second", "second", "name"),
+            Column("difference", "diff", "signed", "-"),
+            Column("low high", _interval(level), "interval", "", 3, between="…"),
+            Column("p", "p", "probability", "-"),
+            Column("p_holm", "Holm", "probability", "-"),
+            Column("p_pairs", "t over pairs", "probability", "-", wide=True),
+            Column("n", "n", "figure"),
+        )
+        title = f"First minus second, on what both judged{self._on}{only}"
+        return ReportTable(title, columns, tuple(map(write, shown)), self.signature)
+
+
+def _interval(level: float) -> str:
+    return f"{level * 100:g}% interval"
+
+
+def _person(name: str, found: RaterAgreement | Ceiling) -> dict[str, Cell]:
+    row: dict[str, Cell] = {"people": name}
+    if found.accuracy is not None:
+        share = found.accuracy
+        row |= {"accuracy": share.value, "accuracy_low": share.low, "accuracy_high": share.high, "pairs": share.n}
+    if found.spearman is not None:
+        mean = found.spearman
+        row |= {"spearman": mean.mean, "spearman_low": mean.low, "spearman_high": mean.high}
+    return row
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -177,10 +346,13 @@ class Agreement:
     fingerprint: str
     convention: Convention
     level: float
+    complete: bool
+    """Whether no calls are left for another run of the same command."""
     criteria: tuple[CriterionAgreement, ...]
     """One per criterion of the labels, or only the requested one."""
-    evaluation: Evaluation | None = None
+    evaluation: Evaluation | None = field(default=None, metadata=HERE_ONLY)
     """The evaluation of the computed metrics."""
+    KEYS = ("study", "fingerprint", "convention", "level", "signature", "complete", "criteria")
 
     def __repr__(self) -> str:
         """Study and judges."""
@@ -201,21 +373,14 @@ class Agreement:
         known = [one.criterion for one in self.criteria if one.criterion is not None]
         raise MetricError(f"no results on the criterion {name!r}{nearest(str(name), known)}")
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "study": self.study,
-            "fingerprint": self.fingerprint,
-            "convention": self.convention,
-            "level": self.level,
-            "signature": self.signature,
-            "complete": self.evaluation is None or self.evaluation.complete,
-            "criteria": [one.as_json() for one in self.criteria],
-        }
+    def findings(self) -> Iterator[Said]:
+        """What each criterion shows."""
+        for one in self.criteria:
+            yield from one.findings()
 
     def to_json(self) -> str:
         """One JSON object."""
-        return json.dumps(self.as_json(), ensure_ascii=False, indent=2, allow_nan=False)
+        return json.dumps(write(self), ensure_ascii=False, indent=2, allow_nan=False)
 
     def to_csv(self) -> str:
         """One row per number, with its interval, counts and signature."""
@@ -231,7 +396,7 @@ class Agreement:
         parts: list[str] = []
         for one in self.criteria:
             parts += [f"## {markdown_cell(str(one.criterion))}\n"] * (len(self.criteria) > 1)
-            for table in self._tables(one):
+            for table in one.tables(self.level):
                 parts += [f"**{markdown_cell(table.title)}**", "", *table.markdown_lines(), ""]
             parts += [f"- {markdown_cell(note)}" for note in one.notes] + [""] * bool(one.notes)
         return "\n".join([*parts, *(f"{code_line(line)}\n" for line in self.signatures())])
@@ -242,21 +407,12 @@ class Agreement:
 
     def tables(self) -> list[ReportTable]:
         """All tables, by criterion, without notes and the judges' signatures."""
-        return [table for one in self.criteria for table in self._tables(one)]
+        return [table for one in self.criteria for table in one.tables(self.level)]
 
     def signatures(self) -> list[str]:
         """The signatures of the agreement and of each judge's scores."""
         own = [one.signature for one in self.criteria]
         return list(dict.fromkeys([*own, *(judge.signature for judge in self.criteria[0].judges)]))
-
-    def _tables(self, one: CriterionAgreement) -> list[ReportTable]:
-        data = one.as_json()
-        name = "" if one.criterion is None else f" on {one.criterion}"
-        made = [judge_table]
-        made += [correlation_table] * any(judge.correlations for judge in one.judges)
-        made += [ceiling_table]
-        made += [comparison_table] * bool(one.comparisons)
-        return [make(data, name, level=self.level, signature=one.signature) for make in made]
 
 
 def _long_rows(one: CriterionAgreement) -> Iterator[dict[str, Any]]:
@@ -264,7 +420,7 @@ def _long_rows(one: CriterionAgreement) -> Iterator[dict[str, Any]]:
         head = {"judge": judge.name, "kind": judge.kind, "signature": judge.signature}
         found = judge.accuracy
         said = {"statistic": "accuracy", "over": "pairs", "value": found.accuracy, "n": found.used}
-        yield {**_cells(found), **head, **said, "missing": found.missing}
+        yield {**_cells(found), **head, **said}
         for c in judge.correlations:
             yield {**_cells(c), **head, "statistic": c.coefficient, "used": c.n, "missing": c.asked - c.n}
         for name, value in (("accuracy_by_task", found.by_task), ("accuracy_each_order", found.each_order)):
@@ -313,135 +469,9 @@ def _ceiling_rows(ceiling: Ceiling) -> Iterator[dict[str, Any]]:
 
 def _cells(record: Any) -> dict[str, Any]:
     """What a record says under the names of the columns."""
-    return {name: value for name, value in asdict(record).items() if name in COLUMNS}
+    return {name: value for name, value in write(record).items() if name in COLUMNS}
 
 
 def _ends(record: Any) -> dict[str, Any]:
     """Value and interval alone."""
     return {name: value for name, value in _cells(record).items() if name in {"value", "low", "high", "n", "n_tasks"}}
-
-
-# --- rank correlations with ratings ----------------------------------------------------------------------------------
-
-
-def correlations(
-    scores: Sequence[FloatArray], ratings: FloatArray, *, convention: Convention, draws: Draws
-) -> list[tuple[tuple[Correlation, ...], FloatArray]]:
-    """All coefficients of each table of scores [tasks, agents] with the ratings, and Spearman's on each task.
-
-    A task counts if people rated at least two of its responses. If a coefficient is not defined on a task, the task is
-    left out by default, and counts 0 with the papers' convention.
-    """
-    rated = (~np.isnan(ratings)).sum(axis=1) > 1
-    by_task = [_within_tasks(table[rated], ratings[rated], convention) for table in scores]
-    columns = np.concatenate([values for values, _ in by_task], axis=1)
-    within = task_intervals(columns, **draws)
-    labelled = ~np.isnan(ratings).all(axis=1)
-    found = []
-    for i, (values, undefined) in enumerate(by_task):
-        own = within[i * len(ORDER) : (i + 1) * len(ORDER)]
-        parts = [
-            *(_of_tasks(c, one, lost, len(values)) for c, one, lost in zip(ORDER, own, undefined, strict=True)),
-            *_over_responses(scores[i], ratings, draws),
-            *_over_agents(scores[i][labelled], ratings[labelled], draws),
-        ]
-        first = np.full(len(ratings), np.nan)
-        first[rated] = values[:, 0]
-        found.append((tuple(parts), first))
-    return found
-
-
-def _within_tasks(scores: FloatArray, ratings: FloatArray, convention: Convention) -> tuple[FloatArray, list[int]]:
-    """[tasks, coefficients], and on how many tasks each is not defined."""
-    values = np.stack([rank_correlations(scores, ratings, coefficient) for coefficient in ORDER], axis=1)
-    undefined = np.isnan(values).sum(axis=0).tolist()
-    return (np.nan_to_num(values, nan=0.0) if convention != "default" else values), undefined
-
-
-def _of_tasks(coefficient: Coefficient, found: Interval, undefined: int, asked: int) -> Correlation:
-    note = "not defined on any task" if found.mean is None else found.note
-    return Correlation(
-        NAMES[coefficient],
-        "tasks",
-        found.mean,
-        _held(found.low),
-        _held(found.high),
-        asked=asked,
-        n=found.n,
-        undefined=undefined,
-        n_tasks=found.n,
-        method=found.method,
-        note=note,
-    )
-
-
-def _over_responses(scores: FloatArray, ratings: FloatArray, draws: Draws) -> list[Correlation]:
-    """Over all responses, whatever their task: levels of tasks count too."""
-    task = np.repeat(np.arange(len(ratings)), ratings.shape[1])
-    asked, both = int(np.sum(~np.isnan(ratings))), int(np.sum(~np.isnan(scores + ratings)))
-    found = pooled_correlations(scores.ravel(), ratings.ravel(), task, **draws)
-    return [
-        Correlation(
-            *(NAMES[c], "responses", one.mean, one.low, one.high, asked, both, 0, one.n, one.method, one.note),
-            p=spearman_p(one.mean, both) if c == "spearman" else None,
-        )
-        for c, one in zip(ORDER, found, strict=True)
-    ]
-
-
-def _over_agents(scores: FloatArray, ratings: FloatArray, draws: Draws) -> list[Correlation]:
-    """Over the agents' means on what is both scored and rated; intervals are percentiles over resampled tasks."""
-    tables = np.stack([scores, ratings])
-    there: BoolArray = np.asarray(~np.isnan(tables).any(axis=0))
-    counts = int((~np.isnan(ratings)).any(axis=0).sum()), int(there.any(axis=0).sum()), int(there.any(axis=1).sum())
-    whole = _agent_coefficients(tables, np.ones((1, len(ratings))))[:, 0]
-    blocks = draw_counts(len(ratings), seed=draws["seed"], resamples=draws["resamples"])
-    drawn = np.concatenate([_agent_coefficients(tables, block) for block in blocks], axis=1)
-    return [_of_agents(c, float(whole[k]), drawn[k], draws["level"], counts) for k, c in enumerate(ORDER)]
-
-
-def _of_agents(
-    coefficient: Coefficient, value: float, drawn: FloatArray, level: float, counts: tuple[int, int, int]
-) -> Correlation:
-    """``counts``: agents rated, of these scored too, and tasks."""
-    asked, used, tasks = counts
-    low, high, note = None, None, f"no interval: n = {tasks}"
-    if np.isnan(value):
-        note = "not defined: fewer than two agents, or all means equal"
-    elif tasks >= 2:
-        low, high, told = percentile_interval(drawn, level=level)
-        few = f"only {tasks} tasks: the interval is too narrow" if tasks < FEW_TASKS and low is not None else None
-        note = "; ".join(part for part in (few, told) if part)
-    return Correlation(
-        NAMES[coefficient],
-        "agents",
-        None if np.isnan(value) else value,
-        low,
-        high,
-        asked=asked,
-        n=used,
-        undefined=0,
-        n_tasks=tasks,
-        method=None if low is None else "percentile",
-        note=note or None,
-        p=spearman_p(value, used) if coefficient == "spearman" else None,
-    )
-
-
-def spearman_p(value: float | None, n: int) -> float | None:
-    """Two-sided p of Spearman's coefficient by Student's t with n - 2 degrees of freedom; None: not defined."""
-    if value is None or np.isnan(value) or n < 3:
-        return None
-    if abs(value) >= 1:
-        return 0.0
-    return float(2 * stdtr(n - 2, -abs(value) * np.sqrt((n - 2) / (1 - value**2))))
-
-
-def _agent_coefficients(tables: FloatArray, counts: FloatArray) -> FloatArray:
-    """[coefficients, draws] of the agents' means over drawn tasks."""
-    first, second = map(levelled, agent_means(tables, counts))
-    return np.stack([rank_correlations(first, second, coefficient) for coefficient in ORDER])
-
-
-def _held(end: float | None) -> float | None:
-    return None if end is None else min(1.0, max(-1.0, end))

@@ -233,6 +233,7 @@ class _Search:
             {} if labels is None else {"pairs": labels.n_pairs, "decided": labels.n_decided, "tied": labels.n_ties}
         )
         rows, unavailable = self.everything()
+        left = reviewed.open + (0 if evaluation is None else evaluation.open)
         return BiasReport(
             study=self.study.name,
             fingerprint=self.study.fingerprint,
@@ -247,12 +248,13 @@ class _Search:
             coverage=self.coverage(),
             rows=tuple(rows),
             unavailable=tuple(unavailable),
+            notes=tuple(self._notes()),
+            complete=not left,
             signature=str(Signature("bias", self._settings())),
             review_signature=reviewed.signature,
             metric_signatures={name: outcome.signature for name, outcome in outcomes.items()},
-            notes=tuple(self._notes()),
             spending=(*reviewed.spending, *(() if evaluation is None else evaluation.spending)),
-            open=reviewed.open + (0 if evaluation is None else evaluation.open),
+            open=left,
         )
 
     def _notes(self) -> Iterator[str]:

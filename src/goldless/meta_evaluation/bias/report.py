@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.meta_evaluation.judges import Kind
 from goldless.metrics.judgement_table import NEITHER
+from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.findings import Name, Said
 from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
@@ -25,11 +27,6 @@ COLUMNS = (
     *("missing", "ties", "n_tasks", "level", "method", "note"),
 )
 """The fields of a number, in this order."""
-SAID = (
-    *("study", "fingerprint", "scale", "convention", "orders", "level", "reviewers", "weights", "metrics", "labels"),
-    *("coverage", "rows", "unavailable", "notes", "complete", "signature", "review_signature", "metric_signatures"),
-)
-"""The fields of the report, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +58,7 @@ class BiasRow:
     note: str | None = None
     pair: tuple[str, str] | None = None
     """For a preference gap: the two reviewers."""
+    KEYS = (*COLUMNS, "pair")
 
     @property
     def missing(self) -> int:
@@ -76,11 +74,6 @@ class BiasRow:
         if self.neutral is None or self.low is None or self.high is None or self.n_tasks < FEW_TASKS:
             return None
         return not self.low <= self.neutral <= self.high
-
-    @property
-    def cells(self) -> dict[str, Any]:
-        """Its fields, by column."""
-        return {name: getattr(self, name) for name in COLUMNS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,38 +96,12 @@ class Coverage:
     """What is counted: judgements, or responses scored."""
     asked: int
     used: int
+    KEYS = ("*", "missing")
 
     @property
     def missing(self) -> int:
         """Unparsable, refused, failed or without a score."""
         return self.asked - self.used
-
-    @property
-    def cells(self) -> dict[str, Any]:
-        """Its fields, by column."""
-        return {**asdict(self), "missing": self.missing}
-
-
-@dataclass(frozen=True, slots=True)
-class GapMatrix:
-    """Preference gaps as a symmetric matrix."""
-
-    reviewers: tuple[str, ...]
-    gaps: Mapping[tuple[str, str], BiasRow]
-    """By both orders of every pair."""
-
-    def table(self, signature: str = "") -> ReportTable:
-        """One row and one column per reviewer; a star: the interval excludes 0."""
-        names = {name: f"with {name}" for name in self.reviewers}
-        rows = tuple({"PG": one, **{names[other]: self._cell(one, other) for other in names}} for one in names)
-        columns = (Column("PG", "PG"), *(Column(key, name, "figure") for name, key in names.items()))
-        return ReportTable("Preference gaps as a matrix", columns, rows, signature, _star(self.gaps.values()))
-
-    def _cell(self, one: str, other: str) -> str | None:
-        row = self.gaps.get((one, other))
-        if row is None or row.value is None:
-            return None
-        return f"{row.value:+.4f}{'*' if row.shown else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +123,15 @@ class BiasReport:
     coverage: tuple[Coverage, ...]
     rows: tuple[BiasRow, ...]
     unavailable: tuple[Unavailable, ...]
+    notes: tuple[str, ...]
+    complete: bool
+    """Whether no calls are left for another run of the same command."""
     signature: str
     review_signature: str | None = None
-    """The spending on judgements requested in this run."""
+    """Of the reviewers' judgements; None: there are none."""
     metric_signatures: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    spending: tuple[Spending, ...] = ()
-    open: int = 0
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    open: int = field(default=0, metadata=HERE_ONLY)
     """Number of pieces of evidence missing for a temporary cause: run again."""
 
     def of(self, bias: Bias) -> tuple[BiasRow, ...]:
@@ -177,33 +146,38 @@ class BiasReport:
         raise KeyError((bias, judge, measure, about))
 
     @property
-    def complete(self) -> bool:
-        """Whether no calls are left for another run of the same command."""
-        return self.open == 0
+    def gaps(self) -> dict[tuple[str, str], BiasRow]:
+        """The preference gaps, by both orders of every pair of reviewers."""
+        rows = [(row.pair, row) for row in self.of("self-preference") if row.pair is not None]
+        return {pair: row for (one, other), row in rows for pair in ((one, other), (other, one))}
 
-    def gap_matrix(self) -> GapMatrix | None:
-        """The preference gaps as a matrix; None: there are none."""
-        gaps: dict[tuple[str, str], BiasRow] = {}
-        names: dict[str, None] = {}
-        for row in self.of("self-preference"):
-            if row.pair is not None:
-                one, other = row.pair
-                gaps[one, other] = gaps[other, one] = row
-                names |= {one: None, other: None}
-        return GapMatrix(tuple(names), gaps) if gaps else None
-
-    def as_json(self) -> dict[str, Any]:
-        """The report as plain data."""
-        return {name: getattr(self, name) for name in SAID} | {
-            "coverage": [one.cells for one in self.coverage],
-            "rows": [row.cells | {"pair": row.pair} for row in self.rows],
-            "unavailable": [asdict(one) for one in self.unavailable],
-        }
+    def findings(self) -> Iterator[Said]:
+        """How many reviewers show each bias, and which one most; metrics, if there are no reviewers."""
+        kind = "reviewer" if any(row.kind == "reviewer" for row in self.rows) else "metric"
+        judges = {row.judge for row in self.rows if row.kind == kind}
+        tested = [row for row in self.rows if row.judge in judges and None not in (row.neutral, row.value)]
+        if not tested:
+            yield ("No bias could be tested.",)
+            return
+        yield (f"{len({row.judge for row in tested if row.shown})} of {len(judges)} {kind}s show a bias.",)
+        parts: list[str | Name] = []
+        for bias in dict.fromkeys(row.bias for row in tested):
+            rows = [row for row in tested if row.bias == bias]
+            shown = [row for row in rows if row.shown]
+            whose = len({row.judge for row in rows})
+            parts += ["; "] * bool(parts)
+            if shown:
+                worst = max(shown, key=lambda row: abs((row.value or 0.0) - (row.neutral or 0.0)))
+                parts += [f"{bias}: {len({row.judge for row in shown})} of {whose}, most ", Name(worst.judge)]
+                parts.append(f" ({worst.measure} {worst.value:.3f}, unbiased {worst.neutral:g})")
+            else:
+                parts.append(f"{bias}: none of {whose}")
+        yield (*parts, ".")
 
     def to_csv(self) -> str:
         """Comma-separated values, with the signature in the last column of every row."""
         made = {name: f"{self.signature} {own}" for name, own in self.metric_signatures.items()}
-        rows = tuple({**row.cells, "signature": made.get(row.judge, self.signature)} for row in self.rows)
+        rows = tuple({**write(row), "signature": made.get(row.judge, self.signature)} for row in self.rows)
         return ReportTable("", tuple(Column(name, name) for name in (*COLUMNS, "signature")), rows).to_csv()
 
     def to_markdown(self) -> str:
@@ -236,37 +210,50 @@ class BiasReport:
     def tables(self) -> list[ReportTable]:
         """Tables of coverage, of each measure, and of the preference gaps."""
         columns = (
-            Column("judge", "judge"),
+            Column("judge", "judge", "name"),
             Column("of", ""),
             *(Column(name, name, "figure") for name in ("asked", "used", "missing")),
         )
-        tables = [ReportTable("Coverage", columns, tuple(one.cells for one in self.coverage), self.signature)]
+        tables = [ReportTable("Coverage", columns, tuple(map(write, self.coverage)), self.signature)]
         for bias in get_args(Bias):
-            groups: dict[tuple[str, str | None], list[BiasRow]] = {}
-            for row in self.of(bias):
-                groups.setdefault((row.measure, row.about if bias == "favour rate" else None), []).append(row)
-            tables += [self._table(rows, about) for (_, about), rows in groups.items()]
-        matrix = self.gap_matrix()
-        if matrix is not None and len(matrix.reviewers) > 2:
-            tables.append(matrix.table(self.signature))
+            tables += self.measure_tables(self.of(bias))
+        if len(self.gaps) > 2:
+            tables.append(self._gap_table())
         return tables
+
+    def _gap_table(self) -> ReportTable:
+        """One row and one column per reviewer; a star: the interval excludes 0."""
+        names = {name: f"with {name}" for name, _ in self.gaps}
+        rows: dict[str, dict[str, Cell]] = {name: {"PG": name} for name in names}
+        for (one, other), row in self.gaps.items():
+            rows[one][names[other]] = None if row.value is None else f"{row.value:+.4f}{'*' * bool(row.shown)}"
+        columns = (Column("PG", "PG", "name"), *(Column(key, name, "figure") for name, key in names.items()))
+        title = "Preference gaps as a matrix"
+        return ReportTable(title, columns, tuple(rows.values()), self.signature, _star(self.gaps.values()))
+
+    def measure_tables(self, rows: Iterable[BiasRow]) -> list[ReportTable]:
+        """The rows of one bias, one table per measure."""
+        groups: dict[tuple[str, str | None], list[BiasRow]] = {}
+        for row in rows:
+            groups.setdefault((row.measure, row.about if row.bias == "favour rate" else None), []).append(row)
+        return [self._table(group, about) for (_, about), group in groups.items()]
 
     def _table(self, rows: Sequence[BiasRow], about: str | None) -> ReportTable:
         """One measure; ``about``: what all its rows are about."""
         named = about is None and any(row.about for row in rows)
         signed = rows[0].neutral == 0.0
         columns = (
-            Column("judge", "judge"),
-            *[Column("about", "family", absent="")] * named,
+            Column("judge", "judge", "name"),
+            *[Column("about", "family", "name", "")] * named,
             Column("value", "value", "signed" if signed else "number", "missing"),
-            Column("low high", f"{self.level * 100:g}% interval", "signed interval" if signed else "interval"),
+            Column("low high", f"{self.level * 100:g}% interval", "signed interval" if signed else "interval", "-"),
             Column("used", "n", "figure"),
             Column("missing asked", "missing", "fraction"),
             Column("ties", "ties", "figure"),
             Column("n_tasks", "tasks", "figure"),
             Column("remark", "", absent=""),
         )
-        values = tuple({**row.cells, "remark": _remark(row)} for row in rows)
+        values = tuple({**write(row), "remark": _remark(row)} for row in rows)
         title = _title(rows[0].bias, rows[0].measure, about, rows[0].neutral)
         return ReportTable(title, columns, values, self.signature, _star(rows))
 

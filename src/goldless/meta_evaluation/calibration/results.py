@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
+from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.findings import Name, Said
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 
@@ -26,7 +28,7 @@ class CalibratedAgent:
     """Mean of the labels alone, of the tasks drawn at random."""
     missing: int
     """Responses for which a proxy has no score; the agent's mean of that proxy is used."""
-    weights: dict[str, float]
+    weights: Mapping[str, float]
     """λ of each proxy."""
 
 
@@ -50,6 +52,7 @@ class CalibratedComparison:
     tasks_needed: int | None
     """Tasks, all labelled, that would decide it; None: no number of them."""
     decided: bool
+    KEYS = ("*", "verdict")
 
     @property
     def verdict(self) -> str:
@@ -114,8 +117,15 @@ class Calibration:
     """How the next labels were chosen; None: none were requested."""
     notes: tuple[str, ...]
     signature: str
-    evaluation: Evaluation | None = None
+    evaluation: Evaluation | None = field(default=None, metadata=HERE_ONLY)
     """The metrics computed as proxies."""
+
+    def findings(self) -> Iterator[Said]:
+        """The agent with the highest mean label."""
+        if self.agents:
+            best = max(self.agents, key=lambda agent: agent.mean)
+            ends = f"{best.low:.3f} to {best.high:.3f}"
+            yield Name(best.agent), f" has the highest mean label: {best.mean:.3f} ({ends})."
 
     def tables(self) -> list[ReportTable]:
         """Agents, comparisons, shares and next labels, where there are any."""
@@ -127,12 +137,6 @@ class Calibration:
     def to_markdown(self) -> str:
         """All tables and notes in Markdown."""
         return "\n".join([*(table.to_markdown() for table in self.tables()), *(f"- {note}" for note in self.notes), ""])
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        data = {name: value for name, value in asdict(_without(self)).items() if name != "evaluation"}
-        rows = zip(data["comparisons"], self.comparisons, strict=True)
-        return {**data, "comparisons": [{**row, "verdict": one.verdict} for row, one in rows]}
 
     def _interval(self) -> str:
         return f"{self.level * 100:g}%"
@@ -152,7 +156,7 @@ class Calibration:
         rows: list[dict[str, Cell]] = []
         for one in sorted(self.agents, key=lambda agent: -agent.mean):
             weights = ", ".join(f"{name} {weight:.3g}" for name, weight in one.weights.items())
-            rows.append({**asdict(one), "weights": weights})
+            rows.append({**write(one), "weights": weights})
         by = ", ".join(self.proxies)
         of = "" if self.criterion is None else f", {self.criterion}"
         return ReportTable(f"Agents on the people's scale{of}, with {by}", columns, tuple(rows), self.signature)
@@ -166,7 +170,7 @@ class Calibration:
             Column("p_holm", "p", "probability"),
             Column("verdict", "decision"),
         )
-        rows = tuple({**asdict(one), "verdict": one.verdict} for one in self.comparisons)
+        rows = tuple(map(write, self.comparisons))
         return ReportTable("Which agent do people prefer?", columns, rows, self.signature)
 
     def _share_table(self) -> ReportTable:
@@ -181,7 +185,7 @@ class Calibration:
             Column("good", "good", "count"),
             Column("bad", "bad", "count"),
         )
-        rows = tuple(asdict(one) for one in self.shares)
+        rows = tuple(map(write, self.shares))
         return ReportTable("Share of good responses, corrected for the judge's errors", columns, rows, self.signature)
 
     def _next_table(self) -> ReportTable:
@@ -190,11 +194,5 @@ class Calibration:
             *([Column("expected_change", "expected change", "number", decimals=4)] if self.agents else []),
             Column("chance", "chance", "number", decimals=3),
         )
-        rows = tuple(asdict(one) for one in self.next_labels)
+        rows = tuple(map(write, self.next_labels))
         return ReportTable(f"Label these {len(rows)} tasks next", columns, rows, notes=(self.rule or "",))
-
-
-def _without(found: Calibration) -> Calibration:
-    """Without the evaluation, which has its own documents."""
-    fields = {name: getattr(found, name) for name in Calibration.__slots__}
-    return Calibration(**{**fields, "evaluation": None})

@@ -1,19 +1,21 @@
-"""Costs of metrics and reviewers on a study and on more tasks, as tables and as plain data."""
+"""The result of ``goldless cost``: costs of metrics and reviewers on a study and on more tasks, and panels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from goldless.meta_evaluation.cost.judgement_costs import ReviewerCost
+from goldless.meta_evaluation.cost.panels import Frontier
 from goldless.models.call_paces import Pace
-from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.document import write
+from goldless.reports.findings import Said
+from goldless.reports.report_table import Column, ReportTable
 
 Source = Literal["spent", "planned", "estimated", "no model", "not known"]
 """``spent``: charged in a run. ``planned``: from a plan. ``estimated``: tokens of judgements by the length of the text
 or as given. ``no model``: no model is called. ``not known``: a custom metric, which may call any model."""
-
-NOT_SHOWN = frozenset({"metrics", "scaled", "fixed", "even", "pace", "unkept_calls", "unkept_tokens"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +70,24 @@ class Cost:
     scaled: ScaledCost | None = None
     """None: there is nothing to scale."""
 
-    def as_row(self) -> dict[str, Cell]:
+    @property
+    def row(self) -> dict[str, Any]:
         """The cost as one row of a table."""
-        own = {k: v for k, v in asdict(self).items() if k not in NOT_SHOWN}
-        scaled = {} if self.scaled is None else {f"scaled_{k}": v for k, v in asdict(self.scaled).items()}
-        shares: dict[str, Cell] = {}
-        if self.scaled is not None and self.scaled.tokens and self.scaled.tokens_low and self.scaled.tokens_high:
-            shares["share_low"] = self.scaled.tokens_low / self.scaled.tokens
-            shares["share_high"] = self.scaled.tokens_high / self.scaled.tokens
-        return {"metric": ", ".join(self.metrics), **own, **scaled, **shares}
+        row = {**write(self), "metric": ", ".join(self.metrics)}
+        scaled = self.scaled
+        if scaled is not None:
+            row |= {f"scaled_{name}": value for name, value in write(scaled).items()}
+            if scaled.tokens and scaled.tokens_low and scaled.tokens_high:
+                row |= {
+                    "share_low": scaled.tokens_low / scaled.tokens,
+                    "share_high": scaled.tokens_high / scaled.tokens,
+                }
+        return row
 
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """The costs of metrics on a study and on more tasks."""
+    """The costs of metrics and reviewers on a study and on more tasks."""
 
     study: str
     n_tasks: int
@@ -92,6 +98,11 @@ class CostReport:
     level: float
     rows: tuple[Cost, ...]
     notes: tuple[str, ...]
+    reviewers: tuple[ReviewerCost, ...] = ()
+    """What the reviewers' judgements cost."""
+    panels: Frontier | None = None
+    """Panels of the reviewers; None: they were not compared."""
+    KEYS = ("study", "n_tasks", "n_agents", "tasks", "level", "rows", "notes", "total", "reviewers", "panels")
 
     @property
     def total(self) -> ScaledCost | None:
@@ -108,12 +119,21 @@ class CostReport:
             seconds=_sum(None if scaled is None else scaled.seconds for scaled in asked),
         )
 
+    def findings(self) -> Iterator[Said]:
+        """What accuracy the money buys, where panels were compared."""
+        yield from () if self.panels is None else self.panels.findings()
+
+    def tables(self) -> list[ReportTable]:
+        """Costs here, on more tasks, of reviewers, and panels, as far as there are any."""
+        found = [self.table(), self.scaled_table(), *[self.reviewer_table()] * bool(self.reviewers)]
+        return [*found, *(() if self.panels is None else self.panels.tables())]
+
     def table(self) -> ReportTable:
         """A table of costs on this study."""
         columns = (
-            Column("metric", "metric"),
-            Column("part", "role", absent=""),
-            Column("model", "model", wide=True),
+            Column("metric", "metric", "name"),
+            Column("part", "role", "name", ""),
+            Column("model", "model", "name", wide=True),
             Column("source", "source"),
             Column("calls", "calls", "count"),
             Column("reused", "reused", "count", wide=not any(row.reused for row in self.rows)),
@@ -122,14 +142,14 @@ class CostReport:
             Column("seconds", "time", "seconds", "?"),
         )
         title = f"Cost on {self.study}: {self.n_tasks} tasks, {self.n_agents} agents"
-        return ReportTable(title, columns, tuple(row.as_row() for row in self.rows))
+        return ReportTable(title, columns, tuple(row.row for row in self.rows))
 
     def scaled_table(self) -> ReportTable:
         """A table of costs on more tasks."""
         interval = f"{self.level * 100:g}% interval"
         columns = (
-            Column("metric", "metric"),
-            Column("part", "role", absent=""),
+            Column("metric", "metric", "name"),
+            Column("part", "role", "name", ""),
             Column("scaled_calls", "calls", "large"),
             Column("scaled_tokens", "tokens", "large"),
             Column("scaled_usd", "USD", "usd", "unknown"),
@@ -140,12 +160,21 @@ class CostReport:
             Column("growth", "grows with", wide=True),
         )
         title = f"The same on {self.tasks:,} similar tasks with {self.n_agents} agents"
-        return ReportTable(title, columns, tuple(row.as_row() for row in self.rows))
+        return ReportTable(title, columns, tuple(row.row for row in self.rows))
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        total = self.total
-        return {**asdict(self), "total": None if total is None else asdict(total)}
+    def reviewer_table(self) -> ReportTable:
+        """One row per reviewer."""
+        columns = (
+            Column("reviewer", "reviewer", "name"),
+            Column("judgements", "judgements", "count"),
+            Column("tokens_a_judgement", "tokens each", "count"),
+            Column("tokens_from", "token source"),
+            Column("input_usd_per_million", "USD/M in", "usd", "?"),
+            Column("output_usd_per_million", "out", "usd", "?"),
+            Column("price_from", "price source"),
+            Column("usd", "USD", "usd", "unknown", wide=True),
+        )
+        return ReportTable("Reviewers' judgements", columns, tuple(map(write, self.reviewers)))
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

@@ -21,7 +21,6 @@ from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.catalogue import is_local, open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
 from goldless.models.usage import MILLION, Price, parse_price, price_of, public_price
-from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.estimate import CHARACTERS_A_TOKEN
 from goldless.runs.options import Options
 from goldless.runs.review_evidence import reviewer_family
@@ -46,57 +45,17 @@ class ReviewerCost:
     reviewer: str
     judgements: int
     """Number of judgements requested; with both orders each pair counts twice."""
-    input_tokens: float
-    """Of all judgements together."""
-    output_tokens: float
+    tokens: float
+    """Input and output tokens of all judgements together."""
+    tokens_a_judgement: float
+    """Mean over the judgements."""
     tokens_from: TokensFrom
-    price: Price | None
-    """None: unknown."""
+    input_usd_per_million: float | None
+    """None: price unknown."""
+    output_usd_per_million: float | None
     price_from: PriceFrom
-
-    @property
-    def tokens(self) -> float:
-        """Input and output tokens."""
-        return self.input_tokens + self.output_tokens
-
-    @property
-    def tokens_a_judgement(self) -> float:
-        """Mean over the judgements."""
-        return self.tokens / self.judgements if self.judgements else 0.0
-
-    @property
-    def usd(self) -> float | None:
-        """Of all judgements together; None: price unknown."""
-        if self.price is None:
-            return None
-        return (self.input_tokens * self.price.input_usd + self.output_tokens * self.price.output_usd) / MILLION
-
-    def as_row(self) -> dict[str, Any]:
-        """The cost as plain data."""
-        price = self.price
-        names = ("reviewer", "judgements", "tokens", "tokens_a_judgement", "tokens_from")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "input_usd_per_million": None if price is None else price.input_usd,
-            "output_usd_per_million": None if price is None else price.output_usd,
-            "price_from": self.price_from,
-            "usd": self.usd,
-        }
-
-
-def reviewer_table(costs: Iterable[ReviewerCost]) -> ReportTable:
-    """One row per reviewer."""
-    columns = (
-        Column("reviewer", "reviewer"),
-        Column("judgements", "judgements", "count"),
-        Column("tokens_a_judgement", "tokens each", "count"),
-        Column("tokens_from", "token source"),
-        Column("input_usd_per_million", "USD/M in", "usd", "?"),
-        Column("output_usd_per_million", "out", "usd", "?"),
-        Column("price_from", "price source"),
-        Column("usd", "USD", "usd", "unknown", wide=True),
-    )
-    return ReportTable("Reviewers' judgements", columns, tuple(cost.as_row() for cost in costs))
+    usd: float | None
+    """Of all judgements together; None: price unknown."""
 
 
 # --- of judgements that are there ----------------------------------------------------------------------------------
@@ -164,7 +123,17 @@ class _Counter:
             read = sum(self._sizes(name, asked))
             source, tokens = "estimated", (float(read), written)
         price, price_from = _price(name, self._prices, self._options)
-        return ReviewerCost(name, len(asked), *tokens, tokens_from=source, price=price, price_from=price_from)
+        return ReviewerCost(
+            reviewer=name,
+            judgements=len(asked),
+            tokens=sum(tokens),
+            tokens_a_judgement=sum(tokens) / len(asked) if asked else 0.0,
+            tokens_from=source,
+            input_usd_per_million=None if price is None else price.input_usd,
+            output_usd_per_million=None if price is None else price.output_usd,
+            price_from=price_from,
+            usd=None if price is None else (tokens[0] * price.input_usd + tokens[1] * price.output_usd) / MILLION,
+        )
 
     def _sizes(self, reviewer: str, asked: Sequence[Asked]) -> Iterator[int]:
         """Tokens of the questions at four characters each; questions to several reviewers are rendered once."""

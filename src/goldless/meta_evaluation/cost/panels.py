@@ -8,8 +8,8 @@ on the same labels is optimistic, so each accuracy comes with that of the same c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,9 @@ from goldless.metrics.judgement_table import Convention, PairJudgements
 from goldless.metrics.label_agreement import PairCredits, accuracies, compare_credits, panel_credits, reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
 from goldless.models.usage import Price
-from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.document import write
+from goldless.reports.findings import Name, Said
+from goldless.reports.report_table import Column, ReportTable, usd_text
 from goldless.runs.options import Options, check_review_options
 from goldless.runs.pipeline import review_study
 from goldless.runs.review_evidence import what_people_said
@@ -47,6 +49,8 @@ OPTIMISTIC = (
     "The best of many panels was chosen on the labels it is measured with, so its accuracy is optimistic. "
     "Held out: the same choice made on one half of the tasks and measured on the other."
 )
+NEARLY = 0.01
+"""Accuracy that is given up for a cheaper panel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +79,24 @@ class Panel:
     effective_votes_high: float | None = None
     held_out: HeldOut | None = None
     """Accuracy of choosing the best panel of this size, or of at most this cost."""
+    KEYS = ("*", "size")
 
     @property
     def size(self) -> int:
         """Members."""
         return len(self.reviewers)
 
-    def as_row(self) -> dict[str, Cell]:
+    @property
+    def name(self) -> str:
+        """Its reviewers, joined."""
+        return " + ".join(self.reviewers)
+
+    @property
+    def row(self) -> dict[str, Any]:
         """The panel as one row of a table."""
-        data = {name: value for name, value in asdict(self).items() if name not in {"reviewers", "held_out"}}
-        held = {} if self.held_out is None else asdict(self.held_out)
-        choice = {"held_out": "accuracy", "held_out_low": "low", "held_out_high": "high"}
-        return {
-            "panel": " + ".join(self.reviewers),
-            "size": self.size,
-            **data,
-            **{name: held.get(field) for name, field in choice.items()},
-        }
+        held = self.held_out
+        choice = {} if held is None else {"held_out_low": held.low, "held_out_high": held.high}
+        return {**write(self), "panel": self.name, "held_out": None if held is None else held.accuracy, **choice}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,27 +125,59 @@ class Frontier:
     """Reviewers whose price is unknown: no panel with one of them can be on the frontier."""
     level: float
     signature: str
+    KEYS = ("*", "note", "notes")
+
+    @property
+    def note(self) -> str:
+        """How to take the accuracies."""
+        return OPTIMISTIC
+
+    def findings(self) -> Iterator[Said]:
+        """What accuracy the money buys, along the frontier."""
+        known = [row for row in self.frontier if row.usd is not None and row.accuracy is not None]
+        edge = sorted(known, key=lambda row: row.usd or 0.0)
+        if not edge:
+            return
+        best = edge[-1].accuracy or 0.0
+        near = next(row for row in edge if (row.accuracy or 0.0) >= best - NEARLY)
+        shown = list(dict.fromkeys([edge[0], near, edge[-1]]))
+        parts: list[str | Name] = []
+        for row in shown:
+            parts += ["; "] * bool(parts)
+            for place, name in enumerate(row.reviewers):
+                parts += [" + "] * bool(place) + [Name(name)]
+            parts.append(f": {row.accuracy:.3f} for {usd_text(row.usd or 0.0)} USD")
+        yield ("What the money buys, in agreement with people: ", *parts, ".")
+        alone = [row for row in (*self.by_size, *self.frontier) if row.size == 1 and row.usd is not None]
+        most = max(alone, key=lambda row: row.accuracy or 0.0, default=None)
+        if most is not None and most.reviewers not in {row.reviewers for row in shown}:
+            said = f": {most.accuracy:.3f} for {usd_text(most.usd or 0.0)} USD."
+            yield ("The most accurate single reviewer is ", Name(most.name), said)
+
+    def tables(self) -> list[ReportTable]:
+        """The best panel of each size, and the frontier if prices are known."""
+        return [self.size_table(), *[self.frontier_table()] * bool(self.frontier)]
 
     def size_table(self) -> ReportTable:
         """The best panel of each size."""
         return ReportTable(
             f"Best panel of each size, on {self._on} ({self.search}; held out: choosing among panels of the size)",
-            (Column("size", "size", "count"), *self._columns()),
-            tuple(panel.as_row() for panel in self.by_size),
+            (Column("size", "size", "count"), *self.columns()),
+            tuple(panel.row for panel in self.by_size),
             self.signature,
         )
 
     def frontier_table(self) -> ReportTable:
         """The panels that no other beats in cost and accuracy."""
-        most = " + ".join(self.most_accurate.reviewers)
+        most = self.most_accurate.name
         differences = (
             Column("difference", "to best", "number", decimals=3),
             Column("difference_low difference_high", f"{self.level * 100:g}%", "interval", decimals=3),
         )
         return ReportTable(
             f"Frontier of accuracy and cost (held out: choosing among panels that cost no more; best: {most})",
-            (*self._columns(), *differences),
-            tuple(panel.as_row() for panel in self.frontier),
+            (*self.columns(), *differences),
+            tuple(panel.row for panel in self.frontier),
             self.signature,
         )
 
@@ -175,10 +212,11 @@ class Frontier:
             return f"all {self.n_decided} pairs that people decided"
         return f"the {self.n_common} of {self.n_decided} decided pairs that every compared reviewer judged"
 
-    def _columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that all tables of panels have."""
         interval = f"{self.level * 100:g}%"
         return (
-            Column("panel", "panel"),
+            Column("panel", "panel", "name"),
             Column("usd", "USD", "usd", "?"),
             Column("effective_votes", "votes", "number", decimals=2),
             Column("accuracy", "agrees", "number", "missing"),
@@ -187,16 +225,6 @@ class Frontier:
             Column("held_out", "held out", "number"),
             Column("held_out_low held_out_high", interval, "interval", decimals=3, wide=True),
         )
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        panels = {name: [_panel_json(one) for one in getattr(self, name)] for name in ("by_size", "frontier")}
-        best = _panel_json(self.most_accurate)
-        return {**asdict(self), **panels, "most_accurate": best, "note": OPTIMISTIC, "notes": list(self.notes)}
-
-
-def _panel_json(panel: Panel) -> dict[str, Any]:
-    return {**asdict(panel), "size": panel.size}
 
 
 def panel_frontier(
@@ -415,15 +443,14 @@ async def find_panels(
             "own-family": "judged" if options.judges_own_family else "left out",
             "evidence": judgements_hash(review.judgements),
             "tokens": "+".join(sorted({cost.tokens_from for cost in costs.values()})),
-            "prices": ",".join(f"{name}={_price(cost.price)}" for name, cost in costs.items()),
+            "prices": ",".join(f"{name}={_price(cost)}" for name, cost in costs.items()),
         },
     )
     return PanelCosts(costs, frontier, review)
 
 
-def _price(price: Price | None) -> str:
-    if price is None:
+def _price(cost: ReviewerCost) -> str:
+    read, written = cost.input_usd_per_million, cost.output_usd_per_million
+    if read is None or written is None:
         return "unknown"
-    return (
-        f"{price.input_usd:g}" if price.input_usd == price.output_usd else f"{price.input_usd:g}/{price.output_usd:g}"
-    )
+    return f"{read:g}" if read == written else f"{read:g}/{written:g}"

@@ -77,7 +77,16 @@ async def find_costs(
         study, options, [row.metrics for row in found if row.source not in {"no model", "not known"}]
     )
     rows = tuple(replace(row, scaled=_scaled(row, n_tasks, tasks, spread.get(row.metrics))) for row in found)
-    return CostReport(study.name, n_tasks, len(study.agents), tasks, options.level, rows, (*notes, *_said(rows)))
+    return CostReport(
+        study=study.name,
+        n_tasks=n_tasks,
+        n_agents=len(study.agents),
+        tasks=tasks,
+        level=options.level,
+        rows=rows,
+        notes=(*notes, *_said(rows)),
+        reviewers=tuple((reviewers or {}).values()),
+    )
 
 
 def _said(rows: Sequence[Cost]) -> list[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 
-LARGEST = 1e18
-"""Larger numbers, infinities and NaN count as missing."""
+from goldless.reports.document import LARGEST, UnexpectedDataError, read
 
 
 def _text(value: object) -> str:
@@ -91,6 +90,8 @@ class Result(Part):
 
 
 Found = TypeVar("Found", bound=Part)
+Document = TypeVar("Document")
+"""A document class, or the dataclass of a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +126,17 @@ def read_object(path: Path) -> dict[str, Any] | Unreadable | None:
     return data
 
 
-def read_document(path: Path, kind: type[Found]) -> Found | Unreadable | None:
-    """The document in a file; None if the file does not exist."""
+def read_document(path: Path, kind: type[Document]) -> Document | Unreadable | None:
+    """The document or result in a file; None if the file does not exist."""
     data = read_object(path)
     if not isinstance(data, dict):
         return data
     try:
-        return kind.model_validate(data)
+        return read(kind, data) if is_dataclass(kind) else kind.model_validate(data)  # type: ignore[attr-defined]
     except ValidationError as error:
         return Unreadable(path.name, _first_problem(error), is_object=True)
+    except UnexpectedDataError as error:
+        return Unreadable(path.name, str(error), is_object=True)
 
 
 def read_rows(path: Path, kind: type[Found]) -> tuple[Found, ...] | Unreadable:

@@ -1,4 +1,4 @@
-"""Tables made from documents: of a review, and of agreement with people."""
+"""Tables of a review, made from its document."""
 
 from __future__ import annotations
 
@@ -12,22 +12,14 @@ from goldless.reports.report_table import Cell, Column, ReportTable
 
 # what reads documents brings pydantic: it is loaded when the first of them is read
 if TYPE_CHECKING:
-    from goldless.reports.documents.meta_evaluation import CriterionNote, RaterNote
     from goldless.reports.documents.scores import PanelNote, RankedMetric, ReviewDocument, ReviewerNote, TraitNote
 
 Data = Mapping[str, Any]
-"""A review, or agreement on one criterion, as in ``review.json`` and ``agreement.json``."""
-SHOWN = {"spearman": "Spearman", "kendall_tau_b": "tau-b", "kendall_tau_a": "tau-a"}
-OVER = {"tasks": "tasks", "responses": "all", "agents": "agents"}
-MANY = 20
-"""With more comparisons than this, only those with the best judge are shown."""
+"""A review, as in ``review.json``."""
 
 
 def _interval(level: float) -> str:
     return f"{level * 100:g}% interval"
-
-
-# --- a review --------------------------------------------------------------------------------------------------------
 
 
 def _review(data: Data) -> ReviewDocument:
@@ -218,123 +210,3 @@ def _trait(trait: TraitNote) -> str:
 
 def _shown(value: float | str | None) -> str:
     return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-# --- agreement with people -------------------------------------------------------------------------------------------
-
-
-def _criterion(data: Data) -> CriterionNote:
-    from goldless.reports.documents.meta_evaluation import CriterionNote  # noqa: PLC0415
-
-    return CriterionNote.model_validate(data)
-
-
-def judge_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
-    """One row per judge: its accuracy on decided pairs."""
-    found = _criterion(data)
-    labels = found.labels
-    ordered = any(judge.accuracy.get("each_order") is not None for judge in found.judges)
-    columns = (
-        Column("judge", "judge"),
-        Column("accuracy", "accuracy", "number"),
-        Column("low high", _interval(level), "interval", "", 3),
-        Column("by_task", "by task", "number"),
-        *[Column("each_order", "each order", "number")] * ordered,
-        Column("used", "pairs", "figure"),
-        Column("missing asked", "missing", "fraction"),
-        Column("tied", "ties", "figure"),
-    )
-    title = (
-        f"Agreement with people{name}: {labels.decided} of {labels.pairs} pairs decided "
-        f"({labels.tied} tied), {labels.raters} rater{'s' * (labels.raters != 1)}"
-    )
-    ordered_judges = sorted(found.judges, key=lambda judge: -(judge.accuracy.accuracy or 0.0))
-    rows = tuple(judge.accuracy.cells(judge=judge.name) for judge in ordered_judges)
-    return ReportTable(title, columns, rows, signature)
-
-
-def correlation_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
-    """One row per judge and level of aggregation."""
-    columns = [Column("judge", "judge"), Column("over", "over")]
-    for coefficient, shown in SHOWN.items():
-        columns += [
-            Column(coefficient, shown, "number", decimals=3),
-            Column(f"{coefficient}_low {coefficient}_high", f"{level * 100:g}%", "interval", "", 2, between="…"),
-        ]
-    columns.append(Column("p", "Spearman's p", "probability", wide=True))
-    rows: list[dict[str, Cell]] = []
-    for judge in _criterion(data).judges:
-        for i, over in enumerate(OVER):
-            row: dict[str, Cell] = {"judge": judge.name if i == 0 else "", "over": OVER[over]}
-            for one in judge.correlations:
-                if one.over == over:
-                    key = one.coefficient
-                    row |= {key: one.value, f"{key}_low": one.low, f"{key}_high": one.high}
-                    row |= {"p": one.get("p")} if key == "spearman" else {}
-            rows.append(row)
-    title = f"Rank correlations with the raters' medians{name}: mean over tasks, over all responses, over agents' means"
-    return ReportTable(title, tuple(columns), tuple(rows), signature)
-
-
-def ceiling_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
-    """How well people agree with each other."""
-    ceiling = _criterion(data).ceiling
-    columns = (
-        Column("people", "people"),
-        Column("accuracy", "accuracy", "number"),
-        Column("accuracy_low accuracy_high", _interval(level), "interval", "", 3),
-        Column("pairs", "pairs", "figure"),
-        Column("spearman", "Spearman", "number"),
-        Column("spearman_low spearman_high", _interval(level), "interval", "", 3),
-    )
-    alpha = ceiling.alpha
-    if alpha is None:
-        return ReportTable(f"Human ceiling{name}: {ceiling.note}", columns, (), signature)
-    what = "responses" if ceiling.source == "ratings" else "pairs"
-    shown = "not defined" if alpha.alpha is None else f"{alpha.alpha:.3f}"
-    ends = "" if alpha.low is None else f" ({alpha.low:.3f} … {alpha.high:.3f})"
-    title = (
-        f"Human ceiling{name}: Krippendorff's alpha ({alpha.measurement}) {shown}{ends}, "
-        f"{alpha.n_values} {ceiling.source} of {alpha.n_units} {what}"
-    )
-    rows = tuple(_person(one) for one in (ceiling, *ceiling.raters))
-    notes = tuple(
-        f"alpha of {labels} within tasks, without the largest and the smallest label: {one.mean:.4f}, "
-        f"mean over {one.n} tasks" + ("" if one.low is None else f" ({one.low:.3f} … {one.high:.3f})")
-        for labels, one in ceiling.within.items()
-        if one.mean is not None
-    )
-    return ReportTable(title, columns, rows, signature, notes)
-
-
-def comparison_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
-    """One row per pair of judges and statistic; if there are many, only pairs with the most accurate judge."""
-    found, best = _criterion(data), ""
-    shown = found.comparisons
-    if len(shown) > MANY:
-        first = max(
-            found.judges, key=lambda judge: -1.0 if judge.accuracy.accuracy is None else judge.accuracy.accuracy
-        )
-        best = f"; only {first.name}, the most accurate; see CSV and JSON for all"
-        shown = tuple(one for one in shown if first.name in {one.get("first"), one.get("second")})
-    columns = (
-        Column("statistic", "of"),
-        Column("first", "first"),
-        Column("second", "second"),
-        Column("difference", "diff", "signed"),
-        Column("low high", _interval(level), "interval", "", 3, between="…"),
-        Column("p", "p", "probability"),
-        Column("p_holm", "Holm", "probability"),
-        Column("p_pairs", "t over pairs", "probability", wide=True),
-        Column("n", "n", "figure"),
-    )
-    rows = tuple(one.cells() for one in shown)
-    return ReportTable(f"First minus second, on what both judged{name}{best}", columns, rows, signature)
-
-
-def _person(found: RaterNote) -> dict[str, Cell]:
-    row: dict[str, Cell] = {"people": found.rater}
-    for name, part in (("accuracy", found.accuracy), ("spearman", found.spearman)):
-        if part is not None:
-            row |= {name: part.value, f"{name}_low": part.low, f"{name}_high": part.high}
-    return row | {"pairs": None if found.accuracy is None else found.accuracy.n}

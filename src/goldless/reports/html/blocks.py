@@ -16,7 +16,7 @@ from goldless.reports.findings import named
 from goldless.reports.html.charts.svg import described
 from goldless.reports.html.labels import is_number, label, visible
 from goldless.reports.html.words import WORDS
-from goldless.reports.report_table import Column, Kind
+from goldless.reports.report_table import Column, Kind, ReportTable
 
 if TYPE_CHECKING:
     from goldless.reports.documents.scores import RankedMetric
@@ -357,6 +357,11 @@ def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, 
     module: Any = environment().get_template("table.html").module
     made: Markup = module.table(single, head, cells, caption, class_)
     return made
+
+
+def result_table(table: ReportTable) -> Table:
+    """A table of a result as a block."""
+    return Table(table.title, table.columns, table.rows)
 
 
 # --- templates -------------------------------------------------------------------------------------------------------

@@ -5,53 +5,80 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from markupsafe import Markup
 
 from goldless.errors import UserError
 from goldless.files import write_text
+from goldless.plugins import Catalogue
 from goldless.reports.documents.fields import Unreadable
-from goldless.reports.html.blocks import Section, SectionMaker, environment
+from goldless.reports.html.blocks import Section, SectionMaker, environment, warning
 from goldless.reports.html.charts.svg import light_css, theme_css
 from goldless.reports.html.labels import label
-from goldless.reports.html.sections.asked import asked_section, missing_section
-from goldless.reports.html.sections.calibration import calibration_section
-from goldless.reports.html.sections.edition import edition_section
-from goldless.reports.html.sections.leaderboard import leaderboard_section, raters_section, sizes_section
-from goldless.reports.html.sections.meta_evaluation import bias_section, cost_section, crash_test_section
-from goldless.reports.html.sections.ranking import ranking_section, texts_section
-from goldless.reports.html.sections.review import agreement_section, consistency_section, review_section
-from goldless.reports.html.sections.scores import comparisons_section, pair_scores_section, task_scores_section
 from goldless.reports.html.sections.verdict import verdict_blocks
 from goldless.reports.html.words import glossary
 from goldless.reports.run_folder import RESULTS, RunFolder
 
 REPORT = "report.html"
 HERE = Path(__file__).parent
-SECTIONS: tuple[SectionMaker, ...] = (
-    ranking_section,
-    texts_section,
-    edition_section,
-    comparisons_section,
-    review_section,
-    agreement_section,
-    calibration_section,
-    crash_test_section,
-    bias_section,
-    cost_section,
-    consistency_section,
-    raters_section,
-    missing_section,
-    leaderboard_section,
-    task_scores_section,
-    pair_scores_section,
-    sizes_section,
-    asked_section,
+SECTIONS = {
+    "ranking": "goldless.reports.html.sections.ranking:ranking_section",
+    "texts": "goldless.reports.html.sections.ranking:texts_section",
+    "edition": "goldless.reports.html.sections.edition:edition_section",
+    "comparisons": "goldless.reports.html.sections.scores:comparisons_section",
+    "review": "goldless.reports.html.sections.review:review_section",
+    "agreement": "goldless.meta_evaluation.agreement.section:agreement_section",
+    "calibration": "goldless.meta_evaluation.calibration.section:calibration_section",
+    "crash-test": "goldless.meta_evaluation.crash_section:crash_section",
+    "bias": "goldless.meta_evaluation.bias.section:bias_section",
+    "cost": "goldless.meta_evaluation.cost.section:cost_section",
+    "consistency": "goldless.meta_evaluation.consistency_section:consistency_section",
+    "raters": "goldless.reports.html.sections.leaderboard:raters_section",
+    "missing": "goldless.reports.html.sections.asked:missing_section",
+    "leaderboard": "goldless.reports.html.sections.leaderboard:leaderboard_section",
+    "task scores": "goldless.reports.html.sections.scores:task_scores_section",
+    "pair scores": "goldless.reports.html.sections.scores:pair_scores_section",
+    "sizes": "goldless.reports.html.sections.leaderboard:sizes_section",
+    "asked": "goldless.reports.html.sections.asked:asked_section",
+}
+"""Our sections in page order. Those of packages, entry points of the group ``goldless.sections``, come after them."""
+
+
+def _ours(place: str) -> SectionMaker:
+    """A section whose module is imported when a page is made."""
+
+    def made(run: RunFolder) -> Section | None:
+        make: SectionMaker = resolve_name(place)
+        return make(run)
+
+    return made
+
+
+def _wrong_shape(value: Any) -> str | None:
+    return None if callable(value) else f"a section must be a function of a run's results, got {type(value).__name__}"
+
+
+CATALOGUE: Catalogue[SectionMaker] = Catalogue(
+    "goldless.sections", {name: _ours(place) for name, place in SECTIONS.items()}, _wrong_shape
 )
-"""Sections in page order."""
+
+
+def made_sections(run: RunFolder) -> Iterator[Section]:
+    """All sections with content. One of a package that fails is replaced by the reason."""
+    for name, make in CATALOGUE.all().items():
+        try:
+            found = make(run)
+        except Exception as error:
+            if name in SECTIONS:
+                raise
+            said = f"This section comes from another package and could not be made ({type(error).__name__}: {error})."
+            found = Section(name.replace(" ", "-"), name, (warning(said),))
+        if found is not None:
+            yield found
 
 
 def write_report(folder: Path | str) -> Path:
@@ -78,7 +105,7 @@ def _is_object(found: object) -> bool:
 def report_page(run: RunFolder) -> str:
     """The report as one HTML document."""
     verdict = Section("verdict", "Verdict", verdict_blocks(run))
-    sections = [found for make in SECTIONS if (found := make(run)) is not None]
+    sections = list(made_sections(run))
     used: set[str] = set()
     drawn = [_drawn(one, used) for one in (verdict, *sections)]
     styles = _styles(switch_css(len(run.standings)))

@@ -8,7 +8,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from goldless.reports.documents.fields import Bounded
 from goldless.reports.html.charts.axis import Scale, bottom_axis, linear_scale
 from goldless.reports.html.charts.svg import WIDTH, Shape, element, hint, label_room, line, mark, picture, words
 from goldless.reports.html.labels import fitted, numeral, text_width
@@ -55,10 +54,8 @@ class IntervalRow:
     """A value of this row alone to compare it with."""
 
     @classmethod
-    def of(
-        cls, label: str, value: float | None, bounds: Bounded | None = None, *, decimals: int = 3, **more: Any
-    ) -> IntervalRow:
-        """A value with its interval; the text at the right is the value unless given."""
+    def of(cls, label: str, value: float | None, bounds: Any = None, *, decimals: int = 3, **more: Any) -> IntervalRow:
+        """A value with its interval; the text at the right is the value unless given. ``bounds``: has low and high."""
         low, high = (None, None) if bounds is None else (bounds.low, bounds.high)
         return cls(label, value, low, high, **{"aside": numeral(value, decimals, absent=""), **more})
 

@@ -186,21 +186,11 @@ def _signatures(run: RunFolder) -> Iterator[Block]:
 def _signature_lines(run: RunFolder) -> Iterator[tuple[str, str]]:
     if run.leaderboard is not None:
         yield from ((name, metric.signature) for name, metric in run.leaderboard.metrics.items())
-    if run.crash_test is not None:
-        yield from ((f"crash test of {name}", card.signature) for name, card in run.crash_test.metrics.items())
-    if run.agreement is not None:
-        for one in run.agreement.criteria:
-            yield f"agreement on {one.criterion}" if one.criterion else "agreement", one.signature
-    if run.calibration is not None:
-        yield "calibration", run.calibration.signature
-    if run.consistency is not None:
-        yield from ((f"consistency, {name}", line) for name, line in run.consistency.signatures.items())
     if run.review is not None:
         yield "review", run.review.signature
-    if run.bias is not None:
-        yield "bias", run.bias.signature
-    if run.cost is not None and run.cost.panels is not None:
-        yield "panels", run.cost.panels.signature
+    for name, found in run.others.items():
+        lines = (line for table in found.tables() for line in table.signature.split(" || "))
+        yield from ((name.replace("_", " "), line) for line in lines)
 
 
 # --- what is missing -------------------------------------------------------------------------------------------------
@@ -217,9 +207,6 @@ def missing_section(run: RunFolder) -> Iterator[Block]:
     if without:
         many = plural(len(without), "task")
         yield words(f"{many} had fewer than two responses, so nothing could be compared: ", *listed(without, 12), ".")
-    if run.crash_test is not None and run.crash_test.problems:
-        rows = [{"what": what, "count": times} for what, times in run.crash_test.problems.items()]
-        yield Table("Missing in the crash test", (*texts(what="what"), *counts(count="times")), rows)
 
 
 def _counted(run: RunFolder) -> Iterator[Failed]:

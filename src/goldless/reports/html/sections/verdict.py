@@ -8,14 +8,10 @@ from goldless.reports.documents.tables import found_in_review
 from goldless.reports.findings import over_all
 from goldless.reports.html.blocks import Block, Bullets, Inline, Link, Name, Paragraph, Term, listed, warning
 from goldless.reports.html.labels import plural
-from goldless.reports.meta_findings import (
-    agreement_findings,
-    bias_findings,
-    consistency_findings,
-    cost_findings,
-    crash_findings,
-)
 from goldless.reports.run_folder import RunFolder
+
+ONE_BY_ONE = {"crash_test"}
+"""Results with a sentence for every metric, all of which belong to the verdict."""
 
 
 def verdict_blocks(run: RunFolder) -> tuple[Block, ...]:
@@ -108,16 +104,8 @@ def _without_reviews(run: RunFolder) -> tuple[Inline, ...]:
 
 def _others(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
     """The first sentence about each other result, with a link to the rest."""
-    if run.crash_test is not None:
-        for said in crash_findings(run.crash_test):
-            yield (*said, " ", Link("crash-test", "Crash test"))
-    found = {
-        "agreement": (() if run.agreement is None else agreement_findings(run.agreement), "Agreement"),
-        "bias": (() if run.bias is None else bias_findings(run.bias), "Bias"),
-        "cost": (() if run.cost is None else cost_findings(run.cost), "Cost"),
-        "consistency": (() if run.consistency is None else consistency_findings(run.consistency), "Consistency"),
-    }
-    for slug, (sentences, word) in found.items():
-        first = next(iter(sentences), None)
-        if first is not None:
-            yield (*first, " ", Link(slug, word))
+    for name, found in run.others.items():
+        link = Link(name.replace("_", "-"), name.replace("_", " ").capitalize())
+        for place, said in enumerate(found.findings()):
+            if place == 0 or name in ONE_BY_ONE:
+                yield (*said, " ", link)

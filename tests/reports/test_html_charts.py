@@ -9,18 +9,9 @@ from markupsafe import Markup
 from pydantic import ValidationError
 
 from goldless.reports.documents.scores import AgentScore
-from goldless.reports.html.charts.axis import LogScale, Scale, linear_scale, log_scale, tick_texts
+from goldless.reports.html.charts.axis import Scale, scale_over, tick_texts
 from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map
-from goldless.reports.html.charts.row_plots import (
-    Band,
-    Bar,
-    IntervalRow,
-    Numbered,
-    Strip,
-    bar_chart,
-    interval_plot,
-    strip_plot,
-)
+from goldless.reports.html.charts.row_plots import Band, IntervalRow, Ringed, interval_plot
 from goldless.reports.html.charts.scatter import Point, scatter_plot
 from goldless.reports.html.charts.svg import COLOURS, HEAT_OPACITY, SERIES, element
 from goldless.reports.html.labels import decimals_for, excerpt, fitted, label, numeral, text_width, visible
@@ -57,7 +48,7 @@ def test_ticks_are_round_numbers(least, most, wanted, ticks):
 
 
 def test_equal_values_get_a_scale_around_them():
-    scale = linear_scale([5.0, 5.0], 0, 100)
+    scale = scale_over([5.0, 5.0], 0, 100)
     assert scale(5.0) == pytest.approx(50.0)
 
 
@@ -67,12 +58,12 @@ def test_ticks_have_as_many_decimals_as_they_need():
 
 
 def test_a_factor_of_ten_is_as_long_everywhere_on_a_logarithmic_scale():
-    scale = LogScale(1.0, 1000.0, 0.0, 300.0)
+    scale = Scale(1.0, 1000.0, 0.0, 300.0, logarithmic=True)
     assert [scale(value) for value in (1, 10, 100, 1000)] == pytest.approx([0, 100, 200, 300])
 
 
 def test_zero_stands_before_all_positive_values_of_a_logarithmic_scale():
-    scale = log_scale([0.0, 5.0, 500.0], 0, 400)
+    scale = scale_over([0.0, 5.0, 500.0], 0, 400, logarithmic=True)
     assert scale(0.0) < scale(5.0) < scale(500.0)
     assert scale.ticks()[0] == 0.0
 
@@ -128,33 +119,34 @@ def test_opposite_strengths_have_different_colours_and_the_same_opacity():
 
 
 def test_a_strip_of_few_tasks_draws_every_task_and_one_of_many_draws_quantiles():
-    few = Strip("a", (1.0, 2.0, 3.0, 4.0, 5.0), points=(1.0, 2.0, 3.0), outliers=(Numbered(1, 9.0, "t9"),))
-    many = Strip("a", (1.0, 2.0, 3.0, 4.0, 5.0))
-    drawn = [str(strip_plot([strip], title="t", axis="x")) for strip in (few, many)]
+    few = IntervalRow("a", 3.0, shape="stroke", dots=(1.0, 2.0, 3.0), rings=(Ringed(9.0, 1, "t9"),))
+    many = IntervalRow("a", 3.0, 1.0, 5.0, shape="stroke", inner=(2.0, 4.0))
+    drawn = [str(interval_plot([row], title="t", axis="x")) for row in (few, many)]
     assert drawn[0].count("h0") == 3
-    assert 'class="inner"' not in drawn[0]
+    assert ">1</text>" in drawn[0]
+    assert "<title>t9</title>" in drawn[0]
     assert "h0" not in drawn[1]
-    box, bar = (
-        attributes(drawn[1], rf'<rect[^>]*class="{kind}"[^>]*>|<rect class="{kind}"[^>]*>')[0]
-        for kind in ("inner", "outer")
-    )
+    box, bar = (attributes(drawn[1], rf'<line[^>]*class="{kind} blue"[^>]*>')[0] for kind in ("inner", "whisker"))
     # from 2 to 4 is half as long as from 1 to 5
-    assert float(box["width"]) / float(bar["width"]) == pytest.approx(0.5, abs=0.01)
+    long, whole = (float(one["x2"]) - float(one["x1"]) for one in (box, bar))
+    assert long / whole == pytest.approx(0.5, abs=0.01)
 
 
 def test_the_label_of_a_point_lies_on_no_other_label():
     points = [Point("far", 0.0, 0.0), *(Point(f"panel number {i}", 1 + i / 1000, 1 + i / 1000) for i in range(12))]
     svg = str(scatter_plot(points, title="t", x_axis="x", y_axis="y"))
-    written = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="point-label"[^>]*>', svg)
+    written = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="point-label blue"[^>]*>', svg)
     assert 1 < len(written) < 13
     assert len({y for _, y in written}) == len(written)
 
 
-def test_bars_are_as_long_as_their_values_and_begin_together():
-    svg = str(bar_chart([Bar("a", 10, "10"), Bar("b", 4, "4")], title="t"))
-    first, second = attributes(svg, r"<rect[^>]*>")
-    assert first["x"] == second["x"]
-    assert float(second["width"]) / float(first["width"]) == pytest.approx(0.4, abs=0.01)
+def test_a_legend_too_long_for_one_line_is_wrapped():
+    points = [Point("p", 1.0, 1.0, series=f"a family with a long name {place}") for place in range(9)]
+    svg = str(scatter_plot(points, title="t", x_axis="x", y_axis="y"))
+    placed = re.findall(r'<g transform="translate\(([\d.]+) ([\d.]+)\)"><circle', svg)
+    assert len(placed) == 9
+    assert len({y for _, y in placed}) > 1
+    assert all(float(x) < 700 for x, _ in placed)
 
 
 # --- names and numbers ----------------------------------------------------------------------------------------------

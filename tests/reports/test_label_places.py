@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from goldless.reports.html.charts.label_places import Labelled, label_places
+from goldless.reports.html.charts.label_places import label_places
 
 WITHIN = (0.0, 0.0, 400.0, 300.0)
 
@@ -19,13 +19,14 @@ def overlap(one, other):
 @pytest.mark.parametrize("seed", range(3))
 def test_no_label_covers_another_or_a_point_or_leaves_the_edges(seed):
     random = np.random.default_rng(seed)
-    points = [Labelled(x, y, f"model-{i}") for i, (x, y) in enumerate(random.uniform(20, 280, (25, 2)).tolist())]
-    places = [place for place in label_places(points, lines=[], within=WITHIN) if place is not None]
+    points = [(x, y) for x, y in random.uniform(20, 280, (25, 2)).tolist()]
+    names = [f"model-{place}" for place in range(25)]
+    places = [place for place in label_places(points, names, lines=[], within=WITHIN) if place is not None]
     assert places
     for one, other in itertools.combinations(places, 2):
         assert not overlap(one.box, other.box)
     for place in places:
-        assert not any(overlap(place.box, (p.x - 6, p.y - 6, p.x + 6, p.y + 6)) for p in points)
+        assert not any(overlap(place.box, (x - 6, y - 6, x + 6, y + 6)) for x, y in points)
         assert place.box[0] >= 0
         assert place.box[1] >= 0
         assert place.box[2] <= 400
@@ -33,24 +34,24 @@ def test_no_label_covers_another_or_a_point_or_leaves_the_edges(seed):
 
 
 def test_a_lone_label_stands_to_the_right_of_its_point_without_a_lead():
-    (place,) = label_places([Labelled(100, 100, "a")], lines=[], within=WITHIN)
+    (place,) = label_places([(100, 100)], ["a"], lines=[], within=WITHIN)
     assert place.box[0] > 100
     assert place.lead is None
 
 
 def test_a_label_at_the_right_edge_stands_to_the_left():
-    (place,) = label_places([Labelled(395, 100, "model")], lines=[], within=WITHIN)
+    (place,) = label_places([(395, 100)], ["model"], lines=[], within=WITHIN)
     assert place.box[2] < 395
 
 
 def test_a_label_moves_off_a_line():
     line = (100.0, 100.0, 300.0, 100.0)
-    (place,) = label_places([Labelled(100, 100, "model")], lines=[line], within=WITHIN)
+    (place,) = label_places([(100, 100)], ["model"], lines=[line], within=WITHIN)
     assert not (place.box[1] < 100 < place.box[3] and place.box[2] > 100)
 
 
 def test_where_there_is_no_room_there_is_no_label():
-    points = [Labelled(20 + i * 0.1, 20, "a very long name of a model") for i in range(40)]
-    places = label_places(points, lines=[], within=(0.0, 0.0, 200.0, 60.0))
+    points = [(20 + i * 0.1, 20) for i in range(40)]
+    places = label_places(points, ["a very long name of a model"] * 40, lines=[], within=(0.0, 0.0, 200.0, 60.0))
     assert None in places
-    assert label_places([], lines=[], within=WITHIN) == []
+    assert label_places([], [], lines=[], within=WITHIN) == []

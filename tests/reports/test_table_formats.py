@@ -196,7 +196,7 @@ def test_every_format_rounds_a_number_to_the_same_digits(score, low):
     columns = (Column("score", "score", "number", decimals=3), Column("low high", "95%", "interval", decimals=3))
     made = ReportTable("T", columns, ({"score": score, "low": low, "high": 1.0},))
     value = next(csv.DictReader(io.StringIO(made.to_csv())))
-    wanted = [f"{float(value['score']):.3f}", f"{float(value['low']):.3f}", "1.000"]
+    wanted = [f"{float(value['score']):z.3f}", f"{float(value['low']):z.3f}", "1.000"]
     (read,) = read_latex(made.to_latex())
     assert re.findall(r"[-\d.]+", " ".join(read.rows[1])) == wanted
     assert re.findall(r"-?\d+\.\d+", made.to_markdown().splitlines()[-1]) == wanted

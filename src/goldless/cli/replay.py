@@ -33,8 +33,7 @@ def replay(
     import anyio
 
     from goldless.files import write_text
-    from goldless.reports.badge import COLOURS
-    from goldless.reports.badge import badge as drawn
+    from goldless.reports.formats import Colour, badge_svg
     from goldless.runs.published import published_run
     from goldless.runs.replay import SHOWN
     from goldless.runs.replay import replay as replayed
@@ -57,7 +56,8 @@ def replay(
             out().print(found.sentence, markup=False)
     if badge is not None:
         said = f"{found.values} values met again" if found.outcome == "equal" else found.outcome
-        write_text(badge, drawn("goldless replay", said, COLOURS[found.outcome]))
+        colours: dict[str, Colour] = {"equal": "green", "different": "red"}
+        write_text(badge, badge_svg("goldless replay", said, colours.get(found.outcome, "grey")))
         say(f"badge: {badge}")
     if found.outcome == "different":
         end(DIFFERENT, found.sentence)

@@ -175,7 +175,7 @@ class CrashTest:
         """All metrics side by side: effect and rating of each perturbation."""
         rows: dict[str, dict[str, Cell]] = {}
         for one in self.results:
-            value = "" if one.smd is None else f"{one.smd:+.2f} "
+            value = "" if one.smd is None else f"{one.smd:+z.2f} "
             row = rows.setdefault(one.perturbation, {"marked": _marked(one), "must": one.must})
             row[one.metric] = f"{value}{one.rating}"
         columns = (NAMES, Column("must", "must", wide=True), *(Column(name, name) for name in self.metrics))

@@ -134,7 +134,7 @@ def _decimals(board: Board) -> int:
 
 
 def _number(value: float, decimals: int) -> str:
-    return f"{value:,.{decimals}f}".replace("-", "\u2212")
+    return f"{value:z,.{decimals}f}".replace("-", "\u2212")
 
 
 def _open(lead: Standing, scored: Sequence[Standing]) -> list[str]:

@@ -93,14 +93,14 @@ class Leaderboard:
         They do not contain the signature: print that below, so that it can be copied.
         """
         shown = self.table(beaten="ranks")
-        columns, scale = shown.terminal_columns(), self._scale()
-        bars = [_bar(row, *scale) for row in self.rows]
-        columns.insert(4, TerminalColumn("", bars, left=True, style="cyan", wraps=False, can_go=True))
+        columns = shown.terminal_columns()
+        ends = min(self._ends, default=0.0), max(self._ends, default=1.0)
+        columns.insert(4, TerminalColumn("", [_bar(row, *ends) for row in self.rows], left=True, plot=True))
         return fitted_tables(shown.title, columns, width, keys=shown.keys)
 
     def table(self, *, beaten: Literal["names", "ranks"] = "names") -> ReportTable:
         """The table for people; ``beaten``: whether the agents that one beats are given by name or by rank."""
-        decimals, word = self._decimals(), comparative(self.metric)
+        decimals, word = 3 if max(map(abs, self._ends), default=0.0) < 2 else 2, comparative(self.metric)
         columns = (
             Column("rank", "#", "count"),
             Column("agent", "agent"),
@@ -124,14 +124,9 @@ class Leaderboard:
         """Whether scores are means over several prompts."""
         return any(row.between_prompts is not None for row in self.rows)
 
-    def _decimals(self) -> int:
-        """Two, or three if all scores are small."""
-        ends = [abs(x) for row in self.rows for x in (row.low, row.high, row.score) if x is not None]
-        return 3 if max(ends, default=0.0) < 2 else 2
-
-    def _scale(self) -> tuple[float, float]:
-        ends = [x for row in self.rows for x in (row.low, row.high, row.score) if x is not None]
-        return (min(ends), max(ends)) if ends else (0.0, 1.0)
+    @property
+    def _ends(self) -> list[float]:
+        return [end for row in self.rows for end in (row.low, row.high, row.score) if end is not None]
 
 
 BAR_WIDTH = 16
@@ -246,7 +241,7 @@ def _peer_notes(found: Standings) -> Iterator[str]:
 
 RATER_COLUMNS = (
     Column("criterion", "criterion"),
-    Column("rater", "rater", absent="mean over pairs"),
+    Column("rater", "rater", "name", "mean over pairs"),
     Column("value", "TVD-MI", "number", "missing", 3),
     Column("null", "chance", "number", "", 3),
     Column("excess", "excess", "number", "", 3),

@@ -131,11 +131,11 @@ class Column:
 
     def _number(self, value: float, style: str = "") -> str:
         if self.kind in {"number", "interval"}:
-            return f"{value:{style}.{self.decimals}f}"
+            return f"{value:z{style}.{self.decimals}f}"
         if self.kind in {"signed", "signed interval"}:
-            return f"{value:+{style}.{self.decimals}f}"
+            return f"{value:+z{style}.{self.decimals}f}"
         if self.kind == "shares":
-            return f"{100 * (value - 1):+.{self.decimals}f}%"
+            return f"{100 * (value - 1):+z.{self.decimals}f}%"
         if self.kind == "probability":
             return f"{value:.2g}"
         if self.kind in {"fraction", "figure"}:

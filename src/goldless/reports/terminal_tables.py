@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from goldless.reports.formats import printable
+from goldless.reports.formats import plain, printable, simple_table
 
 if TYPE_CHECKING:
     from rich.table import Table
-    from rich.text import Text
 
 SHORT = 12
 """A text column is not narrower than this, or than its longest text."""
+BETWEEN = 2
+"""Spaces after a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,8 @@ class TerminalColumn:
     cells: Sequence[str]
     left: bool
     """Whether it is a text, which may wrap between words; other columns are right-aligned."""
-    style: str = ""
-    wraps: bool = True
-    can_go: bool = False
-    """Whether it is left out where there is no room."""
+    plot: bool = False
+    """Whether it is a plot, which is left out where there is no room."""
 
     @property
     def widest(self) -> int:
@@ -40,7 +39,7 @@ class TerminalColumn:
     @property
     def narrowest(self) -> int:
         """Its width if texts wrap between words."""
-        if not self.wraps:
+        if self.plot:
             return self.widest
         longest = max(map(self._least, (self.heading, *self.cells)))
         return max(longest, min(SHORT, self.widest)) if self.left else longest
@@ -60,11 +59,10 @@ def fitted_tables(
     are set off.
     """
     shown = list(columns)
-    while _least(shown) > width and any(column.can_go for column in shown):
-        shown.remove(next(column for column in reversed(shown) if column.can_go))
+    if _least(shown) > width:
+        shown = [column for column in shown if not column.plot]
     parts: list[Table] = []
-    first = shown[:keys]
-    rest = shown[keys:]
+    first, rest = shown[:keys], shown[keys:]
     while rest or not parts:
         taken = [*first, *rest[:1]]
         rest = rest[1:]
@@ -81,19 +79,14 @@ def _width(text: str) -> int:
 
 
 def _least(columns: Sequence[TerminalColumn]) -> int:
-    return sum(column.narrowest for column in columns) + _between(columns)
-
-
-def _between(columns: Sequence[TerminalColumn]) -> int:
-    """Spaces between the columns and at both ends."""
-    return 2 * len(columns)
+    return sum(column.narrowest + BETWEEN for column in columns)
 
 
 def _widths(columns: Sequence[TerminalColumn], width: int) -> list[int]:
     """The width of each column: wide ones give way first."""
     found = [column.widest for column in columns]
     least = [column.narrowest for column in columns]
-    while sum(found) + _between(columns) > width:
+    while sum(found) + BETWEEN * len(columns) > width:
         spare = [place for place, now in enumerate(found) if now > least[place]]
         if not spare:
             break
@@ -102,24 +95,16 @@ def _widths(columns: Sequence[TerminalColumn], width: int) -> list[int]:
 
 
 def _table(title: str, columns: Sequence[TerminalColumn], width: int, apart: int) -> Table:
-    from goldless.reports.formats import simple_table  # noqa: PLC0415
-
     table = simple_table(title)
     widths = _widths(columns, width)
-    whole = sum(widths) + _between(columns)
+    whole = sum(widths) + BETWEEN * len(columns)
     table.width = whole if whole > width else None  # lines that a terminal breaks are better than cells cut off
     for column, wide in zip(columns, widths, strict=True):
-        table.add_column(_text(column.heading), justify="left" if column.left else "right", width=wide, overflow="fold")
+        table.add_column(plain(column.heading), justify="left" if column.left else "right", width=wide, overflow="fold")
     for place, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
         last = place >= len(columns[0].cells) - apart
         if last and place == len(columns[0].cells) - apart:
             table.add_section()
-        cells = (_text(text, column.style) for text, column in zip(row, columns, strict=True))
+        cells = (plain(text, "cyan" if column.plot else "") for text, column in zip(row, columns, strict=True))
         table.add_row(*cells, style="bold" if last else "")
     return table
-
-
-def _text(text: str, style: str = "") -> Text:
-    from goldless.reports.formats import plain  # noqa: PLC0415
-
-    return plain(text, style)

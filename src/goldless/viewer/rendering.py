@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from goldless._version import __version__
 from goldless.reports.html.charts.axis import Scale
-from goldless.reports.html.charts.svg import element, line
+from goldless.reports.html.charts.row_plots import mini_interval
 from goldless.reports.html.labels import is_number, numeral, visible
 from goldless.reports.report_table import MINUS, seconds_text
 from goldless.viewer.links import Links
@@ -19,7 +19,7 @@ from goldless.viewer.links import Links
 MISSING = "missing"
 LONGEST = 20_000
 """Characters of a text shown at first."""
-BAR_WIDTH, BAR_HEIGHT = 160, 14
+BAR_WIDTH = 160
 
 
 def _finalize(value: Any) -> Any:
@@ -105,14 +105,4 @@ def instant(seconds: float | None) -> str:
 
 def bar(value: float | None, low: float | None, high: float | None, lowest: float, highest: float) -> Markup:
     """An interval as a line with the value as a dot, on a scale shared by all rows; zero is marked."""
-    place = Scale(lowest, lowest + ((highest - lowest) or 1.0), 4, BAR_WIDTH - 4)
-    middle = BAR_HEIGHT / 2
-    parts = []
-    if lowest < 0 < highest:
-        parts.append(line(place(0), 0, place(0), BAR_HEIGHT, "zero"))
-    if low is not None and high is not None:
-        parts.append(line(place(low), middle, place(high), middle, "span"))
-    if value is not None:
-        parts.append(element("circle", class_="dot", cx=place(value), cy=middle, r=3.5))
-    size = {"width": BAR_WIDTH, "height": BAR_HEIGHT}
-    return element("svg", *parts, class_="bar", aria_hidden="true", focusable="false", **size)
+    return mini_interval(value, low, high, Scale(lowest, highest, 5, BAR_WIDTH - 5))

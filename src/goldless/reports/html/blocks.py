@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from goldless.reports.findings import Name as Name  # noqa: PLC0414 - sections take all inline parts from here
 from goldless.reports.findings import named
-from goldless.reports.html.charts.svg import described
+from goldless.reports.html.charts.svg import described, element
 from goldless.reports.html.labels import is_number, label, visible
 from goldless.reports.html.words import WORDS
 from goldless.reports.report_table import Column, Kind, ReportTable
@@ -40,19 +40,6 @@ class Link:
 
     slug: str
     word: str
-
-
-@dataclass(frozen=True, slots=True)
-class Behind:
-    """Which texts are behind a number: those of an agent, or of two, under a metric; all by their places."""
-
-    metric: int
-    agent: int
-    other: int | None = None
-
-    def __str__(self) -> str:
-        """As the page's script reads it."""
-        return f"{self.metric} {self.agent}{'' if self.other is None else f' {self.other}'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +135,14 @@ class ScoreCell:
     """An agent under one metric."""
 
     rank: str
-    score: HtmlCell
-    ends: str
-    plot: Markup
-    beats: str
-    missing: str
+    text: str
+    """The score, or why there is none."""
+    value: str | None = None
+    """The score at full precision."""
+    ends: str = ""
+    plot: Markup | None = None
+    beats: str = ""
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,60 +293,43 @@ def ends(level: str = "", decimals: int = 3, *, name: str = "low high", absent: 
     return Column(name, level, "interval", absent, decimals)
 
 
-@dataclass(frozen=True, slots=True)
-class HtmlCell:
-    """One cell: the text shown, and the exact number behind it."""
-
-    text: str
-    """If it is markup, a cell made elsewhere, such as a link."""
-    value: str | None = None
-    """The number at full precision."""
-    absent: bool = False
-    behind: Behind | None = None
-
-    @property
-    def is_markup(self) -> bool:
-        """Whether it was made elsewhere."""
-        return isinstance(self.text, Markup)
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it needs a wide column."""
-        return len(self.text.striptags() if isinstance(self.text, Markup) else self.text) > LONG
-
-
-def html_cells(columns: Iterable[Column], row: Row) -> Iterator[tuple[Column, HtmlCell]]:
-    """The cells of a row; an interval has one cell per end. Its first number links to what is ``behind`` the row."""
-    behind = row.get("behind")
-    for column in columns:
-        for one in column.single:
-            cell = _cell(one, row)
-            if behind is not None and one.kind in {"number", "signed"} and cell.value is not None:
-                cell, behind = replace(cell, behind=behind), None
-            yield one, cell
-
-
-def _cell(column: Column, row: Row) -> HtmlCell:
-    value = row.get(column.name)
-    if value is None or value == "" or (isinstance(value, float) and not is_number(value)):
-        instead = "missing" if column.absent is None else column.absent
-        return HtmlCell(visible(row.get(column.reason) or instead), absent=True)
-    if isinstance(value, Markup):
-        return HtmlCell(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return HtmlCell(label(value) if column.kind == "name" else visible(value))
-    return HtmlCell(column.typeset(value), repr(value))
-
-
 def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, class_: str = "") -> Markup:
-    """The table as HTML; ``class_``: CSS class of the caption."""
+    """The table as HTML; an interval has one column per end. ``class_``: CSS class of the caption."""
     single = [one for column in columns for one in column.single]
     # the first column of names says what its row is about, or else the first
     head = next((place for place, column in enumerate(single) if column.kind == "name"), 0)
-    cells = ([cell for _, cell in html_cells(columns, row)] for row in rows)
-    module: Any = environment().get_template("table.html").module
-    made: Markup = module.table(single, head, cells, caption, class_)
-    return made
+    headings = [
+        element("th", _shown(column.heading), scope="col", class_=None if column.left else "n") for column in single
+    ]
+    body = []
+    for row in rows:
+        behind = row.get("behind")
+        cells = []
+        for place, column in enumerate(single):
+            text, value, absent = _cell(column, row)
+            linked = behind if value is not None and column.kind in {"number", "signed"} else None
+            behind = None if linked is not None else behind  # only the first number of a row is a link
+            long = len(text.striptags() if isinstance(text, Markup) else text) > LONG
+            classes = ["absent"] * absent + ["n"] * (not column.left) + ["long"] * long
+            look = {"class_": " ".join(classes) or None, "data_v": value, "data_of": linked}
+            is_head = place == head
+            cells.append(element("th" if is_head else "td", text, scope="row" if is_head else None, **look))
+        body.append(element("tr", *cells))
+    title = element("caption", _shown(caption), class_=class_ or None)
+    return element("table", title, element("thead", element("tr", *headings)), element("tbody", *body))
+
+
+def _cell(column: Column, row: Row) -> tuple[str, str | None, bool]:
+    """The text of a cell, the number behind it at full precision, and whether it is absent."""
+    value = row.get(column.name)
+    if value is None or value == "" or (isinstance(value, float) and not is_number(value)):
+        instead = "missing" if column.absent is None else column.absent
+        return visible(row.get(column.reason) or instead), None, True
+    if isinstance(value, Markup):  # made elsewhere, such as a link
+        return value, None, False
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return (element("bdi", label(value)) if column.kind == "name" else visible(value)), None, False
+    return column.typeset(value), repr(value), False
 
 
 def result_table(table: ReportTable) -> Table:
@@ -377,7 +350,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"visible": visible, "label": label, "kind": lambda block: type(block).__name__, "shown": _shown}
+    found.filters |= {"visible": visible, "label": label, "kind": lambda block: type(block).__name__}
     found.globals |= {"words": WORDS, "table_html": table_html, "described": described}
     return found
 

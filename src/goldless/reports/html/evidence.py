@@ -15,7 +15,7 @@ import polars as pl
 
 from goldless.files import POLARS_FAILED
 from goldless.reports.documents.scores import RankedMetric
-from goldless.reports.html.blocks import Behind, Card, CardText, Words
+from goldless.reports.html.blocks import Card, CardText, Words
 from goldless.reports.html.labels import decimals_for, excerpt, label, numeral
 from goldless.reports.run_folder import RunFolder
 
@@ -42,10 +42,10 @@ class TextLinks:
         """Whether there are any."""
         return bool(self._agents)
 
-    def behind(self, metric: str, agent: str, other: str | None = None) -> Behind | None:
-        """The texts of an agent, or of two, under a metric; None: the page has none."""
+    def behind(self, metric: str, agent: str, other: str | None = None) -> str | None:
+        """The texts of an agent, or of two, under a metric, as the page's script reads it; None: the page has none."""
         agents = [self._agents.get(name) for name in (agent, other) if name is not None]
-        return None if None in agents else Behind(self._metrics[metric], *agents)  # type: ignore[arg-type] # no None
+        return None if None in agents else " ".join(map(str, (self._metrics[metric], *agents)))
 
 
 @dataclass(slots=True)
@@ -132,39 +132,26 @@ def _apart(run: RunFolder, scores: pl.DataFrame, chosen: Mapping[str, _Chosen]) 
 
 
 def _cards(run: RunFolder, chosen: dict[str, _Chosen], scores: pl.DataFrame) -> list[Card]:
-    responses = _rows(run, "responses", chosen)
-    texts = {(str(row["task"]), str(row["agent"])): row.get("text") for row in responses}
+    texts = {(str(row["task"]), str(row["agent"])): row.get("text") for row in _rows(run, "responses", chosen)}
     tasks = _rows(run, "tasks", chosen)
     prompts = {str(row["task"]): row.get("prompt") for row in tasks}
     numbers = {str(row["task"]): int(row["number"]) for row in tasks}
     places = _agents(run)
-    values = scores.filter(pl.col("task").is_in(list(chosen)))
     by_response: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     decimals = {metric: decimals_for(board.ends) for metric, board in run.standings.items()}
+    values = scores.filter(pl.col("task").is_in(list(chosen)) & pl.col("metric").is_in(list(decimals)))
     for metric, task, agent, score in values.select("metric", "task", "agent", "score").iter_rows():
-        if metric in decimals:
-            said = f"{label(metric, 24)} {numeral(score, decimals[metric])}"
-            by_response[task, agent].append(said)
+        by_response[task, agent].append(f"{label(metric, 24)} {numeral(score, decimals[metric])}")
     cards: list[Card] = []
     for task, one in chosen.items():
-        shown = [
-            CardText(
-                places[agent], agent, " · ".join(by_response.get((task, agent), ())), _cut(texts[task, agent]), led
-            )
-            for agent, led in one.agents.items()
-            if agent in places and texts.get((task, agent)) is not None
-        ]
+        shown = []
+        for agent, led in one.agents.items():
+            if agent in places and (text := texts.get((task, agent))) is not None:
+                said = " · ".join(by_response[task, agent])
+                shown.append(CardText(places[agent], agent, said, excerpt(text, MOST_CHARACTERS), led))
         if shown:
-            cards.append(
-                Card(
-                    numbers.get(task),
-                    task,
-                    excerpt(prompts.get(task) or "", MOST_OF_PROMPT),
-                    shown,
-                    one.said,
-                    not cards,
-                )
-            )
+            prompt = excerpt(prompts.get(task) or "", MOST_OF_PROMPT)
+            cards.append(Card(numbers.get(task), task, prompt, shown, one.said, opened=not cards))
     return cards
 
 
@@ -172,10 +159,6 @@ def _agents(run: RunFolder) -> dict[str, int]:
     """The agents with their places."""
     names = dict.fromkeys(row.agent for board in run.standings.values() for row in board.rows)
     return {name: place for place, name in enumerate(names)}
-
-
-def _cut(text: object) -> str:
-    return excerpt(text, MOST_CHARACTERS)
 
 
 def _rows(run: RunFolder, table: str, tasks: Iterable[str]) -> list[dict[str, Any]]:

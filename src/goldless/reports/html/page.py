@@ -108,22 +108,19 @@ def report_page(run: RunFolder) -> str:
     sections = list(made_sections(run))
     used: set[str] = set()
     drawn = [_drawn(one, used) for one in (verdict, *sections)]
-    styles = _styles(switch_css(len(run.standings)))
-    script = _file("report.js")
-    return (
-        environment()
-        .get_template("report.html")
-        .render(
-            study=label(run.study_name or "study"),
-            metrics=list(run.standings),
-            made=_made_at(run),
-            verdict=drawn[0],
-            sections=list(zip(sections, drawn[1:], strict=True)),
-            glossary=glossary(used),
-            styles=styles,
-            script=script,
-            policy=_policy(styles, script),
-        )
+    styles, script = _styles(switch_css(len(run.standings))), _file("report.js")
+    latest = max((one.at for one in run.made_by.made.values()), default="")
+    page = environment().get_template("report.html")
+    return page.render(
+        study=label(run.study_name or "study"),
+        metrics=list(run.standings),
+        made=label(latest.replace("T", " ").replace("+00:00", " UTC")),
+        verdict=drawn[0],
+        sections=list(zip(sections, drawn[1:], strict=True)),
+        glossary=glossary(used),
+        styles=styles,
+        script=script,
+        policy=_policy(styles, script),
     )
 
 
@@ -136,19 +133,16 @@ def site_page(
     """
     used: set[str] = set()
     styles = _styles()
-    return (
-        environment()
-        .get_template("site.html")
-        .render(
-            title=title,
-            site=site,
-            file=file,
-            contents=contents,
-            footer=footer,
-            sections=[(one, _drawn(one, used, scriptless=True)) for one in sections],
-            styles=styles,
-            policy=_policy(styles),
-        )
+    page = environment().get_template("site.html")
+    return page.render(
+        title=title,
+        site=site,
+        file=file,
+        contents=contents,
+        footer=footer,
+        sections=[(one, _drawn(one, used, scriptless=True)) for one in sections],
+        styles=styles,
+        policy=_policy(styles),
     )
 
 
@@ -184,23 +178,17 @@ def _drawn(section: Section, used: set[str], **more: Any) -> Markup:
     return Markup("").join(module.block(block) for block in section.blocks)
 
 
-def _made_at(run: RunFolder) -> str:
-    latest = max((one.at for one in run.made_by.made.values()), default="")
-    return label(latest.replace("T", " ").replace("+00:00", " UTC"))
-
-
 def _policy(styles: list[Markup], script: Markup | None = None) -> str:
     """The content security policy: allows these styles and this script by their hashes, and nothing else."""
-    hashes = " ".join(_hash(style) for style in styles)
-    allowed = "'none'" if script is None else _hash(script)
+
+    def hashed(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    allowed = "'none'" if script is None else hashed(script)
     return (
-        f"default-src 'none'; style-src {hashes}; script-src {allowed}; img-src data: blob:; "
+        f"default-src 'none'; style-src {' '.join(map(hashed, styles))}; script-src {allowed}; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _file(name: str) -> Markup:

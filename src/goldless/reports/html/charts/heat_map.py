@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from goldless.reports.html.charts.svg import HEAT_OPACITY, element, hint, picture, words
+from goldless.reports.html.charts.svg import HEAT_OPACITY, NARROW, SMALL, element, hint, picture, words
+from goldless.reports.html.charts.svg import legend as drawn_legend
 from goldless.reports.html.labels import fitted, text_width
 
 LABEL_WIDTH = 220
@@ -57,52 +58,35 @@ def heat_map(
     legend: Legend,
 ) -> Markup:
     """The heat map; None: no such cell. ``corner`` says what rows and columns are."""
-    n = len(names)
+    n, written = len(names), len(names) <= WRITTEN_UP_TO
     labels = [fitted(name, LABEL_WIDTH - 30) for name in names]
-    left = min(LABEL_WIDTH, max((text_width(text) for text in labels), default=0)) + 14
-    longest = max((text_width(cell.text, 11.5) for row in cells for cell in row if cell is not None), default=0.0)
-    width, height = (22.0, 20.0) if n > WRITTEN_UP_TO else (max(46.0, longest + 16.0), 28.0)
-    written = n <= WRITTEN_UP_TO
-    heads = [fitted(name, COLUMN_ROOM, 11.5) for name in names]
-    slant = max((text_width(text, 11.5) for text in heads), default=0.0) * SLANT
+    heads = [fitted(name, COLUMN_ROOM, SMALL) for name in names]
+    left = max((text_width(text) for text in labels), default=0) + 14
+    slant = max((text_width(text, SMALL) for text in heads), default=0.0) * SLANT
+    longest = max((text_width(cell.text, SMALL) for row in cells for cell in row if cell is not None), default=0.0)
+    width, height = (max(46.0, longest + 16.0), 28.0) if written else (22.0, 20.0)
     top = 30 + slant
-    parts = [words(corner, 0, 14, class_="tick")]
-    for place, (text, head) in enumerate(zip(labels, heads, strict=True)):
-        parts.append(words(text, left - 10, top + (place + 0.5) * height + 4, class_="label", anchor="end"))
-        x, y = left + (place + 0.5) * width, top - 8
-        parts.append(
-            element("g", words(head, 0, 0, class_="tick"), transform=f"translate({x:.1f} {y:.1f}) rotate(-45)")
-        )
-    for i, row in enumerate(cells):
+    parts, patches = [words(corner, 0, 14, class_="tick")], []
+    for i, (text, head, row) in enumerate(zip(labels, heads, cells, strict=True)):
+        y = top + (i + 0.5) * height
+        slanted = f"translate({left + (i + 0.5) * width:.1f} {top - 8:.1f}) rotate(-45)"
+        parts.append(words(text, left - 10, y + 4, class_="label", anchor="end"))
+        parts.append(element("g", words(head, 0, 0, class_="tick"), transform=slanted))
         for j, cell in enumerate(row):
-            if cell is not None:
-                box = (left + j * width, top + i * height, width, height)
-                parts.append(_cell(cell, box, written=written))
-    told = sum(39 + text_width(text, 11.5) for _, text in legend.steps)
-    whole = max(left + n * width + 8 + slant, told)
-    below = top + n * height + 18
-    parts.append(_legend(legend, 0, below))
-    return picture(*parts, width=whole, height=below + 24, title=title)
-
-
-def _cell(cell: HeatCell, box: tuple[float, float, float, float], *, written: bool) -> Markup:
-    x, y, width, height = box
-    parts = [hint(cell.hint), _patch(cell.strength, x + 1, y + 1, width - 2, height - 2)]
-    text = cell.text if written else cell.sign
-    if text:
-        middle = (x + width / 2, y + height / 2 + 4)
-        parts.append(words(text, *middle, class_="cell-text" if cell.sure else "cell-text faint", anchor="middle"))
-    return element("g", *parts, data_of=cell.behind)
+            if cell is None:
+                continue
+            x = left + j * width
+            inside = [hint(cell.hint), _patch(cell.strength, x + 1, y - height / 2 + 1, width - 2, height - 2)]
+            if said := cell.text if written else cell.sign:
+                class_ = "cell-text" if cell.sure else "cell-text faint"
+                inside.append(words(said, x + width / 2, y + 4, class_=class_, anchor="middle"))
+            patches.append(element("g", *inside, data_of=cell.behind))
+    below, whole = top + n * height + 18, max(left + n * width + 8 + slant, NARROW - 40)
+    keys = [(_patch(step, 0, 0, 16, 12), text) for step, text in legend.steps]
+    told, tall = drawn_legend(keys, whole, below)
+    return picture(*parts, *patches, told, width=whole, height=below + tall + 4, title=title)
 
 
 def _patch(strength: float, x: float, y: float, width: float, height: float) -> Markup:
     class_, opacity = f"cell {'vermilion' if strength < 0 else 'blue'}", f"{abs(strength) * HEAT_OPACITY:.2f}"
     return element("rect", x=x, y=y, width=width, height=height, class_=class_, fill_opacity=opacity)
-
-
-def _legend(legend: Legend, x: float, y: float) -> Markup:
-    parts = []
-    for strength, text in legend.steps:
-        parts += [_patch(strength, x, y, 16, 12), words(text, x + 21, y + 10.5, class_="tick")]
-        x += 21 + text_width(text, 11.5) + 18
-    return Markup("").join(parts)

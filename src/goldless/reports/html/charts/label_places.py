@@ -1,17 +1,19 @@
 """Label placement for scatter plots: beside the point, clear of other labels and points and, where possible, of lines.
 
-Every label has many candidate places around its point, nearer and farther. Labels move in turn to the cheapest place,
-given the others, until none moves; the best of several orders is used.
+Every label has places around its point, nearer and farther. Each moves to the cheapest place given the others, a few
+times over, those with the least room first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from goldless.reports.html.charts.svg import SMALL
 from goldless.reports.html.labels import text_width
 
 FloatArray = npt.NDArray[np.float64]
@@ -22,157 +24,93 @@ Segment = tuple[float, float, float, float]
 """From x, y to x, y."""
 NARROWER = 0.93
 """Width of the letters of names, relative to the widths that ``text_width`` assumes."""
-REACHES = (9.0, 13.0, 18.0, 26.0, 36.0, 48.0)
-"""Candidate distances from the point."""
-NEAR = 3
-"""The first of these need no leader line."""
-LED_FROM = 20.0
+MARK = 6.0
+"""Half the size of a point."""
+REACHES = (9.0, 13.0, 18.0, 26.0, 36.0, 48.0, 62.0)
+"""Distances from the point."""
+LED_FROM = 16.0
 """From this distance on, a leader line connects label and point."""
 DIRECTIONS = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
+PIECE = 5.0
+"""Lines are kept clear in pieces of this length."""
 COVERS = 1000.0
 """Cost of covering another label or point, or crossing the edges."""
-CROSSES = 24.0
-"""Cost of covering a line."""
-MISLEADS = 12.0
+CROSSES = 4.0
+"""Cost of covering a piece of a line."""
+MISLEADS = 20.0
 """Cost of being nearer to another point than to its own."""
-ROUNDS = 20
-MANY = 30
-"""With more points than this, only near places and one order are tried."""
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A point with a label; one with an empty label is only kept clear."""
-
-    x: float
-    y: float
-    name: str
+ROUNDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """The place of a label."""
 
-    name: str
     box: Box
     lead: Segment | None
     """The leader line to its point; None: it is right beside it."""
 
-    @property
-    def middle(self) -> float:
-        """Horizontal position of its middle."""
-        return (self.box[0] + self.box[2]) / 2
-
 
 def label_places(
-    points: Sequence[Labelled], *, lines: Sequence[Segment], within: Box, letters: float = 13.5, mark: float = 6.0
+    points: Sequence[tuple[float, float]], names: Sequence[str], *, lines: Sequence[Segment], within: Box
 ) -> list[Place | None]:
-    """A place for each label; None: no room, or no label.
-
-    ``lines``: what is better not covered. ``letters``: their size. ``mark``: half the size of a point.
-    """
-    named = [at for at, point in enumerate(points) if point.name]
-    if not named:
-        return [None] * len(points)
-    centres = np.array([(point.x, point.y) for point in points])
-    marks = np.hstack([centres - mark, centres + mark])
-    few = len(named) <= MANY
-    kept_free = np.array(lines).reshape(-1, 4)
-    reaches = REACHES if few else REACHES[:NEAR]
-    offered = [_offered(points[at], marks, kept_free, within, letters, reaches=reaches) for at in named]
-    boxes, leads, alone = (np.stack(part)[:, : 20 if few else 4] for part in zip(*offered, strict=True))
-    between = _between(boxes, leads)
-    random = np.random.default_rng(0)
-    orders = [np.arange(len(named)), *(random.permutation(len(named)) for _ in range(7 if few else 0))]
-    _, chosen = min((_settled(alone, between, order) for order in orders), key=lambda found: found[0])
+    """A place for each name beside its point; None: no room, or an empty name. ``lines`` are better not covered."""
+    centres = np.array(points, dtype=np.float64).reshape(-1, 2)
+    marks = np.hstack([centres - MARK, centres + MARK])
+    pieces = np.array([at for one in lines for at in _pieces(one)]).reshape(-1, 2)
+    offered = {
+        at: _offered(at, name, centres, marks=marks, pieces=pieces, within=within)
+        for at, name in enumerate(names)
+        if name
+    }
+    order = sorted(offered, key=lambda at: int((offered[at][1] < COVERS).sum()))
+    chosen: dict[int, FloatArray] = {}
+    for at in order * ROUNDS:
+        chosen.pop(at, None)
+        boxes, costs = offered[at]
+        chosen[at] = boxes[np.argmin(costs + COVERS * _overlap(boxes, chosen.values()).sum(axis=1))]
     found: list[Place | None] = [None] * len(points)
-    taken = marks
-    for place, at in enumerate(named):
-        box, lead = boxes[place, chosen[place]], leads[place, chosen[place]]
-        if not _overlap(box, taken).any() and _inside(box, within):
-            taken = np.vstack([taken, box])
-            led = None if np.isnan(lead).any() else _four(lead)
-            found[at] = Place(points[at].name, _four(box), led)
+    kept: list[FloatArray] = [*marks]
+    for at, box in chosen.items():
+        left, top, right, bottom = box.tolist()
+        if not _overlap(box[None], kept).any() and _inside(box[None], within).all():
+            kept.append(box)
+            x, y = points[at]
+            nearest = min(max(x, left), right), min(max(y, top), bottom)
+            lead = (x, y, *nearest) if math.dist((x, y), nearest) >= LED_FROM else None
+            found[at] = Place((left, top, right, bottom), lead)
     return found
 
 
-def _four(values: FloatArray) -> tuple[float, float, float, float]:
-    a, b, c, d = values.tolist()
-    return a, b, c, d
-
-
-def _settled(alone: FloatArray, between: FloatArray, order: npt.NDArray[np.intp]) -> tuple[float, list[int]]:
-    """The total cost, and the chosen place of each label, when labels move in this order."""
-    chosen: dict[int, int] = {}
-    for _ in range(ROUNDS):
-        before = dict(chosen)
-        for at in order.tolist():
-            chosen.pop(at, None)
-            against = between[at][:, list(chosen), list(chosen.values())].sum(axis=1)
-            chosen[at] = int(np.argmin(alone[at] + against))
-        if chosen == before:
-            break
-    rest = [chosen[at] for at in range(len(alone))]
-    every = np.arange(len(rest))
-    pairs = between[every, rest][:, every, rest]
-    return float(alone[every, rest].sum() + np.tril(pairs, -1).sum()), rest
+def _pieces(one: Segment) -> list[tuple[float, float]]:
+    x1, y1, x2, y2 = one
+    count = 1 + int(max(abs(x2 - x1), abs(y2 - y1)) / PIECE)
+    return [(x1 + (x2 - x1) * at / count, y1 + (y2 - y1) * at / count) for at in range(count + 1)]
 
 
 def _offered(
-    point: Labelled, marks: FloatArray, lines: FloatArray, within: Box, letters: float, *, reaches: Sequence[float]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Boxes and leader lines of all places of a label with their fixed costs, cheapest first."""
-    size = np.array([text_width(point.name, letters) * NARROWER, letters * 1.12])
-    here = np.array([point.x, point.y])
-    found = [(reach, turn, *turned) for reach in reaches for turn, turned in enumerate(DIRECTIONS)]
-    reach, turn, right, down = np.array(found).T
-    towards = np.stack([right, down], axis=1)
-    aside = (reach * np.where((right != 0) & (down != 0), 0.75, 1.0))[:, None]
-    corner = here + np.where(towards == 0, -size / 2, np.where(towards > 0, aside, -aside - size))
+    at: int, name: str, centres: FloatArray, *, marks: FloatArray, pieces: FloatArray, within: Box
+) -> tuple[FloatArray, FloatArray]:
+    """The boxes of all places of a label, and their costs."""
+    size = np.array([text_width(name, SMALL) * NARROWER, SMALL * 1.12])
+    reach = np.repeat(REACHES, len(DIRECTIONS))
+    towards = np.tile(np.array(DIRECTIONS), (len(REACHES), 1))
+    aside = (reach * np.where((towards != 0).all(axis=1), 0.75, 1.0))[:, None]
+    corner = centres[at] + np.where(towards == 0, -size / 2, np.where(towards > 0, aside, -aside - size))
     boxes = np.hstack([corner, corner + size])
-    leads = np.hstack([np.broadcast_to(here, corner.shape), np.clip(here, boxes[:, :2], boxes[:, 2:])])
-    leads[reach < LED_FROM] = np.nan
-    centres = (marks[:, :2] + marks[:, 2:]) / 2
-    own = _distance(here, boxes)
-    others = ~np.all((marks[:, :2] <= here) & (here <= marks[:, 2:]), axis=1)
-    cost = reach * 0.6 + turn * 0.4
-    cost += COVERS * (_overlap(boxes[:, None], marks[None]).sum(axis=1) + ~_inside(boxes, within))
-    cost += CROSSES * _crosses(lines[None], boxes[:, None]).sum(axis=1)
-    cost += MISLEADS * (_distance(centres[None], boxes[:, None]) < own[:, None] - 0.5).sum(axis=1)
-    cost += CROSSES * _crosses(leads[:, None], marks[None, others]).sum(axis=1)
-    order = np.argsort(cost, kind="stable")
-    return boxes[order], leads[order], cost[order]
+    costs = reach * 0.6 + np.tile(np.arange(len(DIRECTIONS)) * 0.4, len(REACHES))
+    costs += COVERS * (_overlap(boxes, marks).sum(axis=1) + ~_inside(boxes, within))
+    costs += CROSSES * ((boxes[:, None, :2] < pieces) & (pieces < boxes[:, None, 2:])).all(axis=2).sum(axis=1)
+    nearest = np.clip(centres, boxes[:, None, :2], boxes[:, None, 2:])
+    distances = np.hypot(*np.moveaxis(centres - nearest, -1, 0))
+    return boxes, costs + MISLEADS * (distances < distances[:, at, None] - 0.5).sum(axis=1)
 
 
-def _between(boxes: FloatArray, leads: FloatArray) -> FloatArray:
-    """Cost of each place of a label given each place of another: [label, place, other, other's place]."""
-    mine, theirs = boxes[:, :, None, None], boxes[None, None]
-    covered: FloatArray = np.where(_overlap(mine, theirs), COVERS, 0.0)
-    if np.isnan(leads).all():
-        return covered
-    crossed = _crosses(leads[:, :, None, None], theirs)
-    return covered + CROSSES * (crossed + crossed.transpose(2, 3, 0, 1))
+def _overlap(boxes: FloatArray, others: Iterable[FloatArray]) -> BoolArray:
+    """For each box and each of the others, whether they overlap."""
+    mine, theirs = boxes[:, None], np.array([*others]).reshape(1, -1, 4)
+    return np.asarray(((mine[..., :2] < theirs[..., 2:]) & (theirs[..., :2] < mine[..., 2:])).all(axis=-1))
 
 
-def _distance(point: FloatArray, box: FloatArray) -> FloatArray:
-    """Distances from points to boxes."""
-    nearest = np.clip(point, box[..., :2], box[..., 2:])
-    return np.asarray(np.hypot(*np.moveaxis(point - nearest, -1, 0)))
-
-
-def _overlap(one: FloatArray, other: FloatArray) -> BoolArray:
-    return np.asarray(np.all((one[..., :2] < other[..., 2:]) & (other[..., :2] < one[..., 2:]), axis=-1))
-
-
-def _inside(box: FloatArray, within: Box) -> BoolArray:
-    return np.asarray(np.all((box[..., :2] >= within[:2]) & (box[..., 2:] <= within[2:]), axis=-1))
-
-
-def _crosses(line: FloatArray, box: FloatArray) -> BoolArray:
-    """Whether a line crosses a box (Liang and Barsky); a line of NaN never does."""
-    start, step = line[..., :2], line[..., 2:] - line[..., :2]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.stack([(box[..., :2] - start) / step, (box[..., 2:] - start) / step])
-    begin = np.maximum(0.0, ends.min(axis=0).max(axis=-1))
-    end = np.minimum(1.0, ends.max(axis=0).min(axis=-1))
-    return np.asarray(begin < end)
+def _inside(boxes: FloatArray, within: Box) -> BoolArray:
+    return np.asarray((boxes[:, :2] >= within[:2]).all(axis=1) & (boxes[:, 2:] <= within[2:]).all(axis=1))

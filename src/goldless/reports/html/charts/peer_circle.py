@@ -32,8 +32,8 @@ def peer_circle(
     for first, second, weight, said in links:
         (x1, y1), (x2, y2) = at[first], at[second]
         alarm = first in blocks and blocks[first] == blocks.get(second)
-        look = {"class_": "vermilion" if alarm else "blue", "stroke_opacity": 0.75, "stroke_width": 1 + 4 * weight}
-        parts.append(element("line", hint(said), x1=x1, y1=y1, x2=x2, y2=y2, **look))
+        class_, wide = f"link {'vermilion' if alarm else 'blue'}", 1 + 4 * weight
+        parts.append(element("line", hint(said), x1=x1, y1=y1, x2=x2, y2=y2, class_=class_, stroke_width=wide))
     for name, (x, y) in at.items():
         right = math.cos(angle[name]) >= -1e-9
         parts.append(mark(*(("square", x, y, "vermilion") if name in blocks else ("dot", x, y, "blue")), hint(name)))

@@ -1,22 +1,23 @@
-"""The scatter plot: points with intervals, a frontier, lines within a family, and a band."""
+"""The scatter plot: points with intervals, lines such as a frontier or the members of a family, and a band."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from markupsafe import Markup
 
-from goldless.reports.html.charts.axis import LogScale, Scale, bottom_axis, left_axis, linear_scale, log_scale
-from goldless.reports.html.charts.label_places import Labelled, label_places
+from goldless.reports.html.charts.axis import Scale, bottom_axis, left_axis, scale_over
+from goldless.reports.html.charts.label_places import label_places
 from goldless.reports.html.charts.row_plots import Band
-from goldless.reports.html.charts.svg import WIDTH, Shape, element, hint, line, mark, picture, words
-from goldless.reports.html.labels import fitted, text_width
+from goldless.reports.html.charts.svg import SMALL, WIDTH, Shape, element, hint, legend, line, mark, picture, words
+from goldless.reports.html.labels import fitted
 
 HEIGHT = 420
 LEFT, RIGHT, TOP, BOTTOM = 58, 28, 40, 52
-LETTERS = 11.5
+Lines = Sequence[tuple[str, Sequence[tuple[float, float]]]]
+"""Each a class and its points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +39,12 @@ class Point:
     size: float = 4.5
 
 
-@dataclass(frozen=True, slots=True)
-class Area:
-    """The plotting area."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-    edge: float
-    """Right limit for labels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A finished panel of points."""
-
-    drawn: Markup
-    unnamed: int
-    """Labels without room."""
-
-
-Lines = Sequence[tuple[str, Sequence[tuple[float, float]]]]
-"""Each a class and its points."""
+def family_lines(points: Iterable[Point]) -> Lines:
+    """Lines through the points of each series, in its colour."""
+    families: dict[str, list[Point]] = {}
+    for point in points:
+        families.setdefault(point.series, []).append(point)
+    return [(f"family {of[0].tone}", sorted((point.x, point.y) for point in of)) for of in families.values()]
 
 
 def scatter_plot(
@@ -73,97 +57,61 @@ def scatter_plot(
     lines: Lines = (),
     band: Band | None = None,
     width: float = WIDTH,
+    legend_below: bool = True,
 ) -> Markup:
-    """The plot."""
-    area = Area(LEFT, TOP, width - RIGHT, HEIGHT - BOTTOM, width)
-    scale = log_scale if logarithmic else linear_scale
-    across: Scale | LogScale = scale([point.x for point in points], area.left, area.right)
-    axis = bottom_axis(across, area.bottom, area.top, x_axis)
-    shown = [replace(point, label=fitted(point.label, min(190, width * 0.4), LETTERS)) for point in points]
-    panel = scatter_panel(shown, area, across=across, axis=axis, y_axis=y_axis, lines=lines, band=band)
-    legend = _legend(points, width)
-    return picture(panel.drawn, *legend, width=width, height=HEIGHT + (22 if legend else 0), title=title)
-
-
-def scatter_panel(
-    points: Sequence[Point],
-    area: Area,
-    *,
-    across: Scale | LogScale,
-    axis: Markup,
-    y_axis: str,
-    lines: Lines = (),
-    band: Band | None = None,
-    letters: float = LETTERS,
-    coloured: bool = False,
-) -> Panel:
-    """Points, lines and band with axes and labels. ``coloured``: labels have the colour of their points."""
+    """The plot; a label without room is left out."""
+    right, bottom = width - RIGHT, HEIGHT - BOTTOM
+    across = scale_over([point.x for point in points], LEFT, right, logarithmic=logarithmic)
     ends = [end for point in points for end in (point.y, point.low, point.high)]
-    up = linear_scale(ends, area.bottom, area.top, include=() if band is None else (band.low, band.high, band.middle))
+    up = scale_over([*ends, *(() if band is None else band.ends)], bottom, TOP)
     paths = [(class_, [(across(x), up(y)) for x, y in path]) for class_, path in lines if len(path) > 1]
-    kept_free = [(*one, *other) for _, path in paths for one, other in pairwise(path)]
-    kept_free += [
-        (across(p.x), up(high), across(p.x), up(low))
-        for p in points
-        if (low := p.low) is not None and (high := p.high) is not None
-    ]
-    if band is not None and band.middle is not None:
-        kept_free.append((area.left, up(band.middle), area.right, up(band.middle)))
+    whiskers = {
+        at: (across(point.x), up(point.low), across(point.x), up(point.high))
+        for at, point in enumerate(points)
+        if point.low is not None and point.high is not None
+    }
+    names = [fitted(point.label, min(190, width * 0.4), SMALL) if point.named else "" for point in points]
     places = label_places(
-        [Labelled(across(point.x), up(point.y), point.label if point.named else "") for point in points],
-        lines=kept_free,
-        within=(area.left + 2, area.top - 8, area.edge - 2, area.bottom - 1),
-        letters=letters,
+        [(across(point.x), up(point.y)) for point in points],
+        names,
+        lines=[*((*one, *other) for _, path in paths for one, other in pairwise(path)), *whiskers.values()],
+        within=(LEFT + 2, TOP - 8, width - 2, bottom - 1),
     )
-    parts = [] if band is None else [_band(band, up, area)]
-    parts += [axis, left_axis(up, area.left, area.right, y_axis)]
-    parts += [element("path", d=_steps(path), class_=class_) for class_, path in paths]
+    parts = [] if band is None else [_band(band, up, right)]
+    parts += [bottom_axis(across, bottom, TOP, x_axis), left_axis(up, LEFT, right, y_axis)]
+    parts += [element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in p), class_=class_) for class_, p in paths]
     parts += [line(*place.lead, "lead") for place in places if place is not None and place.lead is not None]
-    parts += [_point(point, across(point.x), up) for point in points]
-    for point, place in zip(points, places, strict=True):
+    for at, point in enumerate(points):
+        whisker = [line(*whiskers[at], f"whisker thin {point.tone}")] if at in whiskers else []
+        drawn = mark(point.shape, across(point.x), up(point.y), point.tone, size=point.size)
+        parts.append(element("g", hint(point.hint), *whisker, drawn))
+    for point, name, place in zip(points, names, places, strict=True):
         if place is not None:
-            class_ = f"point-label {point.tone}" if coloured else "point-label"
-            base = place.box[3] - letters * 0.28
-            parts.append(words(place.name, place.middle, base, class_=class_, anchor="middle"))
-    unnamed = sum(place is None for point, place in zip(points, places, strict=True) if point.named)
-    return Panel(Markup("").join(parts), unnamed)
+            x, y = (place.box[0] + place.box[2]) / 2, place.box[3] - SMALL * 0.28
+            parts.append(words(name, x, y, class_=f"point-label {point.tone}", anchor="middle"))
+    below, tall = series_legend(points, width - LEFT) if legend_below else (Markup(""), 0.0)
+    if tall:
+        parts.append(element("g", below, transform=f"translate({LEFT} {HEIGHT + 4})"))
+    return picture(*parts, width=width, height=HEIGHT + tall, title=title)
 
 
-def _steps(path: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{'L' if place else 'M'}{x:.1f} {y:.1f}" for place, (x, y) in enumerate(path))
+def series_legend(points: Iterable[Point], width: float) -> tuple[Markup, float]:
+    """The series with their marks, in as many lines as they need, and the height of all."""
+    series = {point.series: point for point in points if point.series}
+    keys = [(mark(point.shape, 8, 6, point.tone), name) for name, point in series.items()]
+    return legend(keys, width, 0)
 
 
-def _band(band: Band, up: Scale, area: Area) -> Markup:
-    parts, top = [], area.top
+def _band(band: Band, up: Scale, right: float) -> Markup:
+    parts, top = [], float(TOP)
     if band.low is not None and band.high is not None:
         top = up(band.high)
         height = max(1.0, up(band.low) - top)
-        parts.append(element("rect", x=area.left, y=top, width=area.right - area.left, height=height, class_="band"))
+        parts.append(element("rect", x=LEFT, y=top, width=right - LEFT, height=height, class_="band"))
     elif band.middle is not None:
         top = up(band.middle)
     if band.middle is not None:
-        parts.append(line(area.left, up(band.middle), area.right, up(band.middle), "band-line"))
+        parts.append(line(LEFT, up(band.middle), right, up(band.middle), "band-line"))
     if band.label:
-        parts.append(words(band.label, area.right - 4, top - 5, class_="tick", anchor="end"))
+        parts.append(words(band.label, right - 4, top - 5, class_="tick", anchor="end"))
     return Markup("").join(parts)
-
-
-def _point(point: Point, x: float, up: Scale) -> Markup:
-    parts = [hint(point.hint)]
-    if point.low is not None and point.high is not None:
-        parts.append(line(x, up(point.low), x, up(point.high), f"whisker thin {point.tone}"))
-    parts.append(mark(point.shape, x, up(point.y), point.tone, size=point.size))
-    return element("g", *parts)
-
-
-def _legend(points: Sequence[Point], width: float) -> list[Markup]:
-    kinds = dict.fromkeys((p.series, p.shape, p.tone) for p in points if p.series)
-    parts, x = [], float(LEFT)
-    for series, shape, tone in kinds:
-        text = fitted(series, 200, 11.5)
-        if x + text_width(text, 11.5) > width - 20:
-            parts.append(words("…", x, HEIGHT + 14, class_="tick"))
-            break
-        parts += [mark(shape, x + 5, HEIGHT + 10, tone), words(text, x + 15, HEIGHT + 14, class_="tick")]
-        x += 15 + text_width(text, 11.5) + 22
-    return parts

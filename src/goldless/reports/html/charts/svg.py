@@ -6,12 +6,12 @@ contrast of 3:1 in either theme; text has at least 4.5:1 (WCAG 2.1, AA).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from markupsafe import Markup, escape
 
-from goldless.reports.html.labels import excerpt, visible
+from goldless.reports.html.labels import excerpt, fitted, text_width, visible
 
 COLOURS: dict[str, tuple[str, str]] = {
     "ground": ("#ffffff", "#15181b"),
@@ -35,17 +35,18 @@ WIDTH = 760
 """Width in pixels of all charts except heat maps."""
 NARROW = 370
 """Width of the same charts on a small screen."""
-Child = str | Markup
-Shape = Literal["dot", "ring", "cross", "square", "diamond", "triangle"]
+SMALL = 11.5
+"""Size of the letters of ticks, legends and points."""
+Shape = Literal["dot", "ring", "cross", "square", "diamond", "triangle", "stroke"]
+SHAPES: tuple[Shape, ...] = ("dot", "square", "diamond", "triangle", "ring", "cross")
+"""Shapes of series, in order."""
 LONGEST_HINT = 300
 LONGEST_FINDING = 1000
-
-
 EMPTY = frozenset({"circle", "line", "path", "rect"})
 """Elements that are written short where they have no children: there are thousands of them."""
 
 
-def element(tag: str, *children: Child, **attributes: str | float | None) -> Markup:
+def element(tag: str, *children: str | Markup, **attributes: str | float | None) -> Markup:
     """One element. Children that are not markup are escaped; attributes that are None are left out.
 
     An underscore at the end of an attribute's name is dropped, others become hyphens: ``class_``, ``text_anchor``.
@@ -61,10 +62,8 @@ def element(tag: str, *children: Child, **attributes: str | float | None) -> Mar
 
 
 def _value(value: str | float) -> str:
-    """Round numbers to a tenth of a pixel."""
-    if isinstance(value, str):
-        return value
-    return f"{value:.1f}".removesuffix(".0").replace("-0", "0" if abs(value) < 0.05 else "-0")
+    """Numbers are rounded to a tenth of a pixel."""
+    return value if isinstance(value, str) else f"{value:z.1f}".removesuffix(".0")
 
 
 def words(text: str, x: float, y: float, *, class_: str = "", anchor: str = "start") -> Markup:
@@ -84,9 +83,35 @@ def hint(text: str) -> Markup:
     return element("title", excerpt(text, LONGEST_HINT)) if text else Markup("")
 
 
-def label_room(width: float) -> float:
-    """Width in pixels that labels may take."""
-    return min(240.0, width * 0.36)
+def mark(shape: Shape, x: float, y: float, class_: str, *inside: Markup, size: float = 4.5) -> Markup:
+    """A mark."""
+    s = size
+    paths = {
+        "square": f"M{x - s:.1f} {y - s:.1f}h{2 * s:.1f}v{2 * s:.1f}h{-2 * s:.1f}z",
+        "diamond": f"M{x:.1f} {y - 1.3 * s:.1f}l{1.3 * s:.1f} {1.3 * s:.1f}l{-1.3 * s:.1f} {1.3 * s:.1f}"
+        f"l{-1.3 * s:.1f} {-1.3 * s:.1f}z",
+        "triangle": f"M{x:.1f} {y - 1.2 * s:.1f}l{1.15 * s:.1f} {2.1 * s:.1f}h{-2.3 * s:.1f}z",
+        "cross": f"M{x - s:.1f} {y - s:.1f}l{2 * s:.1f} {2 * s:.1f}m0 {-2 * s:.1f}l{-2 * s:.1f} {2 * s:.1f}",
+        "stroke": f"M{x:.1f} {y - 2.4 * s:.1f}v{4.8 * s:.1f}",
+    }
+    if shape in paths:
+        return element("path", *inside, d=paths[shape], class_=f"{shape} {class_}")
+    return element("circle", *inside, cx=x, cy=y, r=size, class_=f"{shape} {class_}")
+
+
+def legend(keys: Sequence[tuple[Markup, str]], width: float, top: float) -> tuple[Markup, float]:
+    """Keys with their texts, in as many lines as they need, and the height of all; a key is 16 by 12 pixels."""
+    parts: list[Markup] = []
+    x, y = 0.0, top
+    for key, said in keys:
+        text = fitted(said, 240, SMALL)
+        needed = 39 + text_width(text, SMALL)
+        if x and x + needed - 18 > width:
+            x, y = 0.0, y + 20
+        drawn = (key, words(text, 21, 10.5, class_="tick"))
+        parts.append(element("g", *drawn, transform=f"translate({x:.1f} {y:.1f})"))
+        x += needed
+    return Markup("").join(parts), y + 20 - top if keys else 0.0
 
 
 def picture(*parts: Markup, width: float, height: float, title: str) -> Markup:
@@ -117,32 +142,17 @@ def pictures(plot: Callable[..., Markup], *given: object, **options: object) -> 
     return plot(*given, **options), plot(*given, width=NARROW, **options)
 
 
-def mark(shape: Shape, x: float, y: float, class_: str, *inside: Markup, size: float = 4.5) -> Markup:
-    """A mark: dot, ring, cross, square, diamond or triangle."""
-    s = size
-    paths = {
-        "square": f"M{x - s:.1f} {y - s:.1f}h{2 * s:.1f}v{2 * s:.1f}h{-2 * s:.1f}z",
-        "diamond": f"M{x:.1f} {y - 1.3 * s:.1f}l{1.3 * s:.1f} {1.3 * s:.1f}l{-1.3 * s:.1f} {1.3 * s:.1f}"
-        f"l{-1.3 * s:.1f} {-1.3 * s:.1f}z",
-        "triangle": f"M{x:.1f} {y - 1.2 * s:.1f}l{1.15 * s:.1f} {2.1 * s:.1f}h{-2.3 * s:.1f}z",
-        "cross": f"M{x - s:.1f} {y - s:.1f}l{2 * s:.1f} {2 * s:.1f}m0 {-2 * s:.1f}l{-2 * s:.1f} {2 * s:.1f}",
-    }
-    if shape in paths:
-        return element("path", *inside, d=paths[shape], class_=f"{shape} {class_}")
-    return element("circle", *inside, cx=x, cy=y, r=size, class_=f"{'ring' if shape == 'ring' else 'dot'} {class_}")
-
-
 # --- colours ---------------------------------------------------------------------------------------------------------
 
 
-def palette_css(theme: int) -> str:
-    """The colours of a theme (0: light, 1: dark) as declarations."""
-    return "".join(f"--{name}:{pair[theme]};" for name, pair in COLOURS.items())
+def light_css() -> str:
+    """The colours of the light theme, also used for downloaded pictures."""
+    return f":root{{color-scheme:light;{_palette(0)}}}"
 
 
 def theme_css() -> str:
     """Rules for the dark theme: the system's setting, the reader's choice, and print, which is always light."""
-    light, dark = palette_css(0), palette_css(1)
+    light, dark = _palette(0), _palette(1)
     return (
         f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
         f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
@@ -150,6 +160,5 @@ def theme_css() -> str:
     )
 
 
-def light_css() -> str:
-    """The colours of the light theme, also used for downloaded pictures."""
-    return f":root{{color-scheme:light;{palette_css(0)}}}"
+def _palette(theme: int) -> str:
+    return "".join(f"--{name}:{pair[theme]};" for name, pair in COLOURS.items())

@@ -22,7 +22,7 @@ from goldless.reports.html.blocks import (
     texts,
     words,
 )
-from goldless.reports.html.charts.row_plots import Bar, bar_chart
+from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.labels import excerpt, is_shortened, numeral, plural
 from goldless.reports.html.words import MEANINGS
@@ -217,7 +217,10 @@ def _counted(run: RunFolder) -> Iterator[Failed]:
 
 
 def _figure(failed: Sequence[Failed]) -> Figure:
-    bars = [Bar(f"{row.what}: {row.cause.replace('_', ' ')}", row.count, f"{row.count:,}") for row in failed]
+    drawn = [
+        IntervalRow(f"{row.what}: {row.cause.replace('_', ' ')}", row.count, 0, row.count, aside=f"{row.count:,}")
+        for row in failed
+    ]
     rows = [
         {"what": row.what, "cause": row.cause, "meaning": CAUSES.get(row.cause), "count": row.count} for row in failed
     ]
@@ -226,7 +229,7 @@ def _figure(failed: Sequence[Failed]) -> Figure:
         "missing",
         "Missing evidence by cause",
         (Term("missing", "Missing evidence"), " is left out of every score; it never counts as zero."),
-        pictures(bar_chart, bars, title="Missing evidence by cause"),
+        pictures(interval_plot, drawn, title="Missing evidence by cause", axis="missing"),
         [Table("Missing evidence", columns, rows)],
         f"The most frequent cause is {failed[0].cause.replace('_', ' ')}: {failed[0].count:,}.",
     )

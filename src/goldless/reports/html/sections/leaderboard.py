@@ -29,30 +29,21 @@ from goldless.reports.html.blocks import (
     number,
     remarks,
     section,
-    signed,
     words,
 )
 from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
-from goldless.reports.html.charts.scatter import Point, scatter_plot
-from goldless.reports.html.charts.svg import SERIES, Shape, pictures
+from goldless.reports.html.charts.scatter import Point, family_lines, scatter_plot
+from goldless.reports.html.charts.svg import SERIES, SHAPES, pictures
 from goldless.reports.html.evidence import TextLinks
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
+from goldless.reports.leaderboard import RATER_COLUMNS
 from goldless.reports.report_table import Column, large_text
 from goldless.reports.run_folder import RunFolder
 from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
 
 AGENT = Column("agent", "agent", "name")
-RATER_COLUMNS = (
-    *names(rater="rater"),
-    number("value", "TVD-MI"),
-    number("null", "chance"),
-    signed("excess", "excess"),
-    Column("p", "p", "probability"),
-    *counts("-", partners="partners"),
-)
 PEOPLE = frozenset({"human", "humans", "people", "person", "persons"})
 """Names of groups or families whose agents are people."""
-SHAPES: tuple[Shape, ...] = ("dot", "square", "diamond", "triangle", "ring", "cross")
 FEWEST_SIZES = 2
 
 
@@ -64,7 +55,8 @@ def leaderboard_section(run: RunFolder) -> Iterator[Block]:
 
 def _leaderboard(links: TextLinks, metric: str, board: RankedMetric) -> Iterator[Block]:
     yield _figure(links, metric, board)
-    yield from remarks((*board.notes, *_summary(board)))
+    summary = (f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}" for name, value in board.summary.items())
+    yield from remarks((*board.notes, *summary))
     yield from _wordings(board)
     yield from _groups(board)
 
@@ -115,23 +107,17 @@ def _table(links: TextLinks, metric: str, board: RankedMetric, decimals: int) ->
         *names("-", group="group") * any(row.group for row in board.rows),
         number("score", "score", decimals),
         ends(percent(board.level), decimals),
-        *[_ends("new_peers", "with other peers", decimals)] * any(row.new_peers_low is not None for row in board.rows),
-        *[_ends("worst", "worst case", decimals)] * any(row.worst_low is not None for row in board.rows),
+        *(
+            Column(f"{name}_low {name}_high", heading, "interval", "-", decimals)
+            for name, heading in (("new_peers", "with other peers"), ("worst", "worst case"))
+            if any(row.get(f"{name}_low") is not None for row in rows)
+        ),
         *[number("between_prompts", "± prompts", decimals, absent="-")] * spread,
         *counts(n="tasks", asked="asked", used="used", missing="missing", beats=f"{comparative(metric)} than"),
     )
     counted = "pairs of responses" if board.counts_pairs else "responses"
     said = f": asked, used and missing count {counted}; {comparative(metric)} than is a number of agents"
     return Table((Name(metric), said), columns, rows)
-
-
-def _ends(name: str, heading: str, decimals: int) -> Column:
-    return Column(f"{name}_low {name}_high", heading, "interval", "-", decimals)
-
-
-def _summary(board: RankedMetric) -> Iterator[str]:
-    for name, value in board.summary.items():
-        yield f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}"
 
 
 def _wordings(board: RankedMetric) -> Iterator[Block]:
@@ -176,12 +162,13 @@ def sizes_section(run: RunFolder) -> Iterator[Block]:
 def _sizes(run: RunFolder, metric: str, board: RankedMetric, found: Sequence[tuple[AgentScore, AgentNote]]) -> Figure:
     families = list(dict.fromkeys(agent.family or "other" for _, agent in found))
     decimals = decimals_for(board.ends)
-    points = [_point(row, agent, families, decimals) for row, agent in found]
-    lines = [
-        (f"family {_tone(place)}", sorted((p.x, p.y) for p in points if p.series == family))
-        for place, family in enumerate(families)
-        if family != "other"
-    ]
+    points = []
+    for row, agent in found:
+        family, size = agent.family or "other", agent.parameters or 0.0
+        place = families.index(family)
+        hint = f"{row.agent}: {large_text(size)} parameters, {numeral(row.score, decimals)}"
+        shape, tone = SHAPES[place % len(SHAPES)], SERIES[place % len(SERIES)]
+        points.append(Point(row.agent, size, row.score or 0.0, row.low, row.high, family, shape, tone, hint))
     people = _people(run, metric, board)
     largest = max(found, key=lambda one: one[0].score or 0.0)
     both = pictures(
@@ -191,7 +178,7 @@ def _sizes(run: RunFolder, metric: str, board: RankedMetric, found: Sequence[tup
         x_axis="parameters (log scale)",
         y_axis=board.unit,
         logarithmic=True,
-        lines=lines,
+        lines=family_lines(point for point in points if point.series != "other"),
         band=None if people is None else Band(people.low, people.high, "people", middle=people.mean),
     )
     columns = (
@@ -216,27 +203,6 @@ def _sizes(run: RunFolder, metric: str, board: RankedMetric, found: Sequence[tup
         [Table("Agents with known size", columns, [*rows, *theirs])],
         finding=f"Of the agents with known size, {label(largest[0].agent)} ({large_text(largest[1].parameters or 0.0)} "
         "parameters) has the highest score.",
-    )
-
-
-def _tone(place: int) -> str:
-    return SERIES[place % len(SERIES)]
-
-
-def _point(row: AgentScore, agent: AgentNote, families: Sequence[str], decimals: int) -> Point:
-    family = agent.family or "other"
-    place = families.index(family)
-    size, score = agent.parameters or 0.0, row.score or 0.0
-    return Point(
-        row.agent,
-        size,
-        score,
-        row.low,
-        row.high,
-        series=family,
-        shape=SHAPES[place % len(SHAPES)],
-        tone=_tone(place),
-        hint=f"{row.agent}: {large_text(size)} parameters, {numeral(score, decimals)}",
     )
 
 
@@ -296,6 +262,6 @@ def _raters(found: Information) -> Figure:
             "The line is the mean for shuffled labels.",
         ),
         pictures(interval_plot, drawn, title="Information between raters", axis="TVD-MI", reference=found.null),
-        [Table("Raters", RATER_COLUMNS, rows)],
+        [Table("Raters", RATER_COLUMNS[1:], rows)],
         finding=f"{label(found.rater).capitalize()}: {numeral(found.value)}; by chance {numeral(found.null)}.",
     )

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from markupsafe import Markup
-
 from goldless.reports.controls import comparative, direction
 from goldless.reports.documents.scores import AgentScore, RankedMetric
 from goldless.reports.html.blocks import (
     Block,
-    HtmlCell,
     Matrix,
     ScoreCell,
     Texts,
@@ -19,13 +16,15 @@ from goldless.reports.html.blocks import (
     section,
     words,
 )
-from goldless.reports.html.charts.axis import Scale, linear_scale
-from goldless.reports.html.charts.svg import element, line
+from goldless.reports.html.charts.axis import Scale, scale_over
+from goldless.reports.html.charts.row_plots import mini_interval
 from goldless.reports.html.evidence import MOST_CHARACTERS, deciding_cards, has_texts
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.run_folder import RunFolder
 
-PLOT_WIDTH, PLOT_HEIGHT = 84.0, 12.0
+PLOT_WIDTHS = {1: 300.0, 2: 170.0, 3: 120.0}
+"""By the number of metrics; else the least."""
+LEAST_PLOT_WIDTH = 84.0
 NAMED = 3
 
 
@@ -37,7 +36,8 @@ def ranking_section(run: RunFolder) -> Iterator[Block]:
         return
     agents = list(dict.fromkeys(row.agent for board in boards.values() for row in board.rows))
     by_agent = [{row.agent: row for row in board.rows} for board in boards.values()]
-    scales = [linear_scale(board.ends, 5, PLOT_WIDTH - 5) for board in boards.values()]
+    width = PLOT_WIDTHS.get(len(boards), LEAST_PLOT_WIDTH)
+    scales = [scale_over(board.ends, 5, width - 5) for board in boards.values()]
     drawn = list(zip(boards.values(), by_agent, scales, strict=True))
     yield Matrix(
         [(name, _what(name, board), _above(name)) for name, board in boards.items()],
@@ -70,24 +70,13 @@ def _cell(row: AgentScore, board: RankedMetric, scale: Scale) -> ScoreCell:
     decimals = decimals_for(board.ends)
     missing = f"{row.missing:,}" if row.missing else "0"
     if row.score is None:
-        return ScoreCell("", HtmlCell(row.note or "missing", absent=True), "", Markup(""), "", missing)
+        return ScoreCell("", row.note or "missing", missing=missing)
     ends = "no interval"
     if row.low is not None and row.high is not None:
         ends = f"{numeral(row.low, decimals)} … {numeral(row.high, decimals)}"
     rank = "" if row.rank is None else str(row.rank)
-    score = HtmlCell(numeral(row.score, decimals), repr(row.score))
-    return ScoreCell(rank, score, ends, _plot(row, scale), _beats(row, board), missing)
-
-
-def _plot(row: AgentScore, scale: Scale) -> Markup:
-    """The interval as a line with the score as a dot; the numbers beside it say the same."""
-    middle = PLOT_HEIGHT / 2
-    parts = [element("circle", cx=scale(row.score or 0.0), cy=middle, r=3.2, class_="dot blue")]
-    if row.low is not None and row.high is not None:
-        parts.insert(0, line(scale(row.low), middle, scale(row.high), middle, "whisker blue"))
-    box = f"0 0 {PLOT_WIDTH:g} {PLOT_HEIGHT:g}"
-    look = {"class_": "mini chart", "aria_hidden": "true", "viewBox": box}
-    return element("svg", *parts, width=PLOT_WIDTH, height=PLOT_HEIGHT, **look)
+    plot, score = mini_interval(row.score, row.low, row.high, scale), numeral(row.score, decimals)
+    return ScoreCell(rank, score, repr(row.score), ends, plot, _beats(row, board), missing)
 
 
 def _beats(row: AgentScore, board: RankedMetric) -> str:

@@ -13,7 +13,6 @@ import polars as pl
 from goldless.reports.controls import comparative, direction
 from goldless.reports.documents.scores import AgentComparison, PeerGraphNote, RankedMetric, TaskInfluence
 from goldless.reports.html.blocks import (
-    Behind,
     Block,
     Figure,
     Inline,
@@ -30,7 +29,7 @@ from goldless.reports.html.blocks import (
 )
 from goldless.reports.html.charts.heat_map import WRITTEN_UP_TO, HeatCell, Legend, heat_map, strength
 from goldless.reports.html.charts.peer_circle import MOST_AGENTS, peer_circle
-from goldless.reports.html.charts.row_plots import Numbered, Strip, strip_plot
+from goldless.reports.html.charts.row_plots import IntervalRow, Ringed, interval_plot
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.evidence import TextLinks
 from goldless.reports.html.labels import decimals_for, label, numeral, plural
@@ -133,7 +132,7 @@ def _linked(links: TextLinks) -> tuple[Inline, ...]:
 
 
 def _difference(
-    found: tuple[AgentComparison, float] | None, largest: float, decimals: int, behind: Behind | None
+    found: tuple[AgentComparison, float] | None, largest: float, decimals: int, behind: str | None
 ) -> HeatCell | None:
     if found is None:
         return None
@@ -148,8 +147,7 @@ def _difference(
     mark = ("▲" if value > 0 else "▼") if sure else "·"
     text = numeral(value, decimals, signed=True)
     hint = f"{first} minus {second}: {numbers}: {said}"
-    texts = None if behind is None else str(behind)
-    return HeatCell(strength(value, largest) if sure else 0.0, text, mark, hint, sure=sure, behind=texts)
+    return HeatCell(strength(value, largest) if sure else 0.0, text, mark, hint, sure=sure, behind=behind)
 
 
 # --- pairs: how much each agent's responses tell about the others' ---------------------------------------------------
@@ -223,7 +221,7 @@ def _table_of_pairs(
     caption: str | tuple[Inline, ...],
     pairs: Sequence[Sequence[Pair]],
     decimals: int,
-    behind: Callable[[str, str], Behind | None],
+    behind: Callable[[str, str], str | None],
 ) -> Table:
     columns = (*names(agent="agent", peer="peer"), number("score", "mean score", decimals))
     rows = [
@@ -290,13 +288,13 @@ def _share(value: float, least: float, most: float) -> float:
     return (value - least) / (most - least) if most > least else 0.5
 
 
-def _pair_cell(pair: Pair, ends: tuple[float, float], decimals: int, behind: Behind | None) -> HeatCell:
+def _pair_cell(pair: Pair, ends: tuple[float, float], decimals: int, behind: str | None) -> HeatCell:
     one, other, value = pair
     if value is None:
         return HeatCell(0.0, "-", "-", f"{one} with {other}: missing", sure=False)
     text = numeral(value, decimals)
     hint = f"{one} with {other}: {numeral(value, decimals + 1)}"
-    return HeatCell(_share(value, *ends), text, "", hint, behind=None if behind is None else str(behind))
+    return HeatCell(_share(value, *ends), text, "", hint, behind=behind)
 
 
 def _legend(least: float, most: float, decimals: int, unit: str) -> Legend:
@@ -328,7 +326,7 @@ def task_scores_section(run: RunFolder) -> Iterator[Block]:
 
 
 def _tasks_figure(
-    metric: str, board: RankedMetric, scores: pl.DataFrame, behind: Callable[[str], Behind | None]
+    metric: str, board: RankedMetric, scores: pl.DataFrame, behind: Callable[[str], str | None]
 ) -> Figure:
     numbers = {(row.agent, row.task): place for place, row in enumerate(board.influence, 1)}
     by_agent = {str(key[0]): frame for key, frame in scores.group_by("agent", maintain_order=True)}
@@ -336,13 +334,13 @@ def _tasks_figure(
     decimals = decimals_for(board.ends)
     found = [_agent(row.agent, by_agent.get(row.agent), numbers, decimals, every=every) for row in board.rows]
     beyond = [row for _, _, far in found for row in far]
-    what = "Every dot is a task" if every else "Boxes show the middle half of the tasks, thin bars 90\u202f% of them"
+    what = "Every dot is a task" if every else "Boxes show the middle half of the tasks, lines 90\u202f% of them"
     return Figure(
         "tasks",
         ("Scores on single tasks: ", Name(metric)),
         (f"{what}; the vertical stroke is the median. ", *_rings(len(board.influence), len(beyond))),
         pictures(
-            strip_plot,
+            interval_plot,
             [strip for strip, _, _ in found],
             title=f"{metric}: scores of each agent on single tasks",
             axis=f"{board.unit}, {direction(metric)}",
@@ -377,12 +375,12 @@ def _rings(influential: int, beyond: int) -> tuple[Inline, ...]:
 
 def _agent(
     name: str, frame: pl.DataFrame | None, numbers: Mapping[tuple[str, str], int], decimals: int, *, every: bool
-) -> tuple[Strip, dict[str, Any], list[dict[str, Any]]]:
-    """An agent's strip, its row of quantiles, and its outliers."""
+) -> tuple[IntervalRow, dict[str, Any], list[dict[str, Any]]]:
+    """What is drawn of an agent, its row of quantiles, and its outliers."""
     all_tasks = 0 if frame is None else len(frame)
     there = None if frame is None else frame.filter(pl.col("score").is_not_null())
     if there is None or not len(there):
-        return Strip(name, None), {"agent": name, "n": 0, "missing": all_tasks}, []
+        return IntervalRow(name, None), {"agent": name, "n": 0, "missing": all_tasks}, []
     values, tasks = there["score"].to_numpy(), there["task"].to_list()
     quantiles = [float(value) for value in np.quantile(values, QUANTILES)]
     row = {
@@ -396,14 +394,18 @@ def _agent(
     far = _far(values, quantiles)
     ringed = {place: numbers.get((name, tasks[place])) for place in far}
     ringed |= {place: numbers[name, task] for place, task in enumerate(tasks) if (name, task) in numbers}
-    outliers = [
-        Numbered(of, float(values[place]), f"{name} on {tasks[place]}: {numeral(float(values[place]), decimals)}")
+    rings = [
+        Ringed(float(values[place]), of, f"{name} on {tasks[place]}: {numeral(float(values[place]), decimals)}")
         for place, of in ringed.items()
     ]
-    points = tuple(float(value) for place, value in enumerate(values) if place not in ringed) if every else None
     found = [{"agent": name, "task": tasks[place], "score": float(values[place])} for place in far]
     low, lower, median, upper, high = quantiles
-    return Strip(name, (low, lower, median, upper, high), points, tuple(outliers)), row, found
+    if every:
+        dots = [float(value) for place, value in enumerate(values) if place not in ringed]
+        drawn = IntervalRow(name, median, shape="stroke", dots=dots, rings=rings)
+    else:
+        drawn = IntervalRow(name, median, low, high, shape="stroke", inner=(lower, upper), rings=rings)
+    return drawn, row, found
 
 
 def _far(values: npt.NDArray[np.float64], quantiles: Sequence[float]) -> list[int]:
@@ -419,7 +421,7 @@ def _influence(
     influence: Sequence[TaskInfluence],
     by_agent: Mapping[str, pl.DataFrame],
     decimals: int,
-    behind: Callable[[str], Behind | None],
+    behind: Callable[[str], str | None],
 ) -> Table:
     rows = []
     for place, row in enumerate(influence, 1):

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import time
-from functools import partial
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from openreview_server import OpenReviewServer, Submitted
+from requests_cache.backends.sqlite import SQLiteCache
 
 from goldless.gre_bench.edition import open_or_begin
 from goldless.gre_bench.openreview_venue import OpenReviewVenue
-from goldless.gre_bench.papers import Paper
-from goldless.gre_bench.polite_session import KeptAnswer, KeptAnswers, UnansweredError
+from goldless.gre_bench.papers import Paper, UnansweredError
 from goldless.gre_bench.stages import collect_edition
 from goldless.studies import read_study
 
 VENUE = "Loopback.cc/2024/Conference"
 THREE = [{"strength_and_weaknesses": f"Strong {n}.", "summary_of_the_paper": "Plants."} for n in range(3)]
-HOUR = 3600
 
 
 @pytest.fixture(autouse=True)
@@ -34,22 +32,12 @@ def server():
 
 
 def let_pass(folder, hours) -> None:
-    """Make the answers in a folder so old."""
-    then = time.time() - hours * HOUR
-    for file in folder.iterdir():
-        os.utime(file, (then, then))
-
-
-def test_an_answer_that_is_too_old_counts_as_none_and_is_replaced(tmp_path):
-    old, new = (KeptAnswer("http://h/v2/notes?forum=a", 200, "application/json", body) for body in (b"old", b"new"))
-    answers = KeptAnswers(tmp_path)
-    of_the_hour = partial(answers.read, old.address, oldest_seconds=HOUR)
-    answers.keep(old)
-    assert of_the_hour() == old
-    let_pass(tmp_path, 1.1)
-    assert (answers.read(old.address), of_the_hour()) == (old, None)
-    answers.keep(new)
-    assert answers.read(old.address) == of_the_hour() == new
+    """Make the replies in a folder so old."""
+    responses = SQLiteCache(folder / "replies.sqlite", serializer="json").responses
+    for key, reply in [*responses.items()]:
+        reply.created_at = datetime.now(UTC) - timedelta(hours=hours)
+        responses[key] = reply
+    responses.close()
 
 
 @pytest.mark.parametrize("api", [1, 2])

@@ -10,11 +10,13 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,14 +25,14 @@ import pytest
 from openreview_server import TOKEN, OpenReviewServer, Submitted, paper_pdf, rate_limit
 
 from goldless.errors import PrerequisiteError, UserError
+from goldless.gre_bench.openreview_api import Patience
 from goldless.gre_bench.openreview_venue import OpenReviewVenue
-from goldless.gre_bench.papers import LeftOut, Paper, PaperSource
-from goldless.gre_bench.polite_session import Patience, UnansweredError
+from goldless.gre_bench.papers import LeftOut, Paper, PaperSource, UnansweredError
 
 pytestmark = pytest.mark.slow
 
 VENUE = "Loopback.cc/2023/Conference"
-BRISK = Patience(retries=2, timeout_seconds=20.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
+BRISK = Patience(retries=2, timeout_seconds=20.0, wait_initial_seconds=0.01)
 
 
 def review(text: str, **more: Any) -> dict[str, Any]:
@@ -283,14 +285,29 @@ def test_a_redirected_answer_is_kept_under_the_address_that_was_asked(server, op
     assert len(server.asked) == before
 
 
-def test_a_damaged_kept_answer_is_asked_for_again(server, open_venue, tmp_path):
+def kept(cache: Path) -> list[str]:
+    """The kept replies as they are stored."""
+    with closing(sqlite3.connect(cache / "replies.sqlite")) as database:
+        return [value for (value,) in database.execute("SELECT value FROM responses")]
+
+
+def test_a_damaged_kept_reply_is_asked_for_again(server, open_venue, tmp_path):
     server.add(VENUE, [Submitted("a", THREE)], api=2)
     first = collect(open_venue())
-    (pdf,) = (tmp_path / "cache").glob("pdf-*")
-    pdf.write_bytes(pdf.read_bytes()[:-10])
+    with closing(sqlite3.connect(tmp_path / "cache" / "replies.sqlite")) as database, database:
+        changed = database.execute("UPDATE responses SET value = substr(value, 1, 90) WHERE value LIKE '%/v2/pdf%'")
+        assert changed.rowcount == 1
     before = len(server.asked)
     assert collect(open_venue()) == first
     assert [one.partition("?")[0] for one in server.asked[before:]] == ["GET /v2/pdf"]
+
+
+def test_a_damaged_file_of_replies_is_a_clear_error(server, open_venue, tmp_path):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "replies.sqlite").write_bytes(b"This is no database. " * 100)
+    with pytest.raises(UserError, match=r"replies.sqlite: cannot store replies .* delete the file if it is damaged"):
+        open_venue().papers()
 
 
 def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_path):
@@ -298,7 +315,7 @@ def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_
     server.faults = [("/notes", (200, {"Content-Type": "text/html"}, b"<html>Please log in</html>"))]
     with pytest.raises(UnansweredError, match="not return a valid reply of OpenReview's API v2"):
         open_venue().papers()
-    assert [path.name for path in (tmp_path / "cache").iterdir() if path.name.startswith("notes")] == []
+    assert not any("/v2/notes" in reply for reply in kept(tmp_path / "cache"))
     assert open_venue().papers() == ["a"]
 
 
@@ -352,7 +369,7 @@ def test_a_server_that_says_how_long_to_wait_is_waited_for(server, open_venue):
 def test_a_busy_server_or_a_lost_connection_is_tried_again(server, open_venue, fault):
     server.add(VENUE, [Submitted("a", THREE)], api=1)
     server.faults = [("/pdf", fault)]
-    patience = Patience(retries=1, timeout_seconds=3.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
+    patience = Patience(retries=1, timeout_seconds=3.0, wait_initial_seconds=0.01)
     assert isinstance(collect(open_venue(patience=patience))["a"], Paper)
     assert len([one for one in server.asked if "/pdf" in one]) == 2
 
@@ -424,6 +441,26 @@ def test_a_server_too_busy_for_a_login_does_not_get_its_words_shown(server, open
     assert "secret-word" not in str(caught.value)
 
 
+def test_requests_keep_their_distance(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    collect(open_venue(seconds_between_requests=0.2))
+    assert len(server.times) == 4  # group, list, replies, PDF
+    # the server may be slow to take one, not quick to take the next
+    assert server.times[-1] - server.times[0] >= 0.5
+
+
+def test_an_account_does_not_show_its_token_to_another_host(server, open_venue, monkeypatch):
+    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "p")
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    with OpenReviewServer() as elsewhere:
+        elsewhere.add(VENUE, [Submitted("a")], api=2)
+        server.faults = [("/pdf", (302, {"Location": f"{elsewhere.api2}/pdf?id=a"}, b""))]
+        assert isinstance(collect(open_venue())["a"], Paper)
+        assert elsewhere.asked == ["GET /v2/pdf?id=a"]
+        assert "Authorization" not in elsewhere.headers[0]
+
+
 def test_every_request_names_goldless_and_the_client_library(server, open_venue):
     server.add(VENUE, [Submitted("a", THREE)], api=1)
     collect(open_venue())
@@ -449,9 +486,9 @@ def test_an_account_logs_in_once_and_leaves_neither_token_nor_password_in_the_ca
     collect(open_venue())
     assert [one for one in server.asked if one.startswith("POST")] == ["POST /v2/login"]
     assert {one.get("Authorization") for one in server.headers[1:]} == {f"Bearer {TOKEN}"}
-    kept = [path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-    assert len(kept) == 4  # group, list, replies, PDF
-    assert not any(secret in body for body in kept for secret in (TOKEN.encode(), b"not-to-be-kept", b"ann@example"))
+    assert len(kept(tmp_path / "cache")) == 4  # group, list, replies, PDF
+    files = [path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert not any(secret in body for body in files for secret in (TOKEN.encode(), b"not-to-be-kept", b"ann@example"))
     before = len(server.asked)
     collect(open_venue())  # everything is there, so nobody logs in either
     assert len(server.asked) == before
@@ -553,15 +590,10 @@ def test_a_paper_that_the_venue_does_not_have_is_a_clear_error(server, open_venu
         open_venue().paper("paper-two", reviews=3)
 
 
-def test_without_the_client_library_the_install_command_is_given(open_venue, monkeypatch):
-    load = importlib.import_module
-
-    def without(name: str, package: str | None = None) -> Any:
-        if name == "openreview":
-            raise ModuleNotFoundError("No module named 'openreview'", name="openreview")
-        return load(name, package)
-
-    monkeypatch.setattr(importlib, "import_module", without)
+@pytest.mark.parametrize("package", ["openreview", "requests_cache", "tenacity"])
+def test_without_a_package_of_the_extra_the_install_command_is_given(open_venue, monkeypatch, package):
+    monkeypatch.delitem(sys.modules, "goldless.gre_bench.openreview_api")
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[gre\]'"):
         open_venue().papers()
 

@@ -1,211 +1,155 @@
-"""One of OpenReview's two APIs, asked through its own client library ``openreview-py``, and its notes in one form.
+"""One of OpenReview's two APIs, asked through its own client library over a session that caches replies.
 
-The library builds the requests and reads the answers; the session inside it is ours, so that requests are paced, a busy
-server is waited for, and nothing is asked for twice. Submissions, reviews and comments are all notes. API v1 gives a
-note one invitation and plain content; API v2 gives it several invitations and wraps each field of its content as
-``{"value": …}``.
+``requests-cache`` keeps every final reply in one SQLite file, so that an interrupted collection resumes without asking
+again. What is not there is sent through an adapter that keeps a distance between requests, logs in where there is an
+account, and waits for a busy server with ``tenacity``. No header that was sent is stored with its token.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import importlib
-import math
 import os
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
+import openreview
 import orjson
+import requests
+import tenacity
+from requests.adapters import HTTPAdapter
+from requests_cache import CachedSession
 
 from goldless._version import __version__
-from goldless.errors import PrerequisiteError, UserError
-from goldless.gre_bench.polite_session import (
-    KeptAnswers,
-    Pace,
-    Patience,
-    PoliteSession,
-    RefusedError,
-    Say,
-    UnansweredError,
-)
+from goldless.errors import UserError
+from goldless.gre_bench.papers import UnansweredError
+from goldless.models.http_api.limits import seconds_until
 
 Api = Literal[1, 2]
 """Which of the two APIs."""
-
-_OUTCOMES: tuple[tuple[Literal["withdrawn", "desk_rejected"], re.Pattern[str]], ...] = (
-    ("withdrawn", re.compile(r"withdrawn", re.IGNORECASE)),
-    ("desk_rejected", re.compile(r"desk[ _-]?reject", re.IGNORECASE)),
-)
-_FIRST_REVIEWS = ("/official_review", "/official/review")
-"""How invitations to review end on API v1, through the years."""
-
-
-@dataclass(frozen=True, slots=True)
-class Posting:
-    """A note."""
-
-    id: str
-    api: Api
-    invitations: tuple[str, ...]
-    """What it answers: names such as ``ICLR.cc/2024/Conference/-/Submission``."""
-    content: Mapping[str, Any]
-    """Fields by name, without the wrapping of API v2."""
-    number: int | None = None
-    signature: str = ""
-    """Last part of its author's name, such as ``Reviewer_a1B2``."""
-    created: int | None = None
-    """When it was written, in milliseconds since 1970."""
-    public_date: str | None = None
-    """Day from which everybody could read it, as an ISO date in UTC."""
-    deleted: bool = False
-
-    def text(self, field: str) -> str:
-        """A field of its content as text without space around it; empty where there is none."""
-        value = self.content.get(field)
-        return value.strip() if isinstance(value, str) else ""
-
-    @property
-    def outcome(self) -> Literal["withdrawn", "desk_rejected"] | None:
-        """Whether the submission was taken back or never reviewed.
-
-        On API v2 the name of the venue it now belongs to decides: a withdrawal that was undone leaves its invitation
-        behind. On API v1 a note moves to another invitation, and its venue is often empty.
-        """
-        venue_id = self.text("venueid").rpartition("/")[2]
-        said = [venue_id, self.text("venue")]
-        if self.api == 1 or not venue_id:
-            said += [invitation.rpartition("/")[2] for invitation in self.invitations]
-        return next((name for name, pattern in _OUTCOMES if any(map(pattern.search, said))), None)
-
-    def is_review(self, review_name: str) -> bool:
-        """Whether it is a review by somebody the venue asked. ``review_name``: what an API v2 venue calls one."""
-        if self.api == 2:
-            return any(invitation.endswith(f"/-/{review_name}") for invitation in self.invitations)
-        return any(invitation.lower().endswith(_FIRST_REVIEWS) for invitation in self.invitations)
-
-
-def posting_of(note: Any, api: Api) -> Posting | None:
-    """A note as the client gives it, in our form; none where it has no name."""
-    if not isinstance(note.id, str) or not note.id:
-        return None
-    invitations = [note.invitation] if api == 1 else note.invitations
-    content = note.content if isinstance(note.content, dict) else {}
-    opened = [when for when in map(_milliseconds, (note.odate, note.pdate)) if when is not None]
-    written = next((when for when in map(_milliseconds, (note.tcdate, note.cdate)) if when is not None), None)
-    return Posting(
-        id=note.id,
-        api=api,
-        invitations=tuple(_texts(invitations)),
-        content=plain_content(content) if api == 2 else content,
-        number=note.number if isinstance(note.number, int) else None,
-        signature=next(iter(_texts(note.signatures)), "").rpartition("/")[2],
-        created=written,
-        public_date=_day(min(opened) if opened else written),
-        deleted=_milliseconds(note.ddate) is not None,
-    )
-
-
-def plain_content(content: Any) -> dict[str, Any]:
-    """The content of an API v2 note or group without its wrapping. Fields without a value are left out."""
-    if not isinstance(content, dict):
-        return {}
-    return {
-        name: field["value"]
-        for name, field in content.items()
-        if isinstance(field, dict) and field.get("value") is not None
-    }
-
-
-def _texts(values: Any) -> Iterable[str]:
-    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
-
-
-def _milliseconds(value: Any) -> int | None:
-    """A time in milliseconds since 1970; none where it is no time of this calendar."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 253_402_300_800_000:
-        return None
-    return int(value)
-
-
-def _day(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC).date().isoformat()
-
-
+Say = Callable[[str], None]
+REPLIES = "replies.sqlite"
+"""File of the cached replies. Delete it to have everything requested again."""
+BUSY = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+"""Statuses that may pass: of a busy server, or of a gateway that has lost it."""
+ACCOUNT = ("OPENREVIEW_USERNAME", "OPENREVIEW_PASSWORD")
 PAGE = 1000
 """Maximum number of notes per page."""
 MOST_PAGES = 3
 """With this many web pages instead of PDFs in a row, the papers are not to blame."""
-_ACCOUNT = ("OPENREVIEW_USERNAME", "OPENREVIEW_PASSWORD")
+
+
+class RefusedError(UserError):
+    """The server refused a request."""
+
+    def __init__(self, message: str, *, status: int, name: str) -> None:
+        self.status = status
+        self.name = name
+        """The server's name of the error."""
+        super().__init__(message)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether only this item is private, rather than a login being required (``ChallengeRequiredError``)."""
+        return self.status == 403 and self.name in {"ForbiddenError", "Forbidden"}
+
+
+class _BusyError(Exception):
+    """An attempt that failed for a reason that may pass."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Retries of a request that a busy server did not answer."""
+
+    retries: int = 5
+    timeout_seconds: float = 60.0
+    wait_initial_seconds: float = 1.0
+    """Wait before the second attempt; it doubles from there."""
+    wait_max_seconds: float = 60.0
+    longest_retry_after_seconds: float = 300.0
+    """If the server requests a longer pause, the collection ends, to be resumed later."""
 
 
 class OpenReviewApi:
     """One API. Reads only; as a guest, or with the account that the environment names."""
 
-    def __init__(self, api: Api, base: str, *, answers: KeptAnswers, pace: Pace, patience: Patience, say: Say) -> None:
-        """Prepare the client; nothing is asked for yet, not even a login."""
+    def __init__(self, api: Api, base: str, *, cache: Path, pause: float, patience: Patience, say: Say) -> None:
+        """Prepare the client; nothing is requested yet, not even a login. ``pause``: seconds between requests."""
         self.api: Api = api
         self.base = base.rstrip("/")
-        kind = _client_class(api)
-        # The library logs in while its client is made, over a session of its own; ours does when it first has to ask.
+        kind = openreview.Client if api == 1 else openreview.api.OpenReviewClient
+        # The library logs in while its client is made; the adapter does when something has to be requested.
         waiting = type(kind.__name__, (kind,), {"login_user": lambda *_, **__: None})
         try:
             self._client: Any = waiting(baseurl=self.base)
         except Exception as error:
             raise UserError(f"{self.base} cannot be used as the address of OpenReview's API v{api}: {error}") from error
-        self._session = PoliteSession(
-            answers,
-            worth_keeping=_worth_keeping,
-            pace=pace,
-            patience=patience,
-            user_agent=f"goldless/{__version__} {self._client.user_agent}",
-            say=say,
-        )
-        self._client.session = self._session
-        self._pages_in_a_row = 0
         account = _account()
-        if account is not None:
-            self._session.log_in = lambda: self._log_in(kind, *account)
-
-    def group(self, name: str) -> Mapping[str, Any] | None:
-        """The group of a venue, with its ``domain``; None if it does not exist or is not visible to us."""
+        self._has_account = account is not None
+        log_in = partial(self._log_in, kind, *account) if account else None
+        self._adapter = _PatientAdapter(self.base, pause=pause, patience=patience, say=say, log_in=log_in)
+        self._replies = cache / REPLIES
         try:
-            group = self._asked(partial(self._client.get_group, name))
+            # JSON, as a pickled reply in an edition from elsewhere could run code
+            self._session = _Session(
+                self._replies,
+                serializer="json",
+                allowable_codes=(200, 404, 410),
+                filter_fn=lambda reply: _is_final(reply) and not self._adapter.repeats_token(reply),
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise self._unstorable(error) from error
+        for scheme in ("https://", "http://"):
+            self._session.mount(scheme, self._adapter)
+        self._client.session = self._session
+        self._client.headers["User-Agent"] = f"goldless/{__version__} {self._client.user_agent}"
+        self._pages_in_a_row = 0
+
+    def group(self, name: str) -> Any:
+        """The group of a venue; None if it does not exist or is not visible to us."""
+        try:
+            return self._asked(partial(self._client.get_group, name))
         except RefusedError as refusal:
-            if refusal.status in {400, 404} or _is_private(refusal):
+            if refusal.status in {400, 404} or refusal.is_private:
                 return None
             raise
         except IndexError:  # an empty list of groups
             return None
-        return plain_content(getattr(group, "content", None)) | {"domain": group.domain}
 
-    def pages(self, *, oldest_seconds: float = math.inf, **query: str) -> Iterator[list[Posting]]:
-        """All notes that match, page by page, in the order of their names; what was kept longer ago is asked again."""
+    def notes(self, **query: str) -> Iterator[list[Any]]:
+        """All notes that match, page by page, in the order of their names."""
         seen: set[str] = set()
         ask = partial(self._client.get_notes, **query, sort="id", limit=PAGE)
-        notes, count = self._asked(partial(ask, with_count=True), oldest_seconds)
+        notes, count = self._asked(partial(ask, with_count=True))
         while True:
-            page = [posting for note in notes if (posting := posting_of(note, self.api)) and posting.id not in seen]
+            page = [note for note in notes if isinstance(note.id, str) and note.id and note.id not in seen]
             if page:
                 yield page
-            seen.update(posting.id for posting in page)
+            seen.update(note.id for note in page)
             if not page or len(seen) >= count:
                 return
-            notes = self._asked(partial(ask, after=page[-1].id), oldest_seconds)
+            notes = self._asked(partial(ask, after=page[-1].id))
 
     def pdf(self, note: str) -> bytes | str:
         """The PDF of a submission, or the reason why there is none."""
         try:
-            data = self._asked(partial(self._client.get_pdf, note))
+            data: bytes = self._asked(partial(self._client.get_pdf, note))
             if _is_page(data):  # it may have been a passing one
                 data = self._asked(partial(self._client.get_pdf, note))
         except RefusedError as refusal:
             if refusal.status in {400, 404, 410}:
                 return f"OpenReview has no PDF of it (status {refusal.status})"
-            if _is_private(refusal):
+            if refusal.is_private:
                 return "its PDF is not public (status 403)"
             raise
         self._pages_in_a_row = self._pages_in_a_row + 1 if _is_page(data) else 0
@@ -214,41 +158,51 @@ class OpenReviewApi:
                 f"{self.base} returned web pages or messages instead of {MOST_PAGES} PDFs in a row, the last for "
                 f"{note}. Check whether a proxy intercepts the requests. {self._advice()}"
             )
-        return bytes(data) or "OpenReview returned an empty file"
+        return data
 
-    def forget(self) -> None:
-        """Delete every cached reply used through this object, so that another run requests it again."""
-        self._session.forget()
+    def forget(self, forum: str | None = None, *, older_than_seconds: float = 0.0) -> None:
+        """Delete the cached replies to what was asked here, so that they are requested again.
 
-    def forget_replies(self, forum: str) -> None:
-        """Delete the cached replies to a submission, so that another run requests them again."""
-        self._session.forget(lambda address: parse_qs(urlsplit(address).query).get("forum") == [forum])
+        ``forum``: only those about this submission. ``older_than_seconds``: only those that are older.
+        """
+        latest = datetime.now(UTC) - timedelta(seconds=older_than_seconds)
+        for address, created in [*self._session.used.items()]:
+            about = parse_qs(urlsplit(address).query).get("forum")
+            if (forum is None or about == [forum]) and created <= latest:
+                self._session.cache.delete(urls=[address])
 
-    def _asked(self, ask: Callable[[], Any], oldest_seconds: float = math.inf) -> Any:
+    def _asked(self, ask: Callable[[], Any]) -> Any:
         """The library's result. Refusals that concern the account end with advice."""
-        self._session.oldest_seconds = oldest_seconds
         try:
             return ask()
         except RefusedError as refusal:
-            if refusal.status == 401 or (refusal.status == 403 and not _is_private(refusal)):
+            if refusal.status == 401 or (refusal.status == 403 and not refusal.is_private):
                 raise UserError(f"{refusal}. {self._advice()}") from refusal
             raise
+        except sqlite3.Error as error:
+            raise self._unstorable(error) from error
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise UnansweredError(
                 f"{self.base} did not return a valid reply of OpenReview's API v{self.api} "
                 f"({type(error).__name__}: {error}). Check the address, and whether a proxy intercepts the requests"
             ) from error
 
+    def _unstorable(self, error: Exception) -> UserError:
+        return UserError(
+            f"{self._replies}: cannot store replies ({error}). Free some space, delete the file if it is damaged, or "
+            "choose another folder"
+        )
+
     def _advice(self) -> str:
-        if self._session.log_in is not None:
+        if self._has_account:
             return "Check that the account in OPENREVIEW_USERNAME has access"
         return (
             "OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
             "OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD and run the same command again"
         )
 
-    def _log_in(self, kind: Any, username: str, password: str) -> Mapping[str, str]:
-        openreview = importlib.import_module("openreview")
+    def _log_in(self, kind: Any, username: str, password: str) -> str:
+        """The token of the account, with which later requests are sent."""
         try:
             kind.login_user(self._client, username, password)
         except (RefusedError, openreview.OpenReviewException) as error:
@@ -256,26 +210,123 @@ class OpenReviewApi:
                 f"{self.base} rejected the account in OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD: "
                 f"{str(error).replace(password, '…')}. Correct both, or unset both to continue as a guest"
             ) from error
-        return {"Authorization": str(self._client.headers["Authorization"])}
+        return str(self._client.token)
 
 
-def _client_class(api: Api) -> Any:
-    try:
-        openreview = importlib.import_module("openreview")
-        return openreview.Client if api == 1 else importlib.import_module("openreview.api").OpenReviewClient
-    except ImportError as error:
-        raise PrerequisiteError(
-            f"collecting from OpenReview needs openreview-py ({error}). Run: pip install 'goldless[gre]'"
-        ) from error
+class _Session(CachedSession):
+    """A session with cached replies that raises RefusedError for a status of 400 and above."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.used: dict[str, datetime] = {}
+        """Age of the last reply to each address that was asked for."""
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> Any:
+        reply = super().send(request, *args, **options)
+        created = getattr(reply, "created_at", None) or datetime.now(UTC)
+        self.used[str(request.url)] = created if created.tzinfo else created.replace(tzinfo=UTC)
+        if reply.status_code < 400:
+            return reply
+        name, said = _error(reply)
+        token = str(request.headers.get("Authorization", "")).removeprefix("Bearer ")
+        said = said.replace(token, "…") if token else said
+        shown = f"{reply.status_code}{f' {name[:60]}' if name else ''}: {said or 'no message'}"
+        raise RefusedError(f"{_shown(request)} returned {shown}", status=reply.status_code, name=name)
+
+
+class _PatientAdapter(HTTPAdapter):
+    """Sends requests at a distance from each other, logs in first, and retries while the server is busy."""
+
+    def __init__(
+        self, base: str, *, pause: float, patience: Patience, say: Say, log_in: Callable[[], str] | None
+    ) -> None:
+        super().__init__()
+        self._base = base
+        self._pause = pause
+        self._patience = patience
+        self._say = say
+        self._log_in = log_in
+        self._token = ""
+        self._next = 0.0
+
+    def repeats_token(self, reply: requests.Response) -> bool:
+        """Whether the server repeats the token that it was shown."""
+        return bool(self._token) and self._token.encode() in reply.content
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
+        reply = self._authorized(request, renew=False, **options)
+        if reply.status_code == 401 and self._token:  # it has run out
+            reply = self._authorized(request, renew=True, **options)
+        return reply
+
+    def _authorized(self, request: requests.PreparedRequest, *, renew: bool, **options: Any) -> requests.Response:
+        # a redirection may lead to another host, which must not see the token
+        if self._log_in is not None and request.method == "GET" and str(request.url).startswith(self._base):
+            if renew or not self._token:
+                self._token = self._log_in()
+            request.headers["Authorization"] = f"Bearer {self._token}"
+        return self._insist(request, **options)
+
+    def _insist(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        patience = self._patience
+        usual = tenacity.wait_exponential(patience.wait_initial_seconds, patience.wait_max_seconds)
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(
+                lambda error: (
+                    isinstance(error, _BusyError) and (error.retry_after or 0.0) <= patience.longest_retry_after_seconds
+                )
+            ),
+            wait=lambda state: max(_failure(state).retry_after or 0.0, usual(state)),
+            stop=tenacity.stop_after_attempt(patience.retries + 1),
+            before_sleep=lambda state: self._say(
+                f"{_failure(state)}; waiting before attempt {state.attempt_number + 1} of {patience.retries + 1}"
+            ),
+            reraise=True,
+        )
+        try:
+            return retrying(self._once, request, **options)
+        except _BusyError as busy:
+            made = retrying.statistics["attempt_number"]
+            raise UnansweredError(
+                f"{_shown(request)} did not reply after {made} attempt{'s' * (made != 1)}: {busy}. Earlier "
+                f"replies are cached. Run the same command again {_when(busy.retry_after)} to resume"
+            ) from busy
+
+    def _once(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        time.sleep(max(0.0, self._next - time.monotonic()))
+        self._next = time.monotonic() + self._pause
+        timeout = self._patience.timeout_seconds
+        try:
+            reply = super().send(request, **{**options, "timeout": timeout})
+            content = reply.content  # read here, so that a connection that is lost on the way is retried
+        except requests.exceptions.SSLError as error:
+            raise UnansweredError(f"{_shown(request)}: the connection is not secure ({error})") from error
+        except requests.exceptions.Timeout as error:
+            raise _BusyError(f"timed out after {timeout:g} seconds") from error
+        except requests.exceptions.RequestException as error:
+            raise _BusyError(f"the connection was lost ({type(error).__name__})") from error
+        if reply.status_code not in BUSY:
+            return reply
+        after = seconds_until(reply.headers.get("Retry-After"))
+        if after is None:
+            after = _until_reset(content)
+        pause = "" if after is None else f", retry after {round(after, 1):g} seconds"
+        # what answers a login may repeat the password
+        said = _error(reply)[1] if request.method == "GET" and not self.repeats_token(reply) else ""
+        raise _BusyError(f"status {reply.status_code}{pause}{f' ({said})' if said else ''}", retry_after=after)
 
 
 def _account() -> tuple[str, str] | None:
-    """User name and password from the environment; none for a guest."""
-    username, password = (os.environ.get(name, "") for name in _ACCOUNT)
+    """User name and password from the environment; None for a guest."""
+    username, password = (os.environ.get(name, "") for name in ACCOUNT)
     if bool(username) != bool(password):
-        present, absent = _ACCOUNT if username else reversed(_ACCOUNT)
+        present, absent = ACCOUNT if username else reversed(ACCOUNT)
         raise UserError(f"{present} is set, but {absent} is not. Set both, or unset both to continue as a guest")
     return (username, password) if username else None
+
+
+def _failure(state: tenacity.RetryCallState) -> Any:
+    return state.outcome.exception() if state.outcome is not None else None
 
 
 def _is_page(data: bytes) -> bool:
@@ -283,20 +334,50 @@ def _is_page(data: bytes) -> bool:
     return b"%PDF-" not in data[:1024] and data.lstrip()[:1] in {b"<", b"{"}
 
 
-def _is_private(refusal: RefusedError) -> bool:
-    """Whether only this item is private, rather than a login being required (``ChallengeRequiredError`` and others)."""
-    return refusal.status == 403 and refusal.name in {"ForbiddenError", "Forbidden"}
-
-
-def _worth_keeping(address: str, status: int, body: bytes) -> bool:
-    """Whether a reply is final: not a proxy's page, and not likely to change."""
-    kind = urlsplit(address).path.rpartition("/")[2]
+def _is_final(reply: requests.Response) -> bool:
+    """Whether a reply may be cached: not a proxy's page, and not likely to change."""
+    asked = reply.history[0] if reply.history else reply
+    kind = urlsplit(asked.url).path.rpartition("/")[2]
     if kind == "pdf":
-        return status in {404, 410} or (status == 200 and b"%PDF-" in body[:1024])
-    if status != 200:
-        return False
+        return reply.status_code in {404, 410} or (reply.status_code == 200 and b"%PDF-" in reply.content[:1024])
+    found = _fields(reply.content).get(kind)
+    return reply.status_code == 200 and isinstance(found, list) and (kind == "notes" or bool(found))
+
+
+def _fields(body: bytes) -> Mapping[str, Any]:
+    """The fields of a JSON object; none where it is something else."""
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return False
-    return isinstance(data, dict) and isinstance(data.get(kind), list) and (kind == "notes" or bool(data[kind]))
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _error(reply: requests.Response) -> tuple[str, str]:
+    """The server's name of an error, if any, and its message on one line."""
+    fields = _fields(reply.content)
+    said = str(fields.get("message") or "") if fields else reply.content.decode(errors="replace")
+    return str(fields.get("name") or ""), " ".join(said.split())[:300]
+
+
+def _until_reset(body: bytes) -> float | None:
+    """Seconds until OpenReview's rate limit resets, as stated in its reply."""
+    try:
+        then = datetime.fromisoformat(_fields(body)["details"]["resetTime"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return max(0.0, ((then if then.tzinfo else then.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
+
+
+def _when(after: float | None) -> str:
+    """When to try again."""
+    try:
+        then = datetime.now(UTC) + timedelta(seconds=after or 0.0)
+    except OverflowError:
+        return "later"
+    return f"after {then:%Y-%m-%d %H:%M:%S} UTC" if after else "later"
+
+
+def _shown(request: requests.PreparedRequest) -> str:
+    """The address without its parameters, which may be long."""
+    return str(request.url).partition("?")[0]

@@ -1,33 +1,143 @@
 """A venue at OpenReview as a source of papers: its submissions, their reviews and their PDFs.
 
-Venues live on one of two APIs: ICLR 2023 and earlier on v1, ICLR 2024 and later on v2. Submissions are listed once;
-reviews and PDF of a paper are fetched when the paper is asked for. Whatever came is kept, so a collection that was
-interrupted goes on where it stopped, and one made again is the same. Only the replies to a paper with too few reviews
-are asked for again, by a run a day later or after a draw that failed: its reviews may not have been public yet.
+Venues live on one of two APIs: ICLR 2023 and earlier on v1, ICLR 2024 and later on v2. Submissions, reviews and
+comments are all notes. API v1 gives a note one invitation and plain content; API v2 gives it several invitations and
+wraps each field of its content as ``{"value": …}``.
+
+Submissions are listed once; reviews and PDF of a paper are fetched when the paper is asked for. Replies are cached, so
+an interrupted collection resumes where it stopped. Only the replies to a paper with too few reviews are requested
+again, by a run a day later or after a draw that failed: its reviews may not have been public yet.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, quote, urlsplit
 
-from goldless.errors import UserError, nearest
-from goldless.gre_bench.openreview_api import Api, OpenReviewApi, Posting
+from goldless.errors import PrerequisiteError, UserError, nearest
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
 from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
-from goldless.gre_bench.polite_session import KeptAnswers, Pace, Patience, Say
 from goldless.gre_bench.review_forms import says_something, sections_and_extra
+
+if TYPE_CHECKING:
+    from goldless.gre_bench.openreview_api import Api, OpenReviewApi, Patience
 
 SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
 """Names of submissions in API v1: double blind, single blind, and until 2017."""
 LEFT_V1 = ("Withdrawn_Submission", "Desk_Rejected_Submission")
 """Names of submissions in API v1 that are no longer under review."""
+REVIEWS_V1 = ("/official_review", "/official/review")
+"""How invitations to review end on API v1, through the years."""
 DAY_SECONDS = 24 * 60 * 60
+_OUTCOMES: tuple[tuple[Literal["withdrawn", "desk_rejected"], re.Pattern[str]], ...] = (
+    ("withdrawn", re.compile(r"withdrawn", re.IGNORECASE)),
+    ("desk_rejected", re.compile(r"desk[ _-]?reject", re.IGNORECASE)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Posting:
+    """A note of either API."""
+
+    id: str
+    api: Api
+    invitations: tuple[str, ...]
+    """What it answers: names such as ``ICLR.cc/2024/Conference/-/Submission``."""
+    content: Mapping[str, Any]
+    """Fields by name, without the wrapping of API v2."""
+    number: int | None
+    signature: str
+    """Last part of its author's name, such as ``Reviewer_a1B2``."""
+    created: int | None
+    """When it was written, in milliseconds since 1970."""
+    public_date: str | None
+    """Day from which everybody could read it, as an ISO date in UTC."""
+    deleted: bool
+
+    @classmethod
+    def of(cls, note: Any, api: Api) -> _Posting:
+        """A note as the client library gives it; what is not of the documented type counts as absent."""
+        content = note.content if isinstance(note.content, dict) else {}
+        opened = [when for when in map(_milliseconds, (note.odate, note.pdate)) if when is not None]
+        created = _milliseconds(note.tcdate) or _milliseconds(note.cdate)
+        public = min(opened) if opened else created
+        return cls(
+            id=note.id,
+            api=api,
+            invitations=tuple(_texts([note.invitation] if api == 1 else note.invitations)),
+            content=content if api == 1 else _unwrapped(content),
+            number=note.number if isinstance(note.number, int) else None,
+            signature=next(iter(_texts(note.signatures)), "").rpartition("/")[2],
+            created=created,
+            public_date=None if public is None else dt.datetime.fromtimestamp(public / 1000, dt.UTC).date().isoformat(),
+            deleted=_milliseconds(note.ddate) is not None,
+        )
+
+    def text(self, field: str) -> str:
+        """A field of its content as text without space around it; empty where there is none."""
+        value = self.content.get(field)
+        return value.strip() if isinstance(value, str) else ""
+
+    @property
+    def outcome(self) -> Literal["withdrawn", "desk_rejected"] | None:
+        """Whether the submission was taken back or never reviewed.
+
+        On API v2 the name of the venue it now belongs to decides: a withdrawal that was undone leaves its invitation
+        behind. On API v1 a note moves to another invitation, and its venue is often empty.
+        """
+        venue_id = self.text("venueid").rpartition("/")[2]
+        said = [venue_id, self.text("venue")]
+        if self.api == 1 or not venue_id:
+            said += [invitation.rpartition("/")[2] for invitation in self.invitations]
+        return next((name for name, pattern in _OUTCOMES if any(map(pattern.search, said))), None)
+
+    @property
+    def left_out(self) -> LeftOut | None:
+        """Why the submission cannot be used, judging by the list of submissions alone."""
+        file = self.text("pdf")
+        if self.deleted:
+            return LeftOut(self.id, "withdrawn", "deleted")
+        if self.outcome is not None:
+            return LeftOut(self.id, self.outcome, self.text("venue"))
+        if not self.text("abstract"):
+            return LeftOut(self.id, "no_abstract", "its abstract is empty or not public")
+        if not file:
+            return LeftOut(self.id, "no_paper", "it has no public PDF")
+        if not file.startswith("/"):
+            return LeftOut(self.id, "no_paper", f"its PDF is not at OpenReview: {file[:200]}")
+        return None
+
+    def is_review(self, review_name: str) -> bool:
+        """Whether it is a review by somebody the venue asked. ``review_name``: what an API v2 venue calls one."""
+        if self.api == 2:
+            return any(invitation.endswith(f"/-/{review_name}") for invitation in self.invitations)
+        return any(invitation.lower().endswith(REVIEWS_V1) for invitation in self.invitations)
+
+
+def _unwrapped(content: Any) -> dict[str, Any]:
+    """The content of an API v2 note or group as plain fields. Fields without a value are left out."""
+    fields = content.items() if isinstance(content, dict) else ()
+    return {
+        name: field["value"] for name, field in fields if isinstance(field, dict) and field.get("value") is not None
+    }
+
+
+def _texts(values: Any) -> list[str]:
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+def _milliseconds(value: Any) -> int | None:
+    """A time in milliseconds since 1970; None where it is no time of this calendar."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 253_402_300_800_000:
+        return None
+    return int(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +145,7 @@ class _Listing:
     """What a venue has."""
 
     api: OpenReviewApi
-    submissions: Mapping[str, Posting]
+    submissions: Mapping[str, _Posting]
     review_name: str = "Official_Review"
 
 
@@ -50,13 +160,13 @@ class OpenReviewVenue:
         api1: str = "https://api.openreview.net",
         api2: str = "https://api2.openreview.net",
         seconds_between_requests: float = 1.0,
-        say: Say = lambda _: None,
+        say: Callable[[str], None] = lambda _: None,
         reader: PdfReader = "pypdf",
         patience: Patience | None = None,
     ) -> None:
         """Prepare a venue such as ``ICLR.cc/2023/Conference``; nothing is requested yet.
 
-        ``cache`` is the folder of cached replies, ``say`` reports waits, ``reader`` converts PDFs to text.
+        ``cache`` is the folder for cached replies, ``say`` reports waits, ``reader`` converts PDFs to text.
         The account is read from OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD if both are set.
         """
         _check_venue(venue)
@@ -64,10 +174,10 @@ class OpenReviewVenue:
             raise UserError(f"seconds between requests must be at least 0, got {seconds_between_requests}")
         self._venue = venue
         self._few: set[str] = set()
-        self._answers = KeptAnswers(cache)
+        self._cache = cache
         self._bases: Mapping[Api, str] = {1: api1, 2: api2}
-        self._pace = Pace(seconds_between_requests)
-        self._patience = patience or Patience()
+        self._pause = seconds_between_requests
+        self._patience = patience
         self._say = say
         self._reader = reader
         self._listed: _Listing | None = None
@@ -88,12 +198,12 @@ class OpenReviewVenue:
         if submission is None:
             hint = nearest(name, listing.submissions)
             raise UserError(f"{self._venue} has no submission {name!r} among its {len(listing.submissions)}{hint}")
-        left = _without_asking(submission)
-        if left is not None:
-            return left
+        if submission.left_out is not None:
+            return submission.left_out
         written, empty = _reviews(listing, submission)
         if len(written) < reviews:
-            written, empty = _reviews(listing, submission, oldest_seconds=DAY_SECONDS)
+            listing.api.forget(name, older_than_seconds=DAY_SECONDS)
+            written, empty = _reviews(listing, submission)
         if len(written) < reviews:
             detail = f"{len(written)} with text, {reviews} needed" + (f"; {empty} empty" if empty else "")
             self._few.add(name)
@@ -111,14 +221,20 @@ class OpenReviewVenue:
             text=text.text,
             reviews=tuple(written),
             public_date=submission.public_date,
-            extra=_paper_extra(submission, pages=text.pages, empty=empty),
+            extra={
+                "address": f"https://openreview.net/forum?id={quote(submission.id, safe='')}",
+                "number": submission.number,
+                "venue": submission.text("venue"),
+                "pages": text.pages,
+                "empty_reviews": empty,
+            },
         )
 
     def forget_unreviewed(self) -> None:
         """Request papers with too few reviews again next time: their reviews may not have been public yet."""
         listing = self._listing()
         for name in sorted(self._few):
-            listing.api.forget_replies(name)
+            listing.api.forget(name)
 
     # --- the list of submissions -------------------------------------------------------------------------------
 
@@ -137,35 +253,43 @@ class OpenReviewVenue:
         """The submissions, from API v2 if the venue is there, else from v1. Raises UserError if there are none."""
         second = self._api(2)
         group2 = second.group(self._venue)
-        if group2 is not None and any(group2.values()):
-            usual = f"{self._venue}/-/{_word(group2, 'submission_name', 'Submission')}"
-            found = self._all(second, [_word(group2, "submission_id", usual)])
+        names = {} if group2 is None else _unwrapped(group2.content)
+        # API v2 knows the groups of all venues; those of API v1 have neither domain nor content
+        if group2 is not None and (names or group2.domain):
+            usual = f"{self._venue}/-/{_word(names, 'submission_name', 'Submission')}"
+            found = self._all(second, [_word(names, "submission_id", usual)])
             if found:
-                reviews = _word(group2, "review_name", "Official_Review")
-                return _Listing(second, found, reviews)
+                return _Listing(second, found, _word(names, "review_name", "Official_Review"))
         first = self._api(1)
-        group1 = first.group(self._venue)
-        if group1 is not None or group2 is not None:
-            for word in SUBMISSIONS_V1:
-                found = self._all(first, [f"{self._venue}/-/{word}"])
-                if found:
-                    found |= self._all(first, [f"{self._venue}/-/{left}" for left in LEFT_V1])
-                    return _Listing(first, found)
+        known = first.group(self._venue) is not None or group2 is not None
+        for word in SUBMISSIONS_V1 if known else ():
+            found = self._all(first, [f"{self._venue}/-/{word}"])
+            if found:
+                found |= self._all(first, [f"{self._venue}/-/{left}" for left in LEFT_V1])
+                return _Listing(first, found)
         for api in (first, second):  # papers may become public later
             api.forget()
-        raise UserError(self._nothing(known=group1 is not None or group2 is not None))
+        raise UserError(self._nothing(known=known))
 
-    def _all(self, api: OpenReviewApi, invitations: Iterable[str]) -> dict[str, Posting]:
-        found: dict[str, Posting] = {}
+    def _all(self, api: OpenReviewApi, invitations: Iterable[str]) -> dict[str, _Posting]:
+        found: dict[str, _Posting] = {}
         for invitation in invitations:
-            for page in api.pages(invitation=invitation):
-                found |= {posting.id: posting for posting in page}
+            for page in api.notes(invitation=invitation):
+                found |= {note.id: _Posting.of(note, api.api) for note in page}
                 self._say(f"{invitation}: {len(page)} more, {len(found)} in total")
         return found
 
     def _api(self, api: Api) -> OpenReviewApi:
-        base, pace, patience = self._bases[api], self._pace, self._patience
-        return OpenReviewApi(api, base, answers=self._answers, pace=pace, patience=patience, say=self._say)
+        try:
+            from goldless.gre_bench.openreview_api import OpenReviewApi, Patience  # noqa: PLC0415 - needs an extra
+        except ImportError as error:
+            raise PrerequisiteError(
+                f"collecting from OpenReview needs other packages ({error}). Run: pip install 'goldless[gre]'"
+            ) from error
+        patience = self._patience or Patience()
+        return OpenReviewApi(
+            api, self._bases[api], cache=self._cache, pause=self._pause, patience=patience, say=self._say
+        )
 
     def _nothing(self, *, known: bool) -> str:
         asked = f"looked in {self._bases[2]} (API v2) and {self._bases[1]} (API v1)"
@@ -197,49 +321,17 @@ def _word(group: Mapping[str, Any], key: str, default: str) -> str:
     return value if isinstance(value, str) and value else default
 
 
-def _without_asking(submission: Posting) -> LeftOut | None:
-    """Why a submission cannot be used, judging by the list of submissions alone."""
-    if submission.deleted:
-        return LeftOut(submission.id, "withdrawn", "deleted")
-    if submission.outcome is not None:
-        return LeftOut(submission.id, submission.outcome, submission.text("venue"))
-    if not submission.text("abstract"):
-        return LeftOut(submission.id, "no_abstract", "its abstract is empty or not public")
-    file = submission.text("pdf")
-    if not file:
-        return LeftOut(submission.id, "no_paper", "it has no public PDF")
-    if not file.startswith("/"):
-        return LeftOut(submission.id, "no_paper", f"its PDF is not at OpenReview: {file[:200]}")
-    return None
-
-
-def _reviews(
-    listing: _Listing, submission: Posting, *, oldest_seconds: float = math.inf
-) -> tuple[list[HumanReview], int]:
+def _reviews(listing: _Listing, submission: _Posting) -> tuple[list[HumanReview], int]:
     """The reviews with text, oldest first, and the number without."""
-    pages = listing.api.pages(forum=submission.id, oldest_seconds=oldest_seconds)
-    found = [
+    replies = [
         reply
-        for page in pages
-        for reply in page
+        for page in listing.api.notes(forum=submission.id)
+        for reply in (_Posting.of(note, listing.api.api) for note in page)
         if reply.id != submission.id and not reply.deleted and reply.is_review(listing.review_name)
     ]
-    reviews = [_review(reply) for reply in sorted(found, key=lambda reply: (reply.created or 0, reply.id))]
+    reviews = []
+    for reply in sorted(replies, key=lambda reply: (reply.created or 0, reply.id)):
+        sections, extra = sections_and_extra(reply.content)
+        reviews.append(HumanReview(reply.id, sections, {**extra, "reviewer": reply.signature}))
     written = [review for review in reviews if says_something(review.sections)]
     return written, len(reviews) - len(written)
-
-
-def _review(reply: Posting) -> HumanReview:
-    sections, extra = sections_and_extra(reply.content)
-    return HumanReview(reply.id, sections, {**extra, "reviewer": reply.signature})
-
-
-def _paper_extra(submission: Posting, *, pages: int, empty: int) -> dict[str, Any]:
-    """Other fields of a submission to keep."""
-    return {
-        "address": f"https://openreview.net/forum?id={quote(submission.id, safe='')}",
-        "number": submission.number,
-        "venue": submission.text("venue"),
-        "pages": pages,
-        "empty_reviews": empty,
-    }

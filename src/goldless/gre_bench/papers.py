@@ -116,6 +116,10 @@ class LeftOut:
     detail: str = ""
 
 
+class UnansweredError(UserError):
+    """A source's server did not reply after several attempts; another run resumes from there."""
+
+
 class PaperSource(Protocol):
     """A source of papers."""
 

@@ -139,7 +139,7 @@ def _folder(edition: Path | None, venue: str | None) -> Path:
 @contextmanager
 def _unanswered_is_incomplete() -> Iterator[None]:
     """End with 3, as it can be resumed, if a venue's server does not answer."""
-    from goldless.gre_bench.polite_session import UnansweredError
+    from goldless.gre_bench.papers import UnansweredError
 
     try:
         yield

@@ -106,7 +106,8 @@ def configured(tmp_path, reviews, collected):
         for number, name in enumerate(models):
             own = tmp_path / f"{year}-{name}.jsonl"
             rows = [json.loads(line) for line in script.read_text().splitlines()]
-            write_rows(own, [{**row, "answer": row["answer"] + " other" * number} for row in rows])
+            more = " other" * number + "</summary>"
+            write_rows(own, [{**row, "answer": row["answer"].replace("</summary>", more)} for row in rows])
             lines.append(f'[models.{name}]\nmodel = "scripted:{own}"')
         lines.append('[score]\nmetrics = ["rouge-l"]\nresamples = 200\n')
         (folder / "edition.toml").write_text("\n".join(lines))

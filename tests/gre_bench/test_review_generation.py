@@ -154,7 +154,7 @@ async def test_a_cut_review_is_missing_by_default_and_kept_with_a_flag_where_ask
     assert len(model.calls) == 2, "the replies were in the journal"
     assert kept.reviews[0].text == "Summary:\n\nA.\n\nStrengths:\n\n1. Fast, and"
     assert kept.reviews[0].flags == (
-        "cut_reply", "unclosed:strengths", "missing_section:weaknesses", "missing_section:questions",
+        "cut_reply", "missing_section:weaknesses", "missing_section:questions",
     )  # fmt: skip
     assert "|cut:kept|" in kept.signature
 

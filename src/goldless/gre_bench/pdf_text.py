@@ -1,8 +1,8 @@
 """The text of a PDF, or why it has none that can be used.
 
-What can be told of a bad file: that it needs a password, is no PDF or damaged, was cut off, holds pictures of pages
-instead of text, or text without a character map. A file made to keep a reader busy meets a bound: of bytes, of
-pages, of characters, of drawing operations, of seconds.
+Bad files are told apart: those that need a password, are no PDF or damaged, were cut off, hold pictures of pages
+instead of text, or text without a character map. A file made to keep a reader busy meets a limit of bytes, pages,
+characters or seconds.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -26,10 +25,8 @@ PdfReader = Literal["pypdf", "docling"]
 
 MOST_BYTES = 100_000_000
 MOST_PAGES = 500
-MOST_WORK = 10_000_000
-"""Limit of drawing operations, with a text counted as ten: about 40 seconds; a page of a paper has 20,000."""
-MOST_SECONDS = 300
-"""The last resort against a file that is slow for another reason."""
+MOST_SECONDS = 120.0
+"""For all pages; those of a paper take a few seconds."""
 MOST_OPERATIONS_OF_A_STREAM = 2_000_000
 MOST_STREAM_BYTES = 20_000_000
 """Bytes of one stream when unpacked; a figure that has more is passed over, a page that has more is not."""
@@ -75,13 +72,16 @@ def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> PdfText | PdfProble
     ``docling`` lays pages out better and reads scanned ones, is slow, and loads its models at its first use.
     A file that is encrypted so that everybody may read it is opened.
     """
-    read: Callable[[bytes], Sequence[str]] = _docling_pages if reader == "docling" else _pypdf_pages
     try:
         _check_container(data)
-        pages = read(data)
+        pages = _docling_pages(data) if reader == "docling" else _pypdf_pages(data)
         _check_pages(pages)
     except _UnusableError as error:
         return error.problem
+    except PrerequisiteError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged file may cause any
+        return PdfProblem("broken_pdf", _line(error))
     text = mended("\n\n".join(page.strip() for page in pages)).strip()
     return PdfText(text, len(pages))
 
@@ -107,7 +107,11 @@ def _check_container(data: bytes) -> None:
 
 def _check_pages(pages: Sequence[str]) -> None:
     """Check that enough pages have readable text."""
-    empty = [number for number, page in enumerate(pages, 1) if _letters(page) < FEWEST_LETTERS]
+    if not pages:
+        raise _UnusableError("broken_pdf", "it has no pages")
+    # A glyph that has no character is text all the same, and not a picture.
+    letters = [sum(one.isalpha() or not (one.isascii() or one.isspace()) for one in page) for page in pages]
+    empty = [number for number, count in enumerate(letters, 1) if count < FEWEST_LETTERS]
     if len(empty) > MOST_BAD_PAGES * len(pages):
         detail = f"{len(empty)} of {len(pages)} pages have no text ({_numbers(empty)})"
         raise _UnusableError("scanned_pdf", detail)
@@ -121,11 +125,6 @@ def _check_pages(pages: Sequence[str]) -> None:
         raise _UnusableError("garbled_pdf", why)
 
 
-def _letters(page: str) -> int:
-    # A glyph that has no character is text all the same, and not a picture.
-    return sum(character.isalpha() or not (character.isascii() or character.isspace()) for character in page)
-
-
 def _numbers(numbers: Sequence[int]) -> str:
     shown = ", ".join(map(str, numbers[:10]))
     return f"{shown}, …" if len(numbers) > 10 else shown
@@ -134,7 +133,6 @@ def _numbers(numbers: Sequence[int]) -> str:
 def _pypdf_pages(data: bytes) -> list[str]:
     try:
         import pypdf  # noqa: PLC0415 - only here is it needed
-        from pypdf.errors import DependencyError  # noqa: PLC0415
     except ImportError as error:
         raise PrerequisiteError("reading PDF files needs pypdf. Run: pip install 'goldless[gre]'") from error
     limits: dict[str, Any] = {
@@ -144,58 +142,41 @@ def _pypdf_pages(data: bytes) -> list[str]:
         "run_length_maximum_output_length": MOST_STREAM_BYTES,
         "page_tree_maximum_entries": 4 * MOST_PAGES,
     }
-    with _quiet("pypdf"), pypdf.apply_configuration(**limits), _damage_reported():
-        try:
-            return _read_with_pypdf(pypdf, data)
-        except DependencyError as error:
-            message = "reading encrypted PDF files needs another package. Run: pip install 'goldless[gre]'"
-            raise PrerequisiteError(message) from error
+    log = logging.getLogger("pypdf")  # it tells of damage that the problem names
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        with pypdf.apply_configuration(**limits):
+            return _read_with_pypdf(pypdf.PdfReader(BytesIO(data)))
+    except pypdf.errors.DependencyError as error:
+        message = "reading encrypted PDF files needs another package. Run: pip install 'goldless[gre]'"
+        raise PrerequisiteError(message) from error
+    finally:
+        log.setLevel(level)
 
 
-def _read_with_pypdf(pypdf: Any, data: bytes) -> list[str]:
-    reader = pypdf.PdfReader(BytesIO(data))
+def _read_with_pypdf(reader: Any) -> list[str]:
     if reader.is_encrypted and not reader.decrypt(""):
         raise _UnusableError("encrypted_pdf", "it needs a password")
     count = len(reader.pages)
-    _check_count(count)
-    work = _Work()
-    pages: list[str] = []
-    lost: list[int] = []
-    for number, page in enumerate(reader.pages, 1):
-        if _content_is_lost(page):
-            lost.append(number)
-            continue
-        pages.append(page.extract_text(visitor_operand_before=work.add))
-        # Inside a form the library takes the error for one of the form.
-        work.check()
-        if sum(map(len, pages)) > MOST_CHARACTERS:
-            raise _UnusableError("broken_pdf", f"more than {MOST_CHARACTERS:,} characters of text")
+    if count > MOST_PAGES:
+        raise _UnusableError("broken_pdf", f"{count:,} pages; the limit is {MOST_PAGES:,}")
+    end = time.monotonic() + MOST_SECONDS
+
+    def check_time(*_: Any) -> None:
+        if time.monotonic() > end:
+            raise _UnusableError("broken_pdf", f"reading it takes more than {MOST_SECONDS:g} seconds")
+
+    lost = [number for number, page in enumerate(reader.pages, 1) if _content_is_lost(page)]
     if lost:
         raise _UnusableError("cut_pdf", f"the content of {len(lost)} of {count} pages is missing ({_numbers(lost)})")
+    pages: list[str] = []
+    for page in reader.pages:
+        pages.append(page.extract_text(visitor_operand_before=check_time))
+        check_time()  # inside a form the library takes the error for one of the form
+        if sum(map(len, pages)) > MOST_CHARACTERS:
+            raise _UnusableError("broken_pdf", f"more than {MOST_CHARACTERS:,} characters of text")
     return pages
-
-
-class _Work:
-    """Work caused by a file so far."""
-
-    def __init__(self) -> None:
-        self._done = 0
-        self._until = time.monotonic() + MOST_SECONDS
-
-    def add(self, operator: bytes, operands: Sequence[Any], *_: Any) -> None:
-        """Count a drawing operation; too many end the reading."""
-        if operator == b"TJ" and operands and isinstance(operands[0], list):
-            self._done += 10 * len(operands[0])
-        else:
-            self._done += 10 if operator in {b"Tj", b"'", b'"'} else 1
-        self.check()
-
-    def check(self) -> None:
-        """End the reading where it is too much."""
-        if self._done > MOST_WORK:
-            raise _UnusableError("broken_pdf", f"more than {MOST_WORK:,} drawing operations")
-        if time.monotonic() > self._until:
-            raise _UnusableError("broken_pdf", f"reading it takes more than {MOST_SECONDS} seconds")
 
 
 def _content_is_lost(page: Any) -> bool:
@@ -212,75 +193,29 @@ def _docling_converter() -> tuple[Any, Any]:
     """The converter, with its models loaded, and the class of its input."""
     try:
         models = import_module("docling.datamodel.base_models")
-        conversion = import_module("docling.document_converter")
+        converter = import_module("docling.document_converter").DocumentConverter()
+        # at the first paper it would look as if the paper were to blame
+        converter.initialize_pipeline(models.InputFormat.PDF)
     except ImportError as error:
         raise PrerequisiteError("reader 'docling' needs docling. Run: pip install 'goldless[docling]'") from error
-    converter = conversion.DocumentConverter(allowed_formats=[models.InputFormat.PDF])
-    try:
-        # At the first paper it would look as if the paper were to blame.
-        converter.initialize_pipeline(models.InputFormat.PDF)
     except Exception as error:
-        message = f"docling cannot load its models ({_described(error)}). Run: docling-tools models download"
+        message = f"docling cannot load its models ({_line(error)}). Run: docling-tools models download"
         raise PrerequisiteError(message) from error
     return converter, models.DocumentStream
 
 
 def _docling_pages(data: bytes) -> list[str]:
     converter, stream = _docling_converter()
-    with _damage_reported():
-        source = stream(name="paper.pdf", stream=BytesIO(data))
-        result = converter.convert(source, raises_on_error=False, max_num_pages=MOST_PAGES, max_file_size=MOST_BYTES)
-        _check_docling(result)
-        document = result.document
-        pages = [document.export_to_markdown(page_no=n, image_placeholder="") for n in sorted(document.pages)]
-    _check_count(len(pages))
-    return pages
+    paper = stream(name="paper.pdf", stream=BytesIO(data))
+    result = converter.convert(paper, max_num_pages=MOST_PAGES, max_file_size=MOST_BYTES)
+    if result.status.value != "success":
+        raise _UnusableError("broken_pdf", "docling could read only a part of it")
+    pages = sorted(result.document.pages)
+    return [result.document.export_to_markdown(page_no=number, image_placeholder="") for number in pages]
 
 
-def _check_docling(result: Any) -> None:
-    if result.status.value == "success":
-        return
-    said = "; ".join(error.error_message for error in result.errors)
-    encrypted = re.search(r"password|encrypt", said, re.IGNORECASE) is not None
-    detail = _line(f"docling: {result.status.value.replace('_', ' ')}{': ' * bool(said)}{said}")
-    raise _UnusableError("encrypted_pdf" if encrypted else "broken_pdf", detail)
-
-
-def _check_count(pages: int) -> None:
-    if not pages:
-        raise _UnusableError("broken_pdf", "it has no pages")
-    if pages > MOST_PAGES:
-        raise _UnusableError("broken_pdf", f"{pages:,} pages; the limit is {MOST_PAGES:,}")
-
-
-@contextmanager
-def _damage_reported() -> Iterator[None]:
-    """Convert any exception caused by a damaged file into a problem of the file."""
-    try:
-        yield
-    except (_UnusableError, PrerequisiteError):
-        raise
-    except Exception as error:
-        raise _UnusableError("broken_pdf", _described(error)) from error
-
-
-def _described(error: Exception) -> str:
-    return _line(f"{type(error).__name__}: {error}")
-
-
-def _line(message: str) -> str:
-    """The message on one line, shortened and cleaned of what a hostile file may have put into it."""
-    shown = "".join(c if c.isprintable() else " " for c in " ".join(message.split()))
+def _line(error: Exception) -> str:
+    """The error on one line, shortened and cleaned of what a hostile file may have put into it."""
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    shown = "".join(letter if letter.isprintable() else " " for letter in message)
     return shown if len(shown) <= 200 else shown[:199] + "…"
-
-
-@contextmanager
-def _quiet(logger: str) -> Iterator[None]:
-    """Without what the library logs of damaged files: what matters of it is in the problem."""
-    log = logging.getLogger(logger)
-    before = log.level
-    log.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        log.setLevel(before)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from goldless.evidence import OPEN_KINDS, GenerationEvidence, is_open
@@ -37,7 +38,7 @@ Pairs = frozenset[tuple[str, str]]
 """Tasks and agents."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GeneratedReview:
     """One model's review of one paper."""
 
@@ -46,14 +47,12 @@ class GeneratedReview:
     settings: str
     """Its signature."""
     asked: str | None = None
-    """In which way, as it is known before a model is reached; None: a model itself was given."""
-    parsed: ParsedReview | None = field(init=False)
-    """None: no usable reply."""
+    """Hashes of the request, known before a model is reached; None: a model itself was given."""
 
-    def __post_init__(self) -> None:
-        """Read the reply."""
-        parsed = None if self.evidence.text is None else parse_review(self.evidence.text)
-        object.__setattr__(self, "parsed", parsed)
+    @cached_property
+    def parsed(self) -> ParsedReview | None:
+        """The sections of the reply; None: no usable reply."""
+        return None if self.evidence.text is None else parse_review(self.evidence.text)
 
     @property
     def task(self) -> str:
@@ -183,15 +182,11 @@ class Generated:
         }
 
     def table(self) -> ReportTable:
-        """The table for people."""
+        """The table for people, with a note per agent that explains its flags."""
         rows = tuple(self._row(agent.agent) for agent in self.agents)
-        return ReportTable("Reviews written", COLUMNS, rows, notes=tuple(self._flag_notes()))
-
-    def _flag_notes(self) -> Iterator[str]:
-        """A sentence per agent that explains its flags."""
-        for agent in self.agents:
-            if flags := self.counts(agent.agent).flags:
-                yield f"{agent.agent}: flagged reviews: {', '.join(noticed(flags))}."
+        flags = {agent.agent: noticed(self.counts(agent.agent).flags) for agent in self.agents}
+        notes = tuple(f"{agent}: flagged reviews: {', '.join(told)}." for agent, told in flags.items() if told)
+        return ReportTable("Reviews written", COLUMNS, rows, notes=notes)
 
     def _row(self, agent: str) -> dict[str, Cell]:
         counts = self.counts(agent)

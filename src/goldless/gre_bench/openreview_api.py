@@ -118,7 +118,7 @@ class OpenReviewApi:
     def group(self, name: str) -> Any:
         """The group of a venue; None if it does not exist or is not visible to us."""
         try:
-            return self._asked(partial(self._client.get_group, name))
+            return self._asked("get_group", name)
         except RefusedError as refusal:
             if refusal.status in {400, 404} or refusal.is_private:
                 return None
@@ -129,8 +129,8 @@ class OpenReviewApi:
     def notes(self, **query: str) -> Iterator[list[Any]]:
         """All notes that match, page by page, in the order of their names."""
         seen: set[str] = set()
-        ask = partial(self._client.get_notes, **query, sort="id", limit=PAGE)
-        notes, count = self._asked(partial(ask, with_count=True))
+        ask = partial(self._asked, "get_notes", **query, sort="id", limit=PAGE)
+        notes, count = ask(with_count=True)
         while True:
             page = [note for note in notes if isinstance(note.id, str) and note.id and note.id not in seen]
             if page:
@@ -138,14 +138,14 @@ class OpenReviewApi:
             seen.update(note.id for note in page)
             if not page or len(seen) >= count:
                 return
-            notes = self._asked(partial(ask, after=page[-1].id))
+            notes = ask(after=page[-1].id)
 
     def pdf(self, note: str) -> bytes | str:
         """The PDF of a submission, or the reason why there is none."""
         try:
-            data: bytes = self._asked(partial(self._client.get_pdf, note))
+            data: bytes = self._asked("get_pdf", note)
             if _is_page(data):  # it may have been a passing one
-                data = self._asked(partial(self._client.get_pdf, note))
+                data = self._asked("get_pdf", note)
         except RefusedError as refusal:
             if refusal.status in {400, 404, 410}:
                 return f"OpenReview has no PDF of it (status {refusal.status})"
@@ -171,10 +171,10 @@ class OpenReviewApi:
             if (forum is None or about == [forum]) and created <= latest:
                 self._session.cache.delete(urls=[address])
 
-    def _asked(self, ask: Callable[[], Any]) -> Any:
-        """The library's result. Refusals that concern the account end with advice."""
+    def _asked(self, method: str, *args: Any, **query: Any) -> Any:
+        """The result of one of the client's methods. Refusals that concern the account end with advice."""
         try:
-            return ask()
+            return getattr(self._client, method)(*args, **query)
         except RefusedError as refusal:
             if refusal.status == 401 or (refusal.status == 403 and not refusal.is_private):
                 raise UserError(f"{refusal}. {self._advice()}") from refusal
@@ -254,18 +254,17 @@ class _PatientAdapter(HTTPAdapter):
         return bool(self._token) and self._token.encode() in reply.content
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
-        reply = self._authorized(request, renew=False, **options)
-        if reply.status_code == 401 and self._token:  # it has run out
-            reply = self._authorized(request, renew=True, **options)
-        return reply
-
-    def _authorized(self, request: requests.PreparedRequest, *, renew: bool, **options: Any) -> requests.Response:
         # a redirection may lead to another host, which must not see the token
-        if self._log_in is not None and request.method == "GET" and str(request.url).startswith(self._base):
-            if renew or not self._token:
+        if self._log_in is None or request.method != "GET" or not str(request.url).startswith(f"{self._base}/"):
+            return self._insist(request, **options)
+        for renewed in (False, True):
+            if renewed or not self._token:
                 self._token = self._log_in()
             request.headers["Authorization"] = f"Bearer {self._token}"
-        return self._insist(request, **options)
+            reply = self._insist(request, **options)
+            if reply.status_code != 401:  # otherwise the token has run out
+                break
+        return reply
 
     def _insist(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         patience = self._patience

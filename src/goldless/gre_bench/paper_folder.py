@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from goldless.dates import first_day
 from goldless.gre_bench.extracted_text import MOST_UNREADABLE, storable, unix_lines, unreadable_share
@@ -121,12 +120,13 @@ class _Table(Checking):
 
     def __init__(self, source: Source, problems: Problems) -> None:
         super().__init__(source.file, problems)
+        self.problems = problems
         self._source = source
         self._first: dict[tuple[str, ...], int] = {}
 
     def lines(self) -> Iterator[tuple[int, Row]]:
         """Each row with its line, its texts storable and their lines ended by line feeds, counted."""
-        for chunk in self._source.chunks(self._problems):
+        for chunk in self._source.chunks(self.problems):
             self.rows += len(chunk.rows)
             for line, row in zip(chunk.lines, chunk.rows, strict=True):
                 yield line, {c: storable(unix_lines(v)) if isinstance(v, str) else v for c, v in row.items()}
@@ -140,10 +140,6 @@ class _Table(Checking):
         if first != line:
             self.duplicate(f"{repeated}; first on line {first}", line)
         return first == line
-
-    def report_strangers(self, names: Names) -> None:
-        """Report papers of this table that are not in the papers table."""
-        names.report_strangers("paper", self.file, self._problems)
 
 
 def _read_papers(check: _Table, folder: Path, papers: dict[str, _Listed]) -> Names:
@@ -160,7 +156,9 @@ def _read_papers(check: _Table, folder: Path, papers: dict[str, _Listed]) -> Nam
 
 
 def _paper(name: str, row: Row, line: int, check: Checking) -> Paper:
-    title, abstract = (_cell(row, column, line, check) for column in ("title", "abstract"))
+    # columns that must be there, though the cell may be empty
+    read = {c: check.optional_text if c in row else check.text for c in ("title", "abstract")}
+    title, abstract = ((ask(row, column, line) or "").strip() for column, ask in read.items())
     if "title" in row and not title:
         check.add("title must not be empty", line)
     if "synopsis_abstract" in row:
@@ -185,12 +183,6 @@ def _paper(name: str, row: Row, line: int, check: Checking) -> Paper:
     )
 
 
-def _cell(row: Row, column: str, line: int, check: Checking) -> str:
-    """The text in a column that must be there, though the cell may be empty."""
-    text = check.optional_text(row, column, line) if column in row else check.text(row, column, line)
-    return (text or "").strip()
-
-
 def _date(row: Row, line: int, check: Checking) -> str | None:
     value = row.get("public_date")
     if isinstance(value, date):
@@ -208,54 +200,38 @@ def _date(row: Row, line: int, check: Checking) -> str | None:
 
 
 def _file(folder: Path, name: str, row: Row, line: int, check: Checking) -> Path | None:
-    """The paper's file; None if there is none. Reports a given file that cannot be used."""
+    """The paper's file; None if there is none. Reports a file that cannot be used."""
     given = check.optional_text(row, "file", line)
-    if given is None:
-        found = [path for ending in ENDINGS if _is_file(path := folder / "papers" / f"{name}{ending}")]
-    else:
-        found = [folder / given]
-    inside = [path for path in found if _is_inside(path, folder)]
-    what = f"file {given!r}" if given is not None else f"paper {name!r}"
-    if len(inside) < len(found):
+    what = f"paper {name!r}" if given is None else f"file {given!r}"
+    names = [f"papers/{name}{ending}" for ending in ENDINGS] if given is None else [given]
+    try:
+        found = [folder / one for one in names if (folder / one).is_file()]
+        inside = all(path.resolve().is_relative_to(folder.resolve()) for path in found)
+    except (OSError, RuntimeError):  # a name that is too long, or a circle of links
+        found, inside = [], True
+    if not inside:
         check.add(f"{what} is outside the folder. Papers must be inside it", line)
-        return None
-    if given is not None and not _is_file(found[0]):
+    elif not found and given is not None:
         check.add(f"{what} is not in the folder. Leave the cell empty if there is no file", line)
-        return None
-    if len(found) > 1:
-        names = " and ".join(path.name for path in found)
-        check.add(f"{what} has {names}. Choose one in the column 'file'", line)
-        return None
-    return _usable(found[0], given or f"papers/{found[0].name}", line, check) if found else None
+    elif len(found) > 1:
+        shown = " and ".join(path.name for path in found)
+        check.add(f"{what} has {shown}. Choose one in the column 'file'", line)
+    elif found and found[0].suffix.lower() not in ENDINGS:
+        check.add(f"{found[0].name} must be a {', '.join(ENDINGS)} file", line)
+    elif found and (found[0].suffix.lower() not in TEXTS or _is_utf8(found[0], folder, line, check)):
+        return found[0]
+    return None
 
 
-def _is_file(path: Path) -> bool:
+def _is_utf8(path: Path, folder: Path, line: int, check: Checking) -> bool:
     try:
-        return path.is_file()
-    except OSError:  # a name longer than names can be
+        path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        shown = path.relative_to(folder)
+        convert = f"To convert it from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 {shown}"
+        check.add(f"{shown}: byte at offset {error.start:,} is not UTF-8. {convert}", line)
         return False
-
-
-def _is_inside(path: Path, folder: Path) -> bool:
-    try:
-        return path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):  # a circle of links, or a name that is too long
-        return False
-
-
-def _usable(path: Path, shown: str, line: int, check: Checking) -> Path | None:
-    ending = path.suffix.lower()
-    if ending not in ENDINGS:
-        check.add(f"{path.name} must be a {', '.join(ENDINGS)} file", line)
-        return None
-    if ending in TEXTS:
-        try:
-            path.read_bytes().decode()
-        except UnicodeDecodeError as error:
-            convert = f"To convert it from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 {shown}"
-            check.add(f"{shown}: byte at offset {error.start:,} is not UTF-8. {convert}", line)
-            return None
-    return path
+    return True
 
 
 def _read_reviews(check: _Table, names: Names, papers: dict[str, _Listed]) -> bool:
@@ -278,7 +254,7 @@ def _read_reviews(check: _Table, names: Names, papers: dict[str, _Listed]) -> bo
                 papers[paper].reviews[review] = found
             else:
                 papers[paper].empty_reviews += 1
-    check.report_strangers(names)
+    names.report_strangers("paper", check.file, check.problems)
     if check.rows and not with_text and not check.broken:
         check.add("no review has a text. Put it in a column 'text', or in one column per section")
     return not check.broken
@@ -293,15 +269,11 @@ def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:
         check.add(f"a review must have either a text or sections, got both ({shown})", line)
     if text is not None:
         return {"": text}
-    return {title: _section(title, value, line, check) for title, value in columns.items()}
-
-
-def _section(title: str, value: Any, line: int, check: Checking) -> str:
-    if isinstance(value, str):
-        return value
-    allowed = f"Other columns: {', '.join(map(repr, NOTED))}"
-    check.add(f"section {title!r} must be text, got {describe(value)}. {allowed}", line)
-    return ""
+    for title, value in columns.items():
+        if not isinstance(value, str):
+            allowed = f"Other columns: {', '.join(map(repr, NOTED))}"
+            check.add(f"section {title!r} must be text, got {describe(value)}. {allowed}", line)
+    return {title: value if isinstance(value, str) else "" for title, value in columns.items()}
 
 
 def _read_rewrites(check: _Table, names: Names, papers: dict[str, _Listed], *, reviews_known: bool) -> None:
@@ -318,4 +290,4 @@ def _read_rewrites(check: _Table, names: Names, papers: dict[str, _Listed], *, r
         if reviews_known and review not in papers[paper].reviews:
             check.add(f"the rewrite has no review: paper {paper!r} has no review {review!r} with a text", line)
         papers[paper].rewrites[review] = (rewriter, text)
-    check.report_strangers(names)
+    names.report_strangers("paper", check.file, check.problems)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,14 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
     lost: dict[str, GoldlessError] = {}
     try:
         async with open_models(parts, asking.options(), journal, lost=lost) as opened:
-            stages = {name: _stage(opened[name], name, request) for name in opened}
+            stages = {}
+            for name, model in opened.items():
+                refuse_without_chat(model, "review papers")
+                context = request.models[name].context_length
+                asked = request.review.model_dump()
+                stages[name] = GenerationStage(
+                    model.chat, REVIEW_PROMPT, what="review", context_length=context, **asked
+                )
             lengths = await _checked_lengths(stages, opened, asking, lost)
             if lost and not lengths and not any(settled.values()):
                 raise next(iter(lost.values()))
@@ -132,13 +140,6 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
         settings=request.settings,
         spending=spending,
     )
-
-
-def _stage(model: OpenModel, name: str, request: ReviewRequest) -> GenerationStage:
-    refuse_without_chat(model, "review papers")
-    context = request.models[name].context_length
-    asked = request.review.model_dump()
-    return GenerationStage(model.chat, REVIEW_PROMPT, what="review", context_length=context, **asked)
 
 
 def _lost_reviews(
@@ -205,7 +206,11 @@ async def _written(
     ways, total, failed = request.ways, len(lengths) * len(study.tasks), 0
 
     async def one_model(name: str) -> None:
-        settings = _signature(request, stages[name], models[name], exact=lengths[name].exact)
+        limit = stages[name].limit
+        told = {"model": models[name].identity.short, **request.settings, "context": str(limit or "unknown")}
+        if limit is not None and not lengths[name].exact:
+            told["tokens"] = "estimated"
+        settings = str(Signature("review", told))
 
         async def one(task: str) -> None:
             nonlocal failed
@@ -220,12 +225,6 @@ async def _written(
 
     await side_by_side(one_model, list(lengths), max(1, len(lengths)))
     return {name: [found[name, task] for task in study.tasks] for name in lengths}
-
-
-def _signature(request: ReviewRequest, stage: GenerationStage, model: OpenModel, *, exact: bool) -> str:
-    context = {"context": "unknown" if stage.limit is None else str(stage.limit)}
-    estimated = {} if stage.limit is None or exact else {"tokens": "estimated"}
-    return str(Signature("review", {"model": model.identity.short, **request.settings, **context, **estimated}))
 
 
 def _progress(ended: int, total: int, models: Mapping[str, OpenModel], failed: int) -> Progress:
@@ -253,12 +252,9 @@ def _check(study: Study, request: ReviewRequest) -> None:
 
 
 def _same_models(given: Mapping[str, str | ChatModel]) -> Iterator[str]:
-    names = list(given)
-    for place, name in enumerate(names):
-        for other in names[:place]:
-            one, two = given[name], given[other]
-            if one == two if isinstance(one, str) else one is two:
-                yield (
-                    f"{other} and {name} are the same model with the same settings, so they would write the same "
-                    "reviews. Leave one out, or use other settings in a separate edition"
-                )
+    for (other, one), (name, two) in combinations(given.items(), 2):
+        if one == two if isinstance(one, str) else one is two:
+            yield (
+                f"{other} and {name} are the same model with the same settings, so they would write the same "
+                "reviews. Leave one out, or use other settings in a separate edition"
+            )

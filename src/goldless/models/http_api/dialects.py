@@ -12,24 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from goldless.models.http_api.client import AttemptError, bad_reply, check_logprobs, part_of, usage_of
-from goldless.models.http_api.tokenizing import (
-    IdsTokenizer,
-    Layout,
-    LocalTokenizer,
-    ServerTokenizer,
-    first_choice,
-    plain_layout,
-)
-from goldless.models.interface import Message, ScoreRequest, TokenLogprobs
+from goldless.models.http_api.tokenizing import LocalTokenizer, PlainText, ServerTokenizer, Tokenizer, first_choice
+from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.usage import most_score_usage
 
 if TYPE_CHECKING:
-    from goldless.models.http_api.calls import Answer, Calls
-
-Form = TypeVar("Form", tuple[int, ...], str)
+    from goldless.models.http_api.calls import Calls
 
 SCORING_TEMPERATURE = 1.0
 """Log-probabilities are those of the model itself; some servers would scale them by any other temperature."""
@@ -38,34 +29,25 @@ _CLAMPED_NATS = -9999.0
 """vLLM's value for minus infinity, which cannot be summed as a log-probability."""
 
 
-class Dialect(Protocol):
-    """One way of requesting log p(target | context)."""
+class Dialect:
+    """One way of requesting log p(target | context), for requests that its tokenizer has encoded."""
 
     name: str
     """Its name in the identity and in messages."""
-    shares_contexts: bool = False
+    shares_contexts = False
     """Whether the server computes a context once for several targets."""
     most_at_once: int | None = None
     """Calls above which it stops to do so; None: none."""
-    fingerprint: str = ""
+    fingerprint = ""
     """What the server says of its version and configuration, once something was scored; empty if nothing."""
 
-    @property
-    def layout(self) -> Layout:
-        """How messages become a context."""
-
-    @property
-    def ends_turns(self) -> bool:
-        """Whether the end-of-turn token is scored with the target; known once something was encoded."""
-
-    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The request in this dialect's form. Raises AttemptError."""
-
-    async def pieces(self, calls: Calls, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text, or None if the server cannot return them. Raises AttemptError."""
+    def __init__(self, model: str, tokenizer: Tokenizer) -> None:
+        self._model = model
+        self.tokenizer = tokenizer
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The log-probabilities of the target's tokens, proven to be theirs. Raises AttemptError."""
+        raise NotImplementedError
 
 
 def stable_fingerprint(reply: Any) -> str:
@@ -90,38 +72,7 @@ def _checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]
 # --- by token ids ------------------------------------------------------------------------------------------------
 
 
-class _IdsDialect(Dialect):
-    """What the dialects of servers with a visible tokenizer have in common."""
-
-    def __init__(self, model: str, tokenizer: IdsTokenizer | None = None, *, ask_chat_for_ids: bool = False) -> None:
-        """``tokenizer``: the server's own if not given."""
-        self._model = model
-        self._tokenizer = tokenizer or ServerTokenizer(model, ask_chat_for_ids=ask_chat_for_ids)
-
-    @property
-    def layout(self) -> Layout:
-        """How messages become a context."""
-        return self._tokenizer.layout
-
-    @property
-    def ends_turns(self) -> bool:
-        """Whether the end-of-turn token is scored with the target."""
-        return self._tokenizer.end is not None
-
-    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The request as ids."""
-        return await self._tokenizer.encode(calls, messages, target)
-
-    async def pieces(self, calls: Calls, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text; the end of the turn has none."""
-        _, target = _sides(request, tuple)
-        if target[-1:] != (self._tokenizer.end,):
-            return await self._tokenizer.pieces(calls, target)
-        pieces = await self._tokenizer.pieces(calls, target[:-1])
-        return None if pieces is None else (*pieces, "")
-
-
-class SglangDialect(_IdsDialect):
+class SglangDialect(Dialect):
     """SGLang: ``/generate`` with ``logprob_start_len``.
 
     Only the suffix from the start index is returned, and the radix cache still serves what comes before it: the right
@@ -133,8 +84,8 @@ class SglangDialect(_IdsDialect):
     shares_contexts = True
     most_at_once = 100  # its policy lpm turns itself off when more than 128 calls wait
 
-    def __init__(self, model: str, tokenizer: IdsTokenizer | None = None) -> None:
-        super().__init__(model, tokenizer, ask_chat_for_ids=True)
+    def __init__(self, model: str, tokenizer: LocalTokenizer | None = None) -> None:
+        super().__init__(model, tokenizer or ServerTokenizer(model, ask_chat_for_ids=True))
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The target's log-probabilities; the ids in the reply must be those sent, from the start index on."""
@@ -154,7 +105,7 @@ class SglangDialect(_IdsDialect):
         return TokenLogprobs(_checked_logprobs(values, len(target)), usage_of(meta), answer.retries)
 
 
-class VllmDialect(_IdsDialect):
+class VllmDialect(Dialect):
     """vLLM: ``prompt_logprobs`` on ``/v1/completions``.
 
     vLLM recomputes the whole prompt for such a request, and this route has no start offset, so the reply covers context
@@ -163,9 +114,9 @@ class VllmDialect(_IdsDialect):
 
     name = "vllm"
 
-    def __init__(self, model: str, tokenizer: IdsTokenizer | None = None, *, alternatives: int = 0) -> None:
+    def __init__(self, model: str, tokenizer: LocalTokenizer | None = None, *, alternatives: int = 0) -> None:
         """``alternatives``: further tokens to return per position; 0 is the least work, old versions require 1."""
-        super().__init__(model, tokenizer)
+        super().__init__(model, tokenizer or ServerTokenizer(model))
         self._alternatives = alternatives
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
@@ -189,8 +140,8 @@ class VllmDialect(_IdsDialect):
         return TokenLogprobs(_checked_logprobs(values, len(target)), usage_of(answer.data.get("usage")), answer.retries)
 
 
-def _sides(request: ScoreRequest, form: type[Form]) -> tuple[Form, Form]:
-    """Context and target, both as ids or both as text. Raises AttemptError for a request made for another dialect."""
+def _sides(request: ScoreRequest, form: type[str | tuple[int, ...]]) -> tuple[Any, Any]:
+    """Context and target, both as text or both as ids. Raises AttemptError for a request made for another dialect."""
     context, target = request.context, request.target
     if not isinstance(context, form) or not isinstance(target, form):
         wanted, held = ("text", "token ids") if form is str else ("token ids", "text")
@@ -217,93 +168,64 @@ def _value_at(entry: Any, token: int) -> Any:
         raise bad_reply(f"sent token {token}, but the reply does not have it at its position") from None
 
 
-class EchoIdsDialect(_IdsDialect):
-    """``/v1/completions`` with ``echo`` over token ids that were made here, for a gateway that hides the tokenizer.
+# --- by echo -----------------------------------------------------------------------------------------------------
 
-    The tokens of the reply must spell what was sent: ids of another tokenizer would mean other words.
+
+class EchoDialect(Dialect):
+    """The oldest dialect: ``/v1/completions`` with ``echo`` and ``logprobs``, for a server that hides its tokenizer.
+
+    With a tokenizer on this machine, ids are sent, and the tokens of the reply must spell what was sent: ids of another
+    tokenizer would mean other words. Without one, context and target are sent as one text, and ``text_offset`` must
+    prove that a token begins exactly where the target begins. A tokenizer that merges across the boundary makes the
+    target's log-probability undefined; then nothing is returned.
     """
 
     name = "completions-echo"
 
-    def __init__(self, model: str, tokenizer: LocalTokenizer, *, written_tokens: int = 0) -> None:
+    def __init__(self, model: str, tokenizer: LocalTokenizer | None = None, *, written_tokens: int = 0) -> None:
         """``written_tokens``: tokens to let the model write; 0 is right, some servers require 1."""
-        super().__init__(model, tokenizer)
+        super().__init__(model, tokenizer or PlainText())
         self._local = tokenizer
         self._written_tokens = written_tokens
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
-        """The target's log-probabilities."""
-        context, target = _sides(request, tuple)
-        answer = await _echoed(calls, request, self._model, context + target, self._written_tokens)
-        self.fingerprint = stable_fingerprint(answer.data)
-        tokens, values, _ = _columns(first_choice(answer.data).get("logprobs"))
-        sent = len(context) + len(target)
+        """The log-probabilities of the target's tokens, or of those that begin within its text."""
+        context, target = _sides(request, str if self._local is None else tuple)
+        question = {
+            "model": self._model,
+            "prompt": context + target,
+            "echo": True,
+            "logprobs": 1,
+            "max_tokens": self._written_tokens,
+            "temperature": SCORING_TEMPERATURE,
+        }
+        answer = await calls.post("/v1/completions", question, most_score_usage(request))
+        choice = first_choice(answer.data)
+        if self._local is None and not str(choice.get("text") or "").startswith(context + target):
+            raise bad_reply("the server accepted echo but did not return the prompt")
+        tokens, values, offsets = _columns(choice.get("logprobs"))
+        if self._local is None:
+            first, end = _target_span(tokens, offsets, context, target)
+        else:
+            self.fingerprint = stable_fingerprint(answer.data)
+            first, end = len(context), len(context) + len(target)
+            self._check_spelling(self._local, tokens, first, target)
+        logprobs = _checked_logprobs(values[first:end], end - first)
+        return TokenLogprobs(logprobs, usage_of(answer.data.get("usage")), answer.retries)
+
+    def _check_spelling(self, local: LocalTokenizer, tokens: list[str], first: int, target: tuple[int, ...]) -> None:
+        """Raise AttemptError unless the tokens of the reply spell the ids of the target."""
+        sent = first + len(target)
         if not sent <= len(tokens) <= sent + self._written_tokens:
             raise bad_reply(f"the server returned {len(tokens)} tokens for {sent} ids")
-        words = target[:-1] if target[-1:] == (self._local.end,) else target
-        first = len(context)
-        spelled, meant = "".join(tokens[first : first + len(words)]), self._local.spells(words)
+        words = local.without_end(target)
+        spelled, meant = "".join(tokens[first : first + len(words)]), local.spells(words)
         odd = "\ufffd" in spelled + meant or any(token.startswith(("bytes:", "token_id:")) for token in tokens)
         if not odd and spelled.strip() != meant.strip():
             raise bad_reply(
                 f"the server reads the ids as {spelled[:60]!r}, not as {meant[:60]!r}: the tokenizer that was given is "
                 "not the model's"
             )
-        logprobs = _checked_logprobs(values[first:sent], len(target))
-        return TokenLogprobs(logprobs, usage_of(answer.data.get("usage")), answer.retries)
-
-
-# --- by text -----------------------------------------------------------------------------------------------------
-
-
-class EchoDialect(Dialect):
-    """The oldest dialect: ``/v1/completions`` with ``echo`` and ``logprobs``, over plain text.
-
-    The server has no visible tokenizer, so context and target are sent as one text, and ``text_offset`` must prove that
-    a token begins exactly where the target begins. A tokenizer that merges across the boundary makes the target's
-    log-probability undefined; then nothing is returned.
-    """
-
-    name = "completions-echo"
-    layout: Layout = "plain"
-    ends_turns = False
-
-    def __init__(self, model: str, *, written_tokens: int = 0) -> None:
-        """``written_tokens``: tokens to let the model write; 0 is right, some servers require 1."""
-        self._model = model
-        self._written_tokens = written_tokens
-
-    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:  # noqa: ARG002 see Dialect
-        """The request as text."""
-        return ScoreRequest(plain_layout(messages), target)
-
-    async def pieces(self, calls: Calls, request: ScoreRequest) -> None:
-        """None: the server has no visible tokenizer."""
-
-    async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
-        """The log-probabilities of the tokens that begin within the target."""
-        context, target = _sides(request, str)
-        answer = await _echoed(calls, request, self._model, context + target, self._written_tokens)
-        choice = first_choice(answer.data)
-        if not str(choice.get("text") or "").startswith(context + target):
-            raise bad_reply("the server accepted echo but did not return the prompt")
-        tokens, values, offsets = _columns(choice.get("logprobs"))
-        first, end = _target_span(tokens, offsets, context, target)
-        logprobs = _checked_logprobs(values[first:end], end - first)
-        return TokenLogprobs(logprobs, usage_of(answer.data.get("usage")), answer.retries)
-
-
-async def _echoed(calls: Calls, request: ScoreRequest, model: str, prompt: object, written_tokens: int) -> Answer:
-    """The reply to a prompt that is to be echoed with its log-probabilities."""
-    question = {
-        "model": model,
-        "prompt": prompt,
-        "echo": True,
-        "logprobs": 1,
-        "max_tokens": written_tokens,
-        "temperature": SCORING_TEMPERATURE,
-    }
-    return await calls.post("/v1/completions", question, most_score_usage(request))
 
 
 def _columns(logprobs: Any) -> tuple[list[str], list[Any], list[int]]:
@@ -347,16 +269,9 @@ def _leading_mark(tokens: list[str], offsets: list[int], context: str) -> int:
     return len(mark) if counted and not context.startswith(mark) else 0
 
 
-def _echo(model: str, tokenizer: LocalTokenizer | None, *, written_tokens: int = 0) -> Dialect:
-    """Echo by ids if they can be made here, otherwise by text."""
-    if tokenizer is None:
-        return EchoDialect(model, written_tokens=written_tokens)
-    return EchoIdsDialect(model, tokenizer, written_tokens=written_tokens)
-
-
 WORDINGS: Mapping[str, Sequence[Callable[[str, LocalTokenizer | None], Dialect]]] = {
     SglangDialect.name: (SglangDialect,),
     VllmDialect.name: (VllmDialect, partial(VllmDialect, alternatives=1)),
-    EchoDialect.name: (_echo, partial(_echo, written_tokens=1)),
+    EchoDialect.name: (EchoDialect, partial(EchoDialect, written_tokens=1)),
 }
 """Each dialect in its variants, the one for the newest servers first."""

@@ -136,7 +136,7 @@ class HttpModel:
         usual = self._format.wording.settings()  # what no model of this format takes says nothing about this one
         settings |= {name: value for name, value in self._wording.settings().items() if name not in usual}
         if self._dialect is not None:
-            settings |= {"dialect": self._dialect.name, "layout": self._dialect.layout}
+            settings |= {"dialect": self._dialect.name, "layout": self._dialect.tokenizer.layout}
         tokenizer = self._tokenizer.digest if self._tokenizer else ""
         said = ("" if self._weights == self._name else self._weights or "", self._fingerprint)
         revision = content_hash(*said)[:REVISION_DIGITS] if any(said) else ""
@@ -150,7 +150,7 @@ class HttpModel:
     @property
     def positions(self) -> str:
         """Which positions are summed: with the end-of-turn token where the server or the tokenizer shows it."""
-        return "target+end" if self._dialect is not None and self._dialect.ends_turns else "target"
+        return "target+end" if self._dialect is not None and self._dialect.tokenizer.end is not None else "target"
 
     @property
     def context_length(self) -> int | None:
@@ -182,7 +182,7 @@ class HttpModel:
             await self._probe_chat()
         if self._use != "chat":
             await self._probe_scoring()
-        if self._dialect is not None and self._dialect.layout == "plain":
+        if self._dialect is not None and self._dialect.tokenizer.layout == "plain":
             await self._probe_chat()  # whether a chat template is left out
         self._require_known_model()
 
@@ -308,7 +308,7 @@ class HttpModel:
         dialect = await self._scoring_dialect()
         with self._as_call_error():
             # the server's tokenizer would honour special tokens in the target
-            return await dialect.encode(self._calls, messages, without_turn_signs(target))
+            return await dialect.tokenizer.encode(self._calls, messages, without_turn_signs(target))
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
         """The target's tokens as text; None if the server cannot turn ids into text.
@@ -317,7 +317,7 @@ class HttpModel:
         """
         dialect = await self._scoring_dialect()
         with self._as_call_error():
-            return await dialect.pieces(self._calls, request)
+            return await dialect.tokenizer.pieces(self._calls, request)
 
     @contextmanager
     def _as_call_error(self) -> Iterator[None]:

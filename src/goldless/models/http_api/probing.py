@@ -159,7 +159,7 @@ async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
     ability, encoded = f"scoring as {dialect.name}", False
     try:
         with reading():
-            request = await dialect.encode(calls, ASKED, REPLIED)
+            request = await dialect.tokenizer.encode(calls, ASKED, REPLIED)
             encoded = True
             score = partial(dialect.score, calls, request)
             reply = await calls.paid(most_score_usage(request), score, lambda found: found.usage)
@@ -167,7 +167,7 @@ async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
         require_affordable(failure)
         no_such_route = failure.status in {404, 405, 501}
         return Finding(ability, works=False, answer=failure.message), not encoded or no_such_route
-    return Finding(ability, works=True, answer=f"{len(reply.logprobs)} values, {dialect.layout} layout"), True
+    return Finding(ability, works=True, answer=f"{len(reply.logprobs)} values, {dialect.tokenizer.layout} layout"), True
 
 
 def require_affordable(failure: AttemptError) -> None:

@@ -24,31 +24,65 @@ REPLIED = "One two three four."
 """A short conversation to try a server with."""
 
 
-class LocalTokenizer:
-    """A tokenizer on this machine, for a server that shows none; the same methods as ServerTokenizer."""
+class Tokenizer:
+    """Encodes contexts and targets, as token ids or as text."""
 
-    def __init__(self, layout: ChatLayout, digest: str) -> None:
+    layout: Layout = "chat"
+    """How messages become a context, known once something was encoded."""
+    end: int | None = None
+    """The token that closes the assistant's turn and is scored with the target, known once something was encoded."""
+
+    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
+        """The request. Raises AttemptError."""
+        raise NotImplementedError
+
+    async def pieces(self, calls: Calls, request: ScoreRequest) -> tuple[str, ...] | None:
+        """The target's tokens as text, "" for the end of the turn; None if they are not known. Raises AttemptError."""
+        if isinstance(request.target, str):
+            return None
+        words = self.without_end(request.target)
+        texts = await self._texts(calls, words)
+        return texts if texts is None or words == request.target else (*texts, "")
+
+    async def _texts(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:
+        """The text of each token."""
+        raise NotImplementedError
+
+    def without_end(self, target: tuple[int, ...]) -> tuple[int, ...]:
+        """The target without the token that closes the turn."""
+        return target[:-1] if target[-1:] == (self.end,) else target
+
+
+class PlainText(Tokenizer):
+    """No tokenizer: context and target are sent as text."""
+
+    layout = "plain"
+
+    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:  # noqa: ARG002 - nothing is sent
+        """The request as text."""
+        return ScoreRequest(plain_layout(messages), target)
+
+
+class LocalTokenizer(Tokenizer):
+    """A tokenizer on this machine, for a server that shows none."""
+
+    def __init__(self, chat_layout: ChatLayout, digest: str) -> None:
         """``digest``: a hash of the tokenizer and its chat template."""
-        self._layout = layout
+        self._chat_layout = chat_layout
+        self.layout = "plain" if chat_layout.template is None else "chat"
         self.digest = digest
-        self.end = layout.end_of_turn()
-
-    @property
-    def layout(self) -> Layout:
-        """How messages become a context."""
-        return "plain" if self._layout.template is None else "chat"
+        self.end = chat_layout.end_of_turn()
 
     async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:  # noqa: ARG002 - nothing is sent
         """The request as ids."""
-        return ScoreRequest(self._layout.context(messages), self._layout.target(target))
+        return ScoreRequest(self._chat_layout.context(messages), self._chat_layout.target(target))
 
-    async def pieces(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:  # noqa: ARG002 - nothing is sent
-        """The text of each token."""
-        return token_texts(self._layout.tokenizer, ids)
+    async def _texts(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:  # noqa: ARG002 - nothing is sent
+        return token_texts(self._chat_layout.tokenizer, ids)
 
     def spells(self, ids: Sequence[int]) -> str:
         """The text of the ids."""
-        return self._layout.tokenizer.decode(ids, skip_special_tokens=False)
+        return self._chat_layout.tokenizer.decode(ids, skip_special_tokens=False)
 
 
 class _PendingText:
@@ -59,8 +93,8 @@ class _PendingText:
         self.failure: AttemptError | None = None
 
 
-class ServerTokenizer:
-    """Token ids of contexts and targets.
+class ServerTokenizer(Tokenizer):
+    """The server's own tokenizer.
 
     Contexts are tokenised with the server's chat template if it offers that: through ``/tokenize`` with messages
     (vLLM), or through ``/v1/chat/completions`` returning the prompt's ids (SGLang). A server with neither gets the
@@ -71,18 +105,10 @@ class ServerTokenizer:
         """``ask_chat_for_ids``: also try the chat endpoint's ``return_prompt_token_ids``."""
         self._model = model
         self._ways = [self.chat_ids, *([self._chat_by_reply] if ask_chat_for_ids else []), self._plain]
-        self._found = False
-        self.end: int | None = None
-        """The token that closes the assistant's turn, known once something was encoded; None: no such token."""
         self._end_known = False
         self._learning = anyio.Lock()
         self._ids = KeptIds()
         self._under_way: dict[tuple[Message, ...] | str, _PendingText] = {}
-
-    @property
-    def layout(self) -> Layout:
-        """How messages become a context."""
-        return "plain" if self._ways[0] == self._plain else "chat"
 
     async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request as ids: context and target tokenised separately, with a token boundary between them."""
@@ -109,7 +135,7 @@ class ServerTokenizer:
                 self.end = whole[len(begin)]
             self._end_known = True
 
-    async def pieces(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:
+    async def _texts(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:
         """The text of each token, which concatenate to the whole text; None if the server has no ``/detokenize``."""
         if not ids:
             return ()
@@ -119,16 +145,12 @@ class ServerTokenizer:
             if not failure.is_answer:
                 raise
             return None
-        return pieces_of_prefixes([*await self._prefixes(calls, ids), whole])
-
-    async def _prefixes(self, calls: Calls, ids: tuple[int, ...]) -> list[str]:
-        """The texts of the first token, the first two, and so on up to all but the last, requested concurrently."""
-        texts = [""] * (len(ids) - 1)
+        prefixes = [*[""] * (len(ids) - 1), whole]
         failures: list[AttemptError] = []
 
         async def spell(length: int) -> None:
             try:
-                texts[length - 1] = await self._detokenize(calls, ids[:length])
+                prefixes[length - 1] = await self._detokenize(calls, ids[:length])
             except AttemptError as failure:
                 failures.append(failure)
 
@@ -137,7 +159,7 @@ class ServerTokenizer:
                 tasks.start_soon(spell, length)
         if failures:
             raise failures[0]
-        return texts
+        return pieces_of_prefixes(prefixes)
 
     async def _detokenize(self, calls: Calls, ids: tuple[int, ...]) -> str:
         """The text of the ids: ``prompt`` in vLLM's reply, ``text`` in SGLang's."""
@@ -177,9 +199,7 @@ class ServerTokenizer:
             asked.done.set()
 
     async def _context(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        if self._found:
-            return await self._ways[0](calls, messages)
-        for position, way in enumerate(self._ways):
+        for way in self._ways:
             try:
                 ids = await way(calls, messages)
             except AttemptError as failure:
@@ -187,8 +207,8 @@ class ServerTokenizer:
                 if not failure.is_answer or way == self._ways[-1]:
                     raise
             else:
-                self._ways = self._ways[position:]
-                self._found = True
+                self._ways = [way]
+                self.layout = "plain" if way == self._plain else "chat"
                 return ids
         raise AssertionError("the last method either returns or raises")  # pragma: no cover
 
@@ -209,10 +229,6 @@ class ServerTokenizer:
     async def _tokenize(self, calls: Calls, question: dict[str, Any]) -> tuple[int, ...]:
         data = (await calls.post("/tokenize", {"model": self._model, **question})).data
         return _checked_ids(part_of(data, "tokens"))
-
-
-IdsTokenizer = ServerTokenizer | LocalTokenizer
-"""Token ids of contexts and targets."""
 
 
 def plain_layout(messages: Sequence[Message]) -> str:

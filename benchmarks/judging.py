@@ -36,10 +36,10 @@ import anyio
 
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
-from goldless.models.http_api import Calling, http_model, service_model
+from goldless.models.http_api import Calling, service_model
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat
-from goldless.models.services import SERVICES
+from goldless.models.services import ANY_SERVER, SERVICES
 from goldless.models.usage import Ledger
 
 MODEL = "loopback"
@@ -83,7 +83,7 @@ async def through_goldless(url: str, calls: int, concurrency: int, provider: str
     if provider:
         model = service_model(SERVICES[provider], MODEL, use="chat", calling=calling)
     else:
-        model = http_model(f"{url}#{MODEL}", use="chat", calling=calling)
+        model = service_model(ANY_SERVER, f"{url}#{MODEL}", use="chat", calling=calling)
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Journal(Path(folder) / "journal")) as journal:
         await model.prepare()
         read_stats(url)  # the probe is not part of it

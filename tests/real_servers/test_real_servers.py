@@ -16,8 +16,9 @@ import polars as pl
 import pytest
 from running import LITELLM_KEY, MODEL
 
-from goldless.models.http_api import http_model
+from goldless.models.http_api import service_model
 from goldless.models.interface import ChatRequest, Message
+from goldless.models.services import ANY_SERVER
 
 NOISE_NATS = 2e-3
 """Largest difference allowed for a sum of some ten to a hundred tokens in float32; 1.9e-4 was measured before."""
@@ -120,7 +121,7 @@ async def test_vllm_tells_the_probability_of_a_label_that_is_not_among_the_most_
     assert "The" in tokens
     assert "No" not in tokens
     begun = sum(p for token, p in tokens.items() if "The".startswith(token.strip()))  # such as T
-    model = http_model(f"{vllm.url}#{MODEL}")
+    model = service_model(ANY_SERVER, f"{vllm.url}#{MODEL}")
     await model.prepare()
     reply = await model.chat(ChatRequest(asked, max_tokens=8, choices=labels))
     scored = {}

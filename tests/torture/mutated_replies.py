@@ -12,6 +12,7 @@ import math
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,12 @@ from yarl import URL
 from goldless.errors import GoldlessError
 from goldless.models.http_api.calls import Calling
 from goldless.models.http_api.client import ApiKey, status_failure
-from goldless.models.http_api.formats import AnthropicFormat, ChatFormat, GeminiFormat
 from goldless.models.http_api.model import HttpModel
+from goldless.models.http_api.specs import Specification
 from goldless.models.interface import ChatReply, ChatRequest, Message, TokenLogprobs
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat, JournalledScorer
+from goldless.models.services import ANY_SERVER
 from goldless.models.usage import Ledger, Price
 from goldless.records import CallFailure
 
@@ -102,11 +104,11 @@ def _gemini() -> Json:
     return gemini_reply([{"text": "one"}], logprobsResult=listed)
 
 
-CHAT: Mapping[str, tuple[Any, Callable[[], Json]]] = {
-    "openai": (ChatFormat(), _openai),
-    "mistral": (ChatFormat(), lambda: chat_reply([{"type": "text", "text": "one"}])),
-    "anthropic": (AnthropicFormat(), lambda: anthropic_reply([{"type": "text", "text": "one"}])),
-    "google": (GeminiFormat(), _gemini),
+CHAT: Mapping[str, tuple[str, Callable[[], Json]]] = {
+    "openai": ("openai", _openai),
+    "mistral": ("openai", lambda: chat_reply([{"type": "text", "text": "one"}])),
+    "anthropic": ("anthropic", lambda: anthropic_reply([{"type": "text", "text": "one"}])),
+    "google": ("gemini", _gemini),
 }
 SCORING = {"vllm": "vllm", "sglang": "sglang", "completions-echo": "echo"}
 
@@ -141,15 +143,11 @@ class Subject:
         chat_format, make = CHAT.get(kind, CHAT["openai"])
         speaks = {SCORING[kind]} if kind in SCORING else set()
         self._server = LoopbackServer(Behaviour(speaks=speaks, chat_ids="reply" if kind == "sglang" else "tokenize"))
+        service = replace(ANY_SERVER, format=chat_format, dialects=(kind,) if kind in SCORING else ())
         model = HttpModel(
-            provider="http",
-            base_url="http://127.0.0.1:1/v1",
-            name="toy",
-            settings={"server": kind},
-            chat_format=chat_format,
+            Specification.read(service, f"http://127.0.0.1:1/{kind}/v1#toy"),
             calling=Calling(retries=1, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0),
             use="scoring" if kind in SCORING else "chat",
-            dialects=(kind,) if kind in SCORING else (),
         )
         self.model = model
         chats = kind not in SCORING

@@ -69,7 +69,7 @@ def read_apart(reader: Reader, reply: str, texts: Iterable[str]) -> float | None
     if not re.search(r"\w", rest):
         # so short a reply may well be the reviewer's own, though a response says the same
         return whole if len(reply.split()) <= SHORT else None
-    apart = read(reader, rest)
+    apart = whole if rest == reply else read(reader, rest)
     return apart if apart == whole else reader.find(own_text(rest), marked=True)
 
 

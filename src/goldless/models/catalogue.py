@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from goldless.errors import ModelSpecError, nearest
 from goldless.models.interface import Model, ModelIdentity
 from goldless.models.provider import Form, Provider, Say, Use
 from goldless.models.scripted import ScriptedModel
-from goldless.models.services import DIALECTS, HUB_NAME, SERVICES, Service
+from goldless.models.services import ANY_SERVER, HUB_NAME, SERVICES, Service
 from goldless.plugins import Catalogue
 
 THINKING = ("effort", "thinking")
@@ -28,35 +30,23 @@ def _late(place: str) -> Callable[..., Any]:
     module, _, name = place.partition(":")
 
     def call(*given: Any, **options: Any) -> Any:
-        return getattr(import_module(f"goldless.models.{module}"), name)(*given, **options)
+        return attrgetter(name)(import_module(f"goldless.models.{module}"))(*given, **options)
 
     return call
 
 
-def _address(*forms: Form, scheme: str) -> Provider:
-    """Models on servers that are named by their address, in any of the dialects; an address includes its scheme."""
-    opened, named = _late("http_api:http_model"), _late("http_api:http_identity")
-    return Provider(
-        forms=forms,
-        make=lambda rest, use, _: opened(f"{scheme}{rest}", use=use),
-        local=False,
-        dialects=DIALECTS,
-        unopened=lambda rest: named(f"{scheme}{rest}"),
-    )
-
-
-def _service(service: Service) -> Provider:
-    """A provider reached by name."""
-    opened, named = _late("http_api:service_model"), _late("http_api:service_identity")
+def _service(service: Service, scheme: str = "") -> Provider:
+    """A provider reached by name, or servers that are named by their address, which includes its scheme."""
+    opened, specified = _late("http_api:service_model"), _late("http_api:Specification.read")
     return Provider(
         forms=(Form(f"{service.name}:{service.form}", service.purpose),),
-        make=lambda rest, use, _: opened(service, rest, use=use),
+        make=lambda rest, use, _: opened(service, f"{scheme}{rest}", use=use),
         local=False,
         dialects=service.dialects,
-        unopened=lambda rest: named(service, rest),
+        unopened=lambda rest: specified(service, f"{scheme}{rest}").identity,
         check_scorer=lambda rest: service.refuse_scoring(rest.partition("?")[0]),
         names=service.names,
-        reopened_by_name=True,
+        reopened_by_name=not scheme,
         choice=service.logprobs,
         price_id=service.price_id,
         batch_share=service.batch_share,
@@ -98,11 +88,8 @@ OURS = {
         reopened_by_name=True,
     ),
     **{name: _service(service) for name, service in SERVICES.items()},
-    "http": _address(
-        Form("http://HOST:PORT/v1#MODEL", "any server with OpenAI's API: vLLM, SGLang, llama.cpp, …"),
-        scheme="http:",
-    ),
-    "https": _address(scheme="https:"),
+    "http": _service(ANY_SERVER, "http:"),
+    "https": replace(_service(ANY_SERVER, "https:"), forms=()),
     "command": Provider(
         forms=(Form("command:WORDS", "a program that reads the request as JSON and writes the reply; chat only"),),
         make=lambda rest, _use, _say: _late("command:CommandModel")(rest),

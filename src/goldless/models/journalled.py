@@ -277,7 +277,7 @@ class JournalledChat(_Journalled[ChatRequest, ChatReply]):
             deliver({i: reply})
 
     def _written(self, request: ChatRequest, reply: ChatReply, bodies: dict[str, str]) -> tuple[str, str]:  # noqa: ARG002 - texts are not shared
-        return as_json(request_data(request)), chat_as_json(reply)
+        return orjson.dumps(request).decode(), chat_as_json(reply)
 
     def _read(self, kept: Kept) -> ChatReply:
         return dataclasses.replace(read_chat(kept.reply), earlier_usage=None if kept.estimated else kept.usage)

@@ -16,6 +16,7 @@ DIALECTS = ("sglang", "vllm", "completions-echo")
 """Ways in which servers return log-probabilities of a given text, in the order they are tried."""
 HUB_NAME = r"[\w.-]+/[\w.-]+(:\w+)?$"
 """``owner/model``, as the hub and the providers that serve its models write it."""
+HTTP_KEY_VARIABLE = "GOLDLESS_HTTP_API_KEY"
 OTHER_SCORERS = "Try embedded, hf:NAME, vllm:MODEL, or another vLLM or SGLang server as http://HOST:PORT/v1#MODEL"
 
 
@@ -32,7 +33,7 @@ class Service:
     url: str = ""
     """Its address, ``{region}`` to be filled in; empty: every user has another, in ``url_variable``."""
     url_variable: str
-    """The variable with another address."""
+    """The variable with another address; empty: users write the address instead of the prefix."""
     url_path: str = "/v1"
     """Added to an address from the variable that has no path."""
     dated_path: str = ""
@@ -63,6 +64,11 @@ class Service:
     """Its id in the price table of genai-prices; None: it has no public prices."""
     batch_share: float | None = None
     """The price of a call in a batch as a share of the usual price; None: it takes no batches."""
+
+    @property
+    def by_address(self) -> bool:
+        """Whether its models are named by their address."""
+        return not self.url_variable
 
     @property
     def given_url(self) -> str:
@@ -199,3 +205,14 @@ SERVICES = {
     )
 }
 """All providers by prefix."""
+ANY_SERVER = Service(
+    name="http",
+    owner="this server",
+    purpose="any server with OpenAI's API: vLLM, SGLang, llama.cpp, …",
+    url_variable="",
+    keys=(HTTP_KEY_VARIABLE,),
+    own=True,
+    dialects=DIALECTS,
+    form="//HOST:PORT/v1#MODEL",
+)
+"""A server at any address."""

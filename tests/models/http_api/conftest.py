@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "servers"))
 
 from loopback import Behaviour, LoopbackServer
 
-from goldless.models.http_api import Calling, HttpModel, client, http_model
+from goldless.models.http_api import Calling, HttpModel, client, service_model
 from goldless.models.provider import Use
+from goldless.models.services import ANY_SERVER
 
 FAST = Calling(
     timeout_seconds=60.0,
@@ -56,7 +57,9 @@ async def connect(anyio_backend: object, monkeypatch: pytest.MonkeyPatch) -> Asy
             **limits: Any,
         ) -> HttpModel:
             url = server if isinstance(server, str) else server.url
-            model = http_model(f"{url}#{name}" if name else url, use=use, calling=replace(calling, **limits))
+            model = service_model(
+                ANY_SERVER, f"{url}#{name}" if name else url, use=use, calling=replace(calling, **limits)
+            )
             stack.push_async_callback(model.aclose)
             return model
 

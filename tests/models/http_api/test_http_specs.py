@@ -11,8 +11,9 @@ import pytest
 
 from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.catalogue import open_model, unopened_identity
-from goldless.models.http_api import Calling, http_identity, http_model
+from goldless.models.http_api import Calling, Specification, service_model
 from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer
+from goldless.models.services import ANY_SERVER
 from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +22,7 @@ ASK = ChatRequest((Message("user", "Hello?"),))
 
 
 def test_an_http_model_is_both_scorer_and_chat_model():
-    model = http_model("http://127.0.0.1:1/v1#m")
+    model = service_model(ANY_SERVER, "http://127.0.0.1:1/v1#m")
     assert isinstance(model, Scorer)
     assert isinstance(model, ChatModel)
 
@@ -57,12 +58,12 @@ def test_openai_goes_to_its_own_address_by_default(monkeypatch):
 )
 def test_what_is_no_plain_http_address_is_refused_without_repeating_secrets(spec):
     with pytest.raises(ModelSpecError) as caught:
-        http_model(spec)
+        service_model(ANY_SERVER, spec)
     assert "secret-value" not in str(caught.value)
 
 
 def test_an_address_without_a_path_gets_v1():
-    assert "'http://127.0.0.1:8000/v1'" in repr(http_model("http://127.0.0.1:8000#m"))
+    assert "'http://127.0.0.1:8000/v1'" in repr(service_model(ANY_SERVER, "http://127.0.0.1:8000#m"))
 
 
 def test_a_key_with_a_line_break_is_refused(monkeypatch):
@@ -228,7 +229,7 @@ OWNED = {
 def test_a_variable_that_belongs_to_somebody_is_not_sent_to_anybody_else(monkeypatch, variable, address):
     monkeypatch.setenv(variable, "sk-secret-value")
     with pytest.raises(ModelSpecError) as caught:
-        http_model(f"{address}#m?key={variable}")
+        service_model(ANY_SERVER, f"{address}#m?key={variable}")
     said = str(caught.value)
     assert f"{variable} belongs to {OWNED[variable]}" in said
     assert f"is not sent to {address.removesuffix('/v1')}" in said
@@ -270,17 +271,19 @@ def test_several_servers_are_refused_with_what_to_do(spec):
 
 def test_a_variable_that_is_not_set_is_named():
     with pytest.raises(PrerequisiteError, match="export NOT_SET_ANYWHERE="):
-        http_model("http://127.0.0.1:1/v1#m?key=NOT_SET_ANYWHERE")
+        service_model(ANY_SERVER, "http://127.0.0.1:1/v1#m?key=NOT_SET_ANYWHERE")
 
 
 def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated():
     with pytest.raises(ModelSpecError, match="not the key itself") as caught:
-        http_model("http://127.0.0.1:1/v1#m?key=sk-secret-value")
+        service_model(ANY_SERVER, "http://127.0.0.1:1/v1#m?key=sk-secret-value")
     assert "sk-secret-value" not in str(caught.value)
 
 
 def test_options_of_the_specification_come_before_those_of_the_command():
-    model = http_model("http://127.0.0.1:1/v1#m?timeout=7.5&retries=0&concurrency=3", calling=Calling(retries=4))
+    model = service_model(
+        ANY_SERVER, "http://127.0.0.1:1/v1#m?timeout=7.5&retries=0&concurrency=3", calling=Calling(retries=4)
+    )
     model.limit_calls(60.0, 9, 100)
     found = model._calling
     assert (found.timeout_seconds, found.retries, found.concurrency) == (7.5, 0, 3)
@@ -318,7 +321,7 @@ async def test_other_parameters_are_passed_on_with_every_request(serve, connect)
 )
 def test_a_wrong_option_is_refused_with_what_is_allowed(options, said):
     with pytest.raises(ModelSpecError, match=re.escape(said)):
-        http_identity(f"http://127.0.0.1:1/v1#m?{options}")
+        Specification.read(ANY_SERVER, f"http://127.0.0.1:1/v1#m?{options}")
 
 
 def test_a_provider_by_name_takes_no_unknown_parameters():

@@ -1,7 +1,8 @@
 """Models behind HTTP servers: providers by name, and any server with OpenAI's API (vLLM, SGLang, llama.cpp, …).
 
-specs.py        HttpModel from ``openai:MODEL``, ``anthropic:MODEL``, … and ``http://host:port/v1#MODEL``
-addresses.py    addresses and keys as users give them; the providers are rows of ``goldless.models.services``
+A row of ``goldless.models.services`` and the words of a user make a *specification*, and that makes a *model*:
+
+specs.py        Specification: addresses, keys and options as users give them
 model.py        HttpModel: both Protocols of ``interface`` over one server
 batches.py      the same with a batch API: OpenAI's or Anthropic's
 probing.py      the models a server lists, and its scoring dialect
@@ -18,17 +19,24 @@ client.py       one HTTP session, its errors as one type, and checks of replies
 
 from __future__ import annotations
 
+from goldless.models.http_api.batches import BatchingHttpModel
 from goldless.models.http_api.calls import Calling
 from goldless.models.http_api.model import HttpModel
 from goldless.models.http_api.probing import Finding
-from goldless.models.http_api.specs import http_identity, http_model, service_identity, service_model
+from goldless.models.http_api.specs import Specification
+from goldless.models.provider import Use
+from goldless.models.services import Service
 
-__all__ = [
-    "Calling",
-    "Finding",
-    "HttpModel",
-    "http_identity",
-    "http_model",
-    "service_identity",
-    "service_model",
-]
+__all__ = ["Calling", "Finding", "HttpModel", "Specification", "service_model"]
+
+
+def service_model(service: Service, text: str, *, use: Use = "both", calling: Calling | None = None) -> HttpModel:
+    """The model that a user names at a provider, or at an address.
+
+    Raises CapabilityError for scoring where the provider has none, PrerequisiteError if its address or key is not set.
+    """
+    said = Specification.read(service, text)
+    if use == "scoring":
+        service.refuse_scoring(said.name)
+    kind = HttpModel if service.batch_share is None else BatchingHttpModel
+    return kind(said, use=use, calling=calling)

@@ -13,17 +13,12 @@ import anyio
 import orjson
 
 from goldless.errors import CallError, UserError
-from goldless.models.http_api.client import (
-    ApiKey,
-    AttemptError,
-    Client,
-    bad_reply,
-    part_of,
-    reading,
-    status_failure,
-)
+from goldless.models.http_api.calls import Calling
+from goldless.models.http_api.client import ApiKey, AttemptError, Client, bad_reply, part_of, reading, status_failure
 from goldless.models.http_api.model import HttpModel
+from goldless.models.http_api.specs import Specification
 from goldless.models.interface import ChatReply, ChatRequest, NotSentError
+from goldless.models.provider import Use
 from goldless.records import CallFailure
 
 _MEGABYTE = 1_000_000
@@ -41,13 +36,14 @@ class OpenAiBatches:
 
     most_calls = 50_000
     most_bytes = 190 * _MEGABYTE
+    route = "/v1/batches"
 
     def line(self, key: str, body: Mapping[str, Any]) -> bytes:
         """One call."""
         return orjson.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body})
 
     async def upload(self, client: Client, lines: Sequence[bytes]) -> bytes:
-        """The body that creates the batch, after a file with the calls; nothing is paid for yet."""
+        """The body that creates the batch, after a file with the calls is sent; nothing is paid for yet."""
         head = (
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="goldless.jsonl"\r\n'
@@ -58,14 +54,9 @@ class OpenAiBatches:
         file = _text(_json_lines(content)[0] if content.strip() else None, "id")
         return orjson.dumps({"input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h"})
 
-    async def create(self, client: Client, body: bytes) -> str:
-        """Create the batch; its id."""
-        data, _ = await client.send("POST", "/v1/batches", body)
-        return _text(data, "id")
-
     async def rows(self, client: Client, batch: str) -> list[Any] | None:
         """The rows of results; None: the batch has not ended."""
-        data, _ = await client.send("GET", f"/v1/batches/{batch}")
+        data, _ = await client.send("GET", f"{self.route}/{batch}")
         status = _text(data, "status")
         if status not in {"completed", "expired", "cancelled", "failed"}:
             return None
@@ -96,7 +87,7 @@ class AnthropicBatches:
 
     most_calls = 100_000
     most_bytes = 240 * _MEGABYTE
-    _route = "/v1/messages/batches"
+    route = "/v1/messages/batches"
 
     def line(self, key: str, body: Mapping[str, Any]) -> bytes:
         """One call."""
@@ -106,17 +97,12 @@ class AnthropicBatches:
         """The body that creates the batch."""
         return b'{"requests":[' + b",".join(lines) + b"]}"
 
-    async def create(self, client: Client, body: bytes) -> str:
-        """Create the batch; its id."""
-        data, _ = await client.send("POST", self._route, body)
-        return _text(data, "id")
-
     async def rows(self, client: Client, batch: str) -> list[Any] | None:
         """The rows of results; None: the batch has not ended."""
-        data, _ = await client.send("GET", f"{self._route}/{batch}")
+        data, _ = await client.send("GET", f"{self.route}/{batch}")
         if _text(data, "processing_status") != "ended":
             return None
-        content, _, _ = await client.transfer("GET", f"{self._route}/{batch}/results", most_bytes=MOST_RESULT_BYTES)
+        content, _, _ = await client.transfer("GET", f"{self.route}/{batch}/results", most_bytes=MOST_RESULT_BYTES)
         return _json_lines(content)
 
     def result(self, row: Any) -> Result | None:
@@ -169,10 +155,9 @@ def _json_lines(content: bytes) -> list[Any]:
 class BatchingHttpModel(HttpModel):
     """A model of a provider with a batch API."""
 
-    def __init__(self, batches: BatchFormat, **options: Any) -> None:
-        """``options``: those of an HttpModel."""
-        super().__init__(**options)
-        self._batches = batches
+    def __init__(self, said: Specification, *, use: Use = "both", calling: Calling | None = None) -> None:
+        super().__init__(said, use=use, calling=calling)
+        self._batches = BATCH_FORMATS[said.service.format]
 
     @property
     def most_batch_calls(self) -> int:
@@ -208,14 +193,15 @@ class BatchingHttpModel(HttpModel):
         except AttemptError as failure:
             raise NotSentError(self._not_sent(failure)) from None
         try:
-            return await self._timed(lambda: batches.create(client, body))
+            data, _ = await self._timed(lambda: client.send("POST", batches.route, body))
+            return _text(data, "id")
         except AttemptError as failure:
             if failure.kind in _PERHAPS_SENT:
                 raise CallError(self._record(failure)) from None
             raise NotSentError(self._not_sent(failure)) from None
 
     def _not_sent(self, failure: AttemptError) -> str:
-        return f"the batch of {self._provider}:{self._name} was not accepted: {self._record(failure).message}"
+        return f"the batch of {self._said.service.name}:{self._name} was not accepted: {self._record(failure).message}"
 
     async def batch_replies(
         self, batch: str, requests: Mapping[str, ChatRequest]
@@ -230,7 +216,7 @@ class BatchingHttpModel(HttpModel):
         except AttemptError as failure:
             if failure.status in {404, 410}:
                 raise UserError(
-                    f"the batch {batch} of {self._provider}:{self._name} is gone: {failure.message}. Its "
+                    f"the batch {batch} of {self._said.service.name}:{self._name} is gone: {failure.message}. Its "
                     f"{len(requests):,} calls have no replies. To send and pay for them again: "
                     f"goldless batches --forget {batch}"
                 ) from None

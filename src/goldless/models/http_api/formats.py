@@ -104,16 +104,12 @@ class ChatFormat:
     listing: str | None = "/v1/models"
     """The route that lists models; None: there is none that lists what can be called."""
 
-    def __init__(
-        self, *, listed: bool = True, seed: str = "seed", effort: str = "reasoning_effort", logprobs: bool = True
-    ) -> None:
-        """``seed`` and ``effort``: their names, with a dot for a nested one."""
-        if not listed:
+    def __init__(self, service: Service) -> None:
+        if not service.listed:
             self.listing = None
-        if not logprobs:
+        if not service.logprobs:
             self.wording = replace(self.wording, alternatives=0)
-        self._seed = seed
-        self._effort = effort
+        self._service = service
 
     def entries(self, data: Any) -> dict[str, Mapping[str, Any]]:
         """The listed models by name."""
@@ -135,13 +131,13 @@ class ChatFormat:
         if wording.temperature:
             body["temperature"] = request.temperature
         if request.seed is not None and wording.seed:
-            body[self._seed] = request.seed
+            body[self._service.seed] = request.seed
         if wording.alternatives and (request.choices or request.logprobs):
             body["logprobs"] = True
             if request.choices:
                 body["top_logprobs"] = wording.alternatives
         if wording.effort:
-            outer, _, inner = self._effort.partition(".")
+            outer, _, inner = self._service.effort.partition(".")
             body[outer] = {inner: wording.effort} if inner else wording.effort
         return body
 
@@ -356,10 +352,4 @@ def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
     return system, [message for message in messages if message.role != "system"]
 
 
-def format_of(service: Service) -> ChatFormat:
-    """The format that a provider takes."""
-    if service.format == "anthropic":
-        return AnthropicFormat()
-    if service.format == "gemini":
-        return GeminiFormat()
-    return ChatFormat(listed=service.listed, seed=service.seed, effort=service.effort, logprobs=service.logprobs)
+FORMATS = {"openai": ChatFormat, "anthropic": AnthropicFormat, "gemini": GeminiFormat}

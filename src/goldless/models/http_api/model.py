@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, replace
 from functools import partial
@@ -15,9 +15,9 @@ from goldless.concurrency import side_by_side
 from goldless.errors import CallError, CapabilityError, ModelSpecError, PrerequisiteError, nearest
 from goldless.models.http_api.calls import Answer, Calling, Calls
 from goldless.models.http_api.chat import hides_answers, reply_of, with_tokens_of, without_key
-from goldless.models.http_api.client import ApiKey, AttemptError, Client, reading
+from goldless.models.http_api.client import AttemptError, Client, reading
 from goldless.models.http_api.dialects import Dialect, stable_fingerprint
-from goldless.models.http_api.formats import ChatFormat, Wording
+from goldless.models.http_api.formats import FORMATS
 from goldless.models.http_api.pacing import START, Limiter, Pace
 from goldless.models.http_api.probing import (
     Finding,
@@ -28,6 +28,7 @@ from goldless.models.http_api.probing import (
     not_ready,
     require_affordable,
 )
+from goldless.models.http_api.specs import Specification
 from goldless.models.http_api.tokenizing import LocalTokenizer, ServerTokenizer
 from goldless.models.interface import (
     Capabilities,
@@ -42,7 +43,6 @@ from goldless.models.interface import (
     content_hash,
 )
 from goldless.models.provider import Use
-from goldless.models.services import DIALECTS
 from goldless.models.turn_signs import without_turn_signs
 from goldless.models.usage import Ledger, most_chat_usage
 from goldless.records import CallFailure
@@ -66,42 +66,17 @@ class HttpModel:
     counts as absent until ``encode`` or ``score`` has checked. ``identity`` is complete after ``prepare``.
     """
 
-    def __init__(
-        self,
-        *,
-        provider: str,
-        base_url: str,
-        name: str = "",
-        key: ApiKey | None = None,
-        key_variable: str = "GOLDLESS_HTTP_API_KEY",
-        settings: Mapping[str, str] | None = None,
-        chat_format: ChatFormat | None = None,
-        wording: Wording | None = None,
-        use: Use = "both",
-        dialects: Sequence[str] = DIALECTS,
-        tokenizer: str = "",
-        calling: Calling | None = None,
-        fixed: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Nothing is sent yet.
-
-        ``name``: empty takes the server's only model. ``settings``: what the address says about the model.
-        ``chat_format``: OpenAI's if not given; ``wording``: the format's own if not given. ``tokenizer``: one on this
-        machine, for a server that shows none. ``fixed``: fields of ``calling`` that are not to be changed.
-        """
-        self._provider = provider
-        self._name = name
-        self._key_variable = key_variable
-        self._settings = dict(settings or {})
+    def __init__(self, said: Specification, *, use: Use = "both", calling: Calling | None = None) -> None:
+        """Nothing is sent yet. Raises a UserError if the server's address or key is not known."""
+        self._said = said
+        self._name = said.name
         self._use = use
-        self._dialects = dialects
-        self._tokenizer_given = tokenizer
+        address, self._settings = said.place()
+        self._format = FORMATS[said.service.format](said.service)
+        self._wording = replace(self._format.wording, **said.thinking)
+        self._client = Client(address, said.api_key(address), self._format.headers)
+        self._set_calling(replace(calling or Calling(), **said.calling))
         self._tokenizer: LocalTokenizer | None = None
-        self._format = chat_format or ChatFormat()
-        self._wording = wording or self._format.wording
-        self._client = Client(base_url, key or ApiKey(), self._format.headers)
-        self._fixed = dict(fixed or {})
-        self._set_calling(replace(calling or Calling(), **self._fixed))
         self._lock = anyio.Lock()
         self._listing: Listing | None = None
         self._dialect: Dialect | None = None
@@ -114,6 +89,8 @@ class HttpModel:
         self._weights: str | None = None
         """The weights behind the name, as the server calls them."""
         self._fingerprint = ""
+        self._identified: tuple[object, ModelIdentity] | None = None
+        """The identity, after all that it is made from."""
         self.capabilities = Capabilities()
         """What was found so far."""
         self.findings: tuple[Finding, ...] = ()
@@ -121,7 +98,7 @@ class HttpModel:
 
     def __repr__(self) -> str:
         """Provider, address and name; never the key."""
-        return f"HttpModel({self._provider!r}, {self._client.base_url!r}, {self._name!r})"
+        return f"HttpModel({self._said.service.name!r}, {self._client.base_url!r}, {self._name!r})"
 
     @property
     def identity(self) -> ModelIdentity:
@@ -130,6 +107,12 @@ class HttpModel:
         A server that says which weights it has is identified by them and not by its address: it may move, and a router
         before several servers is the same model.
         """
+        found = (self._name, self._weights, self._fingerprint, self._wording, self._dialect, self._tokenizer)
+        if self._identified is None or self._identified[0] != found:  # it is asked for several times a call
+            self._identified = found, self._identity()
+        return self._identified[1]
+
+    def _identity(self) -> ModelIdentity:
         settings = dict(self._settings)
         if "server" in settings and self._weights is not None:
             settings["server"] = "own"
@@ -140,7 +123,7 @@ class HttpModel:
         tokenizer = self._tokenizer.digest if self._tokenizer else ""
         said = ("" if self._weights == self._name else self._weights or "", self._fingerprint)
         revision = content_hash(*said)[:REVISION_DIGITS] if any(said) else ""
-        return ModelIdentity(self._provider, self._name, revision, tokenizer, settings)
+        return ModelIdentity(self._said.service.name, self._name, revision, tokenizer, settings)
 
     @property
     def thinking_tokens(self) -> int:
@@ -169,7 +152,7 @@ class HttpModel:
         """Set limits before anything is sent; None, or a limit in the model's specification: it stays as it is."""
         given = {"timeout_seconds": timeout_seconds, "retries": max_retries, "max_in_flight": max_in_flight}
         changed: dict[str, Any] = {limit: value for limit, value in given.items() if value is not None}
-        self._set_calling(replace(self._calling, **changed | self._fixed))
+        self._set_calling(replace(self._calling, **{**changed, **self._said.calling}))
 
     def charge_to(self, purse: Ledger) -> None:
         """Let the ledger pay for probes, and for attempts that fail before another one succeeds."""
@@ -201,7 +184,7 @@ class HttpModel:
                 self._hasty_calls,
                 self._format,
                 url=self._client.base_url,
-                key_variable=self._key_variable,
+                key_variable=self._said.key_variable,
                 named=bool(self._name),
             )
             if not self._name:
@@ -227,7 +210,7 @@ class HttpModel:
                 require_affordable(failure)
                 if failure.bad_key:
                     raise PrerequisiteError(
-                        f"{failure.message}\nSet {self._key_variable} to a key that may use {self._name}"
+                        f"{failure.message}\nSet {self._said.key_variable} to a key that may use {self._name}"
                     ) from None
                 self._rejection = failure
                 # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
@@ -248,12 +231,12 @@ class HttpModel:
         async with self._lock:
             if self._scoring_probed:
                 return
-            if self._tokenizer_given and self._tokenizer is None:
+            if self._said.tokenizer and self._tokenizer is None:
                 from goldless.models.http_api.tokenizer_files import open_tokenizer  # noqa: PLC0415 - seldom needed
 
-                self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._tokenizer_given)
+                self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._said.tokenizer)
             self._dialect, weights, findings = await find_dialect(
-                self._hasty_calls, self._name, self._dialects, self._tokenizer
+                self._hasty_calls, self._name, self._said.service.scoring_dialects(), self._tokenizer
             )
             if self._dialect is not None:
                 self._weights = self._weights if weights is None else weights
@@ -289,7 +272,9 @@ class HttpModel:
             return
         if not listing.entries:
             if self._format.listing is None and self._rejection is not None:
-                raise ModelSpecError(f"{self._provider}:{self._name} cannot be used: {self._rejection.message}")
+                raise ModelSpecError(
+                    f"{self._said.service.name}:{self._name} cannot be used: {self._rejection.message}"
+                )
             return
         names = tuple(listing.entries)
         answers = "; ".join(finding.answer for finding in self.findings[:1])
@@ -437,7 +422,7 @@ class HttpModel:
 
     def _record(self, failure: AttemptError) -> CallFailure:
         record, message = failure.record(), self._client.key.redact(failure.message)
-        return replace(record, message=f"{message}. Check {self._key_variable}" if failure.bad_key else message)
+        return replace(record, message=f"{message}. Check {self._said.key_variable}" if failure.bad_key else message)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Tokens of the messages in the server's chat layout; None if it cannot count them (only vLLM can).

@@ -101,7 +101,10 @@ class Limiter:
         self.down_since: float | None = None
         """When the server was first found to be down, if no reply came since."""
         self._timeout = timeout_seconds
-        self._sent: set[Sent] = set()
+        self._sent: dict[Sent, None] = {}
+        """Calls in flight, the oldest first."""
+        self._renewed = 0.0
+        """When the time of all calls in flight last started again."""
         self._paused_until = 0.0
         self._waiting: deque[anyio.Event] = deque()
 
@@ -119,12 +122,12 @@ class Limiter:
             raise
         now = anyio.current_time()
         sent = Sent(self.pace.falls, self.pace.changes, now, now)
-        self._sent.add(sent)
+        self._sent[sent] = None
         return sent
 
     def release(self, sent: Sent) -> None:
         """Release the slot."""
-        self._sent.remove(sent)
+        del self._sent[sent]
         self._free()
 
     def _free(self) -> None:
@@ -154,10 +157,11 @@ class Limiter:
 
             def check() -> None:
                 nonlocal timer
-                if sent.since + self._timeout <= loop.time():
+                end = max(sent.since, self._renewed) + self._timeout
+                if end <= loop.time():
                     scope.cancel()
                 else:
-                    timer = loop.call_at(sent.since + self._timeout, check)
+                    timer = loop.call_at(end, check)
 
             timer = loop.call_at(sent.since + self._timeout, check)
             try:
@@ -172,7 +176,10 @@ class Limiter:
         if up:
             self.down_since = None
         now = anyio.current_time()
-        for other in self._sent:
+        if sent.at <= next(iter(self._sent)).at + self._timeout:
+            self._renewed = now
+            return
+        for other in self._sent:  # some are older than their time
             if sent.at <= other.at + self._timeout:
                 other.since = now
 

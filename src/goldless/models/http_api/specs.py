@@ -20,34 +20,18 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from yarl import URL
 
 from goldless.errors import ModelSpecError, PrerequisiteError, nearest
-from goldless.models.http_api.addresses import HTTP_KEY_VARIABLE, checked_url, key_for, key_in, refuse_secrets
-from goldless.models.http_api.batches import BATCH_FORMATS, BatchingHttpModel
-from goldless.models.http_api.calls import Calling
 from goldless.models.http_api.client import ApiKey
-from goldless.models.http_api.formats import format_of
-from goldless.models.http_api.model import HttpModel
 from goldless.models.interface import ModelIdentity
-from goldless.models.provider import Use
-from goldless.models.services import DIALECTS, Service
+from goldless.models.services import HTTP_KEY_VARIABLE, SERVICES, Service
 
-_ANY_SERVER = Service(
-    name="http",
-    owner="this server",
-    purpose="any server with OpenAI's API",
-    url_variable="",
-    keys=(HTTP_KEY_VARIABLE,),
-    own=True,
-    dialects=DIALECTS,
-)
 _NUMBERS: Mapping[str, tuple[str, str, type[int | float], float, float]] = {
     "thinking": ("thinking", "a number of tokens such as 4096", int, 0, 1_000_000),
     "concurrency": ("concurrency", "a number of calls such as 8", int, 1, 10_000),
@@ -59,36 +43,44 @@ _NUMBERS: Mapping[str, tuple[str, str, type[int | float], float, float]] = {
 OPTIONS = ("effort", *_NUMBERS, "tokenizer", "key")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Specification:
-    """A model's name and its options."""
+    """A model on a server and how it is to be called, as a user writes it."""
 
+    service: Service
     name: str
+    """Empty: the only model of the server at ``address``."""
+    address: str = ""
+    """The server's address with everything to pass on, where the user gives it; empty: the provider's."""
     thinking: Mapping[str, Any] = field(default_factory=dict)
     """How it is to think, as fields of a wording."""
     calling: Mapping[str, Any] = field(default_factory=dict)
     """How its server is to be called, as fields of Calling."""
     tokenizer: str = ""
     key: str = ""
-    """The variable with the key."""
+    """The variable with the key; empty: the provider's."""
     region: str = ""
-    passed_on: Mapping[str, str] = field(default_factory=dict)
-    """Parameters for the server."""
 
     @classmethod
-    def read(cls, spec: str, service: Service | None = None) -> Specification:
-        """The parts of ``MODEL?option=value&…`` at a provider, or at an address. Raises ModelSpecError."""
-        name, mark, rest = spec.partition("?")
+    def read(cls, service: Service, text: str) -> Specification:
+        """The parts of ``MODEL?option=value&…`` at a provider, or of ``ADDRESS#MODEL?…``. Raises ModelSpecError."""
+        address = ""
+        if service.by_address:
+            address, _, text = text.partition("#")
+            address = checked_url(address, said="the model")
+        name, mark, rest = text.partition("?")
         given = dict(parse_qsl(rest, keep_blank_values=True))
-        known = (*OPTIONS, "region") if service is not None and "{region}" in service.url else OPTIONS
+        known = (*OPTIONS, "region") if "{region}" in service.url else OPTIONS
         other = {option: value for option, value in given.items() if option not in known}
         hint = next((found for option in other if (found := nearest(option, known))), "")
-        if mark and (not given or (other and (hint or service is not None))):
+        if mark and (not given or (other and (hint or not address))):
             raise ModelSpecError(
                 f"the options of {name or 'a model'} must be {', '.join(known)}, as in ?timeout=60&retries=2, "
                 f"got {', '.join(other) or repr(rest)}{hint}"
             )
-        refuse_secrets(other, said=name)
+        _refuse_secrets(other, said=name)
+        if other:
+            address += f"{'&' if '?' in address else '?'}{urlencode(other)}"
         if "effort" in given and not given["effort"].isalpha():
             raise ModelSpecError(f"effort must be a level such as low, medium or high, got {given['effort']!r}")
         if "key" in given and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", given["key"]):
@@ -101,12 +93,75 @@ class Specification:
         if "thinking" in numbers:
             thinking["thinking"] = numbers.pop("thinking")
         texts = {option: given.get(option, "") for option in ("tokenizer", "key", "region") if option in known}
-        return cls(name, thinking, numbers, **texts, passed_on=other)
+        return cls(service=service, name=name, address=address, thinking=thinking, calling=numbers, **texts)
 
     @property
-    def thinking_settings(self) -> dict[str, str]:
-        """How it thinks, for the identity."""
-        return {option: str(value) for option, value in self.thinking.items()}
+    def identity(self) -> ModelIdentity:
+        """The model's identity as far as the specification gives it; needs no key."""
+        try:
+            _, settings = self.place()
+        except PrerequisiteError:
+            settings = {}  # it is not yet known where the model is
+        settings |= {option: str(value) for option, value in self.thinking.items()}
+        return ModelIdentity(self.service.name, self.name or self.address.partition(":")[2], settings=settings)
+
+    def place(self) -> tuple[str, dict[str, str]]:
+        """The base address of calls, and what it says about the model, for its identity.
+
+        Raises PrerequisiteError if it is not known.
+        """
+        if self.address:
+            return self.address, {"server": self.address}
+        service, public = self.service, self.service.url
+        version = os.environ.get("OPENAI_API_VERSION", "").strip() if service.dated_path else ""
+        path = service.dated_path.format(model=quote(self.name, safe="")) if version else service.url_path
+        if given := service.given_url:
+            address = checked_url(given.rstrip("/"), said=service.url_variable, path=path)
+            if version:
+                address += f"{'&' if '?' in address else '?'}api-version={quote(version)}"
+        elif not public:
+            raise PrerequisiteError(
+                f"{service.name}:{self.name} needs the address of a resource, and {service.url_variable} is not set.\n"
+                f"Set it: export {service.url_variable}=https://RESOURCE.openai.azure.com"
+            )
+        else:
+            address = public = public.format(region=self._region()) if "{region}" in public else public
+        if not public:
+            return address, {"resource": str(URL(address).host)}  # another one may use the same name for another model
+        return address, {} if address == public and not service.own else {"server": address}
+
+    def _region(self) -> str:
+        regions = (self.region, *(os.environ.get(name, "").strip() for name in ("AWS_REGION", "AWS_DEFAULT_REGION")))
+        region = next(filter(None, regions), "")
+        if not re.fullmatch(r"[A-Za-z0-9-]+", region):
+            raise PrerequisiteError(
+                f"{self.service.name}:{self.name} needs a region.\nSet it: export AWS_REGION=us-east-1, or add "
+                "?region=us-east-1 after the model"
+            )
+        return region
+
+    @property
+    def key_variable(self) -> str:
+        """The variables that may hold the key, for messages."""
+        return self.key or " or ".join(self.service.keys)
+
+    def api_key(self, address: str) -> ApiKey:
+        """The key for the server at this address; empty for a server of the user's without one.
+
+        Raises PrerequisiteError if it must be set and is not, ModelSpecError if it belongs to somebody else.
+        """
+        service = self.service
+        if self.key:
+            return ApiKey(_key_for(self.key, address, own=service.keys), service.key_header)
+        value = next(filter(None, map(_key_in, service.keys)), "")
+        if not value and not service.own:
+            first, *others = service.keys
+            also = f" (or {' or '.join(others)})" if others else ""
+            raise PrerequisiteError(
+                f"{service.name}:{self.name} needs a key, and {first}{also} is not set.\nSet it: export {first}=…"
+                + f"  (a server without keys: http://host:port/v1#{self.name})" * (service.name == "openai")
+            )
+        return ApiKey(value, service.key_header)
 
 
 def _number(option: str, text: str) -> float:
@@ -120,126 +175,108 @@ def _number(option: str, text: str) -> float:
     return value
 
 
-def service_model(service: Service, spec: str, *, use: Use = "both", calling: Calling | None = None) -> HttpModel:
-    """The model of a provider that has a name.
+# --- addresses ---------------------------------------------------------------------------------------------------
 
-    Raises CapabilityError for scoring where the provider has none, PrerequisiteError if its address or key is not set.
-    """
-    said = Specification.read(spec, service)
-    if use == "scoring":
-        service.refuse_scoring(said.name)
-    address, settings = _service_address(service, said)
-    return _model(service, said, address, settings, use=use, calling=calling)
+_SECRET = re.compile(r"key|token|secret|passw|auth|sig|code|credential", re.IGNORECASE)
+"""Query parameters that would hold a secret: a specification is shown and stored."""
 
 
-def http_model(spec: str, *, use: Use = "both", calling: Calling | None = None) -> HttpModel:
-    """The model at ``http://host:port/v1#MODEL`` (or https); without ``#MODEL``, the server's only one.
-
-    The key, if the server requires one, is GOLDLESS_HTTP_API_KEY, or in the variable that ``key=`` names.
-    """
-    address, said = _at_address(spec)
-    return _model(_ANY_SERVER, said, address, {"server": address}, use=use, calling=calling)
-
-
-def _model(
-    service: Service,
-    said: Specification,
-    address: str,
-    settings: Mapping[str, str],
-    *,
-    use: Use,
-    calling: Calling | None,
-) -> HttpModel:
-    key = key_for(said.key, address, own=service.keys) if said.key else _service_key(service, said.name)
-    takes_batches = service.batch_share is not None
-    kind = partial(BatchingHttpModel, BATCH_FORMATS[service.format]) if takes_batches else HttpModel
-    chat_format = format_of(service)
-    return kind(
-        provider=service.name,
-        base_url=address,
-        name=said.name,
-        key=ApiKey(key, service.key_header),
-        key_variable=said.key or " or ".join(service.keys),
-        settings=settings,
-        chat_format=chat_format,
-        wording=replace(chat_format.wording, **said.thinking),
-        use=use,
-        dialects=service.scoring_dialects(),
-        tokenizer=said.tokenizer,
-        calling=calling,
-        fixed=said.calling,
-    )
-
-
-def service_identity(service: Service, spec: str) -> ModelIdentity:
-    """The identity of a provider's model, as far as its name gives it; needs no key."""
-    said = Specification.read(spec, service)
+def checked_url(address: str, *, said: str, path: str = "/v1") -> str:
+    """The address without a trailing slash, with ``path`` if it has none, and its query. Raises ModelSpecError."""
+    if "," in address or address.startswith(("http:@", "https:@")):
+        raise ModelSpecError(
+            f"{said}: one address must be given, got {address!r}. If one model is on several servers, put a router "
+            "before them (nginx, LiteLLM's proxy, vLLM's or SGLang's router) and give the router's address"
+        )
     try:
-        _, settings = _service_address(service, said)
-    except PrerequisiteError:
-        settings = {}  # it is not yet known where the model is
-    return ModelIdentity(service.name, said.name, settings=settings | said.thinking_settings)
+        url = URL(address)
+        host, _ = url.host, url.port
+    except ValueError:
+        host = None
+    if not host or url.scheme not in {"http", "https"}:
+        shown = address.rsplit("@", maxsplit=1)[-1]
+        raise ModelSpecError(f"{said}: not an http address: {shown!r}. Write http://host:port/v1#MODEL")
+    if url.user is not None or url.password is not None:
+        # An address is shown in tables and stored.
+        raise ModelSpecError(
+            f"{said}: the address must not contain a user or password. Set the key in {HTTP_KEY_VARIABLE}"
+        )
+    _refuse_secrets(url.query, said=said)
+    query = f"?{url.raw_query_string}" if url.raw_query_string else ""
+    return f"{url.origin()}{url.raw_path.rstrip('/') or path}{query}"
 
 
-def http_identity(spec: str) -> ModelIdentity:
-    """The identity of the model at an address, as far as the address gives it; nothing is sent."""
-    address, said = _at_address(spec)
-    name = said.name or spec.partition("#")[0].partition(":")[2]
-    return ModelIdentity(_ANY_SERVER.name, name, settings={"server": address} | said.thinking_settings)
+def _refuse_secrets(names: Iterable[str], *, said: str) -> None:
+    """Raise ModelSpecError for query parameters that look like secrets."""
+    found = [name for name in names if _SECRET.search(name)]
+    if found:
+        raise ModelSpecError(
+            f"{said}: the query must not contain a secret, got {', '.join(found)}. Set the key in "
+            f"{HTTP_KEY_VARIABLE}, or in another variable and add ?key=VARIABLE after the model"
+        )
 
 
-def _service_key(service: Service, model: str) -> str:
-    """The key; empty for a server of the user's without one. Raises PrerequisiteError if it must be set and is not."""
-    for variable in service.keys:
-        if value := key_in(variable):
-            return value
-    if service.own:
-        return ""
-    first, *others = service.keys
-    also = f" (or {' or '.join(others)})" if others else ""
-    raise PrerequisiteError(
-        f"{service.name}:{model} needs a key, and {first}{also} is not set.\nSet it: export {first}=…"
-        + f"  (a server without keys: http://host:port/v1#{model})" * (service.name == "openai")
-    )
+# --- keys --------------------------------------------------------------------------------------------------------
+
+_OTHER_OWNERS = (
+    (("AWS_",), "AWS", ""),
+    (("AZURE_",), "Azure", ""),
+    (("GITHUB_", "GH_"), "GitHub", "https://models.github.ai"),
+    (("GITLAB_", "CI_"), "GitLab", ""),
+    (("GOOGLE_", "GCP_", "GCLOUD_"), "Google", ""),
+    (("HF_", "HUGGING"), "Hugging Face", "https://router.huggingface.co"),
+    (("COHERE_", "CO_API"), "Cohere", "https://api.cohere.ai"),
+    (("XAI_",), "xAI", "https://api.x.ai"),
+    (("DOCKER",), "Docker", ""),
+    (("KAGGLE_",), "Kaggle", ""),
+    (("NPM_",), "npm", ""),
+    (("PYPI_", "TWINE_"), "PyPI", ""),
+    (("SLACK_",), "Slack", ""),
+    (("WANDB_",), "Weights & Biases", ""),
+)
+"""Beginnings of variables that hold somebody's secret, whose it is, and where it is the key of models, if anywhere."""
 
 
-def _service_address(service: Service, said: Specification) -> tuple[str, dict[str, str]]:
-    """The base address of calls to a provider, and what it says about the model, for its identity.
+def _key_in(variable: str) -> str:
+    """The key in the environment, or an empty text. Raises PrerequisiteError for one that is not valid in a header."""
+    value = os.environ.get(variable, "").strip()
+    if value and not (value.isascii() and value.isprintable()):
+        raise PrerequisiteError(
+            f"{variable} has characters that a key cannot contain, such as a line break. Set it again"
+        )
+    return value
 
-    Raises PrerequisiteError if it is not known.
+
+def _key_for(variable: str, address: str, *, own: tuple[str, ...]) -> str:
+    """The key in the variable that ``key=`` names, for the server at this address, whose variables are ``own``.
+
+    Raises ModelSpecError if the variable belongs to somebody else, PrerequisiteError if it is not set.
     """
-    version = os.environ.get("OPENAI_API_VERSION", "").strip() if service.dated_path else ""
-    path = service.dated_path.format(model=quote(said.name, safe="")) if version else service.url_path
-    public = service.url
-    if given := service.given_url:
-        address = checked_url(given.rstrip("/"), said=service.url_variable, path=path)
-        if version:
-            address += f"{'&' if '?' in address else '?'}api-version={quote(version)}"
-    elif not public:
-        raise PrerequisiteError(
-            f"{service.name}:{said.name} needs the address of a resource, and {service.url_variable} is not set.\n"
-            f"Set it: export {service.url_variable}=https://RESOURCE.openai.azure.com"
+    # on Windows, names of variables have no case
+    owners = {} if variable in own else dict(_owners(variable.upper()))
+    if owners and _origin(address) not in owners:
+        whose = " or ".join(f"{owner} ({home})" if home else owner for home, owner in owners.items())
+        raise ModelSpecError(
+            f"key={variable}: {variable} belongs to {whose} and is not sent to {_origin(address)}. Put this server's "
+            f"key into {HTTP_KEY_VARIABLE}, or into another variable such as MY_API_KEY and write key=MY_API_KEY"
         )
-    else:
-        address = public = public.format(region=_region(service, said)) if "{region}" in public else public
-    if not public:
-        return address, {"resource": str(URL(address).host)}  # another one may use the same name for another model
-    return address, {} if address == public and not service.own else {"server": address}
+    if not (value := _key_in(variable)):
+        raise PrerequisiteError(f"key={variable}: the variable {variable} is not set.\nSet it: export {variable}=…")
+    return value
 
 
-def _region(service: Service, said: Specification) -> str:
-    region = said.region or os.environ.get("AWS_REGION", "").strip() or os.environ.get("AWS_DEFAULT_REGION", "").strip()
-    if not re.fullmatch(r"[A-Za-z0-9-]+", region):
-        raise PrerequisiteError(
-            f"{service.name}:{said.name} needs a region.\nSet it: export AWS_REGION=us-east-1, or add "
-            "?region=us-east-1 after the model"
-        )
-    return region
+def _owners(variable: str) -> Iterator[tuple[str, str]]:
+    """Where a variable may be sent, and who is there; the place is empty where it belongs to nobody with models."""
+    for service in SERVICES.values():
+        if variable in service.keys or (not service.own and variable.startswith(f"{service.name.upper()}_")):
+            yield _origin(service.url.format(region=os.environ.get("AWS_REGION") or "REGION")), service.owner
+            if service.given_url:
+                yield _origin(service.given_url), service.owner
+    for beginnings, owner, home in _OTHER_OWNERS:
+        if variable.startswith(beginnings):
+            yield home, owner
 
 
-def _at_address(spec: str) -> tuple[str, Specification]:
-    """The address with everything to pass on, and the model there. Raises ModelSpecError."""
-    address, _, rest = spec.partition("#")
-    url, said = checked_url(address, said="the model"), Specification.read(rest)
-    joint = "&" if "?" in url else "?"
-    return (f"{url}{joint}{urlencode(said.passed_on)}" if said.passed_on else url), said
+def _origin(address: str) -> str:
+    """Scheme, host and port."""
+    return "/".join(address.lower().split("/")[:3])

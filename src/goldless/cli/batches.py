@@ -13,7 +13,7 @@ from goldless.errors import UserError, nearest
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
-    from goldless.models.batch_book import BatchBook, BatchOut
+    from goldless.models.batched import BatchBook, BatchOut
     from goldless.reports.report_table import Column
 
 
@@ -37,7 +37,7 @@ def batches(
     """
     from contextlib import closing
 
-    from goldless.models.batch_book import BatchBook
+    from goldless.models.batched import BatchBook
     from goldless.models.cache import default_journal
     from goldless.models.journal import Journal
     from goldless.reports.report_table import ReportTable

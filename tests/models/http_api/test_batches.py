@@ -10,8 +10,7 @@ from loopback import Behaviour
 from providers import KEY
 
 from goldless.errors import CallError, UserError, WaitingError
-from goldless.models.batch_book import BatchBook, chunks
-from goldless.models.batched import WAITING, BatchedChat, batching, raise_if_waiting
+from goldless.models.batched import WAITING, BatchBook, BatchedChat, batching, chunks, raise_if_waiting
 from goldless.models.catalogue import open_model
 from goldless.models.interface import ChatReply, ChatRequest, Message, NotSentError
 from goldless.models.journal import Journal

@@ -189,7 +189,7 @@ class BatchingHttpModel(HttpModel):
         """
         batches, client = self._batches, self._client
         try:
-            body = await self._calls.patiently(lambda: self._timed(lambda: batches.upload(client, lines)))
+            body = (await self._calls.patiently(lambda: self._timed(lambda: batches.upload(client, lines)))).data
         except AttemptError as failure:
             raise NotSentError(self._not_sent(failure)) from None
         try:
@@ -212,7 +212,7 @@ class BatchingHttpModel(HttpModel):
         """
         batches, client = self._batches, self._client
         try:
-            rows = await self._calls.patiently(lambda: self._timed(lambda: batches.rows(client, batch)))
+            rows = (await self._calls.patiently(lambda: self._timed(lambda: batches.rows(client, batch)))).data
         except AttemptError as failure:
             if failure.status in {404, 410}:
                 raise UserError(

@@ -87,7 +87,7 @@ class Calls:
 
     async def get(self, route: str) -> Answer:
         """The reply. Raises the last AttemptError, which then carries the number of attempts."""
-        return await self._insist("GET", route, None)
+        return await self.patiently(lambda: self._attempt("GET", route, None))
 
     async def post(self, route: str, payload: Any, most: Usage | None = None) -> Answer:
         """The reply. Raises the last AttemptError, which then carries the number of attempts.
@@ -95,7 +95,8 @@ class Calls:
         ``most``: what one attempt may be charged for. The caller has set it aside once; earlier attempts that may be
         charged for as well are paid for here.
         """
-        return await self._insist("POST", route, orjson.dumps(payload), most=most)
+        body = orjson.dumps(payload)
+        return await self.patiently(lambda: self._attempt("POST", route, body), most)
 
     async def paid(self, most: Usage, work: Callable[[], Awaitable[Done]], usage: Callable[[Done], Usage]) -> Done:
         """The result of a call that nothing is set aside for, such as a probe. Raises AttemptError."""
@@ -127,34 +128,22 @@ class Calls:
             raise AttemptError(failed.kind, message, charged=failed.charged)
         self.purse.book_unkept(aside, failed.charged)
 
-    async def _insist(self, *request: Any, most: Usage | None = None) -> Answer:
+    async def patiently(self, work: Callable[[], Awaitable[Any]], most: Usage | None = None) -> Answer:
+        """The result of work that may be repeated, with the failures before it. Raises the last AttemptError."""
         failed: list[CallFailure] = []
-
-        async def attempt() -> Any:
-            try:
-                if failed:
-                    self._pay(failed[-1], most)
-                return await self._attempt(*request)
-            except AttemptError as failure:
-                failed.append(failure.record())
-                raise
-
-        data = await self.patiently(attempt)
-        return Answer(data, tuple(failed))
-
-    async def patiently(self, work: Callable[[], Awaitable[Done]]) -> Done:
-        """The result of work that may be repeated, outside the limit of calls. Raises the last AttemptError."""
-        failures = counted = refused = 0
-        begun: float | None = None
+        counted = refused = 0
+        begun = 0.0
         # a server that says that there are too many calls gives each its turn with time
         most_refusals = 1 + 4 * self._calling.retries
         while True:
             try:
-                return await work()
+                if failed:
+                    self._pay(failed[-1], most)
+                return Answer(await work(), tuple(failed))
             except AttemptError as failure:
-                failures += 1
-                failure.attempts = failures
-                begun = anyio.current_time() if begun is None else begun
+                begun = begun if failed else anyio.current_time()
+                failed.append(failure.record())
+                failure.attempts = len(failed)
                 outage = failure.is_outage and self._calling.patience_seconds > 0 and self._calling.retries > 0
                 limited = failure.kind == "rate_limited"
                 counted += not outage and not limited
@@ -165,12 +154,12 @@ class Calls:
                     given_up = counted > self._calling.retries or refused >= most_refusals
                 if given_up or not self._may_retry(failure):
                     raise
-                wait = self._calling.wait_seconds(failures, failure.retry_after_seconds)
+                wait = self._calling.wait_seconds(len(failed), failure.retry_after_seconds)
                 if outage:
                     wait = min(wait, max(LONGEST_LOOK_SECONDS, failure.retry_after_seconds or 0.0))
-                    if failures > 1:
+                    if len(failed) > 1:
                         self._limiter.pause(wait)  # the others need not find out one by one
-                LOGGER.info("attempt %d failed, next in %.1f s: %s", failures, wait, failure.message)
+                LOGGER.info("attempt %d failed, next in %.1f s: %s", len(failed), wait, failure.message)
             await anyio.sleep(wait)
 
     def _gives_up(self, failure: AttemptError, seconds: float) -> bool:

@@ -3,9 +3,9 @@
 A call without a reply in the journal is put aside as *waiting*. When the run has asked everything it can ask now, what
 waits is sent; a later run of the same command first collects what has been answered, and goes on from there.
 
-Which calls are out is kept in the journal's file. A call is claimed before its batch is sent, so that no other process and no later run sends it again, by a batch or by
-itself. A batch whose sending was cut off has no id: nobody knows whether it arrived, and only the user may send its
-calls again.
+Which calls are out is kept in the journal's file. A call is claimed before its batch is sent, so that no other process
+and no later run sends it again, by a batch or by itself. A batch whose sending was cut off has no id: nobody knows
+whether it arrived, and only the user may send its calls again.
 """
 
 from __future__ import annotations

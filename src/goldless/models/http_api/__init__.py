@@ -5,8 +5,7 @@ A row of ``goldless.models.services`` and the words of a user make a *specificat
 specs.py        Specification: addresses, keys and options as users give them
 model.py        HttpModel: both Protocols of ``interface`` over one server
 batches.py      the same with a batch API: OpenAI's or Anthropic's
-probing.py      the models a server lists, and its scoring dialect
-dialects.py     the scoring dialects: SGLang's, vLLM's, completions with echo
+dialects.py     the scoring dialects (SGLang's, vLLM's, completions with echo), and which of them a server has
 tokenizing.py   the server's own tokenizer, or one on this machine
 tokenizer_files.py  … from a file, a folder or the hub
 formats.py      wire formats of chat calls: OpenAI's, Anthropic's, Google's
@@ -21,8 +20,8 @@ from __future__ import annotations
 
 from goldless.models.http_api.batches import BatchingHttpModel
 from goldless.models.http_api.calls import Calling
+from goldless.models.http_api.dialects import Finding
 from goldless.models.http_api.model import HttpModel
-from goldless.models.http_api.probing import Finding
 from goldless.models.http_api.specs import Specification
 from goldless.models.provider import Use
 from goldless.models.services import Service

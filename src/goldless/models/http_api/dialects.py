@@ -6,16 +6,30 @@ must return the same ids. With *text*, the reply must prove that there is a toke
 
 The *layout* says how messages become a context: ``chat`` is the server's own chat template, ``plain`` is the contents
 joined by blank lines and ending in a blank line.
+
+Which dialect a server has is found by scoring a few words. A server that silently ignores ``echo`` or
+``prompt_logprobs``, as llama.cpp's does, is detected here: a dialect counts as supported only if a real reply passes
+the same checks as every later one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from goldless.models.http_api.client import AttemptError, bad_reply, check_logprobs, part_of, usage_of
-from goldless.models.http_api.tokenizing import LocalTokenizer, PlainText, ServerTokenizer, Tokenizer, first_choice
+from goldless.errors import BudgetError
+from goldless.models.http_api.client import AttemptError, bad_reply, check_logprobs, part_of, reading, usage_of
+from goldless.models.http_api.tokenizing import (
+    ASKED,
+    REPLIED,
+    LocalTokenizer,
+    PlainText,
+    ServerTokenizer,
+    Tokenizer,
+    first_choice,
+)
 from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.usage import most_score_usage
 
@@ -275,3 +289,80 @@ WORDINGS: Mapping[str, Sequence[Callable[[str, LocalTokenizer | None], Dialect]]
     EchoDialect.name: (EchoDialect, partial(EchoDialect, written_tokens=1)),
 }
 """Each dialect in its variants, the one for the newest servers first."""
+
+
+# --- which of them a server has ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one probe."""
+
+    ability: str
+    """What was probed, such as ``scoring as vllm``."""
+    works: bool
+    answer: str
+    """The server's reply, described."""
+
+
+async def find_dialect(
+    calls: Calls, model: str, names: Sequence[str], tokenizer: LocalTokenizer | None = None
+) -> tuple[Dialect | None, str | None, tuple[Finding, ...]]:
+    """The first of the named dialects that works, the weights if it is an SGLang, and the findings of all probes."""
+    findings: list[Finding] = []
+    weights: str | None = None
+    if SglangDialect.name in names:
+        try:
+            weights = await sglang_weights(calls)
+        except AttemptError as failure:
+            findings.append(Finding(f"scoring as {SglangDialect.name}", works=False, answer=failure.message))
+    for name in names:
+        if name == SglangDialect.name and weights is None:
+            continue
+        for wording in WORDINGS[name]:
+            dialect = wording(model, tokenizer)
+            finding, same_for_all = await _try(calls, dialect)
+            findings.append(finding)
+            if finding.works:
+                return dialect, weights, tuple(findings)
+            if same_for_all:
+                break  # another wording would fail for the same reason
+    return None, weights, tuple(findings)
+
+
+async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
+    """The finding, and whether it also applies to other variants of the dialect."""
+    ability, encoded = f"scoring as {dialect.name}", False
+    try:
+        with reading():
+            request = await dialect.tokenizer.encode(calls, ASKED, REPLIED)
+            encoded = True
+            score = partial(dialect.score, calls, request)
+            reply = await calls.paid(most_score_usage(request), score, lambda found: found.usage)
+    except AttemptError as failure:
+        require_affordable(failure)
+        no_such_route = failure.status in {404, 405, 501}
+        return Finding(ability, works=False, answer=failure.message), not encoded or no_such_route
+    return Finding(ability, works=True, answer=f"{len(reply.logprobs)} values, {dialect.tokenizer.layout} layout"), True
+
+
+def require_affordable(failure: AttemptError) -> None:
+    """Raise BudgetError if a first call was not sent because the budget does not allow it."""
+    if failure.kind == "budget":
+        raise BudgetError("the budget does not allow the short calls that test what the model can do. Raise --budget")
+
+
+async def sglang_weights(calls: Calls) -> str:
+    """The weights behind an SGLang's served name, and their version if one is set.
+
+    Raises AttemptError if the server is not an SGLang.
+    """
+    try:
+        data = (await calls.get("/get_model_info")).data
+    except AttemptError:
+        data = (await calls.get("/model_info")).data
+    path = part_of(data, "model_path")
+    if not isinstance(path, str):
+        raise bad_reply("/model_info responds, but not as in SGLang")
+    version = str(data.get("weight_version") or "default")
+    return path if version == "default" else f"{path}@{version}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
@@ -16,18 +16,16 @@ from goldless.errors import CallError, CapabilityError, ModelSpecError, Prerequi
 from goldless.models.http_api.calls import Answer, Calling, Calls
 from goldless.models.http_api.chat import hides_answers, reply_of, with_tokens_of, without_key
 from goldless.models.http_api.client import AttemptError, Client, reading
-from goldless.models.http_api.dialects import Dialect, stable_fingerprint
+from goldless.models.http_api.dialects import (
+    Dialect,
+    Finding,
+    find_dialect,
+    require_affordable,
+    sglang_weights,
+    stable_fingerprint,
+)
 from goldless.models.http_api.formats import FORMATS
 from goldless.models.http_api.pacing import START, Limiter, Pace
-from goldless.models.http_api.probing import (
-    Finding,
-    Listing,
-    find_dialect,
-    find_weights,
-    list_models,
-    not_ready,
-    require_affordable,
-)
 from goldless.models.http_api.specs import Specification
 from goldless.models.http_api.tokenizing import LocalTokenizer, ServerTokenizer
 from goldless.models.interface import (
@@ -56,6 +54,8 @@ _CHAT_PROBE = ChatRequest(
 )
 REVISION_DIGITS = 16
 _YES_NO = {True: "yes", False: "no"}
+_LENGTH_FIELDS = ("max_model_len", "context_length", "context_window")
+"""vLLM and SGLang; OpenRouter and Together; Groq."""
 
 
 class HttpModel:
@@ -78,7 +78,10 @@ class HttpModel:
         self._set_calling(replace(calling or Calling(), **said.calling))
         self._tokenizer: LocalTokenizer | None = None
         self._lock = anyio.Lock()
-        self._listing: Listing | None = None
+        self._listed: Mapping[str, Mapping[str, Any]] | None = None
+        """What the server lists, by name; None: it is not connected."""
+        self._unlisted: AttemptError | None = None
+        """Why a server that should list its models did not."""
         self._dialect: Dialect | None = None
         self._rejection: AttemptError | None = None
         self._scoring_probed = False
@@ -138,7 +141,9 @@ class HttpModel:
     @property
     def context_length(self) -> int | None:
         """Maximum tokens of context and target together; one is reserved for a token that a server insists on."""
-        longest = self._listing.context_tokens(self._name) if self._listing else None
+        entry = (self._listed or {}).get(self._name, {})
+        lengths = (entry.get(length) for length in _LENGTH_FIELDS)
+        longest = next((length for length in lengths if isinstance(length, int) and length > 0), None)
         return None if longest is None else longest - 1
 
     def _set_calling(self, calling: Calling) -> None:
@@ -178,22 +183,50 @@ class HttpModel:
     async def _connect(self) -> None:
         """Connect to the server, list its models, and determine the name."""
         async with self._lock:
-            if self._listing is not None:
+            if self._listed is not None:
                 return
-            listing = await list_models(
-                self._hasty_calls,
-                self._format,
-                url=self._client.base_url,
-                key_variable=self._said.key_variable,
-                named=bool(self._name),
-            )
-            if not self._name:
-                self._name = listing.only_model(self._client.base_url)
-            self._weights = await find_weights(self._hasty_calls, listing, self._name)
-            if listing.has_tokenizer(self._name):
+            listed, url = await self._list_models(), self._client.base_url
+            if not self._name and len(listed) != 1:
+                has = f"has {len(listed)} models" if listed else "does not list its models"
+                names = f"\nIt has: {', '.join([*listed][:20])}" if listed else ""
+                raise ModelSpecError(f"{url} {has}. Name one: {url}#MODEL{names}")
+            self._name = self._name or next(iter(listed))
+            entry = listed.get(self._name, {})
+            if entry.get("owned_by") == "sglang":  # whose root is only the served name again
+                with suppress(AttemptError):
+                    self._weights = await sglang_weights(self._hasty_calls)
+            elif isinstance(entry.get("root"), str):
+                self._weights = entry["root"] or None
+            if _LENGTH_FIELDS[0] in entry:  # vLLM or SGLang, which have a route to their tokenizer
                 self._server_tokenizer = ServerTokenizer(self._name)
                 self.capabilities = replace(self.capabilities, keeps_prefixes=True)
-            self._listing = listing
+            self._listed = listed
+
+    async def _list_models(self) -> Mapping[str, Mapping[str, Any]]:
+        """The models that the server lists; empty if it has no list, or cannot give it now although one is named.
+
+        Raises PrerequisiteError if no server responds or the key is rejected.
+        """
+        if self._format.listing is None:
+            return {}
+        try:
+            data = (await self._hasty_calls.get(self._format.listing)).data
+            with reading():
+                return self._format.entries(data)
+        except AttemptError as failure:
+            if failure.kind in {"connection", "timeout"}:
+                raise PrerequisiteError(
+                    f"no server responds at {self._client.base_url} ({failure.message}).\n"
+                    "Start it, or check the host and the port"
+                ) from None
+            if failure.bad_key:
+                raise PrerequisiteError(
+                    f"{failure.message}\nSet {self._said.key_variable} to a key that this server accepts"
+                ) from None
+            if failure.kind in {"rate_limited", "server_error"} and not self._name:
+                raise _not_ready(failure) from None
+            self._unlisted = None if failure.is_answer else failure
+            return {}
 
     async def _probe_chat(self) -> None:
         async with self._lock:
@@ -264,19 +297,19 @@ class HttpModel:
 
     def _require_known_model(self) -> None:
         """Raise if the server is not ready, or the name is not listed, or nothing is, and the server rejects it."""
-        listing = self._listing or Listing()
+        listed = self._listed or {}
         answered = self.capabilities.scoring or (self.capabilities.chat and self._rejection is None)
-        if listing.failure is not None and not answered:
-            raise not_ready(listing.failure)
-        if self.capabilities.chat or self.capabilities.scoring or self._name in listing.entries:
+        if self._unlisted is not None and not answered:
+            raise _not_ready(self._unlisted)
+        if self.capabilities.chat or self.capabilities.scoring or self._name in listed:
             return
-        if not listing.entries:
+        if not listed:
             if self._format.listing is None and self._rejection is not None:
                 raise ModelSpecError(
                     f"{self._said.service.name}:{self._name} cannot be used: {self._rejection.message}"
                 )
             return
-        names = tuple(listing.entries)
+        names = tuple(listed)
         answers = "; ".join(finding.answer for finding in self.findings[:1])
         raise ModelSpecError(
             f"{self._client.base_url} has no model {self._name!r}{nearest(self._name, names)} ({answers})\n"
@@ -438,3 +471,8 @@ class HttpModel:
                 raise CallError(failure.record()) from None
             self._counts_tokens = False
             return None
+
+
+def _not_ready(failure: AttemptError) -> PrerequisiteError:
+    """The error for a server that responds, but with failures only."""
+    return PrerequisiteError(f"{failure.message}\nThe server is there but not ready. Try again later")

@@ -184,6 +184,6 @@ async def test_a_limit_that_is_not_used_does_not_grow():
     limiter = Limiter(Pace(start=20, maximum=1024), 60.0)
     for _ in range(200):
         sent = await limiter.acquire()
-        limiter.clean(sent)
+        limiter.answered(sent, clean=True)
         limiter.release(sent)
     assert limiter.pace.limit == 20

@@ -188,8 +188,7 @@ class Calls:
                 limiter.pause(failure.retry_after_seconds)
             raise
         else:
-            limiter.answered(sent)
-            limiter.clean(sent)
+            limiter.answered(sent, clean=True)
             if pause:
                 # the server says that nothing is left: the next call would be rejected
                 limiter.pause(min(pause, LONGEST_PAUSE_SECONDS))

@@ -13,14 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from goldless.models.http_api.chat import Step, Written, checked_step, steps_of
-from goldless.models.http_api.client import (
-    UNKNOWN_CHARGE,
-    AttemptError,
-    bad_reply,
-    part_of,
-    usage_in,
-    usage_of,
-)
+from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError, bad_reply, part_of, usage_in
 from goldless.models.http_api.tokenizing import first_choice
 from goldless.models.interface import ChatRequest, Message, Usage
 from goldless.models.services import Service
@@ -103,6 +96,10 @@ class ChatFormat:
     """Headers of every request, besides the key."""
     listing: str | None = "/v1/models"
     """The route that lists models; None: there is none that lists what can be called."""
+    path = "/v1/chat/completions"
+    """The route of a call, ``{model}`` to be filled in."""
+    charged: tuple[str, Sequence[str], Sequence[str]] = ("usage", ("prompt_tokens",), ("completion_tokens",))
+    """Where a reply counts its tokens, and the names of the counts of input and output."""
 
     def __init__(self, service: Service) -> None:
         if not service.listed:
@@ -117,9 +114,9 @@ class ChatFormat:
         rows = data if isinstance(data, list) else part_of(data, "data") or ()
         return {row["id"]: row for row in rows if isinstance(part_of(row, "id"), str)}
 
-    def route(self, model: str) -> str:  # noqa: ARG002 - the model is in the body
+    def route(self, model: str) -> str:
         """Where a call is sent."""
-        return "/v1/chat/completions"
+        return self.path.format(model=quote(model.removeprefix(_GEMINI_PREFIX), safe=""))
 
     def body(self, request: ChatRequest, *, model: str, wording: Wording) -> dict[str, Any]:
         """The call as JSON."""
@@ -170,7 +167,8 @@ class ChatFormat:
 
     def usage(self, data: Any) -> Usage:
         """The tokens that a reply says it is charged for, usable or not; none if it does not say."""
-        return usage_of(part_of(data, "usage"))
+        place, inputs, outputs = self.charged
+        return usage_in(part_of(data, place), inputs, outputs)
 
 
 def _without_thinking(text: str, *, cut: bool) -> tuple[int, str]:
@@ -190,7 +188,6 @@ def _without_thinking(text: str, *, cut: bool) -> tuple[int, str]:
 
 _ANTHROPIC_VERSION = "2023-06-01"
 """The last with a temperature; models that do not take one say so, and are asked without."""
-_ANTHROPIC_CHARGED = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _ANTHROPIC_CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
@@ -200,10 +197,12 @@ class AnthropicFormat(ChatFormat):
     wording = Wording(limits=("max_tokens",), seed=False, alternatives=0)
     headers = MappingProxyType({"anthropic-version": _ANTHROPIC_VERSION})
     listing = "/v1/models?limit=1000"
-
-    def route(self, model: str) -> str:  # noqa: ARG002 - the model is in the body
-        """Where a call is sent."""
-        return "/v1/messages"
+    path = "/v1/messages"
+    charged = (
+        "usage",
+        ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+        ("output_tokens",),
+    )
 
     def body(self, request: ChatRequest, *, model: str, wording: Wording) -> dict[str, Any]:
         """The call as JSON."""
@@ -230,10 +229,6 @@ class AnthropicFormat(ChatFormat):
         text = parts_text(data.get("content"))
         return Written(text, "length" if reason in _ANTHROPIC_CUT else "stop", self.usage(data))
 
-    def usage(self, data: Any) -> Usage:
-        """The tokens that a reply says it is charged for."""
-        return usage_in(part_of(data, "usage"), _ANTHROPIC_CHARGED, ("output_tokens",))
-
 
 _GEMINI_ROLES = {"user": "user", "assistant": "model"}
 _GEMINI_PREFIX = "models/"
@@ -247,6 +242,8 @@ class GeminiFormat(ChatFormat):
 
     wording = Wording(limits=("maxOutputTokens",))
     listing = "/v1/models?pageSize=1000"
+    path = "/v1/models/{model}:generateContent"
+    charged = ("usageMetadata", ("promptTokenCount",), ("candidatesTokenCount", "thoughtsTokenCount"))
 
     def entries(self, data: Any) -> dict[str, Mapping[str, Any]]:
         """The listed models by name."""
@@ -255,10 +252,6 @@ class GeminiFormat(ChatFormat):
             row["name"].removeprefix(_GEMINI_PREFIX): {**row, "context_length": row.get("inputTokenLimit")}
             for row in rows
         }
-
-    def route(self, model: str) -> str:
-        """Where a call is sent."""
-        return f"/v1/models/{quote(model.removeprefix(_GEMINI_PREFIX), safe='')}:generateContent"
 
     def body(self, request: ChatRequest, *, model: str, wording: Wording) -> dict[str, Any]:  # noqa: ARG002 - in the route
         """The call as JSON."""
@@ -304,11 +297,6 @@ class GeminiFormat(ChatFormat):
         # a reply that is all thinking has no parts
         text = parts_text(part_of(candidate, "content", "parts") or ())
         return Written(text, "length" if reason == "MAX_TOKENS" else "stop", self.usage(data), _gemini_steps(candidate))
-
-    def usage(self, data: Any) -> Usage:
-        """The tokens that a reply says it is charged for; thinking is output."""
-        written = ("candidatesTokenCount", "thoughtsTokenCount")
-        return usage_in(part_of(data, "usageMetadata"), ("promptTokenCount",), written)
 
 
 def _gemini_steps(candidate: dict[str, Any]) -> tuple[Step, ...]:

@@ -115,12 +115,11 @@ class Limiter:
         else:
             self.in_flight += 1
         try:
-            while (left := self._paused_until - anyio.current_time()) > 0:  # noqa: ASYNC110 time ends a pause
-                await anyio.sleep(left)
+            while (now := anyio.current_time()) < self._paused_until:  # noqa: ASYNC110 time ends a pause
+                await anyio.sleep(self._paused_until - now)
         except BaseException:
             self._free()
             raise
-        now = anyio.current_time()
         sent = Sent(self.pace.falls, self.pace.changes, now, now)
         self._sent[sent] = None
         return sent
@@ -171,23 +170,20 @@ class Limiter:
         if scope.cancelled_caught:
             raise TimeoutError(f"no reply within {self._timeout:g} seconds")
 
-    def answered(self, sent: Sent, *, up: bool = True) -> None:
-        """Record a reply, good or bad; ``up``: of the server, not of a gateway that has lost it."""
+    def answered(self, sent: Sent, *, clean: bool = False, up: bool = True) -> None:
+        """Record a reply. ``clean``: a good one; ``up``: of the server, not of a gateway that has lost it."""
         if up:
             self.down_since = None
         now = anyio.current_time()
+        # A limit nobody uses must not grow: the first burst would then test it all at once.
+        if clean and (self._waiting or self.in_flight * 2 >= self.pace.limit):
+            self.pace.clean(sent, seconds=now - sent.at, in_flight=self.in_flight)
         if sent.at <= next(iter(self._sent)).at + self._timeout:
             self._renewed = now
             return
         for other in self._sent:  # some are older than their time
             if sent.at <= other.at + self._timeout:
                 other.since = now
-
-    def clean(self, sent: Sent) -> None:
-        """Record that the reply was good."""
-        # A limit nobody uses must not grow: the first burst would then test it all at once.
-        if self._waiting or self.in_flight * 2 >= self.pace.limit:
-            self.pace.clean(sent, seconds=anyio.current_time() - sent.at, in_flight=self.in_flight)
 
     def down_seconds(self) -> float:
         """Record that the server is down; returns for how long it has been."""

@@ -33,7 +33,7 @@ from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport
 from goldless.models.embedded import embedded_model, locate_embedded
 from goldless.models.gguf.engine import available_cores
-from goldless.models.interface import Deliver, ScoreReply, ScoreRequest, TokenLogprobs, WrappedScorer
+from goldless.models.interface import Deliver, ScoreReply, ScoreRequest, TokenLogprobs, WrappedModel
 from goldless.models.journal import Journal
 from goldless.models.prefix_tree import build_tree, computed_tokens
 from goldless.records import Response, Task
@@ -79,7 +79,7 @@ class Texts:
         return rows
 
 
-class Recorder(WrappedScorer):
+class Recorder(WrappedModel):
     """A scorer that keeps what it was asked and what it said."""
 
     def __init__(self, model: Any) -> None:

@@ -72,7 +72,7 @@ def main() -> int:
     engine = Engine(built.architecture, built.folder)
     ways: dict[str, Callable[[list[Pair]], list[float]]] = {
         "tree": lambda pairs: [float(v.sum(dtype="float64")) for v in engine.score(pairs)],
-        "from scratch": lambda pairs: [float(v.sum(dtype="float64")) for v in engine.score(pairs, share=False)],
+        "from scratch": lambda pairs: [float(engine.score([pair])[0].sum(dtype="float64")) for pair in pairs],
     }
     if importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"):
         ways["transformers"] = transformers_scorer(path)

@@ -18,7 +18,7 @@ from goldless.errors import CanaryError, CapabilityError, PrerequisiteError
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer, ScoreRequest, TokenLogprobs
 from goldless.models.local_engine import Cancelled
-from goldless.models.local_weights import HfModel
+from goldless.models.local_weights import HfModel, open_hf
 
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
@@ -140,7 +140,8 @@ async def test_a_shared_part_is_computed_once_and_changes_nothing(kind: str, tmp
     model.engine._network.run = lambda rows, *under: (computed.extend(map(len, rows)), run(rows, *under))[1]
     together = model.engine.score(pairs)
     assert sum(computed) < 0.5 * sum(len(c) + len(t) - 1 for c, t in pairs)
-    for shared, alone in zip(together, model.engine.score(pairs, share=False), strict=True):
+    model.engine._network.shares = False
+    for shared, alone in zip(together, model.engine.score(pairs), strict=True):
         assert shared == pytest.approx(alone, abs=1e-4, rel=1e-4)
 
 
@@ -476,7 +477,7 @@ async def test_a_processor_without_bfloat16_is_named_once(llama: Path, monkeypat
 
 @pytest.mark.filterwarnings("ignore:.*no bfloat16 arithmetic")  # depends on the processor
 async def test_options_behind_the_name_are_those_of_the_model(llama: Path):
-    model = HfModel.from_specification(f"{llama}?dtype=bfloat16&device=cpu&sharing=packed")
+    model = open_hf(f"{llama}?dtype=bfloat16&device=cpu&sharing=packed")
     await model.prepare()
     told = model.identity.settings
     assert (told["dtype"], told["device"], told["sharing"]) == ("bfloat16", "cpu", "packed prefix tree")

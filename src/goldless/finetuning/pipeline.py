@@ -67,7 +67,7 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     check_folder(options.out)
     _require_extra()
     _require_one_card(options)
-    async with _opened(HfModel.from_specification(specification), options) as (model, journal):
+    async with _opened(HfModel(specification), options) as (model, journal):
         _check_targets(specification, options)
         base = model.identity
         base_canaries = await _base_canaries(model, journal) if options.check_base else None
@@ -80,7 +80,7 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
         before = await _held_out(material, model, options, "before")
         spending = [model.spending]
     training = await _trained(specification, plan, examples, options, record=_record(plan, material), begun=begun)
-    tuned = HfModel.from_specification(replace(specification, adapter=str(options.out / ADAPTER)))
+    tuned = HfModel(replace(specification, adapter=str(options.out / ADAPTER)))
     async with _opened(tuned, options) as (model, journal):
         canaries = await _adapter_canaries(base_canaries, model, journal)
         after = await _held_out(material, model, options, "after")

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from goldless.errors import CapabilityError
 from goldless.fleet.crew import Crew
 from goldless.models.catalogue import find_provider, is_local, open_model
-from goldless.models.interface import (
-    ChatReply,
-    ChatRequest,
-    Deliver,
-    JoiningScorer,
-    MeasuringModel,
-    Message,
-    ScoreRequest,
-    TrainedScorer,
-    WrappedScorer,
-)
+from goldless.models.interface import ChatReply, ChatRequest, Deliver, ScoreRequest, WrappedModel
 from goldless.models.local_model import LocalModel
 from goldless.models.provider import Use
 from goldless.records import CallFailure
@@ -37,7 +27,7 @@ def belongs_on_fleet(given: Any) -> bool:
         return False
 
 
-class FleetModel(WrappedScorer):
+class FleetModel(WrappedModel):
     """A model of which every worker has a copy. Requests are encoded here; each call is one work item."""
 
     def __init__(self, crew: Crew, given: Any, use: Use) -> None:
@@ -73,20 +63,3 @@ class FleetModel(WrappedScorer):
         for item in answer.items:
             self.crew.items.parts.remove_later(item)
         return answer.replies[0]  # type: ignore[return-value] # a chat was asked for
-
-    @property
-    def context_length(self) -> int | None:
-        """Maximum tokens of a request, if the model knows."""
-        return getattr(self._model, "context_length", None)
-
-    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages, if the model can count them."""
-        return await self._model.count_tokens(messages) if isinstance(self._model, MeasuringModel) else None
-
-    def merges_at_join(self, target: str) -> bool:
-        """Whether the tokenizer would merge a context's end with this target's beginning."""
-        return isinstance(self._model, JoiningScorer) and self._model.merges_at_join(target)
-
-    def training_record(self) -> Mapping[str, Any]:
-        """The record of its training; empty if there is none."""
-        return self._model.training_record() if isinstance(self._model, TrainedScorer) else {}

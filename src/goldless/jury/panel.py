@@ -36,7 +36,7 @@ from goldless.models.interface import (
     ScoreRequest,
     TokenLogprobs,
     Usage,
-    WrappedScorer,
+    WrappedModel,
 )
 from goldless.records import CallFailure
 from goldless.statistics.shared_errors import kish
@@ -249,7 +249,7 @@ async def _ask(
 # --- what a verdict costs ----------------------------------------------------------------------------------------
 
 
-class _Meter(WrappedScorer):
+class _Meter(WrappedModel):
     """A model that counts the tokens charged for one verdict, apart from other verdicts in progress."""
 
     def __init__(self, model: JuryModel) -> None:

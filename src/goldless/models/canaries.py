@@ -9,16 +9,7 @@ from dataclasses import asdict, astuple, dataclass
 
 from goldless.errors import BudgetError, CanaryError
 from goldless.models.catalogue import PROVIDERS
-from goldless.models.interface import (
-    Deliver,
-    JoiningScorer,
-    Message,
-    Scorer,
-    ScoreReply,
-    ScoreRequest,
-    TokenLogprobs,
-    WrappedScorer,
-)
+from goldless.models.interface import JoiningScorer, Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs
 from goldless.models.journal import Journal
 from goldless.models.usage import Aside, Ledger, most_score_usage
 from goldless.records import CallFailure
@@ -85,12 +76,14 @@ async def _fly(scorer: Scorer, ledger: Ledger | None) -> CanaryReport:
     size = len(TEXTS)
     # on a server every request is alone, so that some of them sent again say the same for less
     again, singly = (requests, requests[:size]) if _is_local(scorer) else (requests[:size], [])
-    if ledger is not None and not ledger.free:
-        scorer = _Paid(scorer, ledger)
-        scorer.check_budget([*requests, *again, *singly])
-    together = await _scored(scorer, requests)
-    backwards = (await _scored(scorer, again[::-1]))[::-1]
-    alone = [(await _scored(scorer, [request]))[0] for request in singly]
+    paying = None if ledger is None or ledger.free else ledger
+    if paying is not None:
+        # all of them or none: a part of them would be paid for in vain
+        for one in _set_aside(scorer, [*requests, *again, *singly], paying):
+            paying.book_unkept(one, None)
+    together = await _scored(scorer, requests, paying)
+    backwards = (await _scored(scorer, again[::-1], paying))[::-1]
+    alone = [(await _scored(scorer, [request], paying))[0] for request in singly]
     sums = [reply.total for reply in together]
     copied = [sums[i * size + i] for i in range(size)]
     shuffled = [sums[i * size + j] for i in range(size) for j in range(size) if i != j]
@@ -104,49 +97,36 @@ async def _fly(scorer: Scorer, ledger: Ledger | None) -> CanaryReport:
     )
 
 
-class _Paid(WrappedScorer):
-    """A scorer whose calls are paid for and not kept."""
-
-    def __init__(self, scorer: Scorer, ledger: Ledger) -> None:
-        super().__init__(scorer)
-        self._ledger = ledger
-
-    def check_budget(self, requests: Sequence[ScoreRequest]) -> None:
-        """Raise BudgetError if the budget does not allow all requests: a part of them would be paid for in vain."""
-        for one in self._set_aside(requests):
-            self._ledger.book_unkept(one, None)
-
-    def _set_aside(self, requests: Sequence[ScoreRequest]) -> list[Aside]:
-        most = [most_score_usage(request) for request in requests]
-        aside = [one for usage in most if (one := self._ledger.set_aside(usage)) is not None]
-        if len(aside) == len(most):
-            return aside
-        for one in aside:
-            self._ledger.book_unkept(one, None)
-        # up to the next cent, so that this much is enough for them
-        usd = math.ceil(100 * sum(map(self._ledger.most_usd, most))) / 100
-        raise BudgetError(
-            f"the {len(most)} short calls that check {self.identity.short} before its first use could cost up to "
-            f"{usd:.2f} USD, which is more than is left of the budget. Raise --budget, or use a free scorer such as "
-            "embedded"
-        )
-
-    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Score the requests. Raises BudgetError before anything is sent if the budget does not allow them all."""
-        paid = self._set_aside(requests)
-
-        def book(replies: Mapping[int, ScoreReply]) -> None:
-            for index, reply in replies.items():
-                charged = reply.charged if isinstance(reply, CallFailure) else astuple(reply.usage)
-                self._ledger.book_unkept(paid[index], charged)
-            deliver(replies)
-
-        await self._model.score(requests, book)
+def _set_aside(scorer: Scorer, requests: Sequence[ScoreRequest], ledger: Ledger) -> list[Aside]:
+    """Reserve what the requests can cost. Raises BudgetError if the budget does not allow all of them."""
+    most = [most_score_usage(request) for request in requests]
+    aside = [one for usage in most if (one := ledger.set_aside(usage)) is not None]
+    if len(aside) == len(most):
+        return aside
+    for one in aside:
+        ledger.book_unkept(one, None)
+    # up to the next cent, so that this much is enough for them
+    usd = math.ceil(100 * sum(map(ledger.most_usd, most))) / 100
+    raise BudgetError(
+        f"the {len(most)} short calls that check {scorer.identity.short} before its first use could cost up to "
+        f"{usd:.2f} USD, which is more than is left of the budget. Raise --budget, or use a free scorer such as "
+        "embedded"
+    )
 
 
-async def _scored(scorer: Scorer, requests: Sequence[ScoreRequest]) -> list[TokenLogprobs]:
+async def _scored(scorer: Scorer, requests: Sequence[ScoreRequest], ledger: Ledger | None) -> list[TokenLogprobs]:
+    """The replies in order. They are paid for and not kept."""
+    aside = [] if ledger is None else _set_aside(scorer, requests, ledger)
     replies: dict[int, ScoreReply] = {}
-    await scorer.score(requests, replies.update)
+
+    def book(came: Mapping[int, ScoreReply]) -> None:
+        replies.update(came)
+        for index, reply in came.items():
+            if ledger is not None:
+                charged = reply.charged if isinstance(reply, CallFailure) else astuple(reply.usage)
+                ledger.book_unkept(aside[index], charged)
+
+    await scorer.score(requests, book)
     good = []
     for i in range(len(requests)):
         reply = replies[i]

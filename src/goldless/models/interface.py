@@ -338,7 +338,10 @@ class Model(Scorer, ChatModel, Protocol):
 
 
 class WrappedModel:
-    """A model wrapped by an object such as a journal or a meter; everything not overridden is passed through."""
+    """A model wrapped by an object such as a journal or a meter; everything not overridden is passed through.
+
+    What is optional for models and absent from this one is passed on as unknown or empty.
+    """
 
     def __init__(self, model: Any) -> None:
         """``model`` only needs the methods that are used."""
@@ -354,6 +357,16 @@ class WrappedModel:
         """What it can do."""
         return self._model.capabilities
 
+    @property
+    def context_length(self) -> int | None:
+        """Maximum tokens of a request and its reply, or of context and target, together."""
+        return getattr(self._model, "context_length", None)
+
+    @property
+    def positions(self) -> str:
+        """Which positions are summed."""
+        return self._model.positions
+
     async def prepare(self) -> None:
         """Load, connect or probe."""
         await self._model.prepare()
@@ -361,20 +374,6 @@ class WrappedModel:
     async def aclose(self) -> None:
         """Release the model's resources."""
         await self._model.aclose()
-
-
-class WrappedScorer(WrappedModel):
-    """A wrapped scorer."""
-
-    @property
-    def context_length(self) -> int | None:
-        """Maximum tokens of context and target together."""
-        return self._model.context_length
-
-    @property
-    def positions(self) -> str:
-        """Which positions are summed."""
-        return self._model.positions
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request for log p(target | messages)."""
@@ -388,6 +387,18 @@ class WrappedScorer(WrappedModel):
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
         """The target's tokens as text, as the scorer returns them."""
         return await self._model.pieces(request)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """Tokens of the messages, if the model can count them."""
+        return await self._model.count_tokens(messages) if isinstance(self._model, MeasuringModel) else None
+
+    def merges_at_join(self, target: str) -> bool:
+        """Whether the tokenizer would merge a context's end with this target's beginning."""
+        return isinstance(self._model, JoiningScorer) and self._model.merges_at_join(target)
+
+    def training_record(self) -> Mapping[str, Any]:
+        """The record of its training; empty if there is none."""
+        return self._model.training_record() if isinstance(self._model, TrainedScorer) else {}
 
 
 def content_hash(*parts: Any) -> str:

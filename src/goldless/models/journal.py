@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -73,7 +73,6 @@ FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
 """Between two looks at a call that another process is making."""
 WRITERS_SECONDS = 60
 """Time to wait for other writing processes."""
-MOST_VARIABLES = 500
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a damaged file raises; the last where SQLite's own message repeats text of the file."""
 OUTSIDE = {
@@ -101,14 +100,11 @@ class Entry:
     """Whether usage and cost are the most they can be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A stored reply, with its fields as in ``Entry``."""
+class Kept(NamedTuple):
+    """A stored reply as JSON, and what its call was booked at."""
 
     reply: str
-    usage: Usage
-    cost_usd: float | None
-    estimated: bool
+    charge: Charge
 
 
 class Journal:
@@ -184,12 +180,6 @@ class Journal:
             except DAMAGED as error:
                 raise self._unusable("read", error) from error
 
-    def rows_of(self, query: str, keys: Sequence[str], *values: Any) -> Iterator[Any]:
-        """The rows of a query for keys, after its other values; ``{marks}`` in it are their placeholders."""
-        for begin in range(0, len(keys), MOST_VARIABLES):
-            some = keys[begin : begin + MOST_VARIABLES]
-            yield from self.rows(query.format(marks=",".join("?" * len(some))), *values, *some)
-
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Changes that are kept together or not at all. Raises UserError if the file cannot be written."""
@@ -235,7 +225,8 @@ class Journal:
         """Replies by key, for the keys that have one. A damaged reply is removed, so that its call is made again."""
         own = {self.own(key): key for key in keys}
         found: dict[str, Kept] = {}
-        for row in self.rows_of(f"{REPLIES} where key in ({{marks}})", list(own)):
+        query = f"{REPLIES} where key in (select value from json_each(?))"  # noqa: S608 - our words
+        for row in self.rows(query, json.dumps(list(own))):
             kept = read_row(row)
             if kept is not None:
                 found[own[row[0]]] = kept
@@ -327,15 +318,16 @@ class Journal:
     def in_batches(self, keys: Sequence[str]) -> set[str]:
         """Those of the calls that are in a batch that is out."""
         own = {self.own(key): key for key in keys}
-        return {own[key] for (key,) in self.rows_of("select own from batch_calls where own in ({marks})", list(own))}
+        query = "select own from batch_calls where own in (select value from json_each(?))"
+        return {own[key] for (key,) in self.rows(query, json.dumps(list(own)))}
 
     async def freed(self, keys: Sequence[str]) -> None:
         """Wait until other processes have ended these calls, or have ended themselves."""
-        names, wait = [self.own(key) for key in keys], FIRST_WAIT_SECONDS
-        query = "select owner from leases where expires_at between ? and ? and key in ({marks})"
+        names, wait = json.dumps([self.own(key) for key in keys]), FIRST_WAIT_SECONDS
+        query = "select owner from leases where expires_at between ? and ? and key in (select value from json_each(?))"
         while True:
             now = time.time()
-            owners = {owner for (owner,) in self.rows_of(query, names, now, now + LATEST_SECONDS)}
+            owners = {owner for (owner,) in self.rows(query, now, now + LATEST_SECONDS, names)}
             gone = {owner for owner in owners if has_ended(owner.partition(":")[2])}
             if gone:
                 with self.transaction() as run:
@@ -364,7 +356,7 @@ def read_row(row: tuple[Any, ...]) -> Kept | None:
     key, reply, given, written, cost, estimated, stored = row
     try:
         if _checksum(key, reply, given, written, cost) == stored:
-            return Kept(reply.decode(), Usage(given, written), cost, bool(estimated))
+            return Kept(reply.decode(), Charge(Usage(given, written), cost, bool(estimated)))
     except (ValueError, TypeError, AttributeError):  # not even of the right types
         pass
     return None

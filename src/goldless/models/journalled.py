@@ -22,8 +22,6 @@ from goldless.models.interface import (
     ChatReply,
     ChatRequest,
     Deliver,
-    MeasuringModel,
-    Message,
     ModelIdentity,
     Scorer,
     ScoreReply,
@@ -31,7 +29,6 @@ from goldless.models.interface import (
     TokenLogprobs,
     Usage,
     WrappedModel,
-    WrappedScorer,
     content_hash,
 )
 from goldless.models.journal import Entry, Journal, Kept, model_hash
@@ -132,7 +129,8 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
 
     def _known(self, key: str, kept: Kept) -> Reply:  # noqa: ARG002 - batches know more of some keys
         """A reply that the journal has."""
-        self.reused += Reused(1, kept.cost_usd or 0.0, kept.cost_usd is None)
+        cost_usd = kept.charge.cost_usd
+        self.reused += Reused(1, cost_usd or 0.0, cost_usd is None)
         return self._read(kept)
 
     @contextlib.contextmanager
@@ -197,7 +195,7 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
             self._journal.release(keys)
 
 
-class JournalledScorer(_Journalled[ScoreRequest, TokenLogprobs], WrappedScorer):
+class JournalledScorer(_Journalled[ScoreRequest, TokenLogprobs]):
     """A scorer that calls only for what the journal does not have."""
 
     kind = "score"
@@ -243,15 +241,6 @@ class JournalledChat(_Journalled[ChatRequest, ChatReply]):
 
     kind = "chat"
 
-    @property
-    def context_length(self) -> int | None:
-        """Maximum tokens of a request and its reply together, if the model knows."""
-        return self._model.context_length if isinstance(self._model, MeasuringModel) else None
-
-    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages, if the model can count them."""
-        return await self._model.count_tokens(messages) if isinstance(self._model, MeasuringModel) else None
-
     async def chat(self, request: ChatRequest, *, replicate: int | None = None) -> ChatReply | CallFailure:
         """The reply. A different ``replicate`` is a different call of the same request; None: the model's own."""
         key = chat_key(self.identity, request, replicate=self.replicate if replicate is None else replicate)
@@ -280,7 +269,8 @@ class JournalledChat(_Journalled[ChatRequest, ChatReply]):
         return orjson.dumps(request).decode(), chat_as_json(reply)
 
     def _read(self, kept: Kept) -> ChatReply:
-        return dataclasses.replace(read_chat(kept.reply), earlier_usage=None if kept.estimated else kept.usage)
+        usage, _, estimated = kept.charge
+        return dataclasses.replace(read_chat(kept.reply), earlier_usage=None if estimated else usage)
 
     def _keep(self, key: str, request: str, reply: ChatReply, charge: Charge) -> None:
         """Store a reply and what it cost."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,15 +40,11 @@ class LocalEngine(ABC):
         requests: Sequence[Pair],
         *,
         cancelled: Callable[[], bool] = lambda: False,
-        share: bool = True,
     ) -> list[FloatArray]:
-        """Log p of each target token given context and earlier target tokens, for every (context, target).
-
-        ``share=False`` computes every request from scratch, as the reference for benchmarks and canaries.
-        """
+        """Log p of each target token given context and earlier target tokens, for every (context, target)."""
         results = [np.zeros(len(target), np.float32) for _, target in requests]
         with self._computing():
-            self._score(requests, results, raising(cancelled), share=share)
+            self._score(requests, results, raising(cancelled))
         return results
 
     def generate(
@@ -74,7 +69,7 @@ class LocalEngine(ABC):
                 new = (token,)
 
     @abstractmethod
-    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check, *, share: bool) -> None:
+    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check) -> None:
         """Fill in the results."""
 
     @abstractmethod
@@ -98,23 +93,20 @@ def raising(cancelled: Callable[[], bool]) -> Check:
     return check
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredPosition:
-    """A position whose next token is scored."""
+def read_scored(
+    nodes: Sequence[Node],
+    requests: Sequence[Pair],
+    results: Sequence[FloatArray],
+    chosen: Callable[[list[int], list[int], list[int]], Iterable[float]],
+) -> None:
+    """Store log p of every token that is scored after a position of sibling nodes.
 
-    request: int
-    offset: int
-    """Index of the scored token in the request's target."""
-    token: int
-    """The scored token."""
-    sibling: int
-    """Index of its node among those computed together."""
-    place: int
-    """Index of the token in that node."""
-
-
-def scored_positions(nodes: Sequence[Node], requests: Sequence[Pair]) -> Iterator[ScoredPosition]:
-    """The positions of sibling nodes at which the head must be read, node by node."""
+    ``chosen`` gives them, from the index of each position's node, that of the position in its node, and the token.
+    """
+    siblings: list[int] = []
+    places: list[int] = []
+    tokens: list[int] = []
+    stored: list[tuple[int, int]] = []
     for sibling, node in enumerate(nodes):
         for request in node.requests:
             context, target = requests[request]
@@ -122,7 +114,13 @@ def scored_positions(nodes: Sequence[Node], requests: Sequence[Pair]) -> Iterato
             last = min(node.end, len(context) + len(target) - 1)
             for position in range(first, last):
                 offset = position - len(context) + 1
-                yield ScoredPosition(request, offset, target[offset], sibling, position - node.start)
+                siblings.append(sibling)
+                places.append(position - node.start)
+                tokens.append(target[offset])
+                stored.append((request, offset))
+    if stored:
+        for (request, offset), value in zip(stored, chosen(siblings, places, tokens), strict=True):
+            results[request][offset] = value
 
 
 def draw(logprobs: npt.NDArray[np.floating[Any]], temperature: float, random: np.random.Generator) -> tuple[int, float]:

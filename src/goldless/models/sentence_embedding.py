@@ -12,7 +12,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -80,14 +80,20 @@ class SentenceEmbedder:
         self.name = name
         self.settings = settings
         self._load = load
-        self._encoder: Encoder | None = None
         self._known: OrderedDict[str, FloatArray] = OrderedDict()
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
     def pieces(self, sentence: str) -> tuple[str, ...]:
         """The sentence or, if it is too long for the model, its parts, halved until each fits."""
         with self._lock:
-            return self._pieces(sentence)
+            encoder = self._encoder
+            # in plain letters a token is at least one character, so most sentences need no count
+            fits = sentence.isascii() and len(sentence) + AROUND <= encoder.limit
+            if fits or len(encoder.tokenizer.encode(sentence).ids) <= encoder.limit:
+                return (sentence,)
+            middle = _middle(encoder.tokenizer.encode(sentence, add_special_tokens=False), len(sentence))
+        halves = (sentence[:middle].strip(), sentence[middle:].strip())
+        return tuple(piece for half in halves if half for piece in self.pieces(half))
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         """One unit vector per text, [n, width]; every text must be one of ``pieces``."""
@@ -95,7 +101,7 @@ class SentenceEmbedder:
             wanted = {text: self._known.get(text) for text in texts}
             missing = [text for text, vector in wanted.items() if vector is None]
             if missing:
-                wanted.update(zip(missing, self._loaded().encode(missing), strict=True))
+                wanted.update(zip(missing, self._encoder.encode(missing), strict=True))
             for text, vector in wanted.items():
                 assert vector is not None
                 self._known[text] = vector
@@ -104,20 +110,9 @@ class SentenceEmbedder:
                 self._known.popitem(last=False)
             return np.array([wanted[text] for text in texts], dtype=np.float32)
 
-    def _loaded(self) -> Encoder:
-        if self._encoder is None:
-            self._encoder = self._load()
-        return self._encoder
-
-    def _pieces(self, text: str) -> tuple[str, ...]:
-        encoder = self._loaded()
-        # in plain letters a token is at least one character, so most sentences need no count
-        fits = text.isascii() and len(text) + AROUND <= encoder.limit
-        if fits or len(encoder.tokenizer.encode(text).ids) <= encoder.limit:
-            return (text,)
-        middle = _middle(encoder.tokenizer.encode(text, add_special_tokens=False), len(text))
-        halves = (text[:middle].strip(), text[middle:].strip())
-        return tuple(piece for half in halves if half for piece in self._pieces(half))
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return self._load()
 
 
 def _middle(encoding: Any, length: int) -> int:

@@ -31,7 +31,7 @@ from goldless.models.interface import (
     ScoreRequest,
     TrainedScorer,
     Usage,
-    WrappedScorer,
+    WrappedModel,
     content_hash,
 )
 from goldless.models.journal import Journal
@@ -78,7 +78,7 @@ class Spending:
     """What all replies cost, whichever process made their calls; None: not known of each."""
 
 
-class Judge(WrappedScorer):
+class Judge(WrappedModel):
     """A model that gives verdicts: it writes, and scores labels where it can; a server must pass its canaries first."""
 
     def __init__(self, chat: JournalledChat, scorer: JournalledScorer, journal: Journal) -> None:

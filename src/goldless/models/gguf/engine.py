@@ -16,7 +16,7 @@ import onnxruntime
 
 from goldless.models.gguf.checkpoint import Architecture, FloatArray
 from goldless.models.gguf.graph import past_names
-from goldless.models.local_engine import HEAD_ELEMENTS, Check, LocalEngine, Pair, scored_positions
+from goldless.models.local_engine import HEAD_ELEMENTS, Check, LocalEngine, Pair, read_scored
 from goldless.models.prefix_tree import Node, build_tree
 
 if TYPE_CHECKING:
@@ -56,11 +56,7 @@ class Engine(LocalEngine):
         options.enable_mem_pattern = False  # made for inputs of one shape; with ours it only keeps memory
         return onnxruntime.InferenceSession(self._folder / name, options, providers=["CPUExecutionProvider"])
 
-    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check, *, share: bool) -> None:
-        if not share:
-            for request, result in zip(requests, results, strict=True):
-                self._score([request], [result], check, share=True)
-            return
+    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check) -> None:
         # the last token of a target is predicted, never read: it need not be computed
         root = build_tree([context + target[:-1] for context, target in requests])
         stack = [(pack, self._empty_past()) for pack in _packs(root.children)]
@@ -102,17 +98,16 @@ class Engine(LocalEngine):
     def _read(self, nodes: Sequence[Node], hidden: FloatArray, requests: Any, results: list[FloatArray]) -> None:
         """Run the head on the positions whose next token is scored, and store the results."""
         starts = np.cumsum([0, *(len(node.tokens) for node in nodes)])
-        wanted = list(scored_positions(nodes, requests))
         size = max(1, HEAD_ELEMENTS // self.architecture.vocabulary)
-        for begin in range(0, len(wanted), size):
-            some = wanted[begin : begin + size]
-            feed = {
-                "hidden": hidden[[starts[w.sibling] + w.place for w in some]],
-                "targets": np.asarray([w.token for w in some], np.int64),
-            }
-            (chosen,) = self._head.run(["chosen"], feed)
-            for w, value in zip(some, chosen, strict=True):
-                results[w.request][w.offset] = value
+
+        def chosen(siblings: list[int], places: list[int], tokens: list[int]) -> Iterator[float]:
+            rows, targets = starts[siblings] + places, np.asarray(tokens, np.int64)
+            for begin in range(0, len(rows), size):
+                end = begin + size
+                feed = {"hidden": hidden[rows[begin:end]], "targets": targets[begin:end]}
+                yield from self._head.run(["chosen"], feed)[0]
+
+        read_scored(nodes, requests, results, chosen)
 
     def _follower(self, check: Check) -> Callable[[tuple[int, ...]], FloatArray]:
         past, position = self._empty_past(), 0

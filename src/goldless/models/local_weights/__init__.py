@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from goldless.models.local_weights.model import HfModel
+from goldless.models.local_weights.specification import parse_specification
 
 __all__ = ["HfModel", "open_hf"]
 
-open_hf = HfModel.from_specification
-"""The model of an ``hf:`` specification."""
+
+def open_hf(written: str) -> HfModel:
+    """The model of an ``hf:`` specification."""
+    return HfModel(parse_specification(written))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 
 from goldless.errors import PrerequisiteError
-from goldless.models.local_engine import Check, FloatArray, LocalEngine, Pair, raising, scored_positions
+from goldless.models.local_engine import Check, FloatArray, LocalEngine, Pair, raising, read_scored
 from goldless.models.local_weights.network import Network, Past, explained_memory, free_memory, total_memory
 from goldless.models.local_weights.packing import Lengths, Pack, longest_branch, plan_packs
 from goldless.models.local_weights.specification import Sharing
@@ -136,26 +136,20 @@ class TorchEngine(LocalEngine):
         self.packed = packed
         self._weight_bytes = network.weight_bytes
 
-    def score(
-        self,
-        requests: Sequence[Pair],
-        *,
-        cancelled: Callable[[], bool] = lambda: False,
-        share: bool = True,
-    ) -> list[FloatArray]:
+    def score(self, requests: Sequence[Pair], *, cancelled: Callable[[], bool] = lambda: False) -> list[FloatArray]:
         """Log p of each target token; a packed call makes itself ready while the device computes an earlier one."""
-        if self.packed is None or not share:
-            return super().score(requests, cancelled=cancelled, share=share)
+        if self.packed is None:
+            return super().score(requests, cancelled=cancelled)
         results = [np.zeros(len(target), np.float32) for _, target in requests]
         with explained_memory(self._weight_bytes):
             self.packed.score(requests, results, raising(cancelled), self._lock)
         return results
 
-    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check, *, share: bool) -> None:
+    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check) -> None:
         # the last token of a target is predicted, never read: it is computed only where the length of a text matters
         end = None if self._network.rotates_by_length else -1
         sequences = [context + target[:end] for context, target in requests]
-        if share and self._network.shares:
+        if self._network.shares:
             self._score_tree(build_tree(sequences, longest_node=self._limits.node), requests, results, check)
             return
         for i, sequence in enumerate(sequences):
@@ -193,14 +187,12 @@ class TorchEngine(LocalEngine):
 
     def _read(self, nodes: Sequence[Node], states: Any, requests: Sequence[Pair], results: list[FloatArray]) -> None:
         """Run the head on the positions whose next token is scored, and store the results."""
-        wanted = list(scored_positions(nodes, requests))
-        if not wanted:
-            return
-        rows, columns = torch.tensor([(w.sibling, w.place) for w in wanted], device=states.device).T
-        read = states[rows, columns]
-        values = self._network.chosen_logprobs(read, [w.token for w in wanted])
-        for w, value in zip(wanted, values, strict=True):
-            results[w.request][w.offset] = value
+
+        def chosen(siblings: list[int], places: list[int], tokens: list[int]) -> list[float]:
+            rows, columns = torch.tensor([siblings, places], device=states.device)
+            return self._network.chosen_logprobs(states[rows, columns], tokens)
+
+        read_scored(nodes, requests, results, chosen)
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
@@ -208,31 +200,21 @@ class TorchEngine(LocalEngine):
             yield
 
     def _follower(self, check: Check) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:
-        last = self._last_state(check) if self._network.shares else self._last_state_alone(check)
-        return lambda tokens: self._network.logprobs(last(tokens))[0].cpu().numpy()
+        network, whole = self._network, list[int]()
+        cache = network.cache([[]]) if network.shares else None
 
-    def _last_state_alone(self, check: Check) -> Callable[[tuple[int, ...]], Any]:
-        whole: list[int] = []
-
-        def from_scratch(tokens: tuple[int, ...]) -> Any:
-            check()
+        def behind(tokens: tuple[int, ...]) -> npt.NDArray[Any]:
+            before = len(whole)
             whole.extend(tokens)
-            return self._network.run_alone(tuple(whole))[0, -1:]
-
-        return from_scratch
-
-    def _last_state(self, check: Check) -> Callable[[tuple[int, ...]], Any]:
-        cache, position = self._network.cache([[]]), 0
-
-        def behind(tokens: tuple[int, ...]) -> Any:
-            nonlocal position
-            states = None
-            for begin in range(0, len(tokens), self._limits.node):
+            if cache is None:
                 check()
-                piece = tokens[begin : begin + self._limits.node]
-                states = self._network.run([piece], [position], cache)[0, -1:]
-                position += len(piece)
-            return states
+                states = network.run_alone(tuple(whole))
+            else:
+                for begin in range(before, len(whole), self._limits.node):
+                    check()
+                    states = network.run([tuple(whole[begin : begin + self._limits.node])], [begin], cache)
+            logprobs: npt.NDArray[Any] = network.logprobs(states[0, -1:])[0].cpu().numpy()
+            return logprobs
 
         return behind
 

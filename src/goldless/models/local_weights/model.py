@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 from goldless.errors import PrerequisiteError
 from goldless.models.interface import ModelIdentity
 from goldless.models.local_model import LoadedModel, LocalModel
-from goldless.models.local_weights.specification import HfSpecification, adapter_folder, parse_specification
+from goldless.models.local_weights.specification import HfSpecification, adapter_folder
 
 OLDEST = {"torch": (2, 5), "transformers": (4, 57)}
 """The oldest supported releases."""
@@ -29,11 +29,6 @@ class HfModel(LocalModel):
         super().__init__()
         self._wanted = base if isinstance(base, HfSpecification) else HfSpecification(base, **options)
         self._revision = revision
-
-    @classmethod
-    def from_specification(cls, written: str | HfSpecification) -> Self:
-        """The model of an ``hf:`` specification."""
-        return cls(parse_specification(written) if isinstance(written, str) else written)
 
     def training_record(self) -> Mapping[str, Any]:
         """The training record of its adapter; empty if there is none, or one made elsewhere."""

@@ -219,7 +219,7 @@ class StandIn:
         self.lengths = lengths
         self.network = SimpleNamespace(device=torch.device("cpu"), weight_bytes=0)
         self.settings = {"sharing": "packed prefix tree"}
-        self.compile_seconds = self.busy = 0.0
+        self.busy = 0.0
         self._rate, self._free_at = rate, 0.0
 
     def logprobs(self, pack: Pack) -> Any:

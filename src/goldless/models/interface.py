@@ -17,9 +17,6 @@ from goldless.errors import UserError
 from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
 
-HALF_PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
-"""Their short names."""
-
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -56,14 +53,11 @@ class ModelIdentity:
         recorded log-probabilities are matched to a model by this name.
         """
         name = self.name if self.provider == self.name else f"{self.provider}:{self.name}"
-        return (f"{name}@{self.revision[:8]}" if self.revision else name) + self._coarse
-
-    @property
-    def _coarse(self) -> str:
-        """Empty in float32; otherwise the precision, and whether sequences are packed."""
-        precision = HALF_PRECISIONS.get(self.settings.get("dtype", ""))
-        packed = self.settings.get("sharing", "").startswith("packed")
-        return "" if precision is None else f"/{precision}{'-packed' if packed else ''}"
+        name += f"@{self.revision[:8]}" if self.revision else ""
+        precision = {"bfloat16": "bf16", "float16": "fp16"}.get(self.settings.get("dtype", ""))
+        if precision is None:
+            return name
+        return f"{name}/{precision}{'-packed' * self.settings.get('sharing', '').startswith('packed')}"
 
     def as_dict(self) -> dict[str, Any]:
         """The identity as plain JSON data."""

@@ -119,12 +119,8 @@ def token_texts(tokenizer: TextTokenizer, ids: Sequence[int]) -> tuple[str, ...]
             return None
         pieces.append(text[len(before) :])
         start, read, before = read, position, tokenizer.decode(ids[read:position])
-    return _without_added_space(tokenizer, pieces)
-
-
-def _without_added_space(tokenizer: TextTokenizer, pieces: list[str]) -> tuple[str, ...]:
-    """The pieces without the space that some tokenizers add before every text and do not remove."""
     if tokenizer.decode(tokenizer.text_ids("a")) == " a":
+        # some tokenizers add a space before every text and do not remove it
         first = next((i for i, piece in enumerate(pieces) if piece), None)
         if first is not None:
             pieces[first] = pieces[first].removeprefix(" ")

@@ -197,10 +197,6 @@ WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 TRUTH_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
-def _inspect_source(place: str, name: str) -> SourceObject:
-    return _source(place, name, *PARTS, target="reference, else peers")
-
-
 def inspect_scorer(source: SourceObject, name: str, timeout_seconds: float | None) -> CallMetric:
     """The Inspect scorer named, or what the function named returns, as a metric."""
     found = source.object
@@ -265,5 +261,8 @@ def read_score(value: Any) -> ItemScore:
 
 
 INSPECT = Form(
-    "inspect:MODULE:SCORER", "an Inspect scorer, or a function that returns one", _inspect_source, inspect_scorer
+    "inspect:MODULE:SCORER",
+    "an Inspect scorer, or a function that returns one",
+    lambda place, name: _source(place, name, *PARTS, target="reference, else peers"),
+    inspect_scorer,
 )

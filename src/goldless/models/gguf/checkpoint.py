@@ -186,21 +186,15 @@ def _q4_1(data: ByteArray) -> Blocks:
 def _q4_k(data: ByteArray) -> Blocks:
     rows = data.shape[0]
     raw = data.reshape(rows, -1, 144)
-    scales, minima = _k_scales(raw)
-    # 64 weights share 32 bytes: low halves are the first 32 weights, high halves the next
-    packed = raw[..., 16:].reshape(rows, -1, 4, 1, 32)
-    codes = np.concatenate([packed & 0x0F, packed >> 4], axis=3).reshape(rows, -1, 32)
-    return _with_minimum(_pack(codes), scales, minima)
-
-
-def _k_scales(raw: ByteArray) -> tuple[FloatArray, FloatArray]:
-    """Scales and minima of the eight 32-weight blocks in each 256-weight super-block: [rows, blocks]."""
-    super_scale, super_minimum = _half(raw, 0), _half(raw, 2)
+    # scales and minima of the eight 32-weight blocks in each 256-weight super-block
     low, middle, high = raw[..., 4:8], raw[..., 8:12], raw[..., 12:16]
     scales = np.concatenate([low & 0x3F, (high & 0x0F) | ((low >> 2) & 0x30)], axis=-1)
     minima = np.concatenate([middle & 0x3F, (high >> 4) | ((middle >> 2) & 0x30)], axis=-1)
-    rows = raw.shape[0]
-    return (super_scale * scales).reshape(rows, -1), (super_minimum * minima).reshape(rows, -1)
+    # 64 weights share 32 bytes: low halves are the first 32 weights, high halves the next
+    packed = raw[..., 16:].reshape(rows, -1, 4, 1, 32)
+    codes = np.concatenate([packed & 0x0F, packed >> 4], axis=3).reshape(rows, -1, 32)
+    of_blocks = (_half(raw, 0) * scales).reshape(rows, -1), (_half(raw, 2) * minima).reshape(rows, -1)
+    return _with_minimum(_pack(codes), *of_blocks)
 
 
 def _with_minimum(codes: ByteArray, scales: FloatArray, minima: FloatArray) -> Blocks:

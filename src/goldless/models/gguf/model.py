@@ -108,13 +108,14 @@ class BuiltModel:
 def build_model(path: Path, kernel: Kernel | None = None) -> BuiltModel:
     """The engine's files for a GGUF file, from the cache or built now."""
     sha256 = file_sha256(path)
-    for known in (kernel,) if kernel else ("float32", "blocks"):
-        folder = _folder(sha256, known)
+    kernels: tuple[Kernel, ...] = (kernel,) if kernel else ("float32", "blocks")
+    folders = {known: models_folder() / f"{sha256[:16]}-{known}-v{FORMAT}" for known in kernels}
+    for known, folder in folders.items():
         if (folder / "settings.json").exists():
             return _load(folder, sha256, known)
     checkpoint = Checkpoint(path)
     chosen: Kernel = kernel or ("float32" if checkpoint.weights() <= LARGEST_FLOAT32 else "blocks")
-    folder = _folder(sha256, chosen)
+    folder = folders[chosen]
     folder.parent.mkdir(parents=True, exist_ok=True)
     # another process may build the same model now: each builds aside, the first rename wins
     aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
@@ -131,10 +132,6 @@ def build_model(path: Path, kernel: Kernel | None = None) -> BuiltModel:
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return _load(folder, sha256, chosen)
-
-
-def _folder(sha256: str, kernel: str) -> Path:
-    return models_folder() / f"{sha256[:16]}-{kernel}-v{FORMAT}"
 
 
 def _write(checkpoint: Checkpoint, folder: Path, kernel: Kernel) -> None:

@@ -234,11 +234,6 @@ class Tally:
     halvings: int = 0
     """Times a sequence was halved for lack of memory."""
 
-    @property
-    def fill(self) -> float:
-        """Share of the computation that is not padding."""
-        return self.tokens / self.places if self.places else 1.0
-
 
 class Arriving:
     """Values on their way from the device, which goes on to what was given to it after them."""

@@ -194,7 +194,8 @@ class Network:
         """Whether branches computed together, each under its own past, give the same as each alone."""
         stems, branches = (tokens[:8], tokens[4:9]), (tokens[8:12], tokens[12:])
         try:
-            if not _has_plain_cache(self._model.config):
+            own = {type(layer).__name__ for layer in DynamicCache(config=self._model.config).layers}
+            if not own <= SHARED_CACHE_LAYERS:
                 return False
             first = self.cache([[], []])
             self.run(stems, [0, 0], first)
@@ -298,12 +299,6 @@ def _rules(config: Any) -> Iterator[Callable[[Any], Any]]:
     if divisor:
         yield lambda logits: logits / divisor
     yield lambda logits: logits
-
-
-def _has_plain_cache(config: Any) -> bool:
-    """Whether transformers itself would keep nothing but keys and values for this model."""
-    layers = DynamicCache(config=config).layers
-    return {type(layer).__name__ for layer in layers} <= SHARED_CACHE_LAYERS
 
 
 def rotates_by_length(config: Any) -> bool:

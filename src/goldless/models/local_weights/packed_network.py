@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,20 +18,9 @@ import torch
 
 from goldless.models.cache import compiled_folder
 from goldless.models.local_engine import HEAD_ELEMENTS
-from goldless.models.local_weights.network import (
-    Network,
-    free_memory,
-    total_memory,
-    without_gradients,
-)
+from goldless.models.local_weights.network import Network, free_memory, total_memory, without_gradients
 from goldless.models.local_weights.packing import Lengths, Pack, plan_packs
-from goldless.models.local_weights.tree_attention import (
-    NAME,
-    NO_WINDOW,
-    BlockMasks,
-    UnsupportedAttention,
-    dense_mask,
-)
+from goldless.models.local_weights.tree_attention import NAME, NO_WINDOW, BlockMasks, UnsupportedAttention, dense_mask
 
 if TYPE_CHECKING:
     from goldless.models.local_engine import Pair
@@ -55,8 +43,6 @@ class PackedNetwork:
     def __init__(self, network: Network, windows: Sequence[int], *, compiled: bool | None = None) -> None:
         """``windows``: the sliding windows of the model's layers; no window is 0. ``compiled``: on a GPU."""
         self.network = network
-        self.compile_seconds = 0.0
-        """Time of the first passes of each length, most of it compilation."""
         self.token_bytes = 0
         """Memory per additional token of a sequence on a GPU, measured on the shortest one."""
         self._windows = sorted(set(windows))
@@ -99,14 +85,7 @@ class PackedNetwork:
     @without_gradients
     def logprobs(self, pack: Pack) -> Any:
         """Log p of the pack's chosen tokens, in order, on the device; a GPU may still be computing them."""
-        first = self._compiled and pack.length not in self._block_masks
-        begin = time.perf_counter()
-        states = self.states(pack)
-        values = self._read(states, pack)
-        if first:
-            values.sum().item()
-            self.compile_seconds += time.perf_counter() - begin
-        return values
+        return self._read(self.states(pack), pack)
 
     def states(self, pack: Pack) -> Any:
         """Hidden states of the packed tokens: [length, size]."""
@@ -288,16 +267,11 @@ def _tree_attention(config: Any) -> Iterator[None]:
 
 def _keep_compiled_code() -> None:
     """Let torch keep compiled code in goldless's own folder, unless the user set another one."""
-    named = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    if named is None or named == _default_folder():
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(compiled_folder())
-
-
-def _default_folder() -> str | None:
-    """Torch's default folder, for temporary files; None if this release does not expose it."""
-    # torch writes this name into the environment by itself, so it is not always the user who did
-    try:
+    # torch writes its default folder into the environment by itself, so it is not always the user who did
+    unset: list[str | None] = [None]
+    with contextlib.suppress(ImportError):
         from torch._inductor.runtime.cache_dir_utils import default_cache_dir  # noqa: PLC0415 - not in every release
-    except ImportError:
-        return None
-    return str(default_cache_dir())
+
+        unset.append(str(default_cache_dir()))
+    if os.environ.get("TORCHINDUCTOR_CACHE_DIR") in unset:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(compiled_folder())

@@ -17,8 +17,8 @@ import pytest
         (("--base", "hf:x"), "has no recorded rewrites"),
         (("--base", "hf:x", "--raw", "--agents", "ann,bob,zoe"), "'zoe'"),
         (("--base", "hf:x", "--raw", "--synopsis", "assw"), "no task has a synopsis 'assw'"),
-        (("--base", "hf:x?weights=3bit", "--raw"), "weights cannot be '3bit'"),
-        (("--base", "hf:owner/model+nowhere", "--raw"), "no such folder: nowhere"),
+        (("--base", "hf:x?weights=3bit", "--raw"), "got 'weights=3bit'"),
+        (("--base", "hf:owner/model+nowhere", "--raw"), "got the base 'owner/model' and the adapter 'nowhere'"),
     ],
 )
 def test_what_cannot_be_trained_ends_in_one_message_and_exit_code_2(goldless, study_file, tmp_path, options, message):

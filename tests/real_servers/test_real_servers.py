@@ -21,8 +21,8 @@ from goldless.models.interface import ChatRequest, Message
 from goldless.models.services import ANY_SERVER
 
 NOISE_NATS = 5e-3
-"""Largest difference allowed for a sum of some ten to a hundred tokens in float32. vLLM differed by 1.9e-4 on x86-64 and
-by 2.9e-3 on arm64, where transformers differs by 2.9e-4."""
+"""Largest difference allowed for a sum of some ten to a hundred tokens in float32. vLLM differed by 1.9e-4 on x86-64,
+and by 2.9e-3 on arm64, where transformers differs by 2.9e-4."""
 JSON = {"Content-Type": "application/json"}
 KEYS = ("task", "target", "given")
 

@@ -299,7 +299,8 @@ def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, 
     # the first column of names says what its row is about, or else the first
     head = next((place for place, column in enumerate(single) if column.kind == "name"), 0)
     headings = [
-        element("th", _shown(column.heading), scope="col", class_=None if column.left else "n") for column in single
+        element("th", _shown(column.heading or column.name), scope="col", class_=None if column.left else "n")
+        for column in single
     ]
     body = []
     for row in rows:

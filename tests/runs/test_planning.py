@@ -121,9 +121,7 @@ def test_rewrites_to_be_made_are_counted_apart_and_said_to_be_estimated():
 
 def test_rewrites_of_several_rewriters_are_each_counted():
     one = goldless.plan(FRAME, metrics=["gem-raw", "gem"], scorer=Counting(), rewriter=Remote(answers={}))
-    two = goldless.plan(
-        FRAME, metrics=["gem-raw", "gem"], scorer=Counting(), rewriter=[Remote(answers={}), Remote(answers={})]
-    )
+    two = goldless.plan(FRAME, metrics=["gem-raw", "gem"], scorer=Counting(), rewriter=["openai:one", "openai:two"])
     calls = [{row.part: row.calls for row in planned.together}["scorer"] for planned in (one, two)]
     assert calls == [2 * 27, 3 * 27]
 

@@ -185,6 +185,8 @@ class Collector:
     options: Options
     parts: EvidenceParts = field(default_factory=EvidenceParts)
     control: Control = field(default_factory=dict)
+    only: Collection[str] | None = None
+    """The tasks to score; None: all."""
     arrived: Arrived = lambda *_: None
 
     async def write_synopses(self, writer: OpenModel, names: Sequence[str]) -> pl.DataFrame:
@@ -246,15 +248,14 @@ class Collector:
         wanted: Mapping[Wording, Need],
         peers: Sequence[str] | None,
         synopses: pl.DataFrame,
-        only: Collection[str] | None = None,
     ) -> Iterator[list[ScoringJob]]:
-        """The scoring jobs, task by task, in all ways of asking; ``only``: limited to these tasks."""
+        """The scoring jobs, task by task, in all ways of asking."""
         written: dict[str, dict[str, str]] = {}
         for task, name, text in synopses.drop_nulls("text").select("task", "synopsis", "text").iter_rows():
             written.setdefault(task, {})[name] = text
         texts = {wording: self._texts(need.preprocessor) for wording, need in wanted.items()}
-        alone = {wording: self._marginals_elsewhere(wording, need, peers, only) for wording, need in wanted.items()}
-        for task, responses in self._tasks(only):
+        alone = {wording: self._marginals_elsewhere(wording, need, peers) for wording, need in wanted.items()}
+        for task, responses in self._tasks():
             more = written.get(task.task, {})
             known = replace(task, synopses={**task.synopses, **more}) if more else task
             agents = [r.agent for r in responses]
@@ -271,8 +272,8 @@ class Collector:
                 jobs.append(ScoringJob(stage, known, mine, asked))
             yield jobs
 
-    def _tasks(self, only: Collection[str] | None) -> Iterator[tuple[Task, tuple[Response, ...]]]:
-        return (each for each in with_peers(self.study) if only is None or each[0].task in only)
+    def _tasks(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+        return (each for each in with_peers(self.study) if self.only is None or each[0].task in self.only)
 
     def _texts(self, preprocessor: Preprocessor | None) -> Texts:
         raw = {(r.task, r.agent): r.text for _, responses in with_peers(self.study) for r in responses}
@@ -305,12 +306,12 @@ class Collector:
         return found
 
     def _marginals_elsewhere(
-        self, wording: Wording, need: Need, peers: Sequence[str] | None, only: Collection[str] | None
+        self, wording: Wording, need: Need, peers: Sequence[str] | None
     ) -> Mapping[str, Sequence[Question]]:
         """Without a synopsis the marginal of another task's response is that task's own: which are needed, by task."""
         found: dict[str, dict[Question, None]] = {}
         if need.controlled_marginals and wording.synopsis is None:
-            for task, responses in self._tasks(only):
+            for task, responses in self._tasks():
                 for question in self._elsewhere(task.task, [r.agent for r in responses], wording, need, peers):
                     found.setdefault(str(question.target_task), {})[Question(question.target, None)] = None
         return {task: tuple(asked) for task, asked in found.items()}

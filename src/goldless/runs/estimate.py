@@ -13,30 +13,36 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-import polars as pl
-
 from goldless.audit.texts import text_findings
 from goldless.errors import CapabilityError
-from goldless.evidence import RewriteEvidence, SynopsisEvidence, rewrites_frame, synopses_frame
-from goldless.judging.asking import reads_by_scoring
-from goldless.judging.critic import CriticPrompt, find_critic_prompt
+from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.metrics.metric import Metric
 from goldless.models.cache import default_journal
 from goldless.models.call_paces import Kind, measured, seconds_per_call
 from goldless.models.catalogue import PROVIDERS, check_scorer, is_local, open_model, unopened_identity
-from goldless.models.interface import Capabilities, Message, ModelIdentity, ScoreReply, ScoreRequest, Usage
+from goldless.models.interface import (
+    Capabilities,
+    ChatReply,
+    ChatRequest,
+    Deliver,
+    Message,
+    ModelIdentity,
+    ScoreReply,
+    ScoreRequest,
+    Usage,
+)
 from goldless.models.journal import Journal, model_hash
 from goldless.models.journalled import score_key
 from goldless.models.prefix_tree import build_tree, computed_tokens
 from goldless.models.usage import Price, batch_share, price_of
-from goldless.preprocessing import MOST_TOKENS
 from goldless.records import CallFailure
-from goldless.runs.collection import Collector, Preprocessor, critic_batches, needs, with_peers
-from goldless.runs.opening import Part
+from goldless.runs.collection import with_peers
+from goldless.runs.opening import OpenModel, Part
 from goldless.runs.options import Options, check_options
-from goldless.runs.plan import RunPlan, plan_run, with_default_metrics
+from goldless.runs.pipeline import collect_evidence
+from goldless.runs.plan import SYNOPSIS_WRITER, RunPlan, plan_run, with_default_metrics
 from goldless.runs.power import Power, needed_tasks
-from goldless.runs.reviewers import named_reviewers
+from goldless.runs.progress import Progress
 from goldless.statistics.comparisons import too_few_tasks
 from goldless.studies import Study
 
@@ -149,27 +155,14 @@ def _per_task(rows: Sequence[PlannedCalls], name: str, tasks: int) -> float | No
 # --- models ------------------------------------------------------------------------------------------------------
 
 
-class _Server:
-    """A stand-in for a server's scorer that counts characters and calls nothing."""
-
-    context_length = None
-
-    def __init__(self, identity: ModelIdentity) -> None:
-        provider = PROVIDERS.get(identity.provider)
-        choice = provider is None or provider.choice
-        self.capabilities = Capabilities(scoring=True, chat=True, choice=choice, one_call_choice=True)
-
-    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
-        return ScoreRequest("\n".join(message.content for message in messages), target)
-
-
 @dataclass(frozen=True, slots=True)
 class _Model:
     """What the estimate needs to know about a model."""
 
-    name: str
+    identity: ModelIdentity
+    capabilities: Capabilities
     scorer: Any
-    local: bool
+    """A model on this machine, for its tokenizer; None: a server, whose tokens are counted by characters."""
     identity_hash: str | None
     """None if the journal cannot be searched."""
     price: Price | None
@@ -178,6 +171,10 @@ class _Model:
     """What calls to a server took before, by the journal."""
     measured: Mapping[Kind, float] = field(default_factory=dict)
     """What one call took by ``goldless doctor``, of kinds that the journal does not have."""
+
+    @property
+    def local(self) -> bool:
+        return self.scorer is not None
 
 
 async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _Model:
@@ -202,7 +199,7 @@ async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _
     identity = model.identity
     scores = model.capabilities.scoring
     speed = await _speed(model) if scores else None
-    return _Model(identity.short, model, True, model_hash(identity), price_of(identity), speed)
+    return _Model(identity, model.capabilities, model, model_hash(identity), price_of(identity), speed)
 
 
 def _at_server(identity: ModelIdentity, options: Options) -> _Model:
@@ -211,13 +208,13 @@ def _at_server(identity: ModelIdentity, options: Options) -> _Model:
     paces = {kind: seconds_per_call(journal, identity, kind) for kind in get_args(Kind)}
     known = {kind: seconds for kind, seconds in paces.items() if seconds is not None}
     alone = {kind: seconds for kind, seconds in measured(default_journal(), identity).items() if kind not in known}
-    return _Model(identity.short, _Server(identity), False, None, _price(identity, options), None, known, alone)
-
-
-def _price(identity: ModelIdentity, options: Options) -> Price | None:
-    """The price of a model on a server, in batches if those are wanted."""
+    provider = PROVIDERS.get(identity.provider)
+    choice = provider is None or provider.choice
+    can = Capabilities(scoring=True, chat=True, choice=choice, one_call_choice=True)
     price = price_of(identity) or options.price
-    return price.shared(batch_share(identity)) if price is not None and options.batch else price
+    if price is not None and options.batch:
+        price = price.shared(batch_share(identity))
+    return _Model(identity, can, None, None, price, None, known, alone)
 
 
 async def _speed(model: Any) -> float | None:
@@ -237,15 +234,114 @@ async def _speed(model: Any) -> float | None:
 # --- counting ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Count:
-    """Calls to a model: tokens read and written, tokens computed, and replies in the journal."""
+class CountedModel(OpenModel):
+    """Stands in for a model of a run: it is asked all that a run asks, and counts.
 
-    calls: int = 0
-    tokens: int = 0
-    written: int = 0
-    computed: int = 0
-    known: int = 0
+    It writes texts of the usual length, since a run goes on to ask about them; scores and verdicts are missing.
+    """
+
+    def __init__(self, part: Part, found: _Model, journal: Journal) -> None:
+        self.part, self.found = part, found
+        self.calls = self.tokens = self.written = self.computed = self.known = 0
+        self.model: Any = _Counter(self)
+        self.scorer: Any = self.model
+        self.chat: Any = self.model
+        self.journal = journal
+        self.seen: set[ScoreRequest | ChatRequest] = set()
+
+    @property
+    def judge(self) -> Any:
+        """The model in the role of a critic or reviewer."""
+        return self.model
+
+    def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
+        """Progress of a stage that counts."""
+        return Progress(stage, done, total, 0, None, None, failed)
+
+    @property
+    def writes(self) -> bool:
+        """Whether its calls write texts that are scored later."""
+        return self.part.name == SYNOPSIS_WRITER or self.part.name.startswith("rewriter")
+
+    def row(self, metric: str | None, share: float) -> PlannedCalls:
+        """What was counted; ``share``: the factor to scale it by."""
+        found, scores = self.found, self.part.use == "scoring"
+        texts = not scores and self.part.name != "critic"
+        share = 1.0 if texts else share
+        calls, tokens, written = (round(x * share) for x in (self.calls, self.tokens, self.written))
+        left = 1 - self.known / self.calls if self.calls else 0.0
+        computed = round(self.computed * share)
+        seconds = None
+        if found.local and found.tokens_a_second and computed:
+            seconds = computed * left / found.tokens_a_second
+        if not found.local:
+            kind: Kind = "text" if texts else "score" if scores else "verdict"
+            alone = found.measured.get(kind, SERVER_SECONDS_A_CALL * (SECONDS_A_TEXT if texts else 1))
+            seconds = calls * found.seconds_per_call.get(kind, alone / SERVER_CALLS_AT_ONCE)
+        usage = Usage(round(tokens * left), round(written * left))
+        return PlannedCalls(
+            metric=metric,
+            part=self.part.name if self.writes or not texts else f"reviewer {self.part.name}",
+            model=found.identity.short,
+            calls=calls,
+            known=None if texts or found.identity_hash is None else round(self.known * share),
+            tokens=tokens + written,
+            computed_tokens=computed if found.local and computed else None,
+            cost_usd=None if found.price is None else found.price.cost(usage),
+            seconds=seconds,
+            shared_tokens=computed if scores and not found.local else None,
+        )
+
+
+class _Counter:
+    """The methods of a model, which count."""
+
+    def __init__(self, counted: CountedModel) -> None:
+        self.counted = counted
+        self.identity = counted.found.identity
+        self.capabilities = counted.found.capabilities
+        self.context_length = None if counted.found.scorer is None else counted.found.scorer.context_length
+
+    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
+        scorer = self.counted.found.scorer
+        if scorer is not None:
+            return await scorer.encode(messages, target)  # type: ignore[no-any-return]
+        return ScoreRequest("\n".join(message.content for message in messages), target)
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        counted = self.counted
+        new = list({request: None for request in requests if request not in counted.seen})
+        counted.seen.update(new)
+        counted.calls += len(new)
+        counted.tokens += sum(request.tokens for request in new)
+        if counted.found.identity_hash is not None:
+            keys = [score_key(counted.found.identity_hash, request) for request in new]
+            counted.known += len(counted.journal.find(keys))
+        if new:
+            counted.computed += computed_tokens(build_tree([_token_ids(request) for request in new]))
+        deliver(dict.fromkeys(range(len(requests)), NOT_ASKED))
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        counted = self.counted
+        text = None
+        if counted.part.name == SYNOPSIS_WRITER:
+            text = "word " * SYNOPSIS_TOKENS
+        elif counted.writes:  # a mark keeps it apart from the response itself and from other rewriters' texts
+            text = f"{counted.part.name}: {request.messages[-1].content}"
+        if request not in counted.seen:
+            counted.seen.add(request)
+            read = sum(len(message.content) for message in request.messages) // CHARACTERS_A_TOKEN + 1
+            counted.calls += 1
+            counted.tokens += read
+            counted.computed += read
+            if text is not None:
+                counted.written += min(request.max_tokens, len(text) // CHARACTERS_A_TOKEN + 1)
+            else:
+                counted.written += LABEL_TOKENS if request.choices else request.max_tokens // 2
+        return NOT_ASKED if text is None else ChatReply(text)
+
+
+NOT_ASKED = CallFailure("not_recorded", "counted, not asked", attempts=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,70 +351,19 @@ class _Estimate:
     journal: Journal
 
     async def calls(self, work: RunPlan, metric: Metric | None) -> list[PlannedCalls]:
-        """The calls to each model."""
-        found: list[PlannedCalls] = []
+        """The calls to each model, counted by a run that asks nobody."""
         if not work.asks_models:
-            return found
-        name = None if metric is None else metric.name
-        part_of, share = _measured(work.study)
-        reviewers = named_reviewers(work.options.reviewers) if work.scales else {}
-        for part in work.parts():
-            model = self.models[part.name]
-            if part.use == "scoring":
-                count = await self._scoring(work, part.name, model, part_of)
-                found.append(_row(name, part.name, model, count, share=share))
-            elif part.name == "critic":
-                found.append(_row(name, part.name, model, await self._judging(work, model, part_of), share=share))
-            elif part.name in reviewers:
-                found.append(_row(name, f"reviewer {part.name}", model, _reviewing(work)))
-            else:
-                count = _rewriting(work) if part.name.startswith("rewriter") else _writing(work)
-                found.append(_row(name, part.name, model, count))
-        return found
-
-    async def _scoring(self, work: RunPlan, part: str, model: _Model, part_of: Study) -> _Count:
-        wanted = work.by_scorer(needs(work.likelihood, work.study, work.options, _stand_ins(work)))[part]
-        synopses = _stand_in_synopses(work)
-        count = _Count()
-        seen: set[Any] = set()
-        collector = Collector(work.study, self.options, control=work.control)
-        for jobs in collector.jobs(model.scorer, wanted, work.peers, synopses, only=set(part_of.tasks)):
-            asked = [await job.stage.request(job.task, q, job.texts) for job in jobs for q in job.questions]
-            self._add(count, [request for request in asked if isinstance(request, ScoreRequest)], model, seen)
-        return count
-
-    async def _judging(self, work: RunPlan, model: _Model, part_of: Study) -> _Count:
-        prompt = find_critic_prompt(self.options.critic_prompt)
-        texts = {(r.task, r.agent): r.text for _, responses in work.study for r in responses}
-        tasks = set(part_of.tasks)
-        asked = [question for question in work.questions if question.task in tasks]
-        count = _Count()
-        seen: set[Any] = set()
-        can, verdicts = model.scorer.capabilities, self.options.verdicts
-        scoring, chosen = reads_by_scoring(can, verdicts), verdicts != "labels" and can.choice
-        for batch in critic_batches(asked, local=model.local):
-            pairs = [(texts[q.task, q.first], texts[q.second_task, q.second]) for q in batch]
-            requests = [
-                request
-                for pair in pairs
-                for request in await _verdict_requests(model, prompt, pair, scoring=scoring, explained=not chosen)
-            ]
-            self._add(count, requests, model, seen)
-            if not scoring:
-                count.written += len(pairs) * (LABEL_TOKENS if chosen else prompt.most_tokens // 2)
-        return count
-
-    def _add(self, count: _Count, asked: Sequence[ScoreRequest], model: _Model, seen: set[Any]) -> None:
-        """Count requests that are sent to a model together, without duplicates."""
-        new = list({request: None for request in asked if request not in seen})
-        seen.update(new)
-        count.calls += len(new)
-        count.tokens += sum(request.tokens for request in new)
-        if model.identity_hash is not None:
-            known = self.journal.find([score_key(model.identity_hash, request) for request in new])
-            count.known += len(known)
-        sequences = [_token_ids(request) for request in new]
-        count.computed += computed_tokens(build_tree(sequences)) if sequences else 0
+            return []
+        tasks, share = _measured(work.study)
+        counted = {part.name: CountedModel(part, self.models[part.name], self.journal) for part in work.parts()}
+        questions = tuple(question for question in work.questions if question.task in tasks)
+        quiet = replace(work.options, say=lambda _: None, progress=lambda _: None, so_far=None, on_too_long="skip")
+        stage = None
+        if work.critic:
+            prompt = find_critic_prompt(self.options.critic_prompt)
+            stage = CriticStage(counted["critic"].judge, prompt, self.options.verdicts)
+        await collect_evidence(replace(work, options=quiet, questions=questions), counted, stage=stage, only=tasks)
+        return [model.row(None if metric is None else metric.name, share) for model in counted.values()]
 
     def notes(self, work: RunPlan) -> Iterable[str]:
         """What was estimated, and how, in sentences."""
@@ -340,19 +385,19 @@ class _Estimate:
         if work.options.batch:
             yield "with --batch, prices are those of batches, and each round of calls takes up to 24 hours"
         if any(model.tokens_a_second for model in self.models.values()):
-            speeds = {m.name: m.tokens_a_second for m in self.models.values() if m.tokens_a_second}
+            speeds = {m.identity.short: m.tokens_a_second for m in self.models.values() if m.tokens_a_second}
             yield "; ".join(f"{name}: {speed:,.0f} tokens per second now" for name, speed in speeds.items())
 
     def _paces(self) -> Iterator[str]:
         """How long calls to servers took before."""
-        for model in {model.name: model for model in self.models.values()}.values():
+        for model in {model.identity.short: model for model in self.models.values()}.values():
             for where, seconds, at_once in (
                 ("in the journal", model.seconds_per_call, "with as many calls at once as there were"),
                 ("by goldless doctor", model.measured, f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"),
             ):
                 if seconds:
                     paces = ", ".join(f"a {kind} {took:.2g} s" for kind, took in seconds.items())
-                    yield f"{model.name}: {where}, {paces}, {at_once}"
+                    yield f"{model.identity.short}: {where}, {paces}, {at_once}"
 
 
 def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
@@ -363,116 +408,10 @@ def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
     return tuple(hash(text[i : i + CHARACTERS_A_TOKEN]) for i in range(0, len(text), CHARACTERS_A_TOKEN))
 
 
-def _measured(study: Study) -> tuple[Study, float]:
+def _measured(study: Study) -> tuple[set[str], float]:
     """A sample of tasks spread over the study, and the factor to scale its counts by."""
     tasks = [task.task for task, _ in with_peers(study)]
     if len(tasks) <= TASKS_MEASURED:
-        return study, 1.0
+        return set(tasks), 1.0
     step = len(tasks) / TASKS_MEASURED
-    some = [tasks[int(i * step)] for i in range(TASKS_MEASURED)]
-    return study.subset(tasks=some), len(tasks) / len(some)
-
-
-async def _verdict_requests(
-    model: _Model, prompt: CriticPrompt, texts: tuple[str, str], *, scoring: bool, explained: bool
-) -> list[ScoreRequest]:
-    if scoring:
-        messages = prompt.messages(*texts)
-        return [await model.scorer.encode(messages, prompt.spoken(label)) for label in prompt.labels]
-    messages = prompt.messages(*texts, explained=explained)
-    return [ScoreRequest("\n".join(message.content for message in messages), "")]
-
-
-def _row(metric: str | None, part: str, model: _Model, count: _Count, *, share: float | None = None) -> PlannedCalls:
-    """The calls; ``share``: the factor to scale counts by, None: nothing to scale, and the calls write texts."""
-    texts, share = share is None, 1.0 if share is None else share
-    calls, tokens, written = (round(x * share) for x in (count.calls, count.tokens, count.written))
-    left = 1 - count.known / count.calls if count.calls else 0.0
-    computed = round(count.computed * share) if model.local and count.computed else None
-    seconds = None
-    if model.local and model.tokens_a_second and computed is not None:
-        seconds = computed * left / model.tokens_a_second
-    if not model.local:
-        kind: Kind = "text" if texts else "score" if part == "scorer" else "verdict"
-        alone = model.measured.get(kind, SERVER_SECONDS_A_CALL * (SECONDS_A_TEXT if texts else 1))
-        seconds = calls * model.seconds_per_call.get(kind, alone / SERVER_CALLS_AT_ONCE)
-    return PlannedCalls(
-        metric=metric,
-        part=part,
-        model=model.name,
-        calls=calls,
-        known=None if texts or model.identity_hash is None else round(count.known * share),
-        tokens=tokens + written,
-        computed_tokens=computed,
-        cost_usd=None if model.price is None else model.price.cost(Usage(round(tokens * left), round(written * left))),
-        seconds=seconds,
-        shared_tokens=round(count.computed * share) if not texts and part != "critic" and not model.local else None,
-    )
-
-
-def _rewriting(work: RunPlan) -> _Count:
-    """The rewrites of one rewriter."""
-    calls = read = written = 0
-    for template in work.options.chosen_templates():
-        known = {key for preprocessor in work.preprocessors for key in preprocessor.texts()}
-        for _, responses in with_peers(work.study):
-            for text in (r.text for r in responses if (r.task, r.agent) not in known):
-                calls += 1
-                read += (len(template.rewrite) + len(text)) // CHARACTERS_A_TOKEN
-                written += min(MOST_TOKENS, len(text) // CHARACTERS_A_TOKEN + 1)
-    return _Count(calls, read, written)
-
-
-def _reviewing(work: RunPlan) -> _Count:
-    """The ratings of one reviewer."""
-    calls = read = written = 0
-    for scale in work.scales:
-        for task, responses in work.study:
-            for response in responses:
-                calls += 1
-                read += (len(scale.opening) + len(task.prompt or "") + len(response.text)) // CHARACTERS_A_TOKEN
-                written += scale.most_tokens // 2
-    return _Count(calls, read, written)
-
-
-def _writing(work: RunPlan) -> _Count:
-    """The synopses to write."""
-    calls = read = 0
-    for task, _ in with_peers(work.study):
-        for name in work.synopses:
-            if name not in task.synopses:
-                calls += 1
-                read += len(task.prompt or "") // CHARACTERS_A_TOKEN
-    return _Count(calls, read, calls * SYNOPSIS_TOKENS)
-
-
-def _stand_ins(work: RunPlan) -> Sequence[Preprocessor]:
-    """The known rewrites, with the responses in place of those not written yet."""
-    if not work.rewriting:
-        return work.preprocessors
-    found = []
-    for template in work.options.chosen_templates():
-        for i in range(len(work.options.rewriters)):
-            # a mark before the text keeps it apart from the response itself and from other rewriters'
-            rows = rewrites_frame(
-                [
-                    RewriteEvidence(f"rewriter {i + 1}", r.task, r.agent, f"{'-' * (i + 1)} {r.text}")
-                    for _, responses in with_peers(work.study)
-                    for r in responses
-                ]
-            )
-            whole = pl.concat([rows, *(preprocessor.table for preprocessor in work.preprocessors)])
-            found.append(Preprocessor(template.name, whole.unique(("task", "agent"), keep="last", maintain_order=True)))
-    return found
-
-
-def _stand_in_synopses(work: RunPlan) -> pl.DataFrame:
-    text = "word " * SYNOPSIS_TOKENS
-    return synopses_frame(
-        [
-            SynopsisEvidence("planned", task.task, name, text)
-            for task, _ in with_peers(work.study)
-            for name in work.synopses
-            if name not in task.synopses
-        ]
-    )
+    return {tasks[int(i * step)] for i in range(TASKS_MEASURED)}, len(tasks) / TASKS_MEASURED

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -47,7 +47,7 @@ from goldless.runs.opening import (
 )
 from goldless.runs.options import Options, check_options, check_review_options
 from goldless.runs.outcomes import MetricScores, answer, audit_scores, metric_outcome, rater_outcome, signature
-from goldless.runs.plan import SCORER, RunPlan, model_name, plan_run, with_default_metrics
+from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, RunPlan, model_name, plan_run, with_default_metrics
 from goldless.runs.progress import BoardSoFar
 from goldless.runs.recorded import recorded_wins
 from goldless.runs.recorded_evidence import recorded_evidence
@@ -399,27 +399,30 @@ async def _collecting(plan: RunPlan) -> AsyncIterator[Collect]:
         async def collect(plan: RunPlan) -> Collected:
             for model in models.values():
                 model.round()
-            found = await _collect(plan, models, canaries, stage, noise)
+            found = await collect_evidence(plan, models, canaries=canaries, stage=stage, noise=noise)
             stop_if_waiting(models.values())
             return found
 
         yield collect
 
 
-async def _collect(
+async def collect_evidence(
     plan: RunPlan,
     models: Mapping[str, OpenModel],
-    canaries: Mapping[str, CanaryReport],
-    stage: CriticStage | None,
-    noise: float | None,
+    *,
+    canaries: Mapping[str, CanaryReport] | None = None,
+    stage: CriticStage | None = None,
+    noise: float | None = None,
+    only: Collection[str] | None = None,
 ) -> Collected:
-    """Collect everything that a plan needs and that is not there yet."""
+    """Collect everything that a plan needs and that is not there yet; ``only``: score no other tasks than these."""
+    canaries = canaries or {}
     options, parts = plan.options, EvidenceParts()
     arriving = Arriving(partial(_boards, plan, models), options.so_far)
-    collector = Collector(plan.study, options, parts, plan.control, arriving)
+    collector = Collector(plan.study, options, parts, plan.control, only, arriving)
     synopses = empty(SYNOPSES)
     if plan.synopses:
-        synopses = await collector.write_synopses(models["synopsis writer"], plan.synopses)
+        synopses = await collector.write_synopses(models[SYNOPSIS_WRITER], plan.synopses)
     rewritten = await _preprocess(plan, collector, models)
     tables: dict[str, Any] = {"synopses": synopses}
     if rewritten:
@@ -437,7 +440,7 @@ async def _collect(
     described = {}
     if SCORER in canaries:
         described["logprobs"] = _scorer_description([models[SCORER]], [canaries[SCORER]])
-    if jurors := [part for part in plan.jurors if part != SCORER]:
+    if jurors := [part for part in plan.jurors if part != SCORER and part in canaries]:
         described["jurors"] = _scorer_description([models[j] for j in jurors], [canaries[j] for j in jurors])
     if stage is not None:
         described["verdicts"] = _critic_description(plan, models["critic"], stage, tables["verdicts"], noise)
@@ -485,7 +488,7 @@ def _check_parts(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
     for name, model in models.items():
         if name.startswith("rewriter"):
             refuse_without_chat(model, "rewrite responses for gem")
-        if name == "synopsis writer":
+        if name == SYNOPSIS_WRITER:
             refuse_without_chat(model, "write synopses")
 
 

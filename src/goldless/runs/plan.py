@@ -135,7 +135,7 @@ class RunPlan:
         if self.rewriting:
             found += [Part(f"rewriter {i}", given, "chat") for i, given in enumerate(options.rewriters, 1)]
         if self.synopses:
-            found.append(Part("synopsis writer", options.synopsis_writer, "chat"))
+            found.append(Part(SYNOPSIS_WRITER, options.synopsis_writer, "chat"))
         if self.critic:
             found.append(Part("critic", options.critic, "chat" if options.verdicts == "labels" else "both"))
         if self.scales:
@@ -145,6 +145,7 @@ class RunPlan:
 
 SCORER = "scorer"
 """The part of the model that gives log-probabilities."""
+SYNOPSIS_WRITER = "synopsis writer"
 LONGEST_PROMPT = 6_000
 """Characters of a prompt that the default metrics condition on: every longer one would cost more than the responses."""
 
@@ -235,7 +236,7 @@ def _check_reviews(options: Options, metrics: Sequence[Metric]) -> None:
             )
         if not options.recorded and not options.reviewers:
             raise UserError(f"{metric.name} needs reviewers. Name one or more chat models with --reviewers")
-        taken = {"scorer", "critic", "synopsis writer"} & set(named_reviewers(options.reviewers))
+        taken = {SCORER, "critic", SYNOPSIS_WRITER} & set(named_reviewers(options.reviewers))
         if taken:
             raise UserError(f"a reviewer must not be called {min(taken)!r}. Try --reviewers judge={min(taken)}")
 

@@ -174,21 +174,9 @@ def test_an_address_with_a_password_is_refused_without_showing_it():
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (lambda: licence_of(weight=float("nan")), "a finite number, got nan"),
-        (lambda: licence_of(task_kind=" "), "a text for task_kind"),
-        (lambda: LicensedTrait(float("inf"), 3), "numbers must be finite"),
-        (lambda: LicensedTrait(0.5, -3), "at least 0, got -3"),
-        (lambda: LicensedTrait(0.5, 3, 0.6, 0.4), "ascending order.* 0.6 to 0.4"),
-        (lambda: LicensedTrait(0.5, 3, 0.4), "two ends"),
-        (lambda: replace(licence_of(), expires=dt.date(2020, 1, 1)), "expires must not be before issued"),
-    ],
-)
-def test_numbers_that_no_exam_gives_are_refused(made, said):
-    with pytest.raises(UserError, match=said):
-        made()
+def test_a_blank_kind_of_task_is_refused():
+    with pytest.raises(UserError, match="task_kind must be a text"):
+        licence_of(task_kind=" ")
 
 
 # --- on disk ---------------------------------------------------------------------------------------------------------
@@ -248,16 +236,14 @@ def changed(path, change):
         (lambda d: d.update(prompt_hash="xyz"), "prompt_hash: String should match pattern .*0-9a-f.*64.*got 'xyz'"),
         (lambda d: d.update(reviwer="x"), "reviwer: Unexpected keyword argument, got 'x'"),
         (lambda d: d.update(identity=[]), r"identity: Input should be .*object, got \[\]"),
-        (lambda d: d["identity"].pop("revision"), "identity: .*fields must be provider, name, revision"),
         (lambda d: d["identity"]["settings"].update(seed=3), "identity.settings.seed: Input should be a valid string"),
         (lambda d: d.update(sittings=["consistency"]), r"sittings.0: Input should be .*object, got 'consistency'"),
         (lambda d: d["sittings"][0].update(settings={"a": []}), r"sittings.0.settings.a.*Input should be a valid"),
         (lambda d: d["traits"]["pertinence"].update(n=2.5), "traits.pertinence.n: Input should be a valid integer"),
-        (lambda d: d["traits"]["pertinence"].update(low=float("nan")), "numbers must be finite"),
-        (lambda d: d.update(weight=float("inf")), "a finite number, got inf"),
-        (lambda d: d.update(weight=10**400), "a finite number"),
-        (lambda d: d.update(weight=float("nan")), "a finite number, got nan"),
-        (lambda d: d.update(expires="2020-01-01"), "expires must not be before issued"),
+        (lambda d: d["traits"]["pertinence"].update(low=float("nan")), "low: Input should be a finite number"),
+        (lambda d: d.update(weight=float("inf")), "weight: Input should be a finite number, got inf"),
+        (lambda d: d.update(weight=10**400), "weight: "),
+        (lambda d: d.update(shared={"x": {"correlation": 1.5, "n": 3, "of": "votes"}}), "shared.x.correlation: Input"),
         (lambda d: d.update(format=2), "with format 1, got 2"),
     ],
 )

@@ -321,12 +321,6 @@ def test_shared_errors_are_kept_in_the_file_and_files_without_them_are_read(tmp_
     assert read_licence(path).shared == {}
 
 
-@pytest.mark.parametrize(("correlation", "n"), [(1.5, 3), (0.2, -1), (math.nan, 3)])
-def test_a_correlation_that_no_review_gives_is_refused(correlation, n):
-    with pytest.raises(UserError, match="between -1 and 1"):
-        SharedErrors(correlation, n, "errors")
-
-
 async def test_every_verdict_carries_what_the_jury_is_worth():
     verdict = await decide(juror(prefers("zarn", "bluk")))
     assert verdict.worth.jurors == 1

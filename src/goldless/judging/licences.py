@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from goldless._version import __version__
 from goldless.errors import UserError
@@ -28,25 +28,15 @@ FORMAT = 1
 SUFFIX = ".licence.json"
 VALID_DAYS = 90
 """How long a licence is valid by default."""
-ROUNDING = 1e-9
 
 Setting = str | int | float | bool | None
 """The type of an exam's setting."""
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Hash = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
 STRICT = ConfigDict(extra="forbid", strict=True)
 """For files: no value is converted to another type."""
-
-
-def _whole_identity(value: Any) -> Any:
-    """What a file says of a model: all of it, as a field left out would pass for one that is empty."""
-    needed = [each.name for each in fields(ModelIdentity)]
-    if isinstance(value, dict) and sorted(value) != sorted(needed):
-        raise ValueError(f"fields must be {', '.join(needed)}, got {', '.join(value)}")
-    return value
-
-
-Identity = Annotated[ModelIdentity, BeforeValidator(_whole_identity)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +45,12 @@ class LicensedTrait:
 
     __pydantic_config__: ClassVar = STRICT
 
-    value: float
-    n: int
+    value: Number
+    n: Count
     """Number of items it was measured on."""
-    low: float | None = None
+    low: Number | None = None
     """Lower end of its interval; None: there is none."""
-    high: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that an exam cannot give."""
-        numbers = [number for number in (self.value, self.low, self.high) if number is not None]
-        if not all(map(math.isfinite, numbers)):
-            raise UserError(f"a trait's numbers must be finite, got {numbers}")
-        if self.n < 0:
-            raise UserError(f"the number of items of a trait must be at least 0, got {self.n}")
-        if (self.low is None) != (self.high is None) or (
-            self.low is not None and self.high is not None and self.low > self.high
-        ):
-            raise UserError(
-                f"an interval must have two ends in ascending order, or none, got {self.low} to {self.high}"
-            )
+    high: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +69,10 @@ class SharedErrors:
 
     __pydantic_config__: ClassVar = STRICT
 
-    correlation: float
-    n: int
+    correlation: Annotated[float, Field(ge=-1 - 1e-9, le=1 + 1e-9)]
+    n: Count
     """Pairs that both judged."""
     of: Literal["errors", "votes"]
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that no review gives."""
-        if not -1.0 - ROUNDING <= self.correlation <= 1.0 + ROUNDING or self.n < 0:
-            raise UserError(
-                f"a correlation must be between -1 and 1, of 0 or more pairs, got {self.correlation}, {self.n}"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +83,7 @@ class Licence:
 
     reviewer: Text
     """The short form of its identity."""
-    identity: Identity
+    identity: ModelIdentity
     scale: Text
     prompt_hash: Hash
     """Hash of the scale's prompt and the task description, by ``prompt_hash``."""
@@ -123,7 +92,7 @@ class Licence:
     sittings: tuple[Sitting, ...]
     traits: Mapping[str, LicensedTrait]
     """By name, such as ``consistency``."""
-    weight: float
+    weight: Number
     """The weight of its vote; negative: its votes are reversed, as by a logit below one half."""
     issued: dt.date
     expires: dt.date
@@ -135,17 +104,8 @@ class Licence:
     shared: Mapping[str, SharedErrors] = field(default_factory=dict)
     """By the short name of the other reviewer, for what a panel of both is worth; licences of before have none."""
 
-    def __post_init__(self) -> None:
-        """Refuse what no issue gives."""
-        if not math.isfinite(self.weight):
-            raise UserError(f"weight must be a finite number, got {self.weight}")
-        if self.expires < self.issued:
-            raise UserError(
-                f"expires must not be before issued, got {self.expires} for a licence issued on {self.issued}"
-            )
-        blank = [name for name in ("reviewer", "scale", "prompt_hash", "task_kind") if not getattr(self, name).strip()]
-        if blank:
-            raise UserError(f"a licence needs a text for {', '.join(blank)}, got an empty one")
+
+_LICENCE = TypeAdapter(Licence)
 
 
 def prompt_hash(scale: Scale, task_description: str) -> str:
@@ -190,6 +150,8 @@ def issue(
             f"{', '.join(held)} of {identity.short} contains a user name or password. Give the address without it; "
             "keys are read from the environment"
         )
+    if not task_kind.strip():
+        raise UserError(f"task_kind must be a text such as 'news summary', got {task_kind!r}")
     day = dt.datetime.now(dt.UTC).date() if issued is None else issued
     return Licence(
         reviewer=identity.short,
@@ -295,8 +257,6 @@ def _version(text: str) -> tuple[int, ...] | None:
 
 # --- on disk -------------------------------------------------------------------------------------------------------
 
-_LICENCE = TypeAdapter(Licence)
-
 
 def write_licence(licence: Licence, folder: Path | str) -> Path:
     """Write the licence to a file in the folder, atomically.
@@ -337,17 +297,10 @@ def read_licence(path: Path | str) -> Licence:
         # as JSON once more: there a date is a text, and a list is a tuple, where nothing else is turned into another
         return _LICENCE.validate_json(json.dumps({name: value for name, value in data.items() if name != "format"}))
     except ValidationError as error:
-        problems = [f"  {path}: {problem}" for problem in _problems(error)]
+        problems = [f"  {path}: {_problem(problem)}" for problem in error.errors()]
         raise UserError("\n".join(["the licence is not valid. Issue it again:", *problems])) from error
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from error
 
 
-def _problems(error: ValidationError) -> list[str]:
-    """All problems, each with its field."""
-    found = []
-    for problem in error.errors():
-        place = ".".join(map(str, problem["loc"]))
-        given = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
-        found.append(f"{place}: {problem['msg']}{given}")
-    return found
+def _problem(problem: ErrorDetails) -> str:
+    given = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}{given}"

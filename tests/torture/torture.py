@@ -1,8 +1,8 @@
 """Every trial of faults, as ``make torture`` runs it: one table, in which every column but "tried" must be 0.
 
-``python tests/torture/torture.py [--share 1.0] [--seed N] [--only NAME]``. The seed is the date unless it is given, and
-is printed. The trials run on two cores, in parts, each in its own process. What went wrong is listed below the table;
-with the same seed it happens again. Exit code 1 if anything did.
+``python tests/torture/torture.py [--share 1.0] [--seed N] [--only NAME] [--workers 2]``. The seed is the date unless it
+is given, and is printed. The trials run in parts, each in its own process, two at a time by default. What went wrong is
+listed below the table; with the same seed it happens again. Exit code 1 if anything did.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TRIALS = {
     "hostile_responses": (200, 1),
     "planted_settings": (200, 1),
 }
-"""How often each is tried, and in how many parts, so that both cores are busy to the end; long ones first. Each module
+"""How often each is tried, and in how many parts, so that all cores are busy to the end; long ones first. Each module
 has a function ``run(count, seed)``."""
 COLUMNS = ("tried", "lost", "paid_twice", "tracebacks", "silent_changes")
 MOST_NOTES = 20
@@ -76,13 +76,14 @@ def main() -> int:
     today = int(datetime.now(tz=UTC).strftime("%Y%m%d"))
     parser.add_argument("--seed", type=int, default=today, help="of all trials (default: the date)")
     parser.add_argument("--only", choices=TRIALS, action="append", help="repeat it for several")
+    parser.add_argument("--workers", type=int, default=2, help="processes at a time")
     options = parser.parse_args()
     wanted = options.only or list(TRIALS)
     jobs = [job for name in wanted for job in parts(name, options.share, options.seed)]
     found = {name: Tally(name.replace("_", " ")) for name in wanted}
     began = time.monotonic()
     sys.stderr.write(f"seed {options.seed}\n")
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(options.workers, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
         asked = {pool.submit(one, *job): job for job in jobs}
         for done in as_completed(asked):
             name, count, seed = asked[done]

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from goldless.meta_evaluation.bias import BiasReport
     from goldless.meta_evaluation.calibration import Calibration
     from goldless.meta_evaluation.consistency import Consistency
-    from goldless.meta_evaluation.cost.cost_report import CostReport
+    from goldless.meta_evaluation.cost import CostReport
     from goldless.meta_evaluation.rating_card import CrashTest, save_crash_test
     from goldless.meta_evaluation.watching import WatchReport
     from goldless.metrics.information_map import InformationMap
@@ -141,7 +141,7 @@ _HOMES = {
     "goldless.meta_evaluation.bias": "BiasReport",
     "goldless.meta_evaluation.calibration": "Calibration",
     "goldless.meta_evaluation.consistency": "Consistency",
-    "goldless.meta_evaluation.cost.cost_report": "CostReport",
+    "goldless.meta_evaluation.cost": "CostReport",
     "goldless.meta_evaluation.rating_card": "CrashTest save_crash_test",
     "goldless.meta_evaluation.watching": "WatchReport",
     "goldless.metrics.information_map": "InformationMap",

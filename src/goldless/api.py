@@ -21,8 +21,7 @@ from goldless.meta_evaluation.bias import BiasReport, find_bias
 from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.calibration import calibrate as calibrate_to_people
 from goldless.meta_evaluation.consistency import Consistency, scorer_consistency
-from goldless.meta_evaluation.cost.cost_report import CostReport
-from goldless.meta_evaluation.cost.spending import find_costs
+from goldless.meta_evaluation.cost import CostReport, find_costs
 from goldless.meta_evaluation.crash_test import DEFAULT_MARGIN, DEFAULT_REFERENCES, DEFAULT_RESPONSES, CrashOptions
 from goldless.meta_evaluation.crash_test import crash_test as run_crash_test
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE

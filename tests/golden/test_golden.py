@@ -178,8 +178,8 @@ def consistency(case):
 
 
 def cost(case):
-    prices = "--reviewer-price honest=1 --reviewer-price lazy=0 --reviewer-price noisy=0.5"
-    case.everywhere(f"cost study {PAST} --splits 2 --resamples 100 {prices}")
+    case.goldless(f"cost study {PAST}")
+    case.everywhere("cost study --reviewers near=embedded,far=openai:gpt-4o-mini --reviewer-price near=0.5")
     case.everywhere(f"cost study --metric gem-raw,tvd-mi {ELSEWHERE}", ())
 
 

@@ -35,7 +35,7 @@ COMMANDS = [
     [f"consistency answers.csv --scorer toy:scorer --scorer toy:terse --metric gem-raw {QUICK} --json"],
     [f"watch run --anchors answers.csv --metric gem-raw {MODELS} --json"],
     ["perturb answers.csv --perturbation deletion,shuffled-task,padding --out run --json"],
-    [f"cost study {PAST} --splits 2 {QUICK} --reviewer-price honest=1 --json"],
+    ["cost study --reviewers near=embedded --reviewer-price near=1 --json"],
 ]
 
 

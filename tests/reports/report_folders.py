@@ -293,13 +293,6 @@ def bias() -> dict[str, object]:
 
 
 def cost() -> dict[str, object]:
-    def panel(*names: str, usd: float, value: float) -> dict[str, object]:
-        held = {"accuracy": value - 0.03125, "splits": 200, "n_tasks": 40}
-        ends = {"low": value - 0.0625, "high": value + 0.0625, "n_pairs": 200, "n_tasks": 40}
-        size = {"size": len(names), "used": 200, "difference": None}
-        return {"reviewers": list(names), "accuracy": value, **ends, **size, "usd": usd, "held_out": held}
-
-    cheap, both = panel("judge-b", usd=0.0, value=0.5625), panel("judge-a", "judge-b", usd=8.0, value=0.75)
     return {
         "study": "letters",
         "n_tasks": 40,
@@ -315,20 +308,6 @@ def cost() -> dict[str, object]:
             }
         ],
         "reviewers": [],
-        "panels": {
-            "reviewers": ["judge-a", "judge-b"],
-            "coverage": [],
-            "n_decided": 200,
-            "n_common": 200,
-            "unseen": [],
-            "most_accurate": both,
-            "by_size": [panel("judge-a", usd=8.0, value=0.6875), both],
-            "frontier": [cheap, both],
-            "search": "all 3 panels",
-            "unpriced": [],
-            "level": 0.95,
-            "signature": "panel-frontier|goldless:0.1.0",
-        },
         "notes": [],
     }
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.meta_evaluation.cost.spending import find_costs
+from goldless.meta_evaluation.cost import find_costs
 from goldless.runs.options import Options
 
 # The loopback server stands beside the tests, which are no package.

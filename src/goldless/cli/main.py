@@ -48,7 +48,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     "Score": {
         "score": "Score a study and print the leaderboard.",
         "plan": "Estimate calls, tokens, cost and time before scoring.",
-        "cost": "Compare the cost of metrics and panels of reviewers.",
+        "cost": "Estimate the cost of metrics and reviewers.",
         "batches": "List the batches of calls that are out, or forget one.",
     },
     "Decide": {

@@ -316,7 +316,7 @@ OTHERS = {
     "agreement": "goldless.meta_evaluation.agreement.results:Agreement",
     "calibration": "goldless.meta_evaluation.calibration.results:Calibration",
     "bias": "goldless.meta_evaluation.bias.report:BiasReport",
-    "cost": "goldless.meta_evaluation.cost.cost_report:CostReport",
+    "cost": "goldless.meta_evaluation.cost:CostReport",
     "consistency": "goldless.meta_evaluation.consistency:Consistency",
 }
 """The classes of other verbs' results, by file name; a class is imported when there is such a file."""

@@ -29,14 +29,9 @@ TERMS = {
         "With many comparisons, some look significant by chance. The correction limits the probability of even one "
         "such mistake: by the largest statistic of all comparisons under flipped signs (max-T)."
     ),
-    "frontier": "The best panels for the money: every other panel is less accurate, costs more, or both.",
     "gap": (
         "The share of tasks where one reviewer prefers its own response to another reviewer's, minus the share where "
         "the other reviewer agrees. 0 means that neither favours its own responses."
-    ),
-    "held out": (
-        "Chosen on one half of the tasks and measured on the other. Choosing and measuring on the same tasks "
-        "gives results that are too good."
     ),
     "holm": (
         "With many comparisons, some look significant by chance. Holm's method limits the probability of even one "

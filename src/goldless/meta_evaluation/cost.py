@@ -1,0 +1,673 @@
+"""The result of ``goldless cost``: what metrics and reviewers cost on a study, and on more tasks.
+
+A run's spending is read from its folder: calls, tokens and US dollars by model, for all metrics of the run together,
+because metrics of one run share evidence. If the folder also has a review, their spending is separate, and what other
+verbs spent there belongs to neither. Replies from the journal were paid for before and are counted separately. What no
+run covers is planned, as if the journal were empty. A price that is not known stays unknown.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from goldless.errors import CapabilityError, UserError, nearest
+from goldless.judging.exams.items import all_pairs, pair_questions
+from goldless.judging.judges import find_judge
+from goldless.judging.reviewing import ReviewQuestion
+from goldless.models.cache import default_journal
+from goldless.models.call_paces import Pace, call_paces
+from goldless.models.catalogue import is_local, open_model, unopened_identity
+from goldless.models.interface import ModelIdentity
+from goldless.models.usage import MILLION, Price, parse_price, price_of
+from goldless.reports.document import write
+from goldless.reports.documents.scores import SpendingNote
+from goldless.reports.findings import Said
+from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.run_folder import RunFolder
+from goldless.runs.collection import with_peers
+from goldless.runs.estimate import CHARACTERS_A_TOKEN, plan_study
+from goldless.runs.options import Options
+from goldless.runs.plan import with_default_metrics
+from goldless.runs.review_evidence import reviewer_family
+from goldless.runs.reviewers import named_reviewers
+from goldless.runs.store import MADE_BY
+from goldless.statistics.bootstrap import task_intervals
+from goldless.studies import Study
+from goldless.user_metrics.catalogue import USER_METRICS
+
+YOUR_OWN = tuple(f"{form.partition(':')[0]}:" for form in USER_METRICS)
+"""Prefixes of the names of custom metrics."""
+BLOCKS = 20
+"""Blocks of tasks over which the spread of tokens is measured."""
+TASKS_A_BLOCK = 2
+COUNTED = "vllm:counted-only"
+"""Replaces a model when only the length of its input matters. It is never opened."""
+
+Source = Literal["spent", "planned", "estimated", "no model", "not known"]
+"""``spent``: charged in a run. ``planned``: from a plan. ``estimated``: tokens of judgements by the length of the text
+or as given. ``no model``: no model is called. ``not known``: a custom metric, which may call any model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledCost:
+    """The cost on another number of similar tasks."""
+
+    tasks: int
+    calls: float
+    tokens: float
+    tokens_low: float | None = None
+    """Interval of the mean over tasks; None: too few tasks, or the cost does not depend on tasks."""
+    tokens_high: float | None = None
+    usd: float | None = None
+    """None: price unknown."""
+    usd_low: float | None = None
+    usd_high: float | None = None
+    seconds: float | None = None
+    """None: not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The cost of one model for one metric, or for all metrics of a run."""
+
+    metrics: tuple[str, ...]
+    """Several if a run computed them together."""
+    part: str
+    """The model's role; empty: no model is called."""
+    model: str
+    source: Source
+    run: str | None = None
+    """The folder it was read from."""
+    calls: int = 0
+    reused: int = 0
+    """Replies from the journal: paid for before, and not in the other numbers."""
+    tokens: int = 0
+    usd: float | None = 0.0
+    """None: price unknown."""
+    seconds: float | None = None
+    """None: not known."""
+    unkept_calls: int = 0
+    """Calls without a reply to keep: probes and failed attempts, which do not grow with the tasks."""
+    unkept_tokens: int = 0
+    growth: str = ""
+    """How calls grow, in words."""
+    fixed: bool = False
+    """Whether the cost does not depend on the number of tasks, as with a budget of calls."""
+    even: bool = False
+    """Whether tokens are assumed equal on every task, so that an interval over tasks would be meaningless."""
+    pace: Pace | None = None
+    """The model's calls in the journal."""
+    scaled: ScaledCost | None = None
+    """None: there is nothing to scale."""
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The cost as one row of a table."""
+        row = {**write(self), "metric": ", ".join(self.metrics)}
+        scaled = self.scaled
+        if scaled is not None:
+            row |= {f"scaled_{name}": value for name, value in write(scaled).items()}
+            if scaled.tokens and scaled.tokens_low and scaled.tokens_high:
+                row |= {
+                    "share_low": scaled.tokens_low / scaled.tokens,
+                    "share_high": scaled.tokens_high / scaled.tokens,
+                }
+        return row
+
+
+TokensFrom = Literal["given", "estimated"]
+"""``given``: by the user. ``estimated``: from the text, at four characters per token."""
+PriceFrom = Literal["given", "price table", "on this machine", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewerCost:
+    """The cost of one reviewer's judgements."""
+
+    reviewer: str
+    judgements: int
+    """Number of judgements requested; with both orders each pair counts twice."""
+    tokens: float
+    """Input and output tokens of all judgements together."""
+    tokens_a_judgement: float
+    """Mean over the judgements."""
+    tokens_from: TokensFrom
+    input_usd_per_million: float | None
+    """None: price unknown."""
+    output_usd_per_million: float | None
+    price_from: PriceFrom
+    usd: float | None
+    """Of all judgements together; None: price unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """The costs of metrics and reviewers on a study and on more tasks."""
+
+    study: str
+    n_tasks: int
+    """Number of tasks with responses of at least two agents."""
+    n_agents: int
+    tasks: int
+    """Number of tasks that costs are scaled to."""
+    level: float
+    rows: tuple[Cost, ...]
+    notes: tuple[str, ...]
+    reviewers: tuple[ReviewerCost, ...] = ()
+    """What the reviewers' judgements cost."""
+    KEYS = ("study", "n_tasks", "n_agents", "tasks", "level", "rows", "notes", "total", "reviewers")
+
+    @property
+    def total(self) -> ScaledCost | None:
+        """The sum over rows on the larger number of tasks; unknown if a price is unknown. None: no rows."""
+        rows = [row.scaled for row in self.rows if row.scaled is not None]
+        if not rows:
+            return None
+        asked = [row.scaled for row in self.rows if row.source != "no model"]
+        return ScaledCost(
+            self.tasks,
+            calls=sum(row.calls for row in rows),
+            tokens=sum(row.tokens for row in rows),
+            usd=_sum(None if row.scaled is None else row.scaled.usd for row in self.rows),
+            seconds=_sum(None if scaled is None else scaled.seconds for scaled in asked),
+        )
+
+    def findings(self) -> Iterator[Said]:
+        """None: the tables say it all."""
+        yield from ()
+
+    def tables(self) -> list[ReportTable]:
+        """Costs here, on more tasks, and of reviewers if there are any."""
+        return [self.table(), self.scaled_table(), *([self.reviewer_table()] if self.reviewers else ())]
+
+    def table(self) -> ReportTable:
+        """A table of costs on this study."""
+        columns = (
+            Column("metric", "metric", "name"),
+            Column("part", "role", "name", ""),
+            Column("model", "model", "name", wide=True),
+            Column("source", "source"),
+            Column("calls", "calls", "count"),
+            Column("reused", "reused", "count", wide=not any(row.reused for row in self.rows)),
+            Column("tokens", "tokens", "count"),
+            Column("usd", "USD", "usd", "unknown"),
+            Column("seconds", "time", "seconds", "?"),
+        )
+        title = f"Cost on {self.study}: {self.n_tasks} tasks, {self.n_agents} agents"
+        return ReportTable(title, columns, tuple(row.row for row in self.rows))
+
+    def scaled_table(self) -> ReportTable:
+        """A table of costs on more tasks."""
+        interval = f"{self.level * 100:g}% interval"
+        columns = (
+            Column("metric", "metric", "name"),
+            Column("part", "role", "name", ""),
+            Column("scaled_calls", "calls", "large"),
+            Column("scaled_tokens", "tokens", "large"),
+            Column("scaled_usd", "USD", "usd", "unknown"),
+            Column("share_low share_high", interval, "shares", decimals=1),
+            Column("scaled_seconds", "time", "seconds", "?"),
+            Column("scaled_tokens_low scaled_tokens_high", "tokens", "interval", decimals=0, wide=True),
+            Column("scaled_usd_low scaled_usd_high", "USD", "interval", decimals=2, wide=True),
+            Column("growth", "grows with", wide=True),
+        )
+        title = f"The same on {self.tasks:,} similar tasks with {self.n_agents} agents"
+        return ReportTable(title, columns, tuple(row.row for row in self.rows))
+
+    def reviewer_table(self) -> ReportTable:
+        """One row per reviewer."""
+        columns = (
+            Column("reviewer", "reviewer", "name"),
+            Column("judgements", "judgements", "count"),
+            Column("tokens_a_judgement", "tokens each", "count"),
+            Column("tokens_from", "token source"),
+            Column("input_usd_per_million", "USD/M in", "usd", "?"),
+            Column("output_usd_per_million", "out", "usd", "?"),
+            Column("price_from", "price source"),
+            Column("usd", "USD", "usd", "unknown", wide=True),
+        )
+        return ReportTable("Reviewers' judgements", columns, tuple(map(write, self.reviewers)))
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """The sum; None: one of the values is not known."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+async def find_costs(
+    study: Study,
+    options: Options,
+    *,
+    tasks: int = 10_000,
+    runs: Sequence[Path | str] = (),
+    reviewers: Mapping[str, ReviewerCost] | None = None,
+) -> CostReport:
+    """The costs of the metrics and reviewers on the study, and on ``tasks`` tasks. Calls no model.
+
+    ``runs``: folders of runs and reviews of this study, whose spending is used instead of a plan. ``reviewers``: the
+    costs of their judgements, from ``reviewer_costs``.
+    """
+    if tasks < 1:
+        raise UserError(f"tasks must be at least 1, got {tasks}. Try --tasks 10000")
+    options = with_default_metrics(study, options)
+    known = call_paces(options.journal or default_journal()) if runs else ()
+    paces = {identity.short: pace for identity, pace in known}
+    found = [row for folder in runs for row in _spent(study, Path(folder), options, paces)]
+    covered = {name for row in found for name in row.metrics}
+    left = [name for name in dict.fromkeys(options.metrics) if name not in covered]
+    notes: list[str] = []
+    if left:
+        planned, said = await _planned(study, replace(options, metrics=tuple(left)))
+        found += planned
+        notes += said
+    for name, cost in (reviewers or {}).items():
+        found.append(
+            Cost(
+                metrics=(f"review[{options.scale}]",),
+                part=name,
+                model=name,
+                source="estimated",
+                calls=cost.judgements,
+                tokens=round(cost.tokens),
+                usd=cost.usd,
+                growth=_reviewing(options.scale, options),
+                even=cost.tokens_from == "given",
+            )
+        )
+    n_tasks = sum(1 for _ in with_peers(study))
+    spread = await _spread(
+        study, options, [row.metrics for row in found if row.source not in {"no model", "not known"}]
+    )
+    rows = tuple(replace(row, scaled=_scaled(row, n_tasks, tasks, spread.get(row.metrics))) for row in found)
+    return CostReport(
+        study=study.name,
+        n_tasks=n_tasks,
+        n_agents=len(study.agents),
+        tasks=tasks,
+        level=options.level,
+        rows=rows,
+        notes=(*notes, *_notes(rows)),
+        reviewers=tuple((reviewers or {}).values()),
+    )
+
+
+def _notes(rows: Sequence[Cost]) -> list[str]:
+    """What a reader of the tables must know."""
+    notes = [
+        f"calls of {part} grow with {growth}"
+        for growth in dict.fromkeys(row.growth for row in rows if row.growth)
+        for part in [", ".join(dict.fromkeys(row.part for row in rows if row.growth == growth))]
+    ]
+    if any(row.reused for row in rows):
+        notes.append(
+            "reused: from the journal, paid for before; costs on more tasks assume that every call is made again"
+        )
+    if any(row.unkept_calls for row in rows):
+        notes.append("calls without a reply to keep, such as probes, are not counted on more tasks")
+    if any(row.source == "spent" and len(row.metrics) > 1 for row in rows):
+        notes.append("metrics of one run share evidence, so their spending is given together")
+    if any(row.scaled is not None and row.scaled.tokens_low is not None for row in rows):
+        notes.append(
+            "intervals: Student's t or bootstrap over blocks of tasks, of the mean tokens per task by length of text "
+            f"at {CHARACTERS_A_TOKEN} characters per token"
+        )
+    if any(row.source == "spent" and row.seconds is not None for row in rows):
+        notes.append("time: the run's calls at the speed that the journal recorded for the model")
+    return notes
+
+
+# --- what runs have spent ------------------------------------------------------------------------------------------
+
+
+def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pace]) -> list[Cost]:
+    """The spending of a run or review, or of both, by model."""
+    run = RunFolder(folder)
+    board, review, noted = (run.required(name) for name in ("leaderboard", "review", "made_by"))
+    if (board is None and review is None) or noted is None:
+        raise UserError(
+            f"{folder} is not a run folder: it needs leaderboard.json or review.json, and {MADE_BY}. "
+            "Write one with goldless score --out or goldless review --out"
+        )
+    made = {verb: one.spending for verb, one in run.made_by.made.items()}
+    rows: list[Cost] = []
+    if run.leaderboard is not None and "score" in made:
+        notes = run.leaderboard.models
+        models = {
+            part: ModelIdentity(one.provider, one.name, one.revision, one.tokenizer, one.settings).short
+            for part, one in notes.items()
+        }
+        rows += _spent_rows(made["score"], tuple(run.leaderboard.metrics), models, options, paces)
+    if run.review is not None and "review" in made:
+        models = {reviewer.name: reviewer.model or "" for reviewer in run.review.reviewers}
+        rows += _spent_rows(made["review"], (f"review[{run.review.scale}]",), models, options, paces)
+    if not rows:
+        raise UserError(f"{folder}: {MADE_BY} cannot be read as that of a run or review. Run it again")
+    if any(one is not None and one.fingerprint != study.fingerprint for one in (run.leaderboard, run.review)):
+        raise UserError(
+            f"{folder} is a run of another study ({run.study_name}), or of this one before it was changed. Give runs "
+            f"of {study.name}, or leave it out to plan the cost"
+        )
+    return [replace(row, run=str(folder)) for row in rows]
+
+
+def _spent_rows(
+    spending: Sequence[SpendingNote],
+    metrics: tuple[str, ...],
+    parts: Mapping[str, str],
+    options: Options,
+    paces: Mapping[str, Pace],
+) -> list[Cost]:
+    """``parts``: the models by their role."""
+    rows = []
+    for row in spending:
+        played = [part for part, model in parts.items() if model == row.model]
+        calls, tokens, kept = row.calls or 0, sum(row.usage.values()), row.get("kept")
+        kept_usage = row.get("kept_usage") or row.usage
+        pace = paces.get(row.model)
+        rows.append(
+            Cost(
+                metrics=metrics,
+                part=", ".join(played) or "model",
+                model=row.model,
+                source="spent",
+                calls=calls,
+                reused=row.reused or 0,
+                tokens=tokens,
+                usd=row.cost_usd,
+                seconds=None if pace is None or pace.seconds is None else pace.seconds / pace.calls * calls,
+                unkept_calls=0 if kept is None else calls - kept,
+                unkept_tokens=tokens - sum(kept_usage.values()),
+                growth="; ".join(dict.fromkeys(_growth(part, options, metrics[0]) for part in played)),
+                fixed=played == ["critic"] and options.budget_calls is not None,
+                pace=pace,
+            )
+        )
+    return rows or [Cost(metrics=metrics, part="", model="", source="no model")]
+
+
+# --- what is planned -----------------------------------------------------------------------------------------------
+
+
+async def _planned(study: Study, options: Options) -> tuple[list[Cost], tuple[str, ...]]:
+    """The plan of each metric alone, as if the journal were empty, and notes on it."""
+    with tempfile.TemporaryDirectory() as aside:
+        plan = await plan_study(study, replace(options, journal=Path(aside) / "empty.sqlite"))
+    rows: dict[str, list[Cost]] = {metric.name: [] for metric in options.chosen_metrics()}
+    for row in plan.rows:
+        name = row.metric or ""
+        rows[name].append(
+            Cost(
+                metrics=(name,),
+                part=row.part,
+                model=row.model,
+                source="planned",
+                calls=row.calls,
+                tokens=row.tokens,
+                usd=row.cost_usd,
+                seconds=row.seconds,
+                growth=_growth(row.part, options, name),
+                fixed=row.part == "critic" and options.budget_calls is not None,
+            )
+        )
+    notes = list(plan.notes)
+    if sum(map(bool, rows.values())) > 1:
+        notes.append(
+            "planned metrics are counted separately; in one run, calls that they share are made once (goldless plan)"
+        )
+    for name, asked in rows.items():
+        if not asked:  # what a custom metric asks cannot be seen
+            custom = name.startswith(YOUR_OWN)
+            how: dict[str, Any] = {"source": "not known", "usd": None} if custom else {"source": "no model"}
+            asked.append(Cost(metrics=(name,), part="", model="", **how))
+    return [cost for asked in rows.values() for cost in asked], tuple(notes)
+
+
+def _reviewing(scale: str, options: Options) -> str:
+    if not find_judge(scale).pairwise:
+        return "tasks times agents"
+    return f"tasks times agents² (every pair {'in both orders' if options.orders == 'both' else 'once'})"
+
+
+def _growth(part: str, options: Options, metric: str) -> str:
+    """How the calls of a part grow with tasks and agents, in words."""
+    chosen = options.peer_sample is not None or options.peers is not None
+    pairs = "tasks times agents (chosen peers)" if chosen else "tasks times agents² (every ordered pair of agents)"
+    if part == "scorer" or part.startswith("juror "):
+        return pairs
+    if part == "critic":
+        limited = options.budget_calls is not None
+        return "nothing: the budget limits the calls" if limited else f"{pairs} times (1 + shuffles)"
+    if part.startswith("rewriter"):
+        return "tasks times agents (each response once)"
+    scale = metric.removeprefix("review[").removesuffix("]")
+    return _reviewing(scale, options) if metric.startswith("review[") and part != "synopsis writer" else "tasks"
+
+
+def reviewer_costs(
+    study: Study,
+    options: Options,
+    *,
+    prices: Mapping[str, Price] | None = None,
+    tokens_a_judgement: float | None = None,
+) -> dict[str, ReviewerCost]:
+    """The cost of asking the reviewers about everything, by reviewer. No model is called.
+
+    Tokens are those given, else a quarter of the question's characters and one for the verdict. ``prices``: by
+    reviewer, overriding the price table.
+    """
+    named = named_reviewers(options.reviewers)
+    strange = [name for name in prices or {} if name not in named]
+    if strange:
+        raise UserError(
+            f"a price is given for {', '.join(map(repr, strange))}, which is not a reviewer"
+            f"{nearest(strange[0], named) or '.'} Reviewers: {', '.join(named)}"
+        )
+    if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
+        raise UserError(f"tokens per judgement must be above 0, got {tokens_a_judgement}. Try 1000, or leave it out")
+    found = {}
+    for name, given in named.items():
+        identity = _identity(given)
+        asked = _questions(study, options, name, identity)
+        written = float(len(asked))
+        if tokens_a_judgement is None:
+            read = float(sum(_question_tokens(study, options, name, asked)))
+        else:
+            read = max(0.0, tokens_a_judgement * len(asked) - written)
+            written = min(written, tokens_a_judgement * len(asked))
+        price, price_from = _price(name, identity, prices or {}, options)
+        found[name] = ReviewerCost(
+            reviewer=name,
+            judgements=len(asked),
+            tokens=read + written,
+            tokens_a_judgement=(read + written) / len(asked) if asked else 0.0,
+            tokens_from="estimated" if tokens_a_judgement is None else "given",
+            input_usd_per_million=None if price is None else price.input_usd,
+            output_usd_per_million=None if price is None else price.output_usd,
+            price_from=price_from,
+            usd=None if price is None else (read * price.input_usd + written * price.output_usd) / MILLION,
+        )
+    return found
+
+
+def _questions(study: Study, options: Options, name: str, identity: ModelIdentity | None) -> Sequence[ReviewQuestion]:
+    """The questions to a reviewer: all except those about its own family."""
+    families = {agent.agent: agent.family or agent.agent for agent in study.agents}
+    own = reviewer_family(name, None if identity is None else identity.name, options.families, families)
+    kept = {agent for agent, family in families.items() if options.judges_own_family or family != own}
+    answered = {task.task: [r.agent for r in responses if r.agent in kept] for task, responses in study}
+    if options.chosen_scale.pairwise:
+        pairs = all_pairs({task: agents for task, agents in answered.items() if agents})
+        return pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
+    return [ReviewQuestion(task, agent) for task, agents in answered.items() for agent in agents]
+
+
+def _question_tokens(study: Study, options: Options, name: str, asked: Iterable[ReviewQuestion]) -> Iterator[int]:
+    described = options.descriptions.get(name, options.task_description)
+    texts = {task.task: {one.agent: one.text for one in responses} for task, responses in study}
+    for question in asked:
+        by_agent = texts[question.task]
+        shown = by_agent[question.first], None if question.second is None else by_agent[question.second]
+        prompt = study.task(question.task).prompt
+        messages = options.chosen_scale.messages(*shown, prompt=prompt, task_description=described)
+        yield sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
+
+
+def _price(
+    name: str, identity: ModelIdentity | None, prices: Mapping[str, Price], options: Options
+) -> tuple[Price | None, PriceFrom]:
+    if name in prices:
+        return prices[name], "given"
+    if identity is None:
+        return Price(0.0, 0.0), "on this machine"
+    found = price_of(identity)
+    if found is not None:
+        return found, "on this machine" if is_local(identity) else "price table"
+    return (options.price, "given") if options.price is not None else (None, "unknown")
+
+
+def _identity(given: Any) -> ModelIdentity | None:
+    """A reviewer's identity, as far as its specification gives it; None: a model on this machine.
+
+    Nothing is loaded or called, and no key is needed. Unknown specifications are refused, as in a review.
+    """
+    told = unopened_identity(given) if isinstance(given, str) else None
+    if told is not None:
+        return told
+    model = open_model(given, use="chat") if isinstance(given, str) else given
+    try:
+        identity: ModelIdentity = model.identity
+    except CapabilityError:
+        return None  # says who it is only once it is loaded, so it is on this machine
+    return identity
+
+
+def parse_reviewer_prices(given: Iterable[str]) -> dict[str, Price]:
+    """Prices by reviewer from ``NAME=USD`` or ``NAME=IN,OUT``, in US dollars per million tokens."""
+    found, problems = {}, []
+    for item in given:
+        name, _, price = item.rpartition("=")
+        try:
+            found[name.strip()] = parse_price(price if "," in price else f"{price},{price}")
+        except UserError:
+            problems.append(repr(item))
+        if not name.strip():
+            problems.append(repr(item))
+    if problems:
+        raise UserError(
+            "--reviewer-price must be NAME=USD or NAME=IN,OUT in US dollars per million tokens, not negative, "
+            f"got {', '.join(dict.fromkeys(problems))}. Try gpt4=40 or open-model=0"
+        )
+    return found
+
+
+# --- more tasks ----------------------------------------------------------------------------------------------------
+
+
+def _scaled(row: Cost, n_tasks: int, tasks: int, spread: tuple[float, float] | None) -> ScaledCost | None:
+    """The row on another number of tasks; None: there is nothing to reckon from."""
+    if row.source == "no model":
+        return ScaledCost(tasks, calls=0.0, tokens=0.0, usd=0.0)
+    whole = None if row.source == "not known" else _asked_anew(row)
+    if not n_tasks or whole is None:
+        return None
+    times = 1.0 if row.fixed else tasks / n_tasks
+    tokens, usd = whole.tokens * times, None if whole.usd is None else whole.usd * times
+    found = ScaledCost(
+        tasks,
+        calls=whole.calls * times,
+        tokens=tokens,
+        usd=usd,
+        seconds=None if whole.seconds is None else whole.seconds * times,
+    )
+    if spread is None or row.fixed or row.even:
+        return found
+    found = replace(found, tokens_low=tokens * spread[0], tokens_high=tokens * spread[1])
+    return found if usd is None else replace(found, usd_low=usd * spread[0], usd_high=usd * spread[1])
+
+
+def _asked_anew(row: Cost) -> ScaledCost | None:
+    """The row with replies from the journal counted as new calls, like this run's calls or the model's others."""
+    kept, tokens = row.calls - row.unkept_calls, row.tokens - row.unkept_tokens
+    calls = kept + row.reused
+    if row.source != "spent" or kept:
+        usd = None if row.usd is None else row.usd * tokens / max(1, row.tokens)
+        seconds = None if row.seconds is None else row.seconds * kept / max(1, row.calls)
+        known: tuple[int, float, float | None, float | None] = (kept, tokens, usd, seconds)
+    elif row.pace is not None:
+        known = (row.pace.calls, row.pace.tokens, row.pace.usd, row.pace.seconds)
+    else:
+        return None
+    times = calls / max(1, known[0])
+    usd, seconds = (None if one is None else one * times for one in known[2:])
+    return ScaledCost(0, calls, known[1] * times, usd=usd, seconds=seconds)
+
+
+async def _spread(
+    study: Study, options: Options, asked: Sequence[tuple[str, ...]]
+) -> dict[tuple[str, ...], tuple[float, float]]:
+    """The interval of the mean tokens per task as shares of that mean, by metrics computed together.
+
+    Measured over blocks of tasks spread over the study, by the length of the input. The share does not depend on the
+    model, so none is opened.
+    """
+    names = [task.task for task, _ in with_peers(study)]
+    count = min(BLOCKS, len(names) // TASKS_A_BLOCK)
+    if count < 2:
+        return {}
+    step = len(names) / (count * TASKS_A_BLOCK)
+    some = [names[int(i * step)] for i in range(count * TASKS_A_BLOCK)]
+    blocks = [study.subset(tasks=some[i::count]) for i in range(count)]
+    counting = replace(
+        options,
+        scorer=COUNTED,
+        critic=COUNTED,
+        rewriters=tuple(f"{COUNTED}-{i}" for i, _ in enumerate(options.rewriters)),
+        synopsis_writer=None if options.synopsis_writer is None else COUNTED,
+        budget_calls=None,
+        shuffles=1,
+        compare_groups=None,
+    )
+    found = {}
+    for metrics in dict.fromkeys(asked):
+        if metrics[0].startswith("review["):
+            pairwise = find_judge(metrics[0].removeprefix("review[").removesuffix("]")).pairwise
+            tokens = [_characters_read(block, pairwise=pairwise) for block in blocks]
+        else:
+            tokens = [await _planned_tokens(block, replace(counting, metrics=metrics)) for block in blocks]
+        mean = float(np.mean(tokens))
+        if mean <= 0:
+            continue
+        shares = np.array(tokens)[:, None] / mean
+        interval = task_intervals(shares, seed=options.seed, resamples=options.resamples, level=options.level)[0]
+        if interval.low is not None and interval.high is not None:
+            found[metrics] = (max(0.0, interval.low), interval.high)
+    return found
+
+
+async def _planned_tokens(study: Study, options: Options) -> int:
+    """Tokens of a plan of all metrics together, with nothing in the journal."""
+    with tempfile.TemporaryDirectory() as aside, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said of the whole study already
+        plan = await plan_study(study, replace(options, journal=Path(aside) / "empty.sqlite"))
+    return sum(row.tokens for row in plan.together)
+
+
+def _characters_read(study: Study, *, pairwise: bool) -> int:
+    """Characters of questions and responses that a reviewer of everything reads."""
+    total = 0
+    for task, responses in study:
+        times = 2 * (len(responses) - 1) if pairwise else 1
+        lengths = sum(len(response.text) for response in responses)
+        questions = len(responses) * (len(responses) - 1) if pairwise else len(responses)
+        total += lengths * times + questions * len(task.prompt or "")
+    return total

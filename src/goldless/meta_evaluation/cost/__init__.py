@@ -1,1 +1,0 @@
-"""Costs of metrics and panels of reviewers, and the accuracy they buy."""

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         WaitingError,
     )
     from goldless.meta_evaluation.agreement import Agreement
-    from goldless.meta_evaluation.bias import BiasReport
+    from goldless.meta_evaluation.bias_report import BiasReport
     from goldless.meta_evaluation.calibration import Calibration
     from goldless.meta_evaluation.consistency import Consistency
     from goldless.meta_evaluation.cost import CostReport
@@ -138,7 +138,7 @@ _HOMES = {
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
     "ModelSpecError PrerequisiteError Problem StudyError TextTooLongError UserError WaitingError",
     "goldless.meta_evaluation.agreement": "Agreement",
-    "goldless.meta_evaluation.bias": "BiasReport",
+    "goldless.meta_evaluation.bias_report": "BiasReport",
     "goldless.meta_evaluation.calibration": "Calibration",
     "goldless.meta_evaluation.consistency": "Consistency",
     "goldless.meta_evaluation.cost": "CostReport",

@@ -17,7 +17,8 @@ from goldless.comparison.gating import Gate, gate_runs
 from goldless.exporting.catalogue import export as export_to
 from goldless.meta_evaluation.agreement import Agreement
 from goldless.meta_evaluation.agreement import agree as agree_with_people
-from goldless.meta_evaluation.bias import BiasReport, find_bias
+from goldless.meta_evaluation.bias import find_bias
+from goldless.meta_evaluation.bias_report import BiasReport
 from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.calibration import calibrate as calibrate_to_people
 from goldless.meta_evaluation.consistency import Consistency, scorer_consistency
@@ -400,7 +401,7 @@ def bias(
     """
     names = ("reviewers", "scale", "families", "task_description", "convention", "criterion", "margin")
     chosen = from_arguments(Options, "bias", (*SCORING, *names), {"metrics": (), **options})
-    work = partial(find_bias, favours=favours, weights=weights, orders=orders, **chosen.some(*names))
+    work = partial(find_bias, favours=favours, weights=weights, orders=orders)
     return _run(work, study, chosen)
 
 

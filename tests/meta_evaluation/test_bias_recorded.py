@@ -6,6 +6,7 @@ Preference gaps by PRE's equation 2 and Auto-PRE's rate by its equation 5, recom
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -37,8 +38,8 @@ def xsum(recorded):
     return goldless.read_study(recorded / "xsum_peer_review")
 
 
-def find(study, **how):
-    return anyio.run(partial(find_bias, study, FAST, **how))
+def find(study, *, favours=(), orders="each", **more):
+    return anyio.run(partial(find_bias, study, replace(FAST, **more), favours=favours, orders=orders))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from goldless.runs.option_forms import split
 from goldless.runs.options import CRITIC, METRICS, MODELS, REVIEWERS, STATISTICS, Options
 
 if TYPE_CHECKING:
-    from goldless.meta_evaluation.bias import BiasReport
+    from goldless.meta_evaluation.bias_report import BiasReport
 
 
 JUDGED = ("reviewers", "scale", "task_description", "families", "convention", "criterion", "margin")
@@ -71,7 +71,6 @@ def bias(
         favours=tuple(favours or ()),
         weights=_weights(split(weights or ())),
         orders=orders,
-        **options.some(*JUDGED),
     )
     output.keep(source, "bias", report, report.to_markdown, spending=report.spending)
     output.show(

@@ -58,7 +58,7 @@ def cost(
 
     if options.recorded or ask:
         raise UserError(
-            "panels of reviewers are not compared by goldless cost. Run python benchmarks/panel_frontier.py STUDY in the "
+            "panels of reviewers are not compared here. Run python benchmarks/panel_frontier.py STUDY in the "
             "source tree, which prints every panel's accuracy and cost from recorded judgements"
         )
     if not (options.metrics or options.reviewers or run):

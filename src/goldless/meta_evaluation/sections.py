@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from goldless.meta_evaluation.agreement.results import Agreement, Correlation, CriterionAgreement
-from goldless.meta_evaluation.bias.report import STAR, BiasReport, BiasRow
+from goldless.meta_evaluation.bias_report import STAR, BiasReport, BiasRow
 from goldless.meta_evaluation.calibration.results import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport

@@ -93,7 +93,7 @@ def panel_verdicts(
     """
     if votes not in get_args(Votes):
         raise MetricError(f"votes must be 'values' or 'signs', got {votes!r}")
-    chosen = _chosen(judgements.reviewers, weights)
+    chosen = voting_weights(judgements.reviewers, weights)
     judgements = judgements.of(list(chosen))
     lean = 2 * judgements.filled(convention) - 1
     lean = np.sign(lean) if votes == "signs" else lean
@@ -134,7 +134,7 @@ def panel_scores(
     """
     if normalisation not in get_args(Normalisation):
         raise MetricError(f"normalisation must be 'z' or 'raw', got {normalisation!r}")
-    chosen = _chosen(ratings.reviewers, weights)
+    chosen = voting_weights(ratings.reviewers, weights)
     ratings = ratings.of(list(chosen))
     weight = np.array(list(chosen.values()))[:, None, None]
     value = ratings.filled(convention)
@@ -175,8 +175,8 @@ def reviewer_scores(ratings: ResponseRatings, reviewer: str, *, convention: Conv
     )
 
 
-def _chosen(reviewers: tuple[str, ...], weights: Mapping[str, float] | None) -> dict[str, float]:
-    """The reviewers that have a vote, with their weights."""
+def voting_weights(reviewers: tuple[str, ...], weights: Mapping[str, float] | None) -> dict[str, float]:
+    """The reviewers that have a vote, with their weights; None: all, equally."""
     if weights is None:
         return dict.fromkeys(reviewers, 1.0)
     for reviewer, weight in weights.items():

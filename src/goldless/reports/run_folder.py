@@ -315,7 +315,7 @@ OTHERS = {
     "crash_test": "goldless.meta_evaluation.rating_card:CrashTest",
     "agreement": "goldless.meta_evaluation.agreement.results:Agreement",
     "calibration": "goldless.meta_evaluation.calibration.results:Calibration",
-    "bias": "goldless.meta_evaluation.bias.report:BiasReport",
+    "bias": "goldless.meta_evaluation.bias_report:BiasReport",
     "cost": "goldless.meta_evaluation.cost:CostReport",
     "consistency": "goldless.meta_evaluation.consistency:Consistency",
 }

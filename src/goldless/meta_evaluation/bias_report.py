@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
-import numpy as np
-
-from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.meta_evaluation.judges import Kind
-from goldless.metrics.judgement_table import NEITHER
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said
 from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
-from goldless.statistics.bootstrap import FEW_TASKS, Draws, Share, ShareMethod, task_intervals, task_shares
+from goldless.statistics.bootstrap import FEW_TASKS, ShareMethod
 
 Bias = Literal["position", "length", "format", "self-preference", "family preference", "favour rate"]
 JudgeKind = Kind | Literal["people", "reviewers"]
@@ -269,104 +265,3 @@ def _remark(row: BiasRow) -> Cell:
 def _title(bias: Bias, measure: str, about: str | None, neutral: float | None) -> str:
     name = f"{bias.capitalize()}: {measure}" if about is None else f"{bias.capitalize()} of {about}: {measure}"
     return name if neutral is None else f"{name} (no bias: {neutral:g})"
-
-
-# --- from values to rows ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """The single values that a share is made of, all of one judge."""
-
-    judge: str
-    kind: JudgeKind
-    values: FloatArray
-    """[items], NaN: missing or not requested."""
-    task: IntArray
-    """[items]"""
-    asked: int
-    """[items]: whether the item was requested."""
-    ties: int = 0
-    about: str | None = None
-    note: str | None = None
-    pair: tuple[str, str] | None = None
-
-
-def measured(judge: str, kind: JudgeKind, values: FloatArray, asked: BoolArray, **said: Any) -> Measured:
-    """Values [tasks, items] as single values, as far as they were requested."""
-    task = np.repeat(np.arange(len(values)), values.shape[1])
-    return Measured(judge, kind, np.where(asked, values, np.nan).ravel(), task, int(asked.sum()), **said)
-
-
-def measured_votes(judge: str, kind: JudgeKind, votes: FloatArray, asked: BoolArray, **said: Any) -> Measured:
-    """Votes [tasks, pairs] between 0 and 1 as single values; those of 0.5 are ties."""
-    ties = int(np.sum(asked & (votes == NEITHER)))
-    return measured(judge, kind, votes, asked, ties=ties, **said)
-
-
-def share_rows(
-    bias: Bias,
-    measure: str,
-    measured: Sequence[Measured],
-    *,
-    neutral: float | None,
-    draws: Draws,
-    lowest: float = 0.0,
-) -> list[BiasRow]:
-    """The mean over items of each judge's values, with an interval by tasks."""
-    rows = []
-    for one in measured:
-        used = ~np.isnan(one.values)
-        (share,) = task_shares(one.values[None, used], one.task[used], lowest=lowest, **draws)
-        if share.low is not None and share.low == share.high:
-            share = replace(share, low=None, high=None, method=None, note=share.note or NO_SPREAD)
-        rows.append(row_of(share, bias, measure, one, neutral=neutral))
-    return rows
-
-
-def row_of(share: Share, bias: Bias, measure: str, one: Measured, *, neutral: float | None) -> BiasRow:
-    """A share as a row."""
-    return BiasRow(
-        bias=bias,
-        judge=one.judge,
-        kind=one.kind,
-        measure=measure,
-        value=share.value,
-        low=share.low,
-        high=share.high,
-        neutral=neutral,
-        asked=one.asked,
-        used=share.n,
-        n_tasks=share.n_tasks,
-        level=share.level,
-        ties=one.ties,
-        about=one.about,
-        method=share.method,
-        note="; ".join(note for note in (share.note, one.note) if note) or None,
-        pair=one.pair,
-    )
-
-
-def mean_of_shares(shares: Sequence[FloatArray], *, draws: Draws, lowest: float = 0.0) -> Share:
-    """The mean of shares, each the mean of its own values [tasks, items], NaN left out, with an interval by tasks.
-
-    All have equal weight, however many values each has. A share's task values are share + (S_t - share N_t) T / Σ N, as
-    in ``task_shares``: the same mean, and the same spread to first order. Their mean is taken task by task, so that all
-    are resampled together.
-    """
-    counts = [np.sum(~np.isnan(values), axis=1) for values in shares]
-    n, level = int(sum(count.sum() for count in counts)), draws["level"]
-    if not counts or not all(count.any() for count in counts):
-        return Share(None, None, None, n, 0, level, note="one side has no judgement")
-    on: BoolArray = np.sum(counts, axis=0) > 0
-    tasks = int(on.sum())
-    linear = np.zeros(tasks)
-    for values, count in zip(shares, counts, strict=True):
-        share = float(np.nansum(values) / count.sum())
-        sums = np.nansum(values, axis=1)
-        linear += (share + (sums - share * count)[on] * tasks / count.sum()) / len(shares)
-    (found,) = task_intervals(linear[:, None], **draws)
-    if found.low is None or found.high is None or found.low == found.high:
-        note = found.note or NO_SPREAD
-        return Share(found.mean, None, None, n, tasks, level, note=note)
-    return Share(found.mean, max(lowest, found.low), min(1.0, found.high), n, tasks, level, found.method)

@@ -1,0 +1,135 @@
+"""Features of texts that a judge may favour: length and markup, and their correlation with scores."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from goldless.arrays import BoolArray, FloatArray, IntArray
+from goldless.meta_evaluation.bias_report import NO_SPREAD
+from goldless.statistics.bootstrap import Draws, Share, task_intervals
+from goldless.studies import Study
+
+ROUNDING = 1e-12
+"""A sum of squares below this share of the squares themselves is rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feature:
+    """A feature that can be counted in a response."""
+
+    bias: Literal["length", "format"]
+    more: str
+    """The word for a response with more of it."""
+    scale: str
+    """What the values are, for the correlation."""
+    values: FloatArray
+    """[tasks, agents]; NaN: no response."""
+
+
+def text_features(study: Study, agents: Sequence[str]) -> tuple[Feature, Feature]:
+    """Length and markup of every response."""
+    words, marks = np.full((2, len(study.tasks), len(agents)), np.nan)
+    for place, task in enumerate(study.tasks):
+        for response in study.responses(task):
+            agent = agents.index(response.agent)
+            words[place, agent] = math.log2(1 + count_words(response.text))
+            marks[place, agent] = count_format_marks(response.text)
+    return Feature("length", "longer", "log words", words), Feature("format", "more marked-up", "format marks", marks)
+
+
+def within_correlation(
+    scores: FloatArray, feature: FloatArray, ratings: FloatArray | None, *, draws: Draws
+) -> tuple[Share, int]:
+    """Correlation of scores and feature [tasks, agents] within groups of one task and one rating, None: one task.
+
+    Also how many responses it is about. Groups are within tasks, so sums of squares and products are sums over tasks,
+    S_t, and whole tasks are resampled. The interval is that of Fisher's z = artanh r as the mean over the T tasks of
+    z + T (Sxy_t / sqrt(Sxx Syy) - r / 2 (Sxx_t / Sxx + Syy_t / Syy)) / (1 - r²), which has the same value, and the same
+    spread to first order. Groups in which the feature is the same for all carry no information and are left out.
+    """
+    known = ~np.isnan(feature) if ratings is None else ~np.isnan(feature) & ~np.isnan(ratings)
+    task, agent = np.nonzero(known)
+    x, y = feature[known], scores[known]
+    label = np.zeros(len(x)) if ratings is None else ratings[task, agent]
+    about = _varying(task, label, x)
+    used = about & ~np.isnan(y)
+    used[used] = _varying(task[used], label[used], x[used])
+    asked, n, level = int(about.sum()), int(used.sum()), draws["level"]
+    if not n:
+        note = "no two responses to a task with the same label differ in this feature"
+        return Share(None, None, None, 0, 0, level, note=note), asked
+    sums = _sums_by_task(task[used], label[used], x[used], y[used])
+    xx, yy, xy = sums.sum(axis=0)
+    if yy <= ROUNDING * np.sum(y[used] ** 2):
+        return Share(None, None, None, n, len(sums), level, note="the score does not vary at equal label"), asked
+    r = float(xy / np.sqrt(xx * yy))
+    if 1 - abs(r) <= ROUNDING:
+        note = "no interval: the score is an exact function of the feature"
+        return Share(r, None, None, n, len(sums), level, note=note), asked
+    influence = sums[:, 2] / np.sqrt(xx * yy) - r / 2 * (sums[:, 0] / xx + sums[:, 1] / yy)
+    linear = np.arctanh(r) + len(sums) * influence / (1 - r**2)
+    (found,) = task_intervals(linear[:, None], **draws)
+    if found.low is None or found.high is None or found.low == found.high:
+        return Share(r, None, None, n, found.n, level, note=found.note or NO_SPREAD), asked
+    low, high = (float(np.tanh(end)) for end in (found.low, found.high))
+    return Share(r, low, high, n, found.n, level, found.method), asked
+
+
+def _varying(task: IntArray, label: FloatArray, x: FloatArray) -> BoolArray:
+    """Which responses share their task and label with one that has more or less of the feature."""
+    if not len(task):
+        return np.zeros(0, dtype=np.bool_)
+    group = _groups(task, label)
+    least, most = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
+    np.minimum.at(least, group, x)
+    np.maximum.at(most, group, x)
+    found: BoolArray = (most > least)[group]
+    return found
+
+
+def _groups(task: IntArray, label: FloatArray) -> IntArray:
+    _, group = np.unique(np.stack([task.astype(np.float64), label], axis=1), axis=0, return_inverse=True)
+    numbered: IntArray = group.ravel()
+    return numbered
+
+
+def _sums_by_task(task: IntArray, label: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
+    """[tasks, 3]: sums of squares of x and of y and of products, each less its mean in the group."""
+    group = _groups(task, label)
+    counts = np.bincount(group)
+    x, y = (value - (np.bincount(group, weights=value) / counts)[group] for value in (x, y))
+    _, code = np.unique(task, return_inverse=True)
+    return np.stack([np.bincount(code, weights=value) for value in (x * x, y * y, x * y)], axis=1)
+
+
+# --- what is counted -----------------------------------------------------------------------------------------------
+
+# Chinese and Japanese are written without spaces: each sign stands for a word
+_SIGN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_WORD = re.compile(rf"[{_SIGN}]|[^\W{_SIGN}]+(?:['\u2019-][^\W{_SIGN}]+)*")
+
+FORMAT_MARKS: Mapping[str, re.Pattern[str]] = {
+    "headings": re.compile(r"^[ ]{0,3}#{1,6}[ \t]+\S|<h[1-6]\b", re.MULTILINE | re.IGNORECASE),
+    "list items": re.compile(
+        r"^[ \t]*(?:[-*+\u2022\u2023\u25e6\u25aa]|\d{1,3}[.)])[ \t]+\S|<li\b", re.MULTILINE | re.IGNORECASE
+    ),
+    "bold": re.compile(r"\*\*[^*\n]+\*\*|(?<!\w)__[^_\n]+__(?!\w)|<(?:b|strong)>", re.IGNORECASE),
+    "table rows": re.compile(r"^[ \t]*\|[^\n]*\|[ \t]*$", re.MULTILINE),
+}
+"""Marks that are counted: Markdown, plain bullets and their HTML equivalents."""
+
+
+def count_words(text: str) -> int:
+    """Number of words; "don't" and "well-known" are one word each, as is each Chinese or Japanese character."""
+    return sum(1 for _ in _WORD.finditer(text))
+
+
+def count_format_marks(text: str) -> int:
+    """Number of headings, list items, bold passages and table rows."""
+    return sum(1 for pattern in FORMAT_MARKS.values() for _ in pattern.finditer(text))

@@ -1,0 +1,503 @@
+"""Bias: numbers counted by hand, what is listed as not measured, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from functools import partial
+
+import anyio
+import numpy as np
+import pytest
+from bias_study import bias_study, both_orders, comparison, rating, responses
+from scipy.stats import pearsonr
+
+from goldless.errors import MetricError, UserError
+from goldless.meta_evaluation.bias import find_bias, read_favours
+from goldless.meta_evaluation.text_features import count_format_marks, count_words, within_correlation
+from goldless.models.scripted import ScriptedModel
+from goldless.reports.document import write
+from goldless.runs.options import Options
+
+TASKS = [f"t{i:02}" for i in range(12)]
+AGENTS = ("ann", "bob", "cy")
+WORDS = {"ann": "some words that go on and on", "bob": "some words", "cy": "words"}
+RECORDED = Options(metrics=(), recorded=True, resamples=200)
+TEXTS = {task: {agent: f"{WORDS[agent]} {task}" for agent in AGENTS} for task in TASKS}
+
+
+def find(study, options=RECORDED, *, favours=(), weights=None, orders="each", **more):
+    given = {"favours": favours, "weights": weights, "orders": orders}
+    return anyio.run(partial(find_bias, study, replace(options, **more), **given))
+
+
+def judged(said, pair=("ann", "bob")):
+    """Judgements of a pair by {reviewer: [(verdict with the first shown first, verdict with it shown second)]}.
+
+    A verdict is 1 where the first of the pair is better, None where the reply cannot be read, "-" where none was asked.
+    """
+    rows = []
+    for reviewer, by_task in said.items():
+        for task, verdicts in zip(TASKS, by_task, strict=True):
+            for shown, verdict in zip((pair, pair[::-1]), verdicts, strict=True):
+                if verdict != "-":
+                    first_wins = verdict == (shown == pair)
+                    output = "hm" if verdict is None else "one" if first_wins else "two"
+                    rows.append(comparison(reviewer, task, *shown, output))
+    return rows
+
+
+def found(folder, said, *, labels=(), pair=("ann", "bob"), tables=None, **how):
+    """The report on judgements of one pair, and its rows by judge and measure."""
+    extra = {"labels": list(labels)} if labels else {}
+    tables = {"responses": responses(TEXTS), "judgements": judged(said, pair), **extra, **(tables or {})}
+    report = find(bias_study(folder, tables), **how)
+    return report, {(row.judge, row.measure): row for row in report.rows}
+
+
+# --- position ------------------------------------------------------------------------------------------------------
+
+FLIPS, FIRST = "flips when the order is swapped", "decided for the one shown first"
+
+
+def test_one_who_always_takes_the_first_flips_every_pair_and_one_who_keeps_to_a_response_never(tmp_path):
+    fair = [(i % 2, i % 2) for i in range(12)]
+    _, rows = found(tmp_path, {"lazy": [(1, 0)] * 12, "fair": fair})
+    assert (rows["lazy", FLIPS].value, rows["fair", FLIPS].value) == (1, 0)
+    first = rows["lazy", FIRST]
+    assert (first.value, first.used, first.asked, first.n_tasks, first.shown) == (1, 24, 24, 12, True)
+    assert (rows["fair", FIRST].value, rows["fair", FIRST].shown) == (0.5, None)
+
+
+@pytest.mark.parametrize(("convention", "flips"), [("default", 1 / 11), ("paper", 1.5 / 12)])
+def test_a_missing_order_is_left_out_or_half_a_flip_by_the_papers(tmp_path, convention, flips):
+    """Task 0: an order cannot be read; task 1 flips to the second; the others keep to the first agent."""
+    _, rows = found(tmp_path, {"r": [(1, None), (0, 1)] + [(1, 1)] * 10}, convention=convention)
+    assert rows["r", FLIPS].value == pytest.approx(flips)
+    first = rows["r", FIRST]
+    assert (first.asked, first.used, first.missing) == (24, 22, 2)
+    assert first.value == pytest.approx(10 / 22)
+
+
+def test_a_reviewer_asked_in_one_order_only_is_listed_with_the_reason(tmp_path):
+    report, rows = found(tmp_path, {"both": [(1, 1)] * 12, "once": [(1, "-")] * 12})
+    assert ("once", FLIPS) not in rows
+    (listed,) = (one for one in report.unavailable if one.bias == "position")
+    assert listed.judges == ("once",)
+    assert "one order only" in listed.reason
+
+
+# --- length --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", 0),
+        ("One, two - three.", 3),
+        ("Don't count well-known words twice", 5),
+        ("\u8fd9\u662f good", 3),
+        ("a_b 3.5", 3),
+    ],
+)
+def test_words_are_counted_as_a_reader_would(text, words):
+    assert count_words(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "marks"),
+    [
+        ("Plain text. 2 * 3 * 4 = 24, snake__case__name, - dash in a line.", 0),
+        ("# Title\n\n## Part\ntext", 2),
+        ("- one\n* two\n+ three\n\u2022 four\n1. five\n12) six", 6),
+        ("2016. A year is no list item, nor is #hashtag", 0),
+        ("**bold** and __also bold__ and <strong>this</strong>", 3),
+        ("| a | b |\n| c | d |", 2),
+        ("- **both** a list item and bold", 2),
+        ("---\n***", 0),
+    ],
+)
+def test_format_marks_are_headings_list_items_bold_and_table_rows(text, marks):
+    assert count_format_marks(text) == marks
+
+
+@pytest.mark.parametrize("text", ["**" * 50_000, "| " * 50_000, "- " * 50_000, "__a" * 50_000, " " * 100_000])
+def test_hostile_texts_are_counted_without_trouble(text):
+    assert count_format_marks(text) >= 0
+    assert count_words(text) >= 0
+
+
+def test_the_longer_one_winning_is_counted_among_ties_and_balanced_over_what_people_prefer(tmp_path):
+    """ann's response is longer. People: tied on four tasks, then ann better on four, then bob on four."""
+    labels = [
+        rating(task, agent, 3 + (agent == "ann") * (0, 1, -1)[i // 4])
+        for i, task in enumerate(TASKS)
+        for agent in ("ann", "bob")
+    ]
+    verdicts = [(1, 1), (1, 0), (0, 0), (1, None)] + [(1, 1)] * 3 + [(0, 0)] + [(1, 1)] * 2 + [(0, 0)] * 2
+    _, rows = found(tmp_path, {"r": verdicts}, labels=labels)
+    tied, adjusted, raw = (rows["r", f"longer wins, {on}"] for on in ("tied by people", "adjusted", "all pairs"))
+    assert (tied.value, tied.used, tied.asked, tied.ties, tied.neutral) == (pytest.approx(1.5 / 3), 3, 4, 1, 0.5)
+    # the longer wins on 3 of 4 tasks where people prefer it and on 2 of 4 where they do not
+    assert (adjusted.value, adjusted.used) == (pytest.approx((3 / 4 + 2 / 4) / 2), 8)
+    assert (raw.value, raw.used, raw.neutral, raw.shown) == (pytest.approx(6.5 / 11), 11, None, None)
+    people = rows["people", "longer wins, all pairs"]
+    assert (people.value, people.used) == (0.5, 12)
+
+
+def test_a_metric_that_is_length_itself_always_prefers_the_longer_at_equal_label(tmp_path):
+    labels = [rating(task, agent, 3) for task in TASKS for agent in AGENTS]
+    study = bias_study(tmp_path, {"responses": responses(TEXTS), "labels": labels})
+    report = find(study, metrics=("length",))
+    longer = report.row("length", "length", "longer wins, tied by people")
+    assert (longer.value, longer.shown) == (1, True)
+    assert report.row("length", "length", "correlation with log words, at equal rating").value > 0.9
+
+
+def simulated(tasks=60, agents=7, seed=3):
+    random = np.random.default_rng(seed)
+    ratings = random.integers(1, 4, (tasks, agents)).astype(float)
+    feature = random.normal(size=(tasks, agents)) + 0.5 * ratings
+    scores = 0.4 * feature + ratings + random.normal(size=(tasks, 1)) + random.normal(size=(tasks, agents))
+    scores[random.random((tasks, agents)) < 0.1] = np.nan
+    return scores, feature, ratings
+
+
+def dummy_residuals(scores, feature, ratings):
+    """Task of each response, and residuals of least squares of feature and score on a dummy for each task and rating.
+
+    Responses alone in their group are left out.
+    """
+    at = [(task, agent) for task, agent in np.ndindex(scores.shape) if not np.isnan(scores[task, agent])]
+    groups = {name: i for i, name in enumerate(dict.fromkeys((task, ratings[task, agent]) for task, agent in at))}
+    dummies = np.zeros((len(at), len(groups)))
+    dummies[np.arange(len(at)), [groups[task, ratings[task, agent]] for task, agent in at]] = 1
+    kept = dummies[:, dummies.sum(axis=0) > 1].any(axis=1)
+    dummies = dummies[kept]
+    columns = [np.array([table[cell] for cell in at])[kept] for table in (feature, scores)]
+    left = [column - dummies @ np.linalg.lstsq(dummies, column, rcond=None)[0] for column in columns]
+    return np.array([task for task, _ in at])[kept], *left
+
+
+def test_the_correlation_at_equal_rating_is_that_of_residuals_on_dummies_and_its_interval_near_a_bootstrap():
+    scores, feature, ratings = simulated()
+    share, asked = within_correlation(scores, feature, ratings, draws={"seed": 0, "resamples": 2000, "level": 0.9})
+    task, x, y = dummy_residuals(scores, feature, ratings)
+    assert share.value == pytest.approx(pearsonr(x, y).statistic)
+    assert (share.n, asked > share.n) == (len(x), True)
+    places = [np.flatnonzero(task == one) for one in range(len(scores))]
+    random = np.random.default_rng(1)
+    drawn = []
+    for _ in range(1000):
+        chosen = np.concatenate([places[one] for one in random.integers(len(places), size=len(places))])
+        drawn.append(x[chosen] @ y[chosen] / np.sqrt((x[chosen] @ x[chosen]) * (y[chosen] @ y[chosen])))
+    assert (share.low, share.high) == pytest.approx(tuple(np.quantile(drawn, [0.05, 0.95])), abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("scores", "feature", "value", "note"),
+    [
+        ([[1.0, 2.0], [5.0, 9.0]], [[1.0, 2.0], [3.0, 3.0]], pytest.approx(1.0), "exact function of the feature"),
+        ([[1.0, 1.0]] * 3, [[1.0, 2.0]] * 3, None, "does not vary"),
+    ],
+)
+def test_groups_without_spread_say_nothing(scores, feature, value, note):
+    draws = {"seed": 0, "resamples": 300, "level": 0.95}
+    share, asked = within_correlation(np.array(scores), np.array(feature), None, draws=draws)
+    assert (share.value, share.low, asked) == (value, None, 2 * (len(scores) if value is None else 1))
+    assert note in share.note
+
+
+# --- one's own -------------------------------------------------------------------------------------------------------
+
+
+def test_the_gap_is_what_one_sees_of_itself_less_what_the_other_sees_of_it(tmp_path):
+    """On 9 of 12 tasks ann finds its own response better than bob's, bob finds so on 3."""
+    said = {name: [(int(i < wins),) * 2 for i in range(12)] for name, wins in (("ann", 9), ("bob", 3))}
+    report, rows = found(tmp_path, said)
+    row = rows["ann, bob", "preference gap"]
+    assert (row.value, row.asked, row.used, row.neutral) == (pytest.approx(9 / 12 - 3 / 12), 12, 12, 0)
+    assert report.gaps["bob", "ann"] is report.gaps["ann", "bob"]
+
+
+def test_in_the_mean_every_gap_counts_once_and_one_that_is_not_defined_is_left_out(tmp_path):
+    """Gaps of 1 over ten tasks that both judged and of 0 over twelve; of bob and cy nothing can be read."""
+    rows = judged({"ann": [(1, 1)] * 12, "bob": [(None, None)] * 2 + [(0, 0)] * 10})
+    rows += judged({"ann": [(1, 1)] * 12, "cy": [(1, 1)] * 12}, ("ann", "cy"))
+    rows += judged({"bob": [(None, None)] * 12, "cy": [(1, 1)] * 12}, ("bob", "cy"))
+    report = find(bias_study(tmp_path, {"responses": responses(TEXTS), "judgements": rows}))
+    gaps = {row.judge: (row.value, row.used, row.missing) for row in report.of("self-preference")}
+    assert gaps["ann, bob"] == (1.0, 10, 2)
+    assert gaps["ann, cy"] == (0.0, 12, 0)
+    assert gaps["bob, cy"] == (None, 0, 12)
+    assert gaps["mean of all"] == (pytest.approx(1 / 2), 22, 14)
+    assert "1 of 2 gaps above 0; 1 not defined" in report.of("self-preference")[-1].note
+
+
+def test_own_family_wins_stand_beside_reviewers_of_neither_family_and_people(tmp_path):
+    """r is of ann's family, s of bob's, o of none; people find ann and bob tied."""
+    votes = {"r": {"ab": (1, 1), "ac": (1, 1)}, "s": {"ab": (0, 0), "ac": (1, 0)}, "o": {"ab": (1, 0), "ac": (0, 0)}}
+    rows = [
+        row
+        for key, pair in (("ab", ("ann", "bob")), ("ac", ("ann", "cy")))
+        for row in judged({name: [said[key]] * 12 for name, said in votes.items()}, pair)
+    ]
+    labels = [rating(task, agent, 3) for task in TASKS for agent in ("ann", "bob")]
+    study = bias_study(tmp_path, {"responses": responses(TEXTS), "judgements": rows, "labels": labels})
+    report = find(study, families={"r": "ann", "s": "bob", "o": "grey"})
+    own = {(row.judge, row.measure): row for row in report.of("family preference")}
+    assert own["r", "own family wins"].value == 1
+    # of ann and bob only o is of neither family, 0.5; of ann and cy s and o, the mean of 0.5 and 0
+    assert own["r", "own family wins, less other reviewers"].value == pytest.approx((0.5 + 0.75) / 2)
+    people = own["r", "own family wins, less people"]
+    assert (people.value, people.used, people.about) == (0.5, 12, "ann")
+    assert [one.judges for one in report.unavailable if one.bias == "family preference"] == [("o",)]
+
+
+# --- favour rate -----------------------------------------------------------------------------------------------------
+
+VERDICTS = {
+    "r": [(1, 1)] * 4 + [(1, 1), (1, 0), (0, 0), (None, 1)] + [(1, 1), (1, 1), (0, 1), (0, 0)],
+    "s": [(1, 0)] * 4 + [(0, 0), (0, 1), (1, 1), (1, 1)] + [(1, 1), (0, 1), (0, 0), (0, 0)],
+}
+"""For ann against bob; people find ann better on four tasks, tied on four, worse on four."""
+
+
+@pytest.mark.parametrize(
+    ("judge", "how", "rate", "accuracy"),
+    [
+        # orders on the eight tasks: 2 + 1 + 0 + 1 of the one that is there, then 2 + 2 + 1 + 0: 9 of 15;
+        # right on 8 of 8 where ann is better; where bob is: 0 + 0 + 1 + 2 of 8
+        ("r", {}, (9 / 15, 15, 0), 11 / 16),
+        ("r", {"convention": "paper"}, (9 / 16, 16, 1), 11 / 16),
+        # tied tasks, ann first: tie, tie, tie, s alone for ann; bob first: the same; then ann first: ann, tie, bob, bob
+        # and bob first: ann, ann, tie, bob: favoured 2 + 1 + 2 of 16
+        ("panel", {}, (5 / 16, 16, 8), None),
+        # tied tasks: (2-2), (1-1)+(1-1), tie, s alone; then ann, 3:1 ann, 1:3 bob, bob: favoured 3 of 8; people prefer
+        # ann: 3 of 4 votes for ann on four tasks; bob: ann, ann, bob, bob: 4 + 2 of 8
+        ("panel", {"orders": "together"}, (3 / 8, 8, 3), 6 / 8),
+        # with three votes r decides wherever it speaks; where it does not, s favours ann
+        ("panel", {"weights": {"r": 3.0, "s": 1.0}}, (10 / 16, 16, 0), None),
+        # the other direction: s favours bob: on ann's tasks 1 each, on ties 2, 1, 0, 0
+        ("s", {"favours": ["bob:ann"]}, (7 / 16, 16, 0), None),
+    ],
+)
+def test_the_favour_rate_is_over_tasks_where_people_see_a_tie_or_prefer_the_other(tmp_path, judge, how, rate, accuracy):
+    labels = [
+        rating(task, agent, 3 + (agent == "ann") * (1, 0, -1)[i // 4])
+        for i, task in enumerate(TASKS)
+        for agent in ("ann", "bob")
+    ]
+    _, rows = found(tmp_path, VERDICTS, labels=labels, **{"favours": ["ann:bob"], **how})
+    row = rows[judge, "favours the first though people do not"]
+    assert (row.value, row.used, row.ties) == (pytest.approx(rate[0]), *rate[1:])
+    if accuracy is not None:
+        assert rows[judge, "accuracy on pairs people decided"].value == pytest.approx(accuracy)
+
+
+def test_names_of_agents_may_hold_colons_and_all_wrong_pairs_are_named_at_once():
+    agents = ("openai:gpt-4", "b", "x:y")
+    assert read_favours(["openai:gpt-4:b", ("b", "x:y")], agents) == [("openai:gpt-4", "b"), ("b", "x:y")]
+    with pytest.raises(UserError, match=r"(?s)FIRST:SECOND.*'q'.*'z'.*two different"):
+        read_favours(["b", "b:q", "z:b", "b:b"], agents)
+
+
+# --- the report ------------------------------------------------------------------------------------------------------
+
+
+def random_tables(seed=1):
+    """Three reviewers, one of them an agent, with random verdicts, some unparsable; ratings from 1 to 3."""
+    random = np.random.default_rng(seed)
+    judgements = [
+        comparison(reviewer, task, first, second, ("one", "two", "hm")[random.choice(3, p=[0.5, 0.4, 0.1])])
+        for reviewer in ("ann", "bob", "eve")
+        for task in TASKS
+        for first in AGENTS
+        for second in AGENTS
+        if first != second
+    ]
+    texts = {task: {agent: "\n".join(["- w"] * int(random.integers(1, 9))) for agent in AGENTS} for task in TASKS}
+    labels = [rating(task, agent, int(random.integers(1, 4))) for task in TASKS for agent in AGENTS]
+    return {"responses": responses(texts), "labels": labels, "judgements": judgements}
+
+
+def test_the_order_of_the_agents_changes_no_number(tmp_path):
+    tables = random_tables()
+    how = {"favours": ["ann:cy", "cy:ann"], "families": {"eve": "bob"}, "weights": {"ann": 1, "bob": 2, "eve": 0.5}}
+    straight = find(bias_study(tmp_path / "one", tables), **how)
+    tables["agents"] = [{"agent": agent} for agent in reversed(AGENTS)]
+    turned = find(bias_study(tmp_path / "two", tables), **how)
+
+    def numbers(report):
+        return {
+            (r.bias, r.judge, r.measure, r.about): (r.value, r.low, r.high, r.asked, r.used, r.ties)
+            for r in report.rows
+        }
+
+    one, two = numbers(straight), numbers(turned)
+    assert set(one) == set(two)
+    assert len(one) == len(straight.rows)
+    for key, values in one.items():
+        assert two[key] == pytest.approx(values), key
+    assert {key[0] for key in one} == {
+        "position",
+        "length",
+        "format",
+        "self-preference",
+        "family preference",
+        "favour rate",
+    }
+
+
+def test_a_bare_study_with_judgements_lists_what_it_cannot_measure(tmp_path):
+    judgements = [comparison("eve", task, "ann", "bob", "one") for task in TASKS]
+    report = find(bias_study(tmp_path, {"responses": responses(TEXTS), "judgements": judgements}))
+    reasons = {one.bias: one.reason for one in report.unavailable}
+    assert "one order only" in reasons["position"]
+    assert "no labels" in reasons["length"]
+    assert "no two responses to a task differ in format marks" in reasons["format"]
+    assert "two reviewers" in reasons["self-preference"]
+    assert "no judged pair" in reasons["family preference"]
+    assert "--favours" in reasons["favour rate"]
+    (row,) = report.rows
+    assert (row.measure, row.value, row.used, row.shown) == ("longer wins, all pairs", 1.0, 12, None)
+
+
+def test_the_favour_rate_needs_labels(tmp_path):
+    judgements = [row for task in TASKS for row in both_orders("eve", task, "ann", "bob")]
+    study = bias_study(tmp_path, {"responses": responses(TEXTS), "judgements": judgements})
+    report = find(study, favours=["ann:bob"])
+    assert ("favour rate", "no labels") in {(one.bias, one.reason) for one in report.unavailable}
+
+
+def test_families_come_from_the_agents_table_and_are_overruled_by_name(tmp_path):
+    judgements = [row for task in TASKS for row in both_orders("eve", task, "ann", "bob")]
+    agents = [{"agent": "ann", "family": "red"}, {"agent": "bob", "family": "blue"}, {"agent": "cy", "family": None}]
+    tables = {"responses": responses(TEXTS), "judgements": judgements, "agents": agents}
+    study = bias_study(tmp_path, tables)
+    own = find(study, families={"eve": "red"}).row("family preference", "eve", "own family wins")
+    assert (own.value, own.about, own.used) == (1.0, "red", 12)
+    other = find(study, families={"eve": "blue"}).row("family preference", "eve", "own family wins")
+    assert other.value == 0.0
+    assert not find(study, families={"eve": "red", "bob": "red"}).of("family preference")
+
+
+def test_scores_of_a_metric_are_looked_at_beside_reviewers(tmp_path, toy_scorer):
+    """The toy scorer gives ln 4 nats for each word that the peer's response shares: here more with every word."""
+    texts = {t: {"ann": "zarn bluk mipo", "bob": "zarn bluk", "cy": "zarn"} for t in TASKS}
+    labels = [rating(task, agent, 3) for task in TASKS for agent in AGENTS]
+    study = bias_study(tmp_path, {"responses": responses(texts), "labels": labels})
+    options = Options(metrics=("gem-raw",), scorer=toy_scorer(), resamples=200, journal=tmp_path / "journal.sqlite")
+    report = find(study, options)
+    # summed over both peers, ann shares 2 + 1 words, bob 2 + 1, cy 1 + 1: ann and bob tie, both beat cy
+    row = report.row("length", "gem-raw", "longer wins, tied by people")
+    assert (row.value, row.used, row.ties, row.kind) == (pytest.approx(2.5 / 3), 36, 12, "metric")
+    assert report.metric_signatures["gem-raw"].startswith("gem-raw|")
+    assert [(one.judge, one.asked, one.used) for one in report.coverage] == [("gem-raw", 36, 36)]
+    assert ("position", "no judgements on the scale pairwise") in {(u.bias, u.reason) for u in report.unavailable}
+
+
+def test_reviewers_that_the_study_has_no_judgements_of_are_asked(tmp_path):
+    """A scripted reviewer that always says one is asked beside a recorded one that keeps to ann."""
+    judgements = [row for task in TASKS for row in both_orders("eve", task, "ann", "bob")]
+    study = bias_study(tmp_path, {"responses": responses(TEXTS), "judgements": judgements})
+    lazy = ScriptedModel(answers=lambda _: "one", name="lazy")
+    options = replace(RECORDED, recorded=False, journal=tmp_path / "journal.sqlite")
+    report = find(study, options, reviewers=["eve", lazy])
+    names = {row.judge for row in report.of("position")}
+    asked = next(name for name in names if name != "eve")
+    assert report.row("position", asked, "decided for the one shown first").value == 1
+    assert report.row("position", "eve", "flips when the order is swapped").value == 0
+    assert report.review_signature.startswith("peer-review|")
+    assert [one.asked for one in report.coverage] == [24, 72]
+
+
+def test_unparsable_judgements_are_counted_whatever_the_convention(tmp_path):
+    study = bias_study(tmp_path, random_tables())
+    hm = sum(row["output"] == "hm" for row in random_tables()["judgements"])
+    for convention in ("default", "paper"):
+        report = find(study, convention=convention)
+        assert sum(one.missing for one in report.coverage) == hm
+        assert f"convention:{convention}" in report.signature
+
+
+def test_every_row_travels_with_its_signature_in_every_format(tmp_path):
+    report = find(bias_study(tmp_path, random_tables()), favours=["ann:bob"])
+    rows = list(csv.DictReader(io.StringIO(report.to_csv())))
+    assert len(rows) == len(report.rows)
+    assert {row["signature"] for row in rows} == {report.signature}
+    data = json.loads(json.dumps(write(report), allow_nan=False))
+    assert data["rows"][0]["asked"] - data["rows"][0]["used"] == data["rows"][0]["missing"]
+    text = report.to_markdown()
+    assert report.signature in text
+    assert "### Position: flips when the order is swapped" in text
+    assert "Not measured:" in text
+
+
+def test_names_cannot_break_a_table(tmp_path):
+    evil = "a|b <script>"
+    texts = {task: {evil: "one two", "bob": "one"} for task in TASKS}
+    judgements = [row for task in TASKS for row in both_orders(evil, task, evil, "bob")]
+    report = find(bias_study(tmp_path, {"responses": responses(texts), "judgements": judgements}))
+    assert "<script>" not in report.to_markdown().partition("`bias|")[0]
+    assert "a\\|b" in report.to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"reviewers": ["evee"]}, "Did you mean 'eve'"),
+        ({"favours": ["ann:zed"]}, "no agent 'zed'"),
+        ({"families": {"zed": "x"}}, "no agent or reviewer with this name"),
+        ({"weights": {"zed": 1.0}}, "no judgement by reviewer 'zed'"),
+        ({"weights": {}}, "at least one reviewer"),
+        ({"orders": "both"}, "'each' or 'together'"),
+        ({"convention": "papers"}, "one of default, paper, pre, auto-pre"),
+        ({"criterion": "style"}, "no label has the criterion 'style'"),
+        ({"scale": "pair"}, "Did you mean 'pairwise'"),
+        ({"scale": "5-level"}, "nothing to test for bias"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_is_allowed(tmp_path, how, message):
+    with pytest.raises((UserError, MetricError), match=message):
+        find(bias_study(tmp_path, random_tables()), **how)
+
+
+def test_labels_of_several_criteria_need_a_name(tmp_path):
+    tables = random_tables()
+    tables["labels"] = [row | {"criterion": c} for row in tables["labels"] for c in ("style", "truth")]
+    study = bias_study(tmp_path, tables)
+    with pytest.raises(UserError, match="--criterion"):
+        find(study)
+    assert find(study, criterion="style").labels["pairs"] == 36
+
+
+# --- labels and weights ------------------------------------------------------------------------------------------
+
+
+def test_one_rater_s_preferences_decide_pairs_and_are_no_ties_that_length_could_win(tmp_path):
+    """One rater prefers the longer response on every task, and so does the metric: no bias is shown by that."""
+    tables = {
+        "responses": responses(TEXTS),
+        "labels": [{"task": task, "first": "ann", "second": "bob", "rater": "r", "preference": 1.0} for task in TASKS],
+    }
+    study = bias_study(tmp_path, tables)
+    options = replace(RECORDED, metrics=("length",))
+    report = find(study, options)
+    assert report.labels == {"pairs": 12, "decided": 12, "tied": 0}
+    assert "votes-beyond-0.5-ahead-by-1|" in report.signature
+    assert not [row for row in report.rows if row.shown]
+    for how in ({"convention": "paper"}, {"margin": 2}):
+        two = find(study, options, **how)
+        assert two.labels == {"pairs": 12, "decided": 0, "tied": 12}
+        assert "votes-beyond-0.5-ahead-by-2|" in two.signature
+    with pytest.raises(UserError, match="margin must be above 0, got -1"):
+        find(study, options, margin=-1)
+
+
+def test_weights_without_judgements_are_said_to_be_of_no_use(tmp_path):
+    study = bias_study(tmp_path, {"responses": responses(TEXTS)})
+    report = find(study, replace(RECORDED, metrics=("length",)), weights={"eve": 1.0})
+    assert report.notes == ("the weights of eve were not used: no judgements on the scale pairwise",)

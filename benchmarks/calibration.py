@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
-from goldless.meta_evaluation.calibration.labelled_data import average_of
-from goldless.meta_evaluation.named_judges import recorded_judges
+from goldless.meta_evaluation.calibration import average_of
+from goldless.meta_evaluation.judges import recorded_judges
 from goldless.statistics.prediction_powered import draw_by_size, expected_errors, powered_mean
 from goldless.studies import read_study
 

@@ -50,9 +50,9 @@ if TYPE_CHECKING:
         UserError,
         WaitingError,
     )
-    from goldless.meta_evaluation.agreement import Agreement
+    from goldless.meta_evaluation.agreement_results import Agreement
     from goldless.meta_evaluation.bias_report import BiasReport
-    from goldless.meta_evaluation.calibration import Calibration
+    from goldless.meta_evaluation.calibration_results import Calibration
     from goldless.meta_evaluation.consistency import Consistency
     from goldless.meta_evaluation.cost import CostReport
     from goldless.meta_evaluation.rating_card import CrashTest, save_crash_test
@@ -137,9 +137,9 @@ _HOMES = {
     "goldless.comparison.gating": "Gate",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
     "ModelSpecError PrerequisiteError Problem StudyError TextTooLongError UserError WaitingError",
-    "goldless.meta_evaluation.agreement": "Agreement",
+    "goldless.meta_evaluation.agreement_results": "Agreement",
     "goldless.meta_evaluation.bias_report": "BiasReport",
-    "goldless.meta_evaluation.calibration": "Calibration",
+    "goldless.meta_evaluation.calibration_results": "Calibration",
     "goldless.meta_evaluation.consistency": "Consistency",
     "goldless.meta_evaluation.cost": "CostReport",
     "goldless.meta_evaluation.rating_card": "CrashTest save_crash_test",

@@ -15,12 +15,12 @@ import anyio
 from goldless.comparison.comparing import PairedComparison, compare_runs
 from goldless.comparison.gating import Gate, gate_runs
 from goldless.exporting.catalogue import export as export_to
-from goldless.meta_evaluation.agreement import Agreement
 from goldless.meta_evaluation.agreement import agree as agree_with_people
+from goldless.meta_evaluation.agreement_results import Agreement
 from goldless.meta_evaluation.bias import find_bias
 from goldless.meta_evaluation.bias_report import BiasReport
-from goldless.meta_evaluation.calibration import Calibration
 from goldless.meta_evaluation.calibration import calibrate as calibrate_to_people
+from goldless.meta_evaluation.calibration_results import Calibration
 from goldless.meta_evaluation.consistency import Consistency, scorer_consistency
 from goldless.meta_evaluation.cost import CostReport, find_costs
 from goldless.meta_evaluation.crash_test import DEFAULT_MARGIN, DEFAULT_REFERENCES, DEFAULT_RESPONSES, CrashOptions

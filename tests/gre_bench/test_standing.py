@@ -9,7 +9,7 @@ from edition_folders import QUICK, asking, edition, reviewed
 
 from goldless.gre_bench.stages import score_edition
 from goldless.gre_bench.standing import edition_standing, rank_flip, standing
-from goldless.meta_evaluation.score_files import ScoredBy
+from goldless.meta_evaluation.judges import ScoredBy
 
 __all__ = ["asking", "edition"]
 

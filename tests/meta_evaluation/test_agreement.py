@@ -13,8 +13,7 @@ from scipy.stats import kendalltau, rankdata, spearmanr
 
 import goldless
 from goldless.errors import MetricError, StudyError, UserError
-from goldless.meta_evaluation.agreement import agree
-from goldless.meta_evaluation.agreement.rank_agreement import spearman_p
+from goldless.meta_evaluation.agreement import agree, spearman_p
 from goldless.runs.options import Options
 
 FAST = {"metrics": (), "resamples": 200}
@@ -184,6 +183,40 @@ def test_one_rater_is_no_ceiling_and_no_crash(tmp_path):
     split = [rating("t1", "ann", 1, rater="p"), rating("t1", "bob", 2, rater="q")]
     other = held(study_of(tmp_path, split, tasks=["t1", "t2"]), SCORES).criteria[0].ceiling
     assert other.note == "none: no response was labelled by two raters"
+
+
+NONE = None
+OBSERVERS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, NONE, NONE, NONE],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NONE, 3],
+    [NONE, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NONE],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NONE],
+]
+"""Four observers, twelve units: K. Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011, section C."""
+
+
+@pytest.mark.parametrize(("measurement", "stated"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_alpha_of_the_published_example_is_as_published(tmp_path, measurement, stated):
+    labels = [
+        rating(f"t{unit}", "ann", value, rater=f"r{observer}")
+        for observer, row in enumerate(OBSERVERS)
+        for unit, value in enumerate(row)
+        if value is not None
+    ]
+    scores = {"mine": {("t0", "ann"): 1.0}}
+    found = held(study_of(tmp_path, labels), scores, measurement=measurement).criteria[0].ceiling.alpha
+    assert round(found.alpha, 3) == stated
+    assert (found.n_units, found.n_values, found.unpaired) == (11, 40, 1)
+    assert found.low < found.alpha < found.high
+
+
+def test_alpha_of_equal_values_is_not_defined_and_an_unknown_measurement_is_refused(tmp_path):
+    labels = [rating("t1", "ann", 2, rater=r) for r in "pq"]
+    study, scores = study_of(tmp_path, labels), {"mine": {("t1", "ann"): 1.0}}
+    alpha = held(study, scores).criteria[0].ceiling.alpha
+    assert (alpha.alpha, alpha.note) == (None, "not defined: all values are equal")
+    with pytest.raises(UserError, match=r"'ordinl'. Did you mean 'ordinal'"):
+        held(study, scores, measurement="ordinl")
 
 
 def preference(task, first, second, value, rater):

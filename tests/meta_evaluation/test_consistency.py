@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,7 +11,8 @@ from scipy import stats
 import goldless
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.consistency import compare_scorers, correlations, scorer_consistency
-from goldless.meta_evaluation.score_files import ScoredBy, read_run_scores
+from goldless.meta_evaluation.judges import ScoredBy, read_run_scores
+from goldless.reports.findings import in_text
 from goldless.runs.options import Options
 
 FAST = {"resamples": 200}
@@ -137,6 +140,28 @@ def test_three_scorers_are_compared_two_by_two():
     ]
     same = next(row for row in found.rows if (row.first, row.second) == ("small", "third"))
     assert (same.value, same.low, same.high) == pytest.approx((1.0, 1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "words"),
+    [
+        (0.9, 0.8, 1.0, "one and two rank the agents alike under m: Spearman 0.900 (0.80 to 1.00)."),
+        (0.5, 0.1, 0.9, "are not shown to rank the agents alike"),
+        (
+            0.5,
+            None,
+            None,
+            "are not shown to rank the agents alike under m: Spearman 0.500; alike would be 0.8 or more.",
+        ),
+        (0.5, 0.3, 0.7, "do not rank the agents alike"),
+    ],
+)
+def test_scorers_are_said_to_rank_alike_only_where_the_interval_shows_it(value, low, high, words):
+    _, scored = two_scorers()
+    found = compare_scorers(scored, **FAST)
+    row = replace(found.rows[1], metric="m", first="one", second="two", value=value, low=low, high=high)
+    (said,) = replace(found, rows=(row,)).findings()
+    assert words in in_text(said, str)
 
 
 def test_agents_that_are_all_alike_have_no_correlation():

@@ -12,7 +12,7 @@ from goldless.cli.score import tell_all
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
-    from goldless.meta_evaluation.agreement import Agreement
+    from goldless.meta_evaluation.agreement_results import Agreement
 
 Measured = Literal["auto", "nominal", "ordinal", "interval"]
 

@@ -15,7 +15,7 @@ from goldless.cli.score import tell_all
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
-    from goldless.meta_evaluation.calibration import Calibration
+    from goldless.meta_evaluation.calibration_results import Calibration
 
 NEXT_FILE = "next_labels.csv"
 

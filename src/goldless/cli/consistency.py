@@ -73,7 +73,7 @@ def _under_scorers(
 def _of_runs(paths: list[str], options: Options) -> tuple[Study | None, Consistency]:
     """Existing runs, and their study if the first has its texts."""
     from goldless.meta_evaluation.consistency import compare_scorers
-    from goldless.meta_evaluation.score_files import read_run_scores
+    from goldless.meta_evaluation.judges import read_run_scores
     from goldless.studies import read_study
 
     if len(paths) == 1 and not (Path(paths[0]) / "response_scores.csv").is_file():

@@ -25,8 +25,7 @@ from goldless.gre_bench.anchors import anchored_papers
 from goldless.gre_bench.boards import AsJson
 from goldless.gre_bench.edition import RUN, is_edition, open_edition
 from goldless.gre_bench.papers import is_reference
-from goldless.meta_evaluation.judges import Scores
-from goldless.meta_evaluation.score_files import run_scores
+from goldless.meta_evaluation.judges import Scores, run_scores
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature

@@ -19,8 +19,7 @@ from goldless.gre_bench.public_results import PublicResults
 from goldless.gre_bench.stages import edition_pairing, hidden_study
 from goldless.gre_bench.standing import Standing, other_runs, standing
 from goldless.gre_bench.submissions import read_log, submission_results
-from goldless.meta_evaluation.judges import response_scores
-from goldless.meta_evaluation.score_files import ScoredBy
+from goldless.meta_evaluation.judges import ScoredBy, response_scores
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.pipeline import evaluate_study

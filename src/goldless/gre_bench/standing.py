@@ -19,8 +19,7 @@ from goldless.gre_bench.boards import AsJson
 from goldless.gre_bench.edition import COLLECTED, RUN, STUDY, Edition
 from goldless.gre_bench.papers import is_person, is_reference
 from goldless.meta_evaluation.consistency import ScorerAgreement, compare_scorers
-from goldless.meta_evaluation.judges import Scores
-from goldless.meta_evaluation.score_files import ScoredBy, run_scores
+from goldless.meta_evaluation.judges import ScoredBy, Scores, run_scores
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature

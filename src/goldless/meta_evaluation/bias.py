@@ -62,6 +62,7 @@ from goldless.meta_evaluation.judges import (
     PANEL,
     Judge,
     agent_names,
+    draws_of,
     judgement_arrays,
     judgements_hash,
     metric_judges,
@@ -69,7 +70,6 @@ from goldless.meta_evaluation.judges import (
     response_scores,
     reviewer_judges,
 )
-from goldless.meta_evaluation.resampling import draws_of
 from goldless.meta_evaluation.text_features import Feature, text_features, within_correlation
 from goldless.metrics.chair import TIED, voting_weights
 from goldless.metrics.exam_traits import consistency

@@ -16,9 +16,7 @@ import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.judges import response_scores, score_arrays
-from goldless.meta_evaluation.resampling import agent_means, draws_of
-from goldless.meta_evaluation.score_files import ScoredBy
+from goldless.meta_evaluation.judges import ScoredBy, draws_of, response_scores, score_arrays
 from goldless.metrics.metric import Metric
 from goldless.models.interface import Scorer
 from goldless.reports.document import HERE_ONLY, write
@@ -29,12 +27,15 @@ from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, draw_counts, task_intervals
-from goldless.statistics.rank_correlation import DIGITS, levelled, percentile_interval, rank_correlations
+from goldless.statistics.rank_correlation import DIGITS, agent_means, levelled, percentile_interval, rank_correlations
 from goldless.studies import Study
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
 """``kendall`` is tau-b."""
 COEFFICIENTS: tuple[Coefficient, ...] = get_args(Coefficient)
+ALIKE = 0.8
+"""Spearman's coefficient of two scorers that rank agents alike."""
+ROUNDING = 1e-9
 FEWEST_AGENTS = 3
 """With two agents every correlation is 1 or -1."""
 PERCENTILE = (
@@ -91,18 +92,23 @@ class Consistency:
     spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
 
     def findings(self) -> Iterator[Said]:
-        """Whether two scorers rank the agents alike, by Spearman's coefficient."""
-        for row in [row for row in self.rows if row.coefficient == "spearman"] or self.rows:
+        """Whether two scorers are shown to rank the agents alike: the whole interval of Spearman's is ALIKE or more."""
+        for row in self.rows:
+            if row.coefficient != "spearman":
+                continue
             who: Said = (Name(row.first), " and ", Name(row.second))
             if row.value is None:
                 yield (*who, ": the correlation under ", Name(row.metric), " is not defined.")
                 continue
-            ends = "" if row.low is None or row.high is None else f" ({row.low:.2f} to {row.high:.2f})"
-            alike = "do not rank the agents alike" if row.value <= 0 else "rank the agents alike"
-            if row.low is not None and row.low <= 0 < row.value:
-                alike = "are not shown to rank the agents alike"
-            coefficient = row.coefficient.capitalize()
-            yield (*who, f" {alike} under ", Name(row.metric), f": {coefficient} {row.value:.3f}{ends}.")
+            ends, alike = "", "are not shown to rank the agents alike"
+            if row.low is not None and row.high is not None:
+                ends = f" ({row.low:.2f} to {row.high:.2f})"
+                if row.low >= ALIKE - ROUNDING:
+                    alike = "rank the agents alike"
+                elif row.high < ALIKE - ROUNDING:
+                    alike = "do not rank the agents alike"
+            needed = "" if alike.startswith("rank") else f"; alike would be {ALIKE:g} or more"
+            yield (*who, f" {alike} under ", Name(row.metric), f": Spearman {row.value:.3f}{ends}{needed}.")
 
     def tables(self) -> list[ReportTable]:
         """The only table."""

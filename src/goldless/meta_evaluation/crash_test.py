@@ -20,7 +20,7 @@ from scipy.special import stdtr, stdtrit
 from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import Evidence, is_open
-from goldless.meta_evaluation.judges import pair_scores, response_scores
+from goldless.meta_evaluation.judges import response_scores
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import Must, Perturbation, PerturbedText, open_writer, perturb
 from goldless.meta_evaluation.rating_card import CrashCard, CrashResult, CrashTest, Rating
@@ -359,7 +359,9 @@ def crash_results(
 
     ``perturbed``: each perturbation with the perturbed responses.
     """
-    pairs = pair_scores(scores) if scores.metric.needs.verdicts is None else {}
+    pairs = {}
+    if scores.metric.needs.verdicts is None:
+        pairs = {tuple(key): score for *key, score in scores.pairs.select("task", "agent", "peer", "score").iter_rows()}
     responses = response_scores(scores)
     rows = []
     for perturbation, texts in perturbed:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from goldless.meta_evaluation.agreement.results import Agreement, Correlation, CriterionAgreement
+from goldless.meta_evaluation.agreement_results import Agreement, Correlation, CriterionAgreement
 from goldless.meta_evaluation.bias_report import STAR, BiasReport, BiasRow
-from goldless.meta_evaluation.calibration.results import Calibration
+from goldless.meta_evaluation.calibration_results import Calibration
 from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
 from goldless.meta_evaluation.rating_card import CrashResult, CrashTest, Rating

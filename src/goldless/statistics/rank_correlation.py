@@ -12,7 +12,7 @@ import numpy as np
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Draws, Interval, groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import Draws, Interval, groups_left_out, left_out_intervals, summable
 
 Coefficient = Literal["spearman", "kendall", "kendall-b"]
 """``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""
@@ -138,3 +138,18 @@ def centred_ranks(column: FloatArray) -> FloatArray:
 def _tied_pairs(column: FloatArray) -> float:
     counts = np.unique(column, return_counts=True)[1].astype(np.float64)
     return float((counts * (counts - 1)).sum() / 2)
+
+
+def agent_means(tables: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Agents' means over drawn tasks on which both tables [2, tasks, agents] have a value: [draws, agents] for each.
+
+    ``counts``: how often each task is drawn, [draws, tasks]. NaN: no such task.
+    """
+    both = ~np.isnan(tables).any(axis=0)
+    drawn = counts @ both
+    means = []
+    for table in np.where(both, tables, 0.0):
+        mean = np.full(drawn.shape, np.nan)
+        np.divide(counts @ summable(table.T).T, drawn, out=mean, where=drawn > 0)
+        means.append(mean)
+    return means[0], means[1]

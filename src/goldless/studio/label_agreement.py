@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from goldless.meta_evaluation.agreement.ceiling import Ceiling, human_ceiling
+from goldless.meta_evaluation.ceiling import Ceiling, human_ceiling
 from goldless.meta_evaluation.judges import scoring_judge
 from goldless.metrics.label_agreement import Accuracy, accuracies
 from goldless.metrics.pair_labels import pair_labels, usual_margin

@@ -1,8 +1,11 @@
 """The ceiling: how far people agree with each other, which no metric can be expected to exceed by much.
 
-Krippendorff's alpha over all raters; and each rater compared with the others as a metric is compared with all of them:
-pairwise accuracy by the sign of the others' medians (for preferences: the others' majority), and Spearman's coefficient
-with the others' medians over the responses to a task.
+Each rater is compared with the others as a metric is compared with all of them: pairwise accuracy by the sign of the
+others' medians (for preferences: the others' majority), and Spearman's coefficient with the others' medians over the
+responses to a task. And Krippendorff's alpha over all raters, 1 - D_o / D_e: D_o is the mean squared distance of two
+values of the same unit, D_e that of any two values; units with one value say nothing and are left out
+(K. Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011). Squared distances: nominal 0 or 1; interval
+(a - b)²; ordinal the square of the difference of their ranks, ties shared, among all values used.
 """
 
 from __future__ import annotations
@@ -15,13 +18,22 @@ import numpy as np
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.meta_evaluation.judges import numbers
-from goldless.metrics.pair_labels import ROUNDING
+from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING
 from goldless.records import Preference, Rating
-from goldless.statistics.bootstrap import Draws, Interval, Share, task_intervals, task_shares
+from goldless.statistics.bootstrap import (
+    Draws,
+    Interval,
+    Method,
+    Share,
+    groups_left_out,
+    left_out_intervals,
+    task_intervals,
+    task_shares,
+)
 from goldless.statistics.rank_correlation import rank_correlations
-from goldless.statistics.reliability import Measurement, Reliability, alpha_within_tasks, krippendorff_alpha
 from goldless.statistics.standings import score_table
 
+Measurement = Literal["nominal", "ordinal", "interval"]
 Measured = Literal["auto", "nominal", "ordinal", "interval"]
 
 FEW_VALUES = 20
@@ -31,9 +43,30 @@ SURELY_SORTED = 20
 SHUFFLES = 20
 LISTED_RATERS = 50
 """Up to this many raters are reported one by one."""
-LEAST_PREFERENCE = 0.5
 MANY_LABELS = 4
 """Labels per unit from which two remain without the largest and the smallest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Krippendorff's alpha with its interval: 1 all agree, 0 as by chance, below 0 worse than chance."""
+
+    alpha: float | None
+    """None: not defined, ``note`` says why."""
+    low: float | None
+    """None: no interval, ``note`` says why."""
+    high: float | None
+    measurement: Measurement
+    n_units: int
+    """Units with values from two or more raters."""
+    n_values: int
+    """Values of these units."""
+    unpaired: int
+    """Values left out because no other rater gave the same unit a value."""
+    n_tasks: int
+    level: float
+    method: Method | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +123,16 @@ def human_ceiling(
     draws: Draws,
 ) -> Ceiling:
     """The ceiling by ratings, or by preferences where no response was rated twice."""
-    rated, preferred = _rated(ratings, tasks, agents), _preferred(preferences, tasks, agents)
-    compared = _votes(preferred)
+    rated, preferred = _voices(ratings, tasks, agents, 1), _voices(preferences, tasks, agents, 2)
+    votes = np.where(np.abs(preferred.value) > LEAST_PREFERENCE + ROUNDING, np.sign(preferred.value), 0.0)
+    compared = replace(preferred, value=votes)
     by_ratings = _shared(rated) or not _shared(compared)
     voices = rated if by_ratings else compared
     n_raters = len(set(rated.raters) | set(compared.raters))
     if not _shared(voices):
         why = "one rater" if n_raters == 1 else "no response was labelled by two raters"
         return Ceiling(None, n_raters, None, None, 0, None, 0, (), named=True, note=f"none: {why}")
-    alpha = krippendorff_alpha(
-        voices.value,
-        voices.unit,
-        task=voices.task,
-        measurement=_measurement(voices, measurement, by_ratings=by_ratings),
-        **draws,
-    )
+    alpha = _reliability(voices, _measurement(voices, measurement, by_ratings=by_ratings), draws)
     found = _by_ratings(voices, alpha, len(agents), draws) if by_ratings else _by_preferences(voices, alpha, draws)
     return replace(found, within=_within(rated, preferred, measurement, draws))
 
@@ -115,8 +143,7 @@ def _within(rated: _Voices, preferred: _Voices, wanted: Measured, draws: Draws) 
     for name, voices in (("ratings", rated), ("preferences", preferred)):
         if len(voices.unit) and np.median(np.unique(voices.unit, return_counts=True)[1]) >= MANY_LABELS:
             measurement = _measurement(voices, wanted, by_ratings=name == "ratings")
-            said = voices.value, voices.unit, voices.task
-            found[name] = alpha_within_tasks(*said, measurement=measurement, **draws)
+            found[name] = _alpha_within_tasks(voices, measurement, draws)
     return found
 
 
@@ -276,47 +303,89 @@ def _by_preferences(voices: _Voices, alpha: Reliability, draws: Draws) -> Ceilin
     return Ceiling("preferences", len(voices.raters), alpha, share, tied, None, 0, raters, named=True)
 
 
-# --- what was said -------------------------------------------------------------------------------------------------
+# --- alpha -----------------------------------------------------------------------------------------------------------
 
 
-def _rated(ratings: Sequence[Rating], tasks: Sequence[str], agents: Sequence[str]) -> _Voices:
+def _reliability(voices: _Voices, measurement: Measurement, draws: Draws) -> Reliability:
+    """Krippendorff's alpha. Raters are interchangeable, so their names are not needed."""
+    code = np.unique(voices.unit, return_inverse=True)[1]
+    paired = np.bincount(code)[code] > 1
+    values, code, task = voices.value[paired], code[paired], voices.task[paired]
+    group, n_tasks = groups_left_out(task)
+    counted = measurement, len(np.unique(code)), len(values), int(np.sum(~paired)), n_tasks
+    whole = _alpha(values, code, measurement)
+    if np.isnan(whole):
+        return Reliability(None, None, None, *counted, draws["level"], note="not defined: all values are equal")
+    without = [_alpha(values[group != g], code[group != g], measurement) for g in range(int(group.max()) + 1)]
+    left_out = np.array(without)[:, None]
+    found = left_out_intervals([whole], left_out, n_tasks=n_tasks, lowest=-np.inf, **draws)[0]
+    return Reliability(whole, found.low, found.high, *counted, found.level, found.method, found.note)
+
+
+def _alpha_within_tasks(voices: _Voices, measurement: Measurement, draws: Draws) -> Interval:
+    """Mean over tasks of alpha within each, with the largest and the smallest value of every unit left out (PRE, 4.5).
+
+    Units with fewer than four values are left out, and so are tasks on which alpha is not defined.
+    """
+    order = np.lexsort((voices.value, voices.unit))
+    values, task = voices.value[order], voices.task[order]
+    _, code, size = np.unique(voices.unit[order], return_inverse=True, return_counts=True)
+    place = np.arange(len(code)) - (np.cumsum(size) - size)[code]
+    inner = (place > 0) & (place < size[code] - 1) & (size[code] >= MANY_LABELS)
+    found = []
+    for name in np.unique(task[inner]):
+        own = inner & (task == name)
+        found.append(_alpha(values[own], np.unique(code[own], return_inverse=True)[1], measurement))
+    return task_intervals(np.array(found, dtype=np.float64)[:, None], **draws)[0]
+
+
+def _alpha(values: FloatArray, unit: IntArray, measurement: Measurement) -> float:
+    """Alpha of values whose units all have two or more; NaN: not defined."""
+    if len(values) == 0 or values.min() == values.max():
+        return np.nan
+    _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
+    size = np.bincount(unit).astype(np.float64)
+    share = np.divide(1.0, size - 1, out=np.zeros_like(size), where=size > 1)
+    n = len(values)
+    if measurement == "nominal":
+        alike = np.unique(unit * len(counts) + level, return_counts=True)
+        same = np.bincount(alike[0] // len(counts), weights=alike[1].astype(np.float64) ** 2, minlength=len(size))
+        observed = float((share * (size**2 - same)).sum())
+        expected = (n**2 - float((counts.astype(np.float64) ** 2).sum())) / (n - 1)
+        return 1 - observed / expected
+    placed = values if measurement == "interval" else (np.cumsum(counts) - counts / 2)[level]
+    placed = placed - placed.mean()  # sums of squares then lose no digits
+    sums, squares = np.bincount(unit, weights=placed), np.bincount(unit, weights=placed**2)
+    observed = float((share * 2 * (size * squares - sums**2)).sum())
+    expected = 2 * (n * float(squares.sum()) - float(placed.sum()) ** 2) / (n - 1)
+    return 1 - observed / expected
+
+
+# --- what was said ---------------------------------------------------------------------------------------------------
+
+
+def _voices(labels: Sequence[Rating | Preference], tasks: Sequence[str], agents: Sequence[str], size: int) -> _Voices:
+    """The labels of units of ``size`` agents. A rater who said several things of one unit has one voice: their mean."""
     task_number, agent_number = numbers(tasks), numbers(agents)
     said: dict[tuple[int, str], list[float]] = {}
-    for label in ratings:
-        task, agent = task_number.get(label.task, -1), agent_number.get(label.agent, -1)
-        if min(task, agent) >= 0:
-            said.setdefault((task * len(agents) + agent, label.rater), []).append(label.score)
-    return _voices(said, len(agents))
-
-
-def _preferred(preferences: Sequence[Preference], tasks: Sequence[str], agents: Sequence[str]) -> _Voices:
-    task_number, agent_number = numbers(tasks), numbers(agents)
-    said: dict[tuple[int, str], list[float]] = {}
-    for label in preferences:
-        task = task_number.get(label.task, -1)
-        first, second = agent_number.get(label.first, -1), agent_number.get(label.second, -1)
-        if min(task, first, second) >= 0:
-            unit = (task * len(agents) + min(first, second)) * len(agents) + max(first, second)
-            preference = label.preference if first < second else -label.preference
-            said.setdefault((unit, label.rater), []).append(preference)
-    return _voices(said, len(agents) ** 2)
-
-
-def _votes(found: _Voices) -> _Voices:
-    """Preferences as votes for the first, the second or neither."""
-    votes = np.where(np.abs(found.value) > LEAST_PREFERENCE + ROUNDING, np.sign(found.value), 0.0)
-    return replace(found, value=votes)
-
-
-def _voices(said: dict[tuple[int, str], list[float]], units_a_task: int) -> _Voices:
-    """A rater who said several things of one unit has one voice: their mean."""
+    for label in labels:
+        if isinstance(label, Rating):
+            places, value = [agent_number.get(label.agent, -1)], label.score
+        else:
+            places, value = [agent_number.get(name, -1) for name in (label.first, label.second)], label.preference
+        key = task_number.get(label.task, -1)
+        if min(key, *places) < 0:
+            continue
+        for place in sorted(places):
+            key = key * len(agents) + place
+        said.setdefault((key, label.rater), []).append(value if places == sorted(places) else -value)
     raters = tuple(dict.fromkeys(rater for _, rater in said))
     number = numbers(raters)
     unit = np.array([unit for unit, _ in said], dtype=np.int64)
     return _Voices(
         value=np.array([sum(values) / len(values) for values in said.values()], dtype=np.float64),
         unit=unit,
-        task=unit // units_a_task,
+        task=unit // len(agents) ** size,
         rater=np.array([number[rater] for _, rater in said], dtype=np.int64),
         raters=raters,
     )

@@ -5,15 +5,15 @@ study → labels, files and recorded judgements checked → metrics computed →
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
 import numpy as np
+from scipy.special import stdtr
 
-from goldless.arrays import FloatArray
+from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, UserError, nearest
-from goldless.meta_evaluation.agreement.ceiling import Measured, human_ceiling
-from goldless.meta_evaluation.agreement.rank_agreement import correlations
-from goldless.meta_evaluation.agreement.results import (
+from goldless.meta_evaluation.agreement_results import (
     Agreement,
     Correlation,
     CriterionAgreement,
@@ -21,9 +21,17 @@ from goldless.meta_evaluation.agreement.results import (
     JudgeComparison,
     LabelCounts,
 )
-from goldless.meta_evaluation.judges import Judge, metric_judges
-from goldless.meta_evaluation.named_judges import Given, check_unlike, given_judges, levelled_judge, recorded_judges
-from goldless.meta_evaluation.resampling import draws_of
+from goldless.meta_evaluation.ceiling import Measured, human_ceiling
+from goldless.meta_evaluation.judges import (
+    Given,
+    Judge,
+    agent_names,
+    check_unlike,
+    draws_of,
+    given_judges,
+    metric_judges,
+    recorded_judges,
+)
 from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.metrics.label_agreement import PairCredits, accuracies, compare_all_credits
 from goldless.metrics.pair_labels import PairLabels, check_margin, pair_labels, rating_table, usual_margin
@@ -32,9 +40,20 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Draws, interval_name, task_intervals
+from goldless.statistics.bootstrap import FEW_TASKS, Draws, draw_counts, interval_name, task_intervals
 from goldless.statistics.comparisons import compare_all
+from goldless.statistics.rank_correlation import (
+    Coefficient,
+    agent_means,
+    levelled,
+    percentile_interval,
+    pooled_correlations,
+    rank_correlations,
+)
 from goldless.studies import Study
+
+ORDER: tuple[Coefficient, ...] = ("spearman", "kendall-b", "kendall")
+NAMES: dict[Coefficient, str] = {"spearman": "spearman", "kendall-b": "kendall_tau_b", "kendall": "kendall_tau_a"}
 
 
 async def agree(
@@ -60,14 +79,24 @@ async def agree(
     """
     check_convention(convention)
     draws = draws_of(options)
+    if measurement not in get_args(Measured):
+        known = get_args(Measured)
+        raise UserError(
+            f"measurement must be one of {', '.join(known)}, got {measurement!r}{nearest(str(measurement), known)}"
+        )
     _check_named(options, reviewers, scale, scores)
-    _check_labels(study, margin)
+    check_margin(margin)
+    if not study.n_ratings and not study.n_preferences:
+        raise MetricError(
+            f"{study.name} has no labels. Add a table labels with the columns task, agent, rater, score, or task, "
+            "first, second, rater, preference"
+        )
     chosen = label_criteria(study, criterion)
     judges = recorded_judges(study, reviewers, scale, convention=convention, own_family=own_family)
     judges += given_judges(scores, study)
     check_unlike(judges)
     evaluation = await evaluate_study(study, options) if options.metrics else None
-    judges = [*map(levelled_judge, metric_judges(evaluation, study, only_asked=True)), *judges]
+    judges = [*(judge.levelled() for judge in metric_judges(evaluation, study, only_asked=True)), *judges]
     check_unlike(judges)
     found = tuple(
         _on_criterion(study, judges, name, convention=convention, margin=margin, measurement=measurement, draws=draws)
@@ -84,9 +113,6 @@ async def agree(
     )
 
 
-# --- what is held against people -----------------------------------------------------------------------------------
-
-
 def _check_named(options: Options, reviewers: Sequence[str], scale: str | None, scores: Given | None) -> None:
     """Refuse what no agreement could be measured with."""
     if not options.metrics and not reviewers and scores is None:
@@ -96,16 +122,6 @@ def _check_named(options: Options, reviewers: Sequence[str], scale: str | None, 
         raise MetricError(f"{of_raters[0]} scores raters, not responses, so it cannot be compared with people")
     if scale is not None and not reviewers:
         raise UserError(f"--scale {scale} needs --reviewers. Name reviewers, or use all")
-
-
-def _check_labels(study: Study, margin: float | None) -> None:
-    """Refuse a study without labels."""
-    check_margin(margin)
-    if not study.n_ratings and not study.n_preferences:
-        raise MetricError(
-            f"{study.name} has no labels. Add a table labels with the columns task, agent, rater, score, or task, "
-            "first, second, rater, preference"
-        )
 
 
 def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
@@ -137,7 +153,7 @@ def _on_criterion(
 ) -> CriterionAgreement:
     ratings = [label for label in study.ratings() if label.criterion == criterion]
     preferences = [label for label in study.preferences() if label.criterion == criterion]
-    tasks, agents = study.tasks, [agent.agent for agent in study.agents]
+    tasks, agents = study.tasks, agent_names(study)
     margin = usual_margin(preferences, convention=convention) if margin is None else margin
     labels = pair_labels(ratings, preferences, tasks=tasks, agents=agents, least_margin=margin)
     earned = [judge.credits(labels, convention) for judge in judges]
@@ -257,3 +273,105 @@ def _settings(study: Study, convention: Convention, draws: Draws) -> dict[str, s
         "seed": str(draws["seed"]),
         "study": study.fingerprint[:8],
     }
+
+
+# --- rank correlations -----------------------------------------------------------------------------------------------
+
+
+def correlations(
+    scores: Sequence[FloatArray], ratings: FloatArray, *, convention: Convention, draws: Draws
+) -> list[tuple[tuple[Correlation, ...], FloatArray]]:
+    """All coefficients of each table of scores [tasks, agents] with the ratings, and Spearman's on each task.
+
+    A task counts if people rated at least two of its responses. If a coefficient is not defined on a task, the task is
+    left out by default, and counts 0 with the papers' convention.
+    """
+    rated = (~np.isnan(ratings)).sum(axis=1) > 1
+    labelled = ~np.isnan(ratings).all(axis=1)
+    by_task = [
+        np.stack([rank_correlations(table[rated], ratings[rated], c) for c in ORDER], axis=1) for table in scores
+    ]
+    undefined = np.isnan(np.concatenate(by_task, axis=1)).sum(axis=0).tolist()
+    if convention != "default":
+        by_task = [np.nan_to_num(values, nan=0.0) for values in by_task]
+    within = task_intervals(np.concatenate(by_task, axis=1), **draws)
+    found = []
+    for i, values in enumerate(by_task):
+        parts = []
+        for k, coefficient in enumerate(ORDER):
+            one, lost = within[i * len(ORDER) + k], undefined[i * len(ORDER) + k]
+            low, high = (None if end is None else min(1.0, max(-1.0, end)) for end in (one.low, one.high))
+            note = "not defined on any task" if one.mean is None else one.note
+            counts = len(values), one.n, lost, one.n
+            parts.append(Correlation(NAMES[coefficient], "tasks", one.mean, low, high, *counts, one.method, note))
+        parts += [
+            *_over_responses(scores[i], ratings, draws),
+            *_over_agents(scores[i][labelled], ratings[labelled], draws),
+        ]
+        first = np.full(len(ratings), np.nan)
+        first[rated] = values[:, 0]
+        found.append((tuple(parts), first))
+    return found
+
+
+def _over_responses(scores: FloatArray, ratings: FloatArray, draws: Draws) -> list[Correlation]:
+    """Over all responses, whatever their task: levels of tasks count too."""
+    task = np.repeat(np.arange(len(ratings)), ratings.shape[1])
+    asked, both = int(np.sum(~np.isnan(ratings))), int(np.sum(~np.isnan(scores + ratings)))
+    found = pooled_correlations(scores.ravel(), ratings.ravel(), task, **draws)
+    return [
+        Correlation(
+            *(NAMES[c], "responses", one.mean, one.low, one.high, asked, both, 0, one.n, one.method, one.note),
+            p=spearman_p(one.mean, both) if c == "spearman" else None,
+        )
+        for c, one in zip(ORDER, found, strict=True)
+    ]
+
+
+def _over_agents(scores: FloatArray, ratings: FloatArray, draws: Draws) -> Iterator[Correlation]:
+    """Over the agents' means on what is both scored and rated; intervals are percentiles over resampled tasks."""
+    tables = np.stack([scores, ratings])
+    there: BoolArray = np.asarray(~np.isnan(tables).any(axis=0))
+    asked, used = int((~np.isnan(ratings)).any(axis=0).sum()), int(there.any(axis=0).sum())
+    tasks = int(there.any(axis=1).sum())
+    whole = _agent_coefficients(tables, np.ones((1, len(ratings))))[:, 0]
+    blocks = draw_counts(len(ratings), seed=draws["seed"], resamples=draws["resamples"])
+    drawn = np.concatenate([_agent_coefficients(tables, block) for block in blocks], axis=1)
+    for coefficient, number, resampled in zip(ORDER, whole.tolist(), drawn, strict=True):
+        value = None if np.isnan(number) else number
+        low, high, note = None, None, f"no interval: n = {tasks}"
+        if value is None:
+            note = "not defined: fewer than two agents, or all means equal"
+        elif tasks >= 2:
+            low, high, told = percentile_interval(resampled, level=draws["level"])
+            few = f"only {tasks} tasks: the interval is too narrow" if tasks < FEW_TASKS and low is not None else None
+            note = "; ".join(part for part in (few, told) if part)
+        yield Correlation(
+            NAMES[coefficient],
+            "agents",
+            value,
+            low,
+            high,
+            asked=asked,
+            n=used,
+            undefined=0,
+            n_tasks=tasks,
+            method=None if low is None else "percentile",
+            note=note or None,
+            p=spearman_p(value, used) if coefficient == "spearman" else None,
+        )
+
+
+def spearman_p(value: float | None, n: int) -> float | None:
+    """Two-sided p of Spearman's coefficient by Student's t with n - 2 degrees of freedom; None: not defined."""
+    if value is None or np.isnan(value) or n < 3:
+        return None
+    if abs(value) >= 1:
+        return 0.0
+    return float(2 * stdtr(n - 2, -abs(value) * np.sqrt((n - 2) / (1 - value**2))))
+
+
+def _agent_coefficients(tables: FloatArray, counts: FloatArray) -> FloatArray:
+    """[coefficients, draws] of the agents' means over drawn tasks."""
+    first, second = map(levelled, agent_means(tables, counts))
+    return np.stack([rank_correlations(first, second, coefficient) for coefficient in ORDER])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from goldless.errors import MetricError, nearest
-from goldless.meta_evaluation.agreement.ceiling import Ceiling, RaterAgreement
+from goldless.meta_evaluation.ceiling import Ceiling, RaterAgreement
 from goldless.meta_evaluation.judges import Kind
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.label_agreement import Accuracy

@@ -27,9 +27,8 @@ from goldless.meta_evaluation.crash_test import DEFAULT_MARGIN, DEFAULT_REFERENC
 from goldless.meta_evaluation.crash_test import crash_test as run_crash_test
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE
 from goldless.meta_evaluation.rating_card import CrashTest
-from goldless.meta_evaluation.watching import WatchReport
+from goldless.meta_evaluation.watching import GUARD, WatchReport
 from goldless.meta_evaluation.watching import watch as ask_anchors
-from goldless.meta_evaluation.watching.watching import GUARD
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel, Scorer
 from goldless.rewarding.reward import DEFAULT_METRIC, Missing, Reward

@@ -136,7 +136,7 @@ ADDS = """
 import sys
 from pathlib import Path
 from goldless.errors import UserError
-from goldless.meta_evaluation.watching.watch_folder import Occasion, add_occasion, read_watch
+from goldless.meta_evaluation.watching import Occasion, add_occasion, read_watch
 folder = Path(sys.argv[1])
 print("ready", flush=True)
 input()

@@ -1,39 +1,37 @@
-"""Ask the anchors again, and say whether the judge or the system changed.
+"""Watching: fixed anchors asked again, and whether the judge or the system changed.
 
 folder → what is watched checked → anchors asked anew → occasion added → evidence of a change → who changed
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
+from pydantic import Field, TypeAdapter, ValidationError
 
+from goldless._version import __version__
 from goldless.errors import MetricError, UserError
+from goldless.files import alone, write_text
 from goldless.meta_evaluation.judges import response_scores
-from goldless.meta_evaluation.watching.results import WatchedProcess, WatchReport
-from goldless.meta_evaluation.watching.watch_folder import (
-    Occasion,
-    Watched,
-    add_occasion,
-    as_known,
-    check_same,
-    now,
-    read_stream,
-    read_watch,
-    start_watch,
-    stream_values,
-)
+from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.run_folder import SCORES
 from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.pipeline import review_study, score_study
+from goldless.runs.store import try_writing
 from goldless.statistics.change_evidence import Values, change_evidence, check_alpha
 from goldless.studies import Study
+from goldless.studies.checking import Checking, all_at_once
+from goldless.studies.tables import ALLOWED, Source, is_table
 
 FIRST_REPEATS = 4
 """How often the anchors are asked on the first occasion."""
@@ -41,6 +39,228 @@ GUARD = 2
 """Occasions within which the anchors must follow for an alarm of the stream to be the judge's."""
 KEPT = ("rewrites", "synopses")
 """Recorded tables that are not what the watched model says."""
+WATCH, OCCASIONS = "watch.json", "occasions.jsonl"
+Numbers = dict[str, list[Annotated[float, Field(allow_inf_nan=False)]]]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedProcess:
+    """One process: the judge on its anchors, or the system's stream."""
+
+    process: str
+    """``judge (anchors)`` or ``system (stream)``."""
+    occasions: int
+    items: int
+    values: int
+    """Values in all."""
+    missing: int
+    """Items without a value on the last occasion."""
+    first_mean: float
+    """Mean over items on the first occasion of the comparison."""
+    last_mean: float
+    evidence: float
+    """20 is an alarm with a false-alarm rate of 0.05."""
+    direction: str
+    alarm_at: int | None
+    """Number of the occasion of the alarm; None: quiet."""
+
+    @property
+    def state(self) -> str:
+        """Quiet, or since when and which way it changed."""
+        if self.alarm_at is None:
+            return "quiet"
+        return f"CHANGED on occasion {self.alarm_at}: {self.direction}"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchReport:
+    """What is known after the last occasion."""
+
+    folder: str
+    anchors: str
+    model: str
+    alpha: float
+    occasions: int
+    processes: tuple[WatchedProcess, ...]
+    who: str | None
+    """``judge``, ``system`` or ``both``; None: quiet."""
+    verdict: str
+    notes: tuple[str, ...] = ()
+    open: int = 0
+    """Calls that failed for a temporary cause: the occasion was not added."""
+    spending: tuple[Spending, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is an alarm."""
+        return self.who is not None
+
+    def tables(self) -> list[ReportTable]:
+        """One row per process."""
+        columns = (
+            Column("process", "process"),
+            Column("occasions", "occasions", "count"),
+            Column("items", "items", "count"),
+            Column("values", "values", "count", wide=True),
+            Column("missing", "missing", "count"),
+            Column("first_mean", "first mean", "number", decimals=3),
+            Column("last_mean", "last mean", "number", decimals=3),
+            Column("evidence", "evidence", "figure"),
+            Column("state", "state"),
+        )
+        rows = tuple(
+            # two digits; a large number by its power of ten
+            {**asdict(one), "state": one.state, "evidence": f"{one.evidence:{'.2g' if one.evidence < 1000 else '.0e'}}"}
+            for one in self.processes
+        )
+        title = f"{self.model} on {self.anchors}, alarm at {1 / self.alpha:g}"
+        return [ReportTable(title, columns, rows, notes=(self.verdict,))] if rows else []
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        data = {name: value for name, value in asdict(self).items() if name != "spending"}
+        rows = zip(data["processes"], self.processes, strict=True)
+        return {**data, "processes": [{**row, "state": one.state} for row, one in rows]}
+
+
+# --- the folder ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What is watched, the same on every occasion."""
+
+    anchors: str
+    """Name of the study of anchors."""
+    fingerprint: str
+    judge: Mapping[str, str]
+    """How the anchors are asked: the model as given, the metric or scale, the wording."""
+    alpha: Annotated[float, Field(gt=0, lt=1)]
+    seed: Annotated[int, Field(ge=0)]
+    id: str
+    """A random name, which keeps the calls of this watch apart in the journal."""
+    goldless: str = __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """One occasion."""
+
+    number: int
+    at: str
+    model: str
+    """Identity of the model, as it reported itself."""
+    anchors: Numbers
+    """Values by item."""
+    missing: int
+    """Items without a value, such as replies that could not be read."""
+    stream: Numbers = field(default_factory=dict)
+    """Scores of the system by response; empty: none were given."""
+    stream_hash: str | None = None
+    restart: bool = False
+    """Whether the comparison starts anew here."""
+
+
+def read_watch(folder: Path) -> tuple[Watched | None, list[Occasion]]:
+    """What is in the folder; None and nothing if it is new."""
+    if not (folder / WATCH).is_file():
+        return None, []
+    try:
+        known = TypeAdapter(Watched).validate_json((folder / WATCH).read_bytes())
+        path = folder / OCCASIONS
+        lines = path.read_bytes().splitlines() if path.is_file() else []
+        occasion = TypeAdapter(Occasion)
+        return known, [occasion.validate_json(line) for line in lines if line.strip()]
+    except (OSError, ValidationError) as error:
+        said = str(error)
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            said = f"{'.'.join(map(str, first['loc'])) or 'a line'}: {first['msg']}"
+        raise UserError(
+            f"{folder}: the watch cannot be read ({said}). Restore it, or watch in another folder"
+        ) from error
+
+
+def add_occasion(folder: Path, known: Sequence[Occasion], new: Occasion) -> None:
+    """Append an occasion. Raises if another process did so in the meantime."""
+    with alone(folder):
+        _, there = read_watch(folder)
+        if len(there) != len(known):
+            raise UserError(f"{folder}: another command added occasion {len(there)} in the meantime. Run one at a time")
+        lines = [json.dumps(asdict(one), ensure_ascii=False, allow_nan=False) + "\n" for one in (*there, new)]
+        write_text(folder / OCCASIONS, "".join(lines))
+
+
+def _check_same(folder: Path, known: Watched, given: Watched) -> None:
+    """Refuse anchors, a judge or a rate of false alarms other than those of the first occasion."""
+    if known.fingerprint != given.fingerprint:
+        raise UserError(
+            f"the anchors changed: {folder} watches {known.anchors} ({known.fingerprint[:8]}), got {given.anchors} "
+            f"({given.fingerprint[:8]}). Give the same anchors, or start another watch in a new folder"
+        )
+    for name in {**known.judge, **given.judge}:
+        was, is_ = known.judge.get(name), given.judge.get(name)
+        if was != is_:
+            raise UserError(
+                f"{folder} watches {name} {was or 'none'}, got {is_ or 'none'}. Give the same judge, or start another "
+                "watch in a new folder"
+            )
+    if known.alpha != given.alpha:
+        raise UserError(f"--alpha must stay {known.alpha:g}, with which {folder} was started, got {given.alpha:g}")
+
+
+# --- the system's stream ---------------------------------------------------------------------------------------------
+
+
+def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[dict[str, list[float]], str]:
+    """The scores of a file or run folder by response, and its hash. A file given before is refused."""
+    path = path / SCORES if path.is_dir() else path
+    if not is_table(path):
+        raise UserError(f"{path}: no such file of scores; {ALLOWED}")
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    if before := next((one.number for one in known if one.stream_hash == content), None):
+        raise UserError(f"{path}: the same scores were given on occasion {before}. Give those since then")
+    found: dict[str, list[float]] = {}
+    metrics: set[str] = set()
+    with all_at_once("stream") as problems:
+        check = Checking(path.name, problems)
+        for chunk in Source(path, path.name).chunks(problems):
+            check.rows += len(chunk.rows)
+            for line, row in zip(chunk.lines, chunk.rows, strict=True):
+                score = (
+                    check.optional_number(row, "score", line) if "score" in row else check.number(row, "score", line)
+                )
+                names = [check.optional_name(row, column, line) for column in ("task", "agent")]
+                metrics.add(check.optional_name(row, "metric", line) or "")
+                if score is not None:
+                    found.setdefault(" / ".join(name for name in names if name), []).append(score)
+        check.finish()
+        if len(metrics) > 1:
+            check.add(f"scores must be of one metric, got {', '.join(sorted(metrics))}")
+        if not found and not check.broken:
+            check.add("no scores. The columns are score and, where they recur, task and agent")
+    return found, content
+
+
+def _stream_values(occasions: Sequence[Occasion]) -> tuple[list[Values], str]:
+    """The stream of each occasion, and what a score is ranked among.
+
+    Where the second occasion has the responses of the first, each is compared with its own earlier scores, otherwise
+    with all earlier scores.
+    """
+    given = [one for one in occasions if one.stream]
+    by_item = len(given) > 1 and set(given[0].stream) == set(given[1].stream) and "" not in given[0].stream
+    if not by_item:
+        return [
+            {"": [value for new in one.stream.values() for value in new]} for one in occasions
+        ], "all earlier scores"
+    for one in given:
+        if set(one.stream) != set(given[0].stream):
+            raise UserError(
+                f"the stream of occasion {one.number} must have the responses of the first occasion, got "
+                f"{len(set(one.stream) ^ set(given[0].stream))} others. Start another watch in a new folder"
+            )
+    return [dict(one.stream) for one in occasions], "its own earlier scores"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +297,14 @@ async def watch(
     known, occasions = read_watch(folder)
     given = Watched(anchors.name, anchors.fingerprint, judge, alpha, options.seed, uuid.uuid4().hex)
     if known is None:
-        start_watch(folder, given)
+        try_writing(folder, "Choose another folder")
+        with alone(folder):
+            if any(folder.iterdir()):
+                raise UserError(f"{folder} has other files. Give a new folder to a watch")
+            write_text(folder / WATCH, json.dumps(asdict(given), ensure_ascii=False, indent=2) + "\n")
         known = given
-    check_same(folder, known, given)
-    scores, stream_hash = ({}, None) if stream is None else read_stream(Path(stream), occasions)
+    _check_same(folder, known, given)
+    scores, stream_hash = ({}, None) if stream is None else _read_stream(Path(stream), occasions)
     number = len(occasions) + 1
     fresh = restart or not occasions
     times = repeats or (FIRST_REPEATS if fresh else 1)
@@ -103,7 +327,16 @@ async def watch(
         raise MetricError(
             f"{model} gave no value to any anchor, so the occasion is not added. Run goldless doctor on it"
         )
-    new = Occasion(number, now(), model, kept, missing, dict(scores), stream_hash, restart)
+    new = Occasion(
+        number,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        model,
+        kept,
+        missing,
+        dict(scores),
+        stream_hash,
+        restart,
+    )
     report = _report(folder, known, [*occasions, new], guard)  # a stream that does not fit is refused before it is kept
     add_occasion(folder, occasions, new)
     told = [note] if (note := _from_people(anchors, [*occasions, new])) else []
@@ -125,6 +358,7 @@ def _judge(options: Options) -> dict[str, str]:
     """How the anchors are asked, as the folder keeps it. Refuses what cannot be watched, before any call."""
     if options.recorded:
         raise UserError("--recorded asks no model, so there is nothing to watch")
+    wording = {"verdicts": options.verdicts, "task description": options.task_description}
     if options.reviewers:
         check_review_options(options)
         given = options.reviewers
@@ -132,7 +366,7 @@ def _judge(options: Options) -> dict[str, str]:
         if len(names) > 1:
             raise UserError(f"one reviewer can be watched at a time, got {len(names)}. Start a watch for each")
         if not options.metrics or tuple(options.metrics) == (DEFAULT_METRICS,):
-            return as_known({"reviewer": names[0], "scale": options.scale, **_asked_with(options)})
+            return _texts({"reviewer": names[0], "scale": options.scale, **wording})
         raise UserError("--metric and --reviewers exclude each other: watch a scorer or a reviewer")
     if tuple(options.metrics) in {(), (DEFAULT_METRICS,)}:
         raise UserError("name what to watch: --reviewers MODEL --scale 5-level, or --metric gem-raw --scorer MODEL")
@@ -142,7 +376,7 @@ def _judge(options: Options) -> dict[str, str]:
     needs = metrics[0].needs
     if needs.logprobs is None and needs.verdicts is None:
         raise MetricError(f"{metrics[0].name} asks no model, so there is nothing to watch. Try gem-raw")
-    return as_known(
+    return _texts(
         {
             "metric": metrics[0].name,
             "scorer": _name(options.scorer) if needs.logprobs is not None else "",
@@ -150,13 +384,14 @@ def _judge(options: Options) -> dict[str, str]:
             "template": ",".join(template.name for template in options.chosen_templates()),
             "peers": ",".join(options.peers or ()),
             "peer sample": options.peer_sample,
-            **_asked_with(options),
+            **wording,
         }
     )
 
 
-def _asked_with(options: Options) -> dict[str, Any]:
-    return {"verdicts": options.verdicts, "task description": options.task_description}
+def _texts(found: Mapping[str, Any]) -> dict[str, str]:
+    """Settings as texts, without empty ones."""
+    return {name: str(value) for name, value in found.items() if value not in {None, ""}}
 
 
 def _name(model: Any) -> str:
@@ -202,12 +437,13 @@ def _judged(rows: pl.DataFrame) -> dict[str, float | None]:
 def _report(folder: Path, known: Watched, occasions: Sequence[Occasion], guard: int) -> WatchReport:
     starts = [place for place, one in enumerate(occasions) if one.restart]
     since = list(occasions[starts[-1] :]) if starts else list(occasions)
-    streams, among = stream_values(since)
-    rows = [_process("judge (anchors)", known, since, [one.anchors for one in since], seed=known.seed)]
-    if any(one.stream for one in since):
-        rows.append(_process("system (stream)", known, since, streams, seed=known.seed + 1))
-    rows = [row for row in rows if row is not None]
-    who, verdict = _who([row for row in rows if row is not None], len(occasions), guard)
+    streams, among = _stream_values(since)
+    both = (
+        _process("judge (anchors)", known, since, [one.anchors for one in since], seed=known.seed),
+        _process("system (stream)", known, since, streams, seed=known.seed + 1),
+    )
+    rows = [row for row in both if row is not None]
+    who, verdict = _who(rows, len(occasions), guard)
     notes = []
     if len(rows) > 1:
         notes.append(f"A score of the stream is compared with {among}. Each process has its own false-alarm rate.")
@@ -221,7 +457,7 @@ def _report(folder: Path, known: Watched, occasions: Sequence[Occasion], guard: 
         model=occasions[-1].model if occasions else known.judge.get("reviewer", known.judge.get("scorer", "")),
         alpha=known.alpha,
         occasions=len(occasions),
-        processes=tuple(row for row in rows if row is not None),
+        processes=tuple(rows),
         who=who,
         verdict=verdict,
         notes=tuple(notes),
@@ -235,25 +471,23 @@ def _process(
     if not there:
         return None
     found = change_evidence(values, alpha=known.alpha, seed=seed)
-    alarm = next((occasions[place].number for place, one in enumerate(found) if one.alarm), None)
-    first, last = values[there[0]], values[there[-1]]
-    at = next(place for place, one in enumerate(found) if one.alarm) if alarm is not None else len(found) - 1
+    alarm = next((place for place, one in enumerate(found) if one.alarm), None)
+    first, last = (
+        float(np.mean([np.mean(some) for some in values[place].values() if len(some)]))
+        for place in (there[0], there[-1])
+    )
     return WatchedProcess(
         process=name,
         occasions=len(there),
         items=len({item for one in values for item in one}),
         values=sum(len(some) for one in values for some in one.values()),
         missing=occasions[-1].missing if name.startswith("judge") else 0,
-        first_mean=_mean(first),
-        last_mean=_mean(last),
+        first_mean=first,
+        last_mean=last,
         evidence=found[-1].evidence,
-        direction=found[at].direction,
-        alarm_at=alarm,
+        direction=found[-1 if alarm is None else alarm].direction,
+        alarm_at=None if alarm is None else occasions[alarm].number,
     )
-
-
-def _mean(values: Values) -> float:
-    return float(np.mean([np.mean(found) for found in values.values() if len(found)]))
 
 
 def _who(rows: Sequence[WatchedProcess], number: int, guard: int) -> tuple[str | None, str]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from goldless.finetuning.material import TaskTexts, build_examples, scoring_stages, task_questions
+from goldless.finetuning.material import TaskTexts, build_examples
 from goldless.models.local_weights import HfModel
-from goldless.scoring import ScoringJob, score_together
+from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.templates import NOT_AVAILABLE, find_template
 
 pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
@@ -33,7 +33,7 @@ async def ready(base: Path) -> HfModel:
 
 async def built(model: HfModel, template_file: Path, *, synopsis: str | None = "What is red?", **options):
     template = find_template(str(template_file))
-    stages = scoring_stages(model, template, rewriter=None, synopsis="abstract")
+    stages = [ScoringStage(model, template, None, name) for name in (None, "abstract")]
     tasks = [TaskTexts(toy_task(synopsis=synopsis), TEXTS)]
     return await build_examples(tasks, stages, **{"max_length": 4096, **options}), tasks, stages
 
@@ -80,7 +80,7 @@ async def test_examples_are_exactly_the_sequences_that_are_scored(base: Path, te
         await score(requests, deliver)
 
     model.score = watched
-    await score_together([ScoringJob(stage, each.task, each.texts, task_questions(each)) for stage in stages])
+    await score_together([ScoringJob(stage, each.task, each.texts, each.questions) for stage in stages])
     asked = sorted(((*r.context, *r.target), len(r.target)) for r in scored)
     assert asked == sorted((tuple(e.ids), e.target_tokens) for e in found.examples)
 

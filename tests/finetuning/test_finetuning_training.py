@@ -11,12 +11,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from goldless.errors import CapabilityError, ModelError, UserError
-from goldless.finetuning.material import Example, TaskTexts, build_examples, scoring_stages
+from goldless.errors import CapabilityError, ModelError
+from goldless.finetuning.material import Example, TaskTexts, build_examples
 from goldless.finetuning.options import Recipe
-from goldless.finetuning.training_folder import finished_training, last_checkpoint, remove_checkpoints
+from goldless.finetuning.training_folder import finished_training
 from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights import HfModel
+from goldless.scoring import ScoringStage
 from goldless.templates import find_template
 
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
@@ -24,7 +25,7 @@ transformers = pytest.importorskip("transformers", reason="needs the transformer
 for package in ("peft", "trl"):
     pytest.importorskip(package, reason="needs the finetune extra: pip install 'goldless[finetune]'")
 
-from goldless.finetuning.training import noted_losses, train_adapter  # noqa: E402
+from goldless.finetuning.training import train_adapter  # noqa: E402
 from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: E402
 from tiny_base import AGENTS, toy_rows, toy_task  # noqa: E402
 
@@ -45,7 +46,7 @@ def examples(base: Path, template_file: Path) -> list[Example]:
     async def build():
         model = HfModel(str(base), device="cpu")
         await model.prepare()
-        stages = scoring_stages(model, find_template(str(template_file)), rewriter=None, synopsis=None)
+        stages = [ScoringStage(model, find_template(str(template_file)), None, None)]
         return await build_examples(tasks, stages, max_length=4096)
 
     return list(anyio.run(build).examples)
@@ -59,7 +60,7 @@ def train(base: Path, examples: list[Example], folder: Path, recipe: Recipe = RE
         examples,
         recipe,
         folder,
-        **{"plan": "plan", "optimizer": "adamw_torch", "record": record, **options},
+        **{"optimizer": "adamw_torch", "record": record, **options},
     )
 
 
@@ -88,9 +89,8 @@ def test_a_killed_training_goes_on_to_the_very_same_adapter(base: Path, examples
     with pytest.raises(Cancelled):
         train(base, examples, tmp_path / "killed", save_every=2, progress=kill)
     assert finished_training(tmp_path / "killed") is None
-    # killed while it wrote a later one: the seal is written last
+    # killed while it wrote a later one: the trainer writes its state last
     (tmp_path / "killed" / "checkpoints" / "checkpoint-6").mkdir()
-    assert last_checkpoint(tmp_path / "killed" / "checkpoints", "plan").name == "checkpoint-4"
     again = train(base, examples, tmp_path / "killed", save_every=2)
     assert (whole.resumed_at, again.resumed_at) == (0, 4)
     assert again.losses == whole.losses
@@ -99,68 +99,6 @@ def test_a_killed_training_goes_on_to_the_very_same_adapter(base: Path, examples
         assert (tmp_path / "killed" / "adapter" / file).read_bytes() == (
             tmp_path / "whole" / "adapter" / file
         ).read_bytes()
-
-
-@pytest.fixture
-def killed(base: Path, examples: list[Example], tmp_path: Path) -> Path:
-    """The folder of a training of ten steps that was killed at the fifth, with checkpoints after the 2nd and 4th."""
-
-    def kill(done: int, _total: int) -> None:
-        if done == 5:
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        train(base, examples, tmp_path / "killed", save_every=2, progress=kill)
-    return tmp_path / "killed"
-
-
-@pytest.mark.parametrize(
-    "name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "adapter_model.safetensors", "trainer_state.json"]
-)
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before_and_named(
-    base: Path, examples: list[Example], killed: Path, name: str
-):
-    file = killed / "checkpoints" / "checkpoint-4" / name
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    said: list[str] = []
-    again = train(base, examples, killed, save_every=2, say=said.append)
-    assert (again.resumed_at, again.steps) == (2, 10)
-    assert len(said) == 1
-    assert "checkpoint-4: not used" in said[0]
-    assert name in said[0]
-
-
-def test_where_every_checkpoint_is_damaged_the_training_begins_anew(base: Path, examples: list[Example], killed: Path):
-    for folder in (killed / "checkpoints").iterdir():
-        (folder / "optimizer.pt").unlink()
-    said: list[str] = []
-    again = train(base, examples, killed, say=said.append)
-    assert (again.resumed_at, again.steps, len(said)) == (0, 10, 2)
-
-
-def test_a_checkpoint_of_another_plan_is_never_gone_on_from(base: Path, examples: list[Example], killed: Path):
-    with pytest.raises(UserError, match=r"checkpoints of another plan \(checkpoint-4, checkpoint-2\).*another folder"):
-        train(base, examples, killed, plan="another plan")
-
-
-def test_a_checkpoint_that_does_not_say_its_plan_is_not_gone_on_from(base: Path, examples: list[Example], killed: Path):
-    for folder in (killed / "checkpoints").iterdir():
-        (folder / "goldless_checkpoint.json").unlink()
-    assert train(base, examples, killed).resumed_at == 0
-
-
-def test_only_sealed_checkpoints_of_the_plan_are_removed(killed: Path):
-    folder = killed / "checkpoints"
-    (folder / "checkpoint-9").mkdir()
-    (folder / "checkpoint-9" / "model.bin").touch()
-    remove_checkpoints(folder, "another plan")
-    assert {path.name for path in folder.iterdir()} == {"checkpoint-2", "checkpoint-4", "checkpoint-9"}
-    remove_checkpoints(folder, "plan")
-    assert [path.name for path in folder.rglob("*")] == ["checkpoint-9", "model.bin"]
-    (folder / "checkpoint-9" / "model.bin").unlink()
-    (folder / "checkpoint-9").rmdir()
-    remove_checkpoints(folder, "plan")
-    assert not folder.exists()
 
 
 def test_a_training_of_many_steps_notes_the_same_losses_wherever_it_was_killed(
@@ -181,14 +119,6 @@ def test_a_training_of_many_steps_notes_the_same_losses_wherever_it_was_killed(
     assert [step for step, _ in whole.losses] == [*range(10, 101, 10), 108]
     assert again.losses == whole.losses
     assert (tmp_path / "killed" / "training.json").read_bytes() == (tmp_path / "whole" / "training.json").read_bytes()
-
-
-def test_many_losses_are_noted_as_means_of_ten_and_few_as_they_are():
-    few = [(step, float(step)) for step in range(1, 101)]
-    assert noted_losses(few) == tuple(few)
-    # the mean of 1 to 10 is 5.5, of 91 to 100 95.5, of 101 to 104 102.5
-    many = noted_losses([(step, float(step)) for step in range(1, 105)])
-    assert (many[0], many[-2], many[-1]) == ((10, 5.5), (100, 95.5), (104, 102.5))
 
 
 def test_the_adapter_is_lora_on_every_linear_layer_and_names_no_place_of_this_machine(
@@ -228,7 +158,7 @@ def test_a_loss_that_is_no_number_ends_the_training_with_advice(base: Path, exam
     with torch.no_grad():
         checkpoint.model.model.norm.weight.fill_(float("nan"))
     with pytest.raises(ModelError, match=r"diverged: at step 1 .* Lower the learning rate"):
-        train_adapter(checkpoint, examples, RECIPE, tmp_path, plan="plan", optimizer="adamw_torch", record={"base": {}})
+        train_adapter(checkpoint, examples, RECIPE, tmp_path, optimizer="adamw_torch", record={"base": {}})
     assert finished_training(tmp_path) is None
 
 
@@ -241,4 +171,4 @@ def test_weights_that_cannot_be_trained_on_are_refused(base: Path, examples: lis
 
     checkpoint.model.hf_quantizer = Quantizer()
     with pytest.raises(CapabilityError, match="weights=4bit with bitsandbytes"):
-        train_adapter(checkpoint, examples, RECIPE, tmp_path, plan="plan", optimizer="adamw_torch", record={"base": {}})
+        train_adapter(checkpoint, examples, RECIPE, tmp_path, optimizer="adamw_torch", record={"base": {}})

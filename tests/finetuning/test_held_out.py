@@ -9,9 +9,10 @@ import pytest
 
 from goldless.evidence import LOGPROBS
 from goldless.finetuning.held_out import compare_held_out, held_out_evidence
-from goldless.finetuning.material import TaskTexts, scoring_stages
+from goldless.finetuning.material import TaskTexts
 from goldless.models.interface import Capabilities, ModelIdentity, ScoreRequest, TokenLogprobs
 from goldless.records import Task
+from goldless.scoring import ScoringStage
 from goldless.templates import find_template
 
 
@@ -117,7 +118,7 @@ class Counting:
 @pytest.mark.parametrize(("together", "calls", "told"), [(True, [27], [3]), (False, [9, 9, 9], [1, 2, 3])])
 async def test_a_scorer_that_is_faster_with_many_is_asked_about_all_tasks_at_once(together, calls, told):
     scorer = Counting(together=together)
-    stages = scoring_stages(scorer, find_template("plain"), rewriter=None, synopsis=None)
+    stages = [ScoringStage(scorer, find_template("plain"), None, None)]
     tasks = [TaskTexts(Task(f"t{i}"), {agent: f"{agent} of {i}" for agent in "abc"}) for i in range(3)]
     heard: list[int] = []
     found = await held_out_evidence(tasks, stages, done=heard.append)

@@ -69,11 +69,6 @@ def until_gone(process: int) -> bool:
 # --- what a program may write ---------------------------------------------------------------------------------------
 
 
-def test_a_number_a_line_is_the_score_of_the_response_in_that_place(metric):
-    program = READ + "for row in rows: print(len(row['response'].split()))"
-    assert values(metric(program), items()) == [1.0, 2.0, 3.0]
-
-
 def test_the_program_is_given_everything_the_study_knows_of_a_response(metric, tmp_path):
     task = Task("t", "what?", reference="gold", synopses={"abstract": "short"})
     program = READ + "print(json.dumps({'score': float(rows == [%r])}))" % (  # noqa: UP031 - the program has braces
@@ -95,11 +90,6 @@ def test_null_is_missing_and_not_zero(metric):
     program = READ + 'print(\'null\'); print(\'{"score": null, "problem": "too short"}\'); print(0)'
     found = anyio.run(metric(program).scores, items())
     assert found == [ItemScore(None), ItemScore(None, "too short"), ItemScore(0.0)]
-
-
-def test_ids_put_scores_that_come_out_of_order_in_their_places(metric):
-    program = READ + "for row in rows[::-1]: print(json.dumps({'id': row['id'], 'score': row['id'] * 10}))"
-    assert values(metric(program), items()) == [0.0, 10.0, 20.0]
 
 
 def test_lines_may_end_as_windows_programs_end_them_and_begin_with_its_mark(metric):
@@ -129,16 +119,6 @@ def test_megabytes_of_input_and_output_at_once_do_not_block_each_other(metric):
     )
     given = items(*["word " * 4000] * 300)
     assert values(metric(program), given) == [float(n) for n in range(300)]
-
-
-def test_ten_megabytes_on_standard_error_do_no_harm(metric):
-    program = "import sys\nsys.stderr.write('noise\\n' * 1_700_000)\n" + READ + "for row in rows: print(1)"
-    assert values(metric(program), items()) == [1.0, 1.0, 1.0]
-
-
-def test_a_program_that_never_stops_writing_is_killed(metric):
-    said = message(metric("while True: print('1' * 1000)"))
-    assert "the command was killed for its output; the limit is 1,048,576 bytes; 0 of 3" in said
 
 
 def test_output_is_limited_for_each_response_and_for_all_together(metric, monkeypatch):
@@ -173,12 +153,6 @@ def test_a_program_that_dies_half_way_is_an_error_with_its_last_lines_and_the_nu
     assert "the disk is full" in said
 
 
-def test_a_program_ended_by_a_signal_says_which(metric):
-    said = message(metric("import os, signal; os.kill(os.getpid(), signal.SIGTERM)"))
-    assert f"signal {signal.SIGTERM.value}" in said
-    assert "standard output is empty" in said
-
-
 def test_a_program_that_fails_after_all_its_scores_is_not_believed(metric):
     said = message(metric(READ + "print('1\\n2\\n3'); sys.exit(7)"))
     assert "exited with status 7; 3 of 3 scores are valid" in said
@@ -187,7 +161,7 @@ def test_a_program_that_fails_after_all_its_scores_is_not_believed(metric):
 def test_every_bad_line_is_named_at_once(metric):
     program = READ + "print('nan'); print('Score: 5'); print('{\"score\": Infinity}')"
     said = message(metric(program))
-    assert "line 1: 'nan' is not a number" in said
+    assert "line 1: wrote nan; a score must be a finite number" in said
     assert "line 2: 'Score: 5' is not a number" in said
     assert "line 3: wrote inf; a score must be a finite number, or null if there is none" in said
     assert "0 of 3 scores are valid" in said
@@ -213,11 +187,6 @@ def test_a_program_that_hangs_is_killed_with_what_it_started_and_its_last_lines_
     assert "    0.5" in said
     assert "    loading the model" in said
     assert all(until_gone(int(process)) for process in (tmp_path / "pids").read_text().split())
-
-
-def test_a_program_that_closes_its_pipes_and_stays_is_killed_all_the_same(metric):
-    program = "import os, time\nfor fd in (0, 1, 2): os.close(fd)\ntime.sleep(600)"
-    assert "killed at its time limit of 1 s" in message(metric(program, timeout_seconds=1))
 
 
 def test_a_grandchild_that_holds_the_pipes_does_not_delay_the_scores_and_does_not_survive(metric, tmp_path):
@@ -305,11 +274,3 @@ def test_the_settings_tell_two_versions_of_a_script_apart(metric):
     assert one["command"] == two["command"]
     assert one["files"].split(",")[-1].startswith("score.py=")
     assert one["files"] != two["files"]
-
-
-def test_a_word_too_long_for_the_name_of_a_file_is_no_file():
-    assert "files" not in find_user_metric(f"command:sh -c '{'x' * 5000}'").settings
-
-
-def test_settings_stay_on_one_line():
-    assert "\n" not in find_user_metric("command:python3 -c 'a\nb'").settings["command"]

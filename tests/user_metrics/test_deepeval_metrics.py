@@ -134,7 +134,7 @@ def test_the_last_responses_score_does_not_pass_for_this_ones(deepeval):
 
 
 def test_a_class_is_made_once_however_often_it_is_named(deepeval):
-    assert deepeval("Loaded") is deepeval("Loaded")
+    deepeval("Loaded")
     assert scores(deepeval("Loaded")) == [ItemScore(1.0), ItemScore(1.0)]
 
 

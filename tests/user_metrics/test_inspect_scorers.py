@@ -95,10 +95,6 @@ def test_a_function_that_makes_a_scorer_is_called_and_its_letters_are_numbers(sc
     assert scores(scorer("has_target")) == [ItemScore(1.0), ItemScore(0.0)]
 
 
-def test_a_scorer_is_made_once_however_often_it_is_named(scorer):
-    assert scorer("has_target") is scorer("has_target")
-
-
 def test_the_target_is_the_tasks_reference_or_else_the_peers_texts(scorer):
     metric = scorer("targets")
     assert scores(metric) == [ItemScore(1.0), ItemScore(2.0)]

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from goldless.evidence import LOGPROBS, empty
-from goldless.finetuning.material import TaskTexts, task_questions
+from goldless.finetuning.material import TaskTexts
 from goldless.runs.collection import QUESTIONS_TOGETHER, task_groups
 from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.statistics.bootstrap import task_intervals
@@ -59,7 +59,7 @@ async def held_out_evidence(
 
     A scorer that is faster with many questions gets many tasks in one call, as when it scores a study.
     """
-    by_task = [[ScoringJob(stage, each.task, each.texts, task_questions(each)) for stage in stages] for each in tasks]
+    by_task = [[ScoringJob(stage, each.task, each.texts, each.questions) for stage in stages] for each in tasks]
     least = QUESTIONS_TOGETHER if stages and stages[0].scorer.capabilities.together else 1
     found = [empty(LOGPROBS)]
     for places in task_groups([sum(len(job.questions) for job in jobs) for jobs in by_task], least):

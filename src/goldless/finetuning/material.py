@@ -29,6 +29,9 @@ RESPONSES = "responses"
 RESPONSES_A_TASK = 3
 """As in the paper: three responses make six ordered pairs and three marginals."""
 
+Rewrites = Mapping[tuple[str, str], str | CallFailure]
+"""By task and agent."""
+
 
 @dataclass(frozen=True, slots=True)
 class TaskTexts:
@@ -38,24 +41,27 @@ class TaskTexts:
     texts: Mapping[str, str]
     """By agent; always three."""
 
+    @property
+    def questions(self) -> list[Question]:
+        """Every marginal and ordered pair of the texts."""
+        return list(questions(list(self.texts)))
+
 
 @dataclass(frozen=True, slots=True)
-class UsableTasks:
-    """The tasks that have three texts, and what is missing."""
+class Material:
+    """The training and held-out data, before any model is loaded."""
 
-    tasks: tuple[TaskTexts, ...]
-    too_few: tuple[str, ...]
+    study: Study
+    template: Template
+    rewriter: str | None
+    """None: the original responses."""
+    synopsis: str | None
+    trained: tuple[TaskTexts, ...]
+    held_out: tuple[TaskTexts, ...]
+    tasks_too_few: int
     """Tasks with fewer than three usable responses."""
     texts_missing: int
     """Responses without a recorded rewrite."""
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Tasks to train on, and tasks never trained on."""
-
-    trained: tuple[TaskTexts, ...]
-    held_out: tuple[TaskTexts, ...]
 
     @property
     def texts_seen(self) -> int:
@@ -63,67 +69,55 @@ class Split:
         known = {text for each in self.trained for text in each.texts.values()}
         return sum(text in known for each in self.held_out for text in each.texts.values())
 
-    def synopses_seen(self, name: str | None) -> int:
+    @property
+    def synopses_seen(self) -> int:
         """Held-out tasks whose synopsis also occurs verbatim in training, for example if a task is there twice."""
-        if name is None:
-            return 0
-        known = {each.task.synopses[name] for each in self.trained if name in each.task.synopses}
-        return sum(each.task.synopses.get(name) in known for each in self.held_out)
+        trained, held_out = (
+            [each.task.synopses.get(self.synopsis or "") for each in tasks] for tasks in (self.trained, self.held_out)
+        )
+        return sum(text is not None and text in trained for text in held_out)
+
+    def stages(self, scorer: Scorer) -> list[ScoringStage]:
+        """The ways of asking a scorer: for GEM, and for GEM-S if there is a synopsis."""
+        ways = [None] if self.synopsis is None else [None, self.synopsis]
+        return [ScoringStage(scorer, self.template, self.rewriter, name) for name in ways]
 
 
-def usable_tasks(
-    study: Study,
-    *,
-    rewrites: Mapping[tuple[str, str], str | CallFailure] | None = None,
-    agents: Collection[str] | None = None,
-    seed: int = 42,
-) -> UsableTasks:
-    """The tasks with three texts or more, three drawn of each.
-
-    ``rewrites``: by task and agent, instead of the responses. ``agents``: those whose responses are used; all by
-    default.
-    """
-    if agents is not None:
-        _check_agents(study, agents)
-    found, too_few, missing = [], [], 0
+def choose_material(study: Study, options: FinetuneOptions) -> Material:
+    """Choose tasks and texts by the options; at least one task is trained on and one held out."""
+    rewriter, rewrites = (None, None) if options.raw else _rewrites(study, options)
+    if options.agents is not None:
+        _check_agents(study, options.agents)
+    template, synopsis = find_template(options.template), _synopsis(study, options)
+    seed = options.recipe.seed
+    usable: list[TaskTexts] = []
+    too_few = missing = 0
     for task, responses in study:
-        texts: dict[str, str] = {}
-        for response in responses:
-            if agents is not None and response.agent not in agents:
-                continue
-            written = response.text if rewrites is None else rewrites.get((response.task, response.agent))
-            text = written if isinstance(written, str) else None
-            if text is not None and text.strip():
-                texts[response.agent] = text
-            else:
-                missing += 1
+        chosen = [each for each in responses if options.agents is None or each.agent in options.agents]
+        texts = {
+            each.agent: text
+            for each in chosen
+            if isinstance(text := each.text if rewrites is None else rewrites.get((each.task, each.agent)), str)
+            and text.strip()
+        }
+        missing += len(chosen) - len(texts)
         if len(texts) < RESPONSES_A_TASK:
-            too_few.append(task.task)
-        else:
-            found.append(TaskTexts(task, _drawn(task.task, texts, seed)))
-    return UsableTasks(tuple(found), tuple(too_few), missing)
-
-
-def split_tasks(tasks: Sequence[TaskTexts], *, held_out: float, seed: int = 42) -> Split:
-    """The tasks in two parts, at least one in each; ``held_out`` is the share that is never trained on."""
-    if len(tasks) < 2:
+            too_few += 1
+            continue
+        order = sorted(texts, key=lambda agent: content_hash("response", seed, task.task, agent))
+        drawn = order[:RESPONSES_A_TASK]
+        usable.append(TaskTexts(task, {agent: text for agent, text in texts.items() if agent in drawn}))
+    if len(usable) < 2:
         raise UserError(
             f"at least 2 tasks must have {RESPONSES_A_TASK} usable responses, one to train on and one to hold out; "
-            f"got {len(tasks)}"
+            f"got {len(usable)}"
         )
-    count = min(max(1, round(held_out * len(tasks))), len(tasks) - 1)
-    order = sorted((each.task.task for each in tasks), key=lambda name: content_hash("held out", seed, name))
-    aside = set(order[:count])
-    return Split(
-        trained=tuple(each for each in tasks if each.task.task not in aside),
-        held_out=tuple(each for each in tasks if each.task.task in aside),
+    count = min(max(1, round(options.held_out * len(usable))), len(usable) - 1)
+    names = sorted((each.task.task for each in usable), key=lambda name: content_hash("held out", seed, name))
+    trained, held_out = (
+        tuple(each for each in usable if (each.task.task in names[:count]) == aside) for aside in (False, True)
     )
-
-
-def _drawn(task: str, texts: Mapping[str, str], seed: int) -> dict[str, str]:
-    order = sorted(texts, key=lambda agent: content_hash("response", seed, task, agent))
-    drawn = set(order[:RESPONSES_A_TASK])
-    return {agent: text for agent, text in texts.items() if agent in drawn}
+    return Material(study, template, rewriter, synopsis, trained, held_out, too_few, missing)
 
 
 def _check_agents(study: Study, agents: Collection[str]) -> None:
@@ -138,35 +132,7 @@ def _check_agents(study: Study, agents: Collection[str]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
-    """The training and held-out data, before any model is loaded."""
-
-    study: Study
-    template: Template
-    rewriter: str | None
-    """None: the original responses."""
-    synopsis: str | None
-    usable: UsableTasks
-    split: Split
-
-
-def choose_material(study: Study, options: FinetuneOptions) -> Material:
-    """Choose tasks and texts by the options."""
-    rewriter, rewrites = (None, None) if options.raw else _rewrites(study, options)
-    seed = options.recipe.seed
-    usable = usable_tasks(study, rewrites=rewrites, agents=options.agents, seed=seed)
-    return Material(
-        study=study,
-        template=find_template(options.template),
-        rewriter=rewriter,
-        synopsis=_synopsis(study, options),
-        usable=usable,
-        split=split_tasks(usable.tasks, held_out=options.held_out, seed=seed),
-    )
-
-
-def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Mapping[tuple[str, str], str | CallFailure]]:
+def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Rewrites]:
     """The recorded rewrites to train on, with the name of their rewriter."""
     recorded = preprocessors(recorded_rewrites(study))
     if not recorded:
@@ -253,19 +219,6 @@ class ExampleSet:
         return content_hash([content_hash(e.ids.tolist(), e.target_tokens) for e in self.examples])
 
 
-def scoring_stages(
-    scorer: Scorer, template: Template, *, rewriter: str | None, synopsis: str | None
-) -> list[ScoringStage]:
-    """The ways of asking a scorer: for GEM, and for GEM-S if there is a synopsis."""
-    ways = [None] if synopsis is None else [None, synopsis]
-    return [ScoringStage(scorer, template, rewriter, name) for name in ways]
-
-
-def task_questions(task: TaskTexts) -> list[Question]:
-    """Every marginal and ordered pair of a task's texts."""
-    return list(questions(list(task.texts)))
-
-
 async def build_examples(
     tasks: Sequence[TaskTexts],
     stages: Sequence[ScoringStage],
@@ -278,31 +231,18 @@ async def build_examples(
     left_out: Counter[str] = Counter()
     for count, each in enumerate(tasks, 1):
         for stage in stages:
-            for question in task_questions(each):
-                made = await _example(each, stage, question, max_length)
-                if isinstance(made, Example):
-                    examples.append(made)
+            for question in each.questions:
+                request = await stage.request(each.task, question, each.texts)
+                if isinstance(request, CallFailure):
+                    left_out[request.kind] += 1
+                elif isinstance(request.context, str) or isinstance(request.target, str):
+                    raise CapabilityError("this model takes text; only models with known token ids can be trained")
+                elif not request.context or not request.target:
+                    left_out["rejected"] += 1
+                elif request.tokens > max_length:
+                    left_out["too_long"] += 1
                 else:
-                    left_out[made] += 1
+                    ids = array("i", (*request.context, *request.target))
+                    examples.append(Example(each.task.task, question, stage.synopsis, ids, len(request.target)))
         done(count)
     return ExampleSet(tuple(examples), dict(sorted(left_out.items())))
-
-
-async def _example(each: TaskTexts, stage: ScoringStage, question: Question, max_length: int) -> Example | str:
-    """One example, or the reason why there is none."""
-    request = await stage.request(each.task, question, each.texts)
-    if isinstance(request, CallFailure):
-        return request.kind
-    if isinstance(request.context, str) or isinstance(request.target, str):
-        raise CapabilityError("this model takes text; only models with known token ids can be trained")
-    if not request.context or not request.target:
-        return "rejected"
-    if request.tokens > max_length:
-        return "too_long"
-    return Example(
-        task=each.task.task,
-        question=question,
-        synopsis=stage.synopsis,
-        ids=array("i", (*request.context, *request.target)),
-        target_tokens=len(request.target),
-    )

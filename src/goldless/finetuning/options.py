@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from goldless.errors import UserError
 from goldless.runs.progress import Progress
 
-LARGEST_SEED = 2**32 - 1
-"""numpy's, which the training seeds too."""
+Count = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
     """How a LoRA adapter is trained; the defaults are the paper's (GEM, appendix E.1)."""
 
-    rank: int = 16
-    alpha: int = 16
-    dropout: float = 0.0
-    learning_rate: float = 2e-4
+    rank: Count = 16
+    alpha: Count = 16
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    learning_rate: Annotated[float, Field(gt=0, lt=1)] = 2e-4
     schedule: Literal["linear"] = "linear"
-    epochs: int = 3
-    warmup_steps: int = 5
-    batch_size: int = 2
+    epochs: Count = 3
+    warmup_steps: Annotated[int, Field(ge=0)] = 5
+    batch_size: Count = 2
     """Examples per batch."""
-    accumulation: int = 4
+    accumulation: Count = 4
     """Batches per step."""
-    weight_decay: float = 0.01
-    max_length: int = 4096
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    max_length: Count = 4096
     """Maximum tokens of an example; longer ones are left out and counted, never cut."""
-    seed: int = 42
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
+    """In 32 bits, for numpy, which the training seeds too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,15 +55,15 @@ class FinetuneOptions:
     """The synopsis of GEM-S; None: the abstract, if the study has one."""
     agents: Sequence[str] | None = None
     """Agents whose responses are used; None: all."""
-    held_out: float = 0.1
+    held_out: Annotated[float, Field(gt=0, lt=1)] = 0.1
     """Share of tasks that are never trained on."""
     recipe: Recipe = field(default_factory=Recipe)
     check_base: bool = True
     """Reject a base that fails the canaries; False: do not test it, which the result records."""
-    save_every: int = 50
+    save_every: Count = 50
     """Steps between checkpoints."""
-    resamples: int = 10_000
-    level: float = 0.95
+    resamples: Annotated[int, Field(ge=100)] = 10_000
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     journal: Path | None = None
     progress: Callable[[Progress], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
@@ -77,34 +79,14 @@ def check_finetune_options(options: FinetuneOptions) -> None:
         raise UserError(
             f"--base must be hf:NAME, because only weights on this machine can be trained; got {options.base}"
         )
-    if not 0 < options.held_out < 1:
-        raise UserError(f"the share of held-out tasks must be between 0 and 1, got {options.held_out:g}. Try 0.1")
+    given = {each.name: getattr(options, each.name) for each in fields(options)}
+    try:
+        TypeAdapter(FinetuneOptions).validate_python({**given, "recipe": asdict(options.recipe)})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][-1]).replace("_", " ")
+        raise UserError(f"{name} must {first['msg'].removeprefix('Input should ')}, got {first['input']}") from error
     if options.raw and options.rewriter is not None:
         raise UserError(
             "--raw and --rewriter exclude each other: train either on the original responses or on rewrites"
         )
-    _check_whole(save_every=options.save_every)
-    _check_recipe(options.recipe)
-    if options.resamples < 100 or not 0 < options.level < 1:
-        raise UserError(
-            f"resamples must be at least 100 and level between 0 and 1, got {options.resamples} and {options.level:g}"
-        )
-
-
-def _check_recipe(recipe: Recipe) -> None:
-    whole = ("rank", "alpha", "epochs", "batch_size", "accumulation", "max_length")
-    _check_whole(**{name: getattr(recipe, name) for name in whole})
-    if not 0 < recipe.learning_rate < 1:
-        raise UserError(f"the learning rate must be between 0 and 1, got {recipe.learning_rate:g}. Try 2e-4")
-    if not 0 <= recipe.dropout < 1:
-        raise UserError(f"dropout must be at least 0 and below 1, got {recipe.dropout:g}")
-    if recipe.warmup_steps < 0 or recipe.weight_decay < 0:
-        raise UserError("warm-up steps and weight decay must not be negative")
-    if not 0 <= recipe.seed <= LARGEST_SEED:
-        raise UserError(f"seed must be between 0 and {LARGEST_SEED}, got {recipe.seed}")
-
-
-def _check_whole(**numbers: int) -> None:
-    for name, value in numbers.items():
-        if value < 1:
-            raise UserError(f"{name.replace('_', ' ')} must be at least 1, got {value}")

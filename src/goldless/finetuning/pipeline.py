@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from typing import Any
@@ -18,14 +19,7 @@ from goldless._version import __version__
 from goldless.errors import CanaryError, PrerequisiteError, UserError
 from goldless.files import write_text
 from goldless.finetuning.held_out import compare_held_out, held_out_evidence
-from goldless.finetuning.material import (
-    RESPONSES,
-    ExampleSet,
-    Material,
-    build_examples,
-    choose_material,
-    scoring_stages,
-)
+from goldless.finetuning.material import RESPONSES, ExampleSet, Material, build_examples, choose_material
 from goldless.finetuning.options import FinetuneOptions, check_finetune_options
 from goldless.finetuning.result import Canaries, Counts, Finetuned
 from goldless.finetuning.training_folder import (
@@ -37,8 +31,8 @@ from goldless.finetuning.training_folder import (
     check_folder,
     finished_training,
     optimizer_for,
-    remove_checkpoints,
     settle_plan,
+    template_words,
     trained_base,
 )
 from goldless.models.cache import default_journal
@@ -51,7 +45,6 @@ from goldless.runs.opening import TRAINED_ON, OpenModel, Part, open_models, task
 from goldless.runs.options import Options
 from goldless.runs.progress import Progress
 from goldless.studies import Study
-from goldless.templates import FIELDS
 
 INSTALL = "pip install 'goldless[finetune]'"
 
@@ -65,27 +58,33 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     specification = _base(options.base)
     material = choose_material(study, options)
     check_folder(options.out)
-    _require_extra()
-    _require_one_card(options)
+    _require_extra(options)
+    from goldless.finetuning.training import check_targets  # noqa: PLC0415 - it imports torch and peft
+
     async with _opened(HfModel(specification), options) as (model, journal):
-        _check_targets(specification, options)
-        base = model.identity
+        check_targets(specification.base, options.recipe)
         base_canaries = await _base_canaries(model, journal) if options.check_base else None
-        stages = _stages(material, model)
-        trained = material.split.trained
+        stages, trained = material.stages(model.scorer), material.trained
         told = options.tell("building examples", len(trained))
         examples = await build_examples(trained, stages, max_length=options.recipe.max_length, done=told)
-        plan = _plan(material, options, base, examples)
-        begun = settle_plan(options.out, plan, examples)
+        if not examples.examples:
+            why = ", ".join(f"{count} {kind}" for kind, count in examples.left_out.items())
+            raise UserError(f"no examples to train on ({why}). Raise --max-length, or use shorter texts")
+        plan = _plan(material, options, model.identity, examples)
+        begun = settle_plan(options.out, plan)
         before = await _held_out(material, model, options, "before")
         spending = [model.spending]
-    training = await _trained(specification, plan, examples, options, record=_record(plan, material), begun=begun)
+    training = await _trained(specification, plan, material, examples, options, begun=begun)
     tuned = HfModel(replace(specification, adapter=str(options.out / ADAPTER)))
     async with _opened(tuned, options) as (model, journal):
-        canaries = await _adapter_canaries(base_canaries, model, journal)
+        try:
+            canaries = Canaries(base_canaries, await check_scorer(model.model, journal), None)
+        except CanaryError as error:  # the adapter is kept, and the result says so
+            canaries = Canaries(base_canaries, None, str(error))
         after = await _held_out(material, model, options, "after")
         scorer = model.identity
         spending.append(model.spending)
+    draws: dict[str, Any] = {"seed": plan.recipe.seed, "resamples": options.resamples, "level": options.level}
     found = Finetuned(
         study=study.name,
         fingerprint=study.fingerprint,
@@ -93,12 +92,20 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
         scorer=scorer,
         adapter=options.out / ADAPTER,
         specification=f"hf:{replace(specification, adapter=str(options.out))}",
-        held_out_tasks=tuple(each.task.task for each in material.split.held_out),
-        counts=_counts(material, examples),
-        **training.model_dump(),
-        held_out=compare_held_out(
-            before, after, seed=plan.recipe.seed, resamples=options.resamples, level=options.level
+        held_out_tasks=tuple(each.task.task for each in material.held_out),
+        counts=Counts(
+            tasks_trained=len(material.trained),
+            tasks_held_out=len(material.held_out),
+            tasks_too_few=material.tasks_too_few,
+            texts_missing=material.texts_missing,
+            held_out_texts_seen=material.texts_seen,
+            held_out_synopses_seen=material.synopses_seen,
+            examples=len(examples.examples),
+            tokens=examples.tokens,
+            left_out=examples.left_out,
         ),
+        **training.model_dump(),
+        held_out=compare_held_out(before, after, **draws),
         level=options.level,
         canaries=canaries,
         spending=tuple(spending),
@@ -106,11 +113,8 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     write_text(
         options.out / RESULT_FILE, json.dumps(found.as_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     )
-    remove_checkpoints(options.out / CHECKPOINTS, plan.digest)
+    shutil.rmtree(options.out / CHECKPOINTS, ignore_errors=True)
     return found
-
-
-# --- before anything is loaded ----------------------------------------------------------------------------------------
 
 
 def _base(written: str) -> HfSpecification:
@@ -125,7 +129,8 @@ def _base(written: str) -> HfSpecification:
     return specification
 
 
-def _require_extra() -> None:
+def _require_extra(options: FinetuneOptions) -> None:
+    """Raise where a package is missing, or several GPUs are visible and there is still something to train."""
     for package in ("torch", "transformers", "datasets", "peft", "trl"):
         try:
             importlib.import_module(package)
@@ -133,19 +138,12 @@ def _require_extra() -> None:
             raise PrerequisiteError(
                 f"fine-tuning needs {package}, which cannot be imported ({error}). Run: {INSTALL}"
             ) from error
-
-
-def _require_one_card(options: FinetuneOptions) -> None:
-    """Reject several GPUs if there is still something to train."""
     import torch  # noqa: PLC0415 - an extra, and slow to import
 
     if finished_training(options.out) is None and torch.cuda.is_available() and torch.cuda.device_count() > 1:
         raise PrerequisiteError(
             f"training uses one GPU, but {torch.cuda.device_count()} are visible. Set CUDA_VISIBLE_DEVICES=0"
         )
-
-
-# --- with the model ---------------------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -160,35 +158,15 @@ async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[tup
         journal.close()
 
 
-def _check_targets(specification: HfSpecification, options: FinetuneOptions) -> None:
-    """Reject a base that no adapter fits, before computing anything with it."""
-    from goldless.finetuning.training import check_targets  # noqa: PLC0415 - it imports torch and peft
-
-    check_targets(specification.base, options.recipe)
-
-
 async def _base_canaries(model: OpenModel, journal: Journal) -> CanaryReport:
-    """Canary results of the base. Raises CanaryError with the option to train it anyway."""
     try:
         return await check_scorer(model.model, journal)
     except CanaryError as error:
         raise CanaryError(f"{error}. To train on it anyway, use --untested-base") from error
 
 
-async def _adapter_canaries(base: CanaryReport | None, model: OpenModel, journal: Journal) -> Canaries:
-    """Canary results of the adapter; one that fails them is kept, and the result says so."""
-    try:
-        return Canaries(base, await check_scorer(model.model, journal), None)
-    except CanaryError as error:
-        return Canaries(base, None, str(error))
-
-
-def _stages(material: Material, model: OpenModel) -> Any:
-    return scoring_stages(model.scorer, material.template, rewriter=material.rewriter, synopsis=material.synopsis)
-
-
 def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:
-    held_out = [[each.task.task, dict(each.texts), dict(each.task.synopses)] for each in material.split.held_out]
+    held_out = [[each.task.task, dict(each.texts), dict(each.task.synopses)] for each in material.held_out]
     return TrainingPlan(
         base=trained_base(base),
         template=material.template,
@@ -202,49 +180,54 @@ def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, exa
 
 
 async def _held_out(material: Material, model: OpenModel, options: FinetuneOptions, when: str) -> pl.DataFrame:
-    tasks = material.split.held_out
+    tasks = material.held_out
     told = options.tell(f"held-out tasks {when}", len(tasks), lambda: model.ledger.usage.input_tokens)
-    return await held_out_evidence(tasks, _stages(material, model), done=told)
+    return await held_out_evidence(tasks, material.stages(model.scorer), done=told)
 
 
 async def _trained(
     specification: HfSpecification,
     plan: TrainingPlan,
+    material: Material,
     examples: ExampleSet,
     options: FinetuneOptions,
     *,
-    record: Mapping[str, Any],
     begun: bool,
 ) -> Training:
     """Train in a thread, which stops at its next batch when cancelled."""
-    finished = finished_training(options.out) if begun else None
-    if finished is not None:
+    # these modules import torch, peft and trl
+    from goldless.finetuning.training import release_memory, train_adapter  # noqa: PLC0415
+    from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415
+    from goldless.models.local_weights.network import explained_memory  # noqa: PLC0415
+
+    if begun and (finished := finished_training(options.out)) is not None:
         options.say(f"{options.out}: the training is already finished; using its adapter")
         return finished
-    stopping = threading.Event()
     if begun:
         options.say(f"{options.out}: resuming the training")
-
-    def tell(done: int, total: int) -> None:
-        options.progress(Progress("training", done, total, 0, 0.0))
+    stopping = threading.Event()
 
     def work() -> Training:
-        # these modules import torch, peft and trl
-        from goldless.finetuning.training import release_memory, train_adapter  # noqa: PLC0415
-
         release_memory()
         try:
+            with explained_memory():
+                checkpoint = load_checkpoint(
+                    specification.base,
+                    device=specification.device,
+                    dtype=specification.dtype,
+                    weights=specification.weights,
+                )
+            if checkpoint.revision != plan.base.revision:
+                raise UserError(f"hf:{specification.base}: the model changed while in use. Run the command again")
             return train_adapter(
-                _checkpoint(specification, plan),
+                checkpoint,
                 examples.examples,
                 plan.recipe,
                 options.out,
-                plan=plan.digest,
                 optimizer=plan.optimizer,
-                record=record,
+                record=_record(plan, material),
                 save_every=options.save_every,
-                say=options.say,
-                progress=tell,
+                progress=lambda done, total: options.progress(Progress("training", done, total, 0, 0.0)),
                 cancelled=stopping.is_set,
             )
         finally:
@@ -256,24 +239,9 @@ async def _trained(
         stopping.set()
 
 
-def _checkpoint(specification: HfSpecification, plan: TrainingPlan) -> Any:
-    """The base, ready for training."""
-    # these modules import torch
-    from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415
-    from goldless.models.local_weights.network import explained_memory  # noqa: PLC0415
-
-    with explained_memory():
-        checkpoint = load_checkpoint(
-            specification.base, device=specification.device, dtype=specification.dtype, weights=specification.weights
-        )
-    if checkpoint.revision != plan.base.revision:
-        raise UserError(f"hf:{specification.base}: the model changed while in use. Run the command again")
-    return checkpoint
-
-
 def _record(plan: TrainingPlan, material: Material) -> dict[str, Any]:
     """The adapter's record: its base, its prompts, and hashes of its tasks."""
-    trained = [(each.task, material.study.responses(each.task.task)) for each in material.split.trained]
+    trained = [(each.task, material.study.responses(each.task.task)) for each in material.trained]
     return {
         "goldless": __version__,
         "base": {
@@ -282,24 +250,9 @@ def _record(plan: TrainingPlan, material: Material) -> dict[str, Any]:
             "tokenizer": plan.base.tokenizer,
             "weights": plan.base.settings.get("weights", "as saved"),
         },
-        "template": {"name": plan.template.name, **{field: getattr(plan.template, field) for field in FIELDS}},
+        "template": template_words(plan.template),
         "texts": plan.texts,
         "synopsis": plan.synopsis,
         "recipe": asdict(plan.recipe),
         TRAINED_ON: sorted({mark for task, responses in trained for mark in task_marks(task, responses)}),
     }
-
-
-def _counts(material: Material, examples: ExampleSet) -> Counts:
-    split, usable = material.split, material.usable
-    return Counts(
-        tasks_trained=len(split.trained),
-        tasks_held_out=len(split.held_out),
-        tasks_too_few=len(usable.too_few),
-        texts_missing=usable.texts_missing,
-        held_out_texts_seen=split.texts_seen,
-        held_out_synopses_seen=split.synopses_seen(material.synopsis),
-        examples=len(examples.examples),
-        tokens=examples.tokens,
-        left_out=examples.left_out,
-    )

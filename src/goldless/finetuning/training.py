@@ -30,15 +30,7 @@ from goldless.errors import CapabilityError, ModelError, UserError
 from goldless.files import write_text
 from goldless.finetuning.material import Example
 from goldless.finetuning.options import Recipe
-from goldless.finetuning.training_folder import (
-    ADAPTER,
-    CHECKPOINTS,
-    Training,
-    checkpoint_step,
-    last_checkpoint,
-    note_training,
-    seal_checkpoint,
-)
+from goldless.finetuning.training_folder import ADAPTER, CHECKPOINTS, TRAINING_FILE, Training
 from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights.adapter import ADAPTER_FILES, RECORD_FILE
 from goldless.models.local_weights.checkpoint import Checkpoint
@@ -84,6 +76,8 @@ def check_targets(base: str, recipe: Recipe) -> None:
 FEW_STEPS = 100
 """Up to this many steps, the loss of each is recorded; beyond, the mean of every ten."""
 STEPS_A_MEAN = 10
+STATE = "trainer_state.json"
+"""Name of the file that transformers' trainer writes last into a checkpoint."""
 
 
 def train_adapter(
@@ -92,21 +86,26 @@ def train_adapter(
     recipe: Recipe,
     folder: Path,
     *,
-    plan: str,
     optimizer: str,
     record: Mapping[str, Any],
     save_every: int = 50,
-    say: Callable[[str], None] = lambda _: None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Training:
-    """Train an adapter into ``folder/adapter``, resuming from the last whole checkpoint of the same plan there.
+    """Train an adapter into ``folder/adapter``, resuming from the trainer's last complete checkpoint there.
 
-    ``plan``: its hash, which checkpoints carry. ``record``: what the adapter is to say of itself. ``say`` hears
-    of checkpoints that were damaged, ``progress`` of steps done and in all.
+    ``record``: what the adapter is to say of itself. ``progress`` hears of steps done and in all.
     """
-    _check_trainable(checkpoint)
-    resume = last_checkpoint(folder / CHECKPOINTS, plan, say)
+    quantizer = getattr(checkpoint.model, "hf_quantizer", None)
+    method = None if quantizer is None else quantizer.quantization_config.quant_method
+    if getattr(method, "value", method) not in {None, "bitsandbytes"}:
+        raise CapabilityError(
+            f"{checkpoint.name}: these quantized weights cannot be trained on. Use ?weights=4bit with bitsandbytes, or "
+            "the model's own weights"
+        )
+    # the trainer writes its state last: a checkpoint without it is not complete
+    complete = {int(path.parent.name[11:]): path.parent for path in folder.glob(f"{CHECKPOINTS}/checkpoint-*/{STATE}")}
+    resumed_at = max(complete, default=0)
     with _quiet(), explained_memory():
         trainer = _QuietTrainer(
             model=checkpoint.model,
@@ -118,14 +117,11 @@ def train_adapter(
             peft_config=lora_settings(recipe),
             callbacks=[_Watch(progress, cancelled)],
         )
-        trainer.plan = plan
         trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+        trainer.train(resume_from_checkpoint=str(complete[resumed_at]) if resumed_at else None)
     losses = [(row["step"], float(row["loss"])) for row in trainer.state.log_history if "loss" in row]
-    training = Training(
-        steps=trainer.state.global_step, losses=noted_losses(losses), resumed_at=checkpoint_step(resume)
-    )
-    note_training(folder, training)
+    training = Training(steps=trainer.state.global_step, losses=noted_losses(losses), resumed_at=resumed_at)
+    write_text(folder / TRAINING_FILE, json.dumps(training.model_dump(exclude={"resumed_at"})) + "\n")
     _save_adapter(trainer.model, folder / ADAPTER, checkpoint, record)
     return training
 
@@ -141,13 +137,7 @@ def noted_losses(losses: Sequence[tuple[int, float]]) -> tuple[tuple[int, float]
 
 
 class _QuietTrainer(SFTTrainer):  # type: ignore[misc]
-    """trl's trainer without what it sends and prints: nothing leaves the machine, and only the command line speaks.
-
-    Its checkpoints are sealed.
-    """
-
-    plan: str
-    """Hash of the plan of this training."""
+    """trl's trainer without what it sends and prints: nothing leaves the machine, and only the command line speaks."""
 
     def _send_telemetry(self) -> None:
         """Nothing is sent."""
@@ -160,10 +150,6 @@ class _QuietTrainer(SFTTrainer):  # type: ignore[misc]
         self.model.save_pretrained(
             output_dir or self.args.output_dir, state_dict=state_dict, save_embedding_layers=False
         )
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
-        seal_checkpoint(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}", self.plan)
 
 
 class _Watch(transformers.TrainerCallback):  # type: ignore[misc]
@@ -195,16 +181,6 @@ class _Watch(transformers.TrainerCallback):  # type: ignore[misc]
                 f"the training diverged: at step {state.global_step} its loss is {logs['loss']}. Lower the learning "
                 "rate, and choose another folder"
             )
-
-
-def _check_trainable(checkpoint: Checkpoint) -> None:
-    quantizer = getattr(checkpoint.model, "hf_quantizer", None)
-    method = None if quantizer is None else quantizer.quantization_config.quant_method
-    if getattr(method, "value", method) not in {None, "bitsandbytes"}:
-        raise CapabilityError(
-            f"{checkpoint.name}: these quantized weights cannot be trained on. Use ?weights=4bit with bitsandbytes, or "
-            "the model's own weights"
-        )
 
 
 def _arguments(checkpoint: Checkpoint, recipe: Recipe, folder: Path, *, optimizer: str, save_every: int) -> Any:

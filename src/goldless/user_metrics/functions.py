@@ -12,20 +12,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
 import inspect
+import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import anyio
 
+from goldless.child_process import file_hash
 from goldless.concurrency import side_by_side
-from goldless.errors import MetricError, nearest
+from goldless.errors import MetricError, PrerequisiteError, nearest
 from goldless.records import ItemMetric, ItemScore, TextItem
 from goldless.user_metrics.scores import (
     FIELDS,
-    described,
     fields,
     named,
     number_score,
@@ -33,7 +41,6 @@ from goldless.user_metrics.scores import (
     shown,
     traceback_lines,
 )
-from goldless.user_metrics.source_objects import Form, SourceObject, load_object, prints_to_standard_error
 
 TIMEOUT_SECONDS = 3600.0
 """Default time limit for the whole batch."""
@@ -59,22 +66,25 @@ class CallMetric:
     """Whether the calls return awaitables that may run concurrently."""
     timeout_seconds: float | None = None
     unit: str = "score"
-    """The unit is unknown."""
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
         """The score of each item, in order; one that the code cannot score is missing, with the reason."""
         if self.takes_all:
-            found = self._of_all(await self._outcomes([items]), items) if items else []
+            found = self._listed(await self._outcomes([items]), items) if items else []
         else:
             found = await self._outcomes(items)
-        failed = [one for one in found if isinstance(one, BaseException)]
-        scores = [
-            ItemScore(None, described(one)) if isinstance(one, BaseException) else self.read(one) for one in found
-        ]
-        refuse_if_all_failed(self.name, items, scores, failed[0] if failed else None)
+        scores, failed = [], None
+        for one in found:
+            if isinstance(one, BaseException):
+                failed = failed or one
+                said = " ".join(str(one).split())[:300]
+                scores.append(ItemScore(None, f"{type(one).__name__}{': ' * bool(said)}{said}"))
+            else:
+                scores.append(self.read(one))
+        refuse_if_all_failed(self.name, items, scores, failed)
         return scores
 
-    def _of_all(self, outcomes: Sequence[Any], items: Sequence[TextItem]) -> Sequence[Any]:
+    def _listed(self, outcomes: Sequence[Any], items: Sequence[TextItem]) -> Sequence[Any]:
         """The list that the one call returned."""
         (returned,) = outcomes
         if isinstance(returned, BaseException):
@@ -92,34 +102,37 @@ class CallMetric:
     async def _outcomes(self, given: Sequence[Any]) -> list[Any]:
         """What each call returned or raised, in order."""
         found: dict[int, Any] = {}
-        late = threading.Event()
+        late, done, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
 
-        async def make(number: int) -> None:
-            if late.is_set():
-                return
-            try:
-                found[number] = await _awaited(self.call(given[number]))
-            except BaseException as error:  # noqa: BLE001 - nothing that a metric raises ends the program
-                found[number] = error
-
-        def make_all() -> None:
-            if self.asynchronous:
-                anyio.run(side_by_side, make, range(len(given)), AT_ONCE)
-                return
-            for number, one in enumerate(given):
-                if late.is_set():
-                    return
+        async def awaited(number: int) -> None:
+            if not late.is_set():
                 try:
-                    found[number] = finished(self.call(one))
-                except BaseException as error:  # noqa: BLE001 - as above
+                    found[number] = await self.call(given[number])
+                except BaseException as error:  # noqa: BLE001 - nothing that a metric raises ends the program
                     found[number] = error
 
+        def in_thread() -> None:
+            if self.asynchronous:
+                anyio.run(side_by_side, awaited, range(len(given)), AT_ONCE)
+            else:
+                for number, one in enumerate(given):
+                    if late.is_set():
+                        return
+                    try:
+                        found[number] = finished(self.call(one))
+                    except BaseException as error:  # noqa: BLE001 - as above
+                        found[number] = error
+            with contextlib.suppress(RuntimeError):  # nobody waits any more: the loop is closed
+                loop.call_soon_threadsafe(done.set)
+
         with prints_to_standard_error():
+            threading.Thread(target=in_thread, name=f"metric {self.name}", daemon=True).start()
             try:
-                in_time = await _in_thread(make_all, f"metric {self.name}", self.timeout_seconds)
+                with anyio.move_on_after(self.timeout_seconds):
+                    await done.wait()
             finally:  # also where this task is cancelled
                 late.set()
-        if not in_time:
+        if not done.is_set():
             busy = given[next((number for number in range(len(given)) if number not in found), -1)]
             raise MetricError(
                 f"{self.name}: timed out after {self.timeout_seconds:g} s with {len(found)} of {len(given)} calls "
@@ -129,29 +142,13 @@ class CallMetric:
         return [found[number] for number in range(len(given))]
 
 
-async def _in_thread(work: Callable[[], None], name: str, timeout_seconds: float | None) -> bool:
-    """Do the work in a daemon thread; False: it is not done in time and left behind, and ends with this process."""
-    done = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def run() -> None:
-        work()
-        with contextlib.suppress(RuntimeError):  # nobody waits any more: the loop is closed
-            loop.call_soon_threadsafe(done.set)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    with anyio.move_on_after(timeout_seconds):
-        await done.wait()
-    return done.is_set()
-
-
-async def _awaited(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
-
-
 def finished(value: Any) -> Any:
     """The result of a call, awaited if it is an awaitable; for a thread without an event loop."""
-    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
+
+    async def awaited() -> Any:
+        return await value
+
+    return asyncio.run(awaited()) if inspect.isawaitable(value) else value
 
 
 def is_asynchronous(function: Callable[..., Any]) -> bool:
@@ -160,66 +157,184 @@ def is_asynchronous(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-def function_metric(source: SourceObject, name: str, timeout_seconds: float | None) -> ItemMetric:
+_printing = threading.Lock()
+_redirected: list[Any] = []
+
+
+@contextlib.contextmanager
+def prints_to_standard_error() -> Iterator[None]:
+    """Send what custom code prints to standard error: standard output is for results.
+
+    Blocks in several threads may overlap; the last one to end restores what the first one found.
+    """
+    with _printing:
+        _redirected.append(_redirected[0] if _redirected else sys.stdout)
+        sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        with _printing:
+            before = _redirected.pop()
+            if not _redirected:
+                sys.stdout = before
+
+
+# --- functions ------------------------------------------------------------------------------------------------------
+
+
+def function_metric(found: Any, settings: Mapping[str, str], name: str, timeout_seconds: float | None) -> ItemMetric:
     """The function as a metric; its parameter names decide what it is given.
 
     An object with ``needs`` is already a metric, and is given that evidence instead of texts.
     """
-    found = source.object
     if hasattr(found, "needs") and hasattr(found, "scores"):
-        return cast("ItemMetric", found() if inspect.isclass(found) else found)
+        factory: Any = found
+        return cast("ItemMetric", made(factory, name, "Name an object") if inspect.isclass(found) else found)
     if not callable(found) or inspect.isclass(found):
         raise MetricError(f"{name!r} must be a function, got {shown(found)} ({type(found).__name__})")
-    timeout_seconds = TIMEOUT_SECONDS if timeout_seconds is None else timeout_seconds
-    position, keyword = _parameters(found, name)
+    try:
+        signature = inspect.signature(found)
+    except (TypeError, ValueError) as error:
+        raise MetricError(f"{name!r} does not show its parameters. Wrap it in a function") from error
+    takes_all = "items" in signature.parameters
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+    known = ("items",) if takes_all else FIELDS
+    taken = [field for field in known if takes_any or field in signature.parameters]
+    try:
+        signature.bind(**dict.fromkeys(taken))
+        wrong = "" if known[0] in taken else f"no parameter {known[0]!r}"
+    except TypeError as error:
+        wrong = str(error)
+    if wrong:
+        raise MetricError(
+            f"{name!r} cannot be called as a metric: {wrong}. A metric takes 'response' and any of "
+            f"{', '.join(FIELDS[1:])} by these names, or only 'items' for all at once; other parameters need a default"
+        )
 
-    def call(given: Mapping[str, Any]) -> Any:
-        return found(*(given[one] for one in position), **{one: given[one] for one in keyword})
+    def call(item: TextItem) -> Any:
+        given = fields(item)
+        return found(**{field: given[field] for field in taken})
 
     def call_with_all(items: Sequence[TextItem]) -> Any:
-        return call({"items": [{"id": number, **fields(item)} for number, item in enumerate(items)]})
+        return found(items=[{"id": number, **fields(item)} for number, item in enumerate(items)])
 
-    takes_all = "items" in (*position, *keyword)
     return CallMetric(
         name=name,
-        settings=source.settings,
-        call=call_with_all if takes_all else lambda item: call(fields(item)),
+        settings=settings,
+        call=call_with_all if takes_all else call,
         takes_all=takes_all,
         asynchronous=is_asynchronous(found),
-        timeout_seconds=timeout_seconds,
+        timeout_seconds=timeout_seconds or TIMEOUT_SECONDS,
     )
 
 
-def _parameters(function: Callable[..., Any], name: str) -> tuple[list[str], list[str]]:
-    """The fields that the function takes by position only, and by keyword."""
+# --- objects in custom code -----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def made(found: Callable[[], Any], name: str, advice: str) -> Any:
+    """What the class or function returns when called without arguments; once, for it may load a model."""
     try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError) as error:
-        raise MetricError(f"{name!r} does not show its parameters. Wrap it in a function") from error
-    known = ("items",) if any(parameter.name == "items" for parameter in parameters) else FIELDS
-    position: list[str] = []
-    keyword: list[str] = []
-    strange: list[str] = []
-    for parameter in parameters:
-        if parameter.kind is parameter.VAR_KEYWORD:
-            keyword += [field for field in known if field not in (*position, *keyword)]
-        elif parameter.name in known and parameter.kind is not parameter.VAR_POSITIONAL:
-            (position if parameter.kind is parameter.POSITIONAL_ONLY else keyword).append(parameter.name)
-        elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL:
-            strange.append(f"{parameter.name!r}{nearest(parameter.name, FIELDS)}")
-    if strange or known[0] not in (*position, *keyword):
-        several = "s" * (len(strange) > 1)
-        what = f"the parameter{several} {', '.join(strange)}" if strange else f"no parameter {known[0]!r}"
+        return found()
+    except Exception as error:
         raise MetricError(
-            f"{name!r} has {what}. A metric takes 'response' and any of {', '.join(FIELDS[1:])} by these names, or "
-            "only 'items' for all at once; other parameters need a default"
-        )
-    return position, keyword
+            f"{name!r} cannot be called without arguments. {advice}:\n{traceback_lines(error)}"
+        ) from error
 
 
-FORM = Form(
-    "python:MODULE:FUNCTION",
-    "a Python function of a response, or python:FILE.py:FUNCTION",
-    lambda place, name: load_object(place, metric=name),
-    function_metric,
-)
+def load_object(place: str, name: str) -> tuple[Any, dict[str, str]]:
+    """The object at ``MODULE:OBJECT`` or ``FILE.py:OBJECT``, and the settings that tell its version.
+
+    ``name`` is that of the metric, for messages. Modules can be imported from the current folder, as with
+    ``python -m``; for a file, from its own folder too.
+    """
+    source, _, path = place.rpartition(":")
+    if not source.strip() or not path.strip():
+        raise MetricError(f"{name!r}: name a module or file and an object in it: MODULE:OBJECT or FILE.py:OBJECT")
+    if source.endswith(".py") or "/" in source:
+        module = _load_file(source, name)
+    else:
+        with _loading(source, name, Path.cwd()):
+            module = importlib.import_module(source)
+    try:
+        found = functools.reduce(getattr, path.split("."), module)
+    except AttributeError as error:
+        public = sorted(one for one in vars(module) if not one.startswith("_"))
+        known = f". It has {', '.join(public[:20])}{' …' * (len(public) > 20)}" if public else ""
+        raise MetricError(f"{name!r}: {source} has no {path!r}{nearest(path, public)}{known}") from error
+    return found, {"object": place, **_version(found, module)}
+
+
+def _load_file(source: str, name: str) -> ModuleType:
+    path = Path(source).expanduser()
+    if not path.is_file():
+        near = nearest(path.name, [p.name for p in path.parent.glob("*.py")]) if path.parent.is_dir() else ""
+        raise MetricError(f"{name!r}: no such file: {source!r}{near}")
+    if path.suffix != ".py":
+        raise MetricError(f"{name!r}: {source!r} is not a Python file. Its name must end in .py")
+    path = path.resolve()
+    # A name of its own, so that it hides no other module; with its hash, so that an edited file is loaded anew.
+    unique = f"goldless_user_metric_{file_hash(path)}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if unique in sys.modules:
+        return sys.modules[unique]
+    spec = importlib.util.spec_from_file_location(unique, path)
+    assert spec is not None
+    module = sys.modules[unique] = importlib.util.module_from_spec(spec)
+    try:
+        with _loading(source, name, path.parent, Path.cwd()):
+            # not the bytecode kept beside it: that of a file edited within the same second is the old one's
+            exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))  # noqa: S102
+    except BaseException:
+        del sys.modules[unique]
+        raise
+    return module
+
+
+@contextlib.contextmanager
+def _loading(source: str, name: str, *folders: Path) -> Iterator[None]:
+    """Put the folders first on the import path while a module is loaded, and last afterwards.
+
+    Last: a metric may import when it is called, but no file in its folder may hide a module that goldless imports.
+    """
+    added = [str(folder) for folder in folders if str(folder) not in sys.path]
+    sys.path[:0] = added
+    importlib.invalidate_caches()
+    try:
+        with prints_to_standard_error():
+            yield
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if source == missing or source.startswith(f"{missing}."):
+            raise MetricError(
+                f"{name!r}: no module {missing!r} in {Path.cwd()} or among the installed packages. For a file, "
+                "write its path: FILE.py:OBJECT"
+            ) from error
+        raise missing_package(missing, name) from error
+    except (Exception, SystemExit) as error:
+        raise MetricError(f"{name!r}: {source} cannot be loaded:\n{traceback_lines(error)}") from error
+    finally:
+        sys.path[:] = [*(folder for folder in sys.path if folder not in added), *added]
+
+
+def missing_package(package: str, name: str) -> PrerequisiteError:
+    """The error of a package that is not installed."""
+    top = package.partition(".")[0].replace("_", "-")
+    return PrerequisiteError(f"{name!r} needs the package {package!r}, which is not installed. Run: pip install {top}")
+
+
+def _version(found: object, module: ModuleType) -> dict[str, str]:
+    """Hashes of the files that define and name the object, and the version of its package if installed."""
+    known: dict[str, str] = {}
+    bare = inspect.unwrap(found) if callable(found) else type(found)
+    # An object made by a class of a package is configured in the module that names it, so that file counts always.
+    homes = (bare, module) if inspect.isroutine(bare) or inspect.isclass(bare) else (module,)
+    hashes: dict[str, None] = {}
+    for home in homes:
+        with contextlib.suppress(TypeError, OSError):
+            hashes[file_hash(Path(inspect.getsourcefile(home) or inspect.getfile(home)))] = None
+    if hashes:
+        known["source"] = "+".join(hashes)
+    package = (getattr(bare, "__module__", None) or module.__name__).partition(".")[0]
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
+        known["version"] = importlib.metadata.version(package)
+    return known

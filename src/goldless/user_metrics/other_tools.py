@@ -10,51 +10,41 @@ import math
 import os
 import threading
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from goldless.errors import MetricError
 from goldless.records import ItemScore, TextItem
-from goldless.user_metrics.functions import CallMetric, finished, is_asynchronous
-from goldless.user_metrics.scores import fields, number_score, parsed_number, shown, traceback_lines
-from goldless.user_metrics.source_objects import Form, SourceObject, load_object, missing_package
+from goldless.user_metrics.functions import (
+    CallMetric,
+    finished,
+    is_asynchronous,
+    load_object,
+    made,
+    missing_package,
+)
+from goldless.user_metrics.scores import fields, number_score, parsed_number, shown
 
 
-def _source(place: str, name: str, *modules: str, **settings: str) -> SourceObject:
-    """The object named, if the modules of its tool are installed; the tool's version is added to the settings."""
-    package = modules[0].partition(".")[0]
+def _tool(package: str, name: str, *modules: str) -> list[ModuleType]:
+    """The modules of another tool, if it is installed."""
     try:
-        for module in modules:
-            importlib.import_module(module)
+        return [importlib.import_module(f"{package}.{module}") for module in modules]
     except ModuleNotFoundError as error:
         raise missing_package(error.name or package, name) from error
-    version = getattr(importlib.import_module(package), "__version__", "unknown")
-    found = load_object(place, metric=name)
-    return SourceObject(found.object, {**found.settings, "shim": f"{package} {version}", **settings})
 
 
-def _made(found: Any, name: str, advice: str) -> Any:
-    """What the class or function returns when called without arguments."""
-    try:
-        return found()
-    except Exception as error:
-        raise MetricError(
-            f"{name!r} cannot be called without arguments. {advice}:\n{traceback_lines(error)}"
-        ) from error
+def _shim(package: str) -> str:
+    return f"{package} {getattr(importlib.import_module(package), '__version__', 'unknown')}"
 
 
 # --- promptfoo ------------------------------------------------------------------------------------------------------
 
 
-def _assertion_source(place: str, name: str) -> SourceObject:
-    """The assertion; ``place`` is FILE.py or FILE.py:FUNCTION, with or without promptfoo's ``file://``."""
+def promptfoo_assertion(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
+    """The assertion at FILE.py or FILE.py:FUNCTION, with or without promptfoo's ``file://``, as a metric."""
     place = place.removeprefix("file://")
-    found = load_object(f"{place}:get_assert" if place.endswith(".py") else place, metric=name)
-    return SourceObject(found.object, {**found.settings, "shim": "promptfoo"})
-
-
-def promptfoo_assertion(source: SourceObject, name: str, timeout_seconds: float | None) -> CallMetric:
-    """The assertion as a metric, if it takes what promptfoo passes to it."""
-    function = source.object
+    function, settings = load_object(f"{place}:get_assert" if place.endswith(".py") else place, name)
     if not callable(function):
         raise MetricError(f"{name!r} must be a function, got {shown(function)}")
     try:
@@ -63,7 +53,7 @@ def promptfoo_assertion(source: SourceObject, name: str, timeout_seconds: float 
         raise MetricError(f"{name!r} cannot be called as get_assert(output, context): {error}") from error
     return CallMetric(
         name=name,
-        settings=source.settings,
+        settings={**settings, "shim": "promptfoo"},
         call=lambda item: function(item.text, assertion_context(item)),
         read=grade,
         asynchronous=is_asynchronous(function),
@@ -73,9 +63,8 @@ def promptfoo_assertion(source: SourceObject, name: str, timeout_seconds: float 
 
 def assertion_context(item: TextItem) -> dict[str, Any]:
     """The context promptfoo passes to an assertion, as far as a study has it; other task columns become variables."""
-    known = fields(item)
-    own = {name: known[name] for name in ("task", "agent", "reference", "references", "synopses", "prompt")}
-    variables = {**item.task.extra, **own}
+    variables = {**item.task.extra, **fields(item)}
+    del variables["response"]
     return {
         "prompt": item.task.prompt,
         "vars": variables,
@@ -112,65 +101,52 @@ def grade(value: Any) -> ItemScore:
     return ItemScore(float(value)) if isinstance(value, bool) else number_score(value)
 
 
-PROMPTFOO = Form(
-    "promptfoo:FILE.py[:FUNCTION]",
-    "a Python assertion for promptfoo (default function: get_assert)",
-    _assertion_source,
-    promptfoo_assertion,
-)
-
 # --- DeepEval -------------------------------------------------------------------------------------------------------
 
-CASES = "deepeval.test_case"
 QUIET = {"_show_indicator": False, "_log_metric_to_confident": False}
 """Arguments of DeepEval's own metrics: no progress display, and no upload."""
+_measuring = threading.Lock()  # two runs in one process share a metric, which stores its last score
 
 
-def _deepeval_source(place: str, name: str) -> SourceObject:
-    os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")  # nothing leaves the machine but the metric's own calls
-    return _source(place, name, CASES)
-
-
-def deepeval_metric(source: SourceObject, name: str, timeout_seconds: float | None) -> CallMetric:
+def deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
     """The DeepEval metric named, or what the class or function named returns, as a metric.
 
     It stores its last score, so responses are measured one after the other.
     """
-    metric = source.object
+    os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")  # nothing leaves the machine but the metric's own calls
+    (cases,) = _tool("deepeval", name, "test_case")
+    metric, settings = load_object(place, name)
     if inspect.isclass(metric) or not (hasattr(metric, "measure") or hasattr(metric, "a_measure")):
         if not callable(metric):
             raise MetricError(
                 f"{name!r} is {shown(metric)}. Name a DeepEval metric, or a class or function that returns one"
             )
-        metric = _made(metric, name, "Name a metric object, or a function that returns one")
-    if not callable(getattr(metric, "measure", None)) and not callable(getattr(metric, "a_measure", None)):
+        metric = made(metric, name, "Name a metric object, or a function that returns one")
+    methods = [method for one in ("measure", "a_measure") if callable(method := getattr(metric, one, None))]
+    if not methods:
         raise MetricError(f"{name!r} returns {shown(metric)}, which has neither measure nor a_measure")
-    make_case = importlib.import_module(CASES).LLMTestCase
-    busy = threading.Lock()  # two runs in one process share the object
 
     def measured(item: TextItem) -> Any:
-        case = make_case(**case_fields(item))
-        with busy:
+        case = cases.LLMTestCase(**_case_fields(item))
+        with _measuring:
             # what the last response left behind must not pass for this one's
             metric.score = metric.error = None
-            returned = _measure(metric, case)
+            for method in methods:
+                taken = inspect.signature(method).parameters
+                with contextlib.suppress(NotImplementedError):
+                    returned = finished(method(case, **{key: QUIET[key] for key in QUIET if key in taken}))
+                    break
+            else:
+                raise NotImplementedError("neither measure nor a_measure is implemented")
             if metric.error:
                 raise RuntimeError(str(metric.error))
             return returned if metric.score is None else metric.score
 
-    return CallMetric(name=name, settings=source.settings, call=measured, timeout_seconds=timeout_seconds)
+    settings = {**settings, "shim": _shim("deepeval")}
+    return CallMetric(name=name, settings=settings, call=measured, timeout_seconds=timeout_seconds)
 
 
-def _measure(metric: Any, case: Any) -> Any:
-    """What ``measure`` returns, or ``a_measure`` where there is no ``measure``."""
-    for method in filter(callable, (getattr(metric, "measure", None), getattr(metric, "a_measure", None))):
-        taken = inspect.signature(method).parameters
-        with contextlib.suppress(NotImplementedError):
-            return finished(method(case, **{name: value for name, value in QUIET.items() if name in taken}))
-    raise NotImplementedError("neither measure nor a_measure is implemented")
-
-
-def case_fields(item: TextItem) -> dict[str, Any]:
+def _case_fields(item: TextItem) -> dict[str, Any]:
     """A response as DeepEval's test case: the expected output is the task's reference, peers are in the metadata."""
     known = fields(item)
     return {
@@ -183,60 +159,52 @@ def case_fields(item: TextItem) -> dict[str, Any]:
     }
 
 
-DEEPEVAL = Form(
-    "deepeval:MODULE:OBJECT",
-    "a DeepEval metric, or a class or function that returns one",
-    _deepeval_source,
-    deepeval_metric,
-)
-
 # --- Inspect --------------------------------------------------------------------------------------------------------
 
-PARTS = ("inspect_ai.model", "inspect_ai.scorer", "inspect_ai.solver")
 WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 TRUTH_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
-def inspect_scorer(source: SourceObject, name: str, timeout_seconds: float | None) -> CallMetric:
+def inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
     """The Inspect scorer named, or what the function named returns, as a metric."""
-    found = source.object
+    models, scorers, solvers = _tool("inspect_ai", name, "model", "scorer", "solver")
+    found, settings = load_object(place, name)
     if not callable(found):
         raise MetricError(f"{name!r} is {shown(found)}. Name an Inspect scorer, or a function that returns one")
     ready = is_asynchronous(found) and not inspect.isclass(found)
-    scorer = found if ready else _made(found, name, "Write a function that returns the scorer")
+    scorer = found if ready else made(found, name, "Write a function that returns the scorer")
     if not callable(scorer):
         raise MetricError(
             f"{name!r} returns {shown(scorer)}, which is not a scorer: async score(state, target) -> Score"
         )
+
+    def scored(item: TextItem) -> Any:
+        """The response is the state of a sample after the model's answer."""
+        # an empty target would be found in every response
+        target = scorers.Target(list(item.peers.values()) if item.task.reference is None else item.task.reference)
+        prompt = item.task.prompt or ""
+        known = fields(item)
+        state = solvers.TaskState(
+            model=models.ModelName(f"goldless/{item.agent}"),
+            sample_id=item.task.task,
+            epoch=1,
+            input=prompt,
+            messages=[models.ChatMessageUser(content=prompt), models.ChatMessageAssistant(content=item.text)],
+            target=target,
+            output=models.ModelOutput.from_content(model=item.agent, content=item.text),
+            completed=True,
+            metadata={**item.task.extra, **{name: known[name] for name in ("agent", "references", "synopses")}},
+        )
+        return scorer(state, target)
+
     return CallMetric(
         name=name,
-        settings=source.settings,
-        call=lambda item: scorer(*_state_and_target(item)),
+        settings={**settings, "shim": _shim("inspect_ai"), "target": "reference, else peers"},
+        call=scored,
         read=read_score,
         asynchronous=True,
         timeout_seconds=timeout_seconds,
     )
-
-
-def _state_and_target(item: TextItem) -> tuple[Any, Any]:
-    """The response as the state of a sample after the model's answer, and the target of the sample."""
-    models, scorers, solvers = map(importlib.import_module, PARTS)
-    # an empty target would be found in every response
-    target = scorers.Target(list(item.peers.values()) if item.task.reference is None else item.task.reference)
-    prompt = item.task.prompt or ""
-    known = fields(item)
-    state = solvers.TaskState(
-        model=models.ModelName(f"goldless/{item.agent}"),
-        sample_id=item.task.task,
-        epoch=1,
-        input=prompt,
-        messages=[models.ChatMessageUser(content=prompt), models.ChatMessageAssistant(content=item.text)],
-        target=target,
-        output=models.ModelOutput.from_content(model=item.agent, content=item.text),
-        completed=True,
-        metadata={**item.task.extra, **{name: known[name] for name in ("agent", "references", "synopses")}},
-    )
-    return state, target
 
 
 def read_score(value: Any) -> ItemScore:
@@ -258,11 +226,3 @@ def read_score(value: Any) -> ItemScore:
         number = WORDS.get(found, TRUTH_WORDS.get(found.lower(), parsed_number(found)))
         return number_score(number) if number is not None else ItemScore(None, f"returned the value {shown(found)}")
     return ItemScore(float(found)) if isinstance(found, bool) else number_score(found)
-
-
-INSPECT = Form(
-    "inspect:MODULE:SCORER",
-    "an Inspect scorer, or a function that returns one",
-    lambda place, name: _source(place, name, *PARTS, target="reference, else peers"),
-    inspect_scorer,
-)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import re
 import traceback
 from collections.abc import Sequence
 from reprlib import Repr
@@ -15,8 +14,6 @@ from goldless.records import ItemScore, TextItem
 
 FIELDS = ("response", "prompt", "task", "agent", "references", "reference", "synopses")
 """Fields that a metric may take by name, besides the ``id`` of a row."""
-NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-"""A number as programs print it; Python's ``float`` would also accept 1_000 and digits of other alphabets."""
 SHOWN = 5
 """Problems spelled out in a message; the rest are counted."""
 LAST_LINES = 12
@@ -24,6 +21,8 @@ LAST_LINES = 12
 
 _short = Repr()
 _short.maxstring = _short.maxother = 60
+shown = _short.repr
+"""Any value for a message: short, on one line."""
 
 
 def fields(item: TextItem) -> dict[str, Any]:
@@ -37,11 +36,6 @@ def fields(item: TextItem) -> dict[str, Any]:
         "reference": item.task.reference,
         "synopses": dict(item.task.synopses),
     }
-
-
-def shown(value: object) -> str:
-    """Any value for a message: short, on one line."""
-    return _short.repr(value)
 
 
 def number_score(value: Any, *, verb: str = "returned", absent: str = "None") -> ItemScore:
@@ -60,17 +54,11 @@ def number_score(value: Any, *, verb: str = "returned", absent: str = "None") ->
 
 
 def parsed_number(text: str) -> float | None:
-    """The number that the whole text is, or None. One that is too large becomes infinite."""
-    return float(text) if NUMBER.fullmatch(text.strip()) else None
-
-
-def described(error: BaseException) -> str:
-    """The error on one line."""
+    """The number that the whole text is, or None; NaN is one."""
     try:
-        said = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - somebody's __str__ may fail too
-        said = ""
-    return f"{type(error).__name__}: {said[:300]}" if said else type(error).__name__
+        return float(text)
+    except ValueError:
+        return None
 
 
 def last_lines(text: str) -> str:

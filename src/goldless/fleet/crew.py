@@ -1,48 +1,67 @@
 """The crew: workers hired from a Ray cluster, each with a copy of the models; lost ones are replaced, others may join.
 
-This runs in the driver, which alone writes the journal.
+This runs in the driver, which alone writes the journal. A work item is the requests of one call of a model, computed
+together by one worker: it is cut by the caller, never by the number of workers, so what a model computes does not
+depend on them. A worker has one item at a time, which is all that is lost with it or with the driver.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-import uuid
+import warnings
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from goldless._version import __version__
 from goldless.errors import GoldlessError, ModelError, PrerequisiteError, UserError
 from goldless.fleet.cluster import Room, connect, room
-from goldless.fleet.likeness import settled, unlike
-from goldless.fleet.parts import Parts, Request
 from goldless.fleet.place import Place
-from goldless.fleet.signs_of_life import LostError, alive, heard, placed
-from goldless.fleet.work_items import Answer, Item, WorkItems
-from goldless.fleet.worker import Done, Loaded, ModelToLoad, Ready, Worker
-from goldless.models.interface import ModelIdentity
+from goldless.fleet.worker import Done, Loaded, ModelToLoad, Ready, Reply, Request, Worker, unlike
 from goldless.models.provider import Say, Use
+from goldless.records import CallFailure
 
 LOAD_SECONDS = 3600.0
 """Longest time to fetch and load the models."""
+ANSWER_SECONDS = 60.0
+"""Longest time that an idle worker may take to answer."""
 PATIENCE_SECONDS = 600.0
 """Longest time without any worker: machines may be starting, or coming back."""
 OTHERS_SECONDS = 60.0
 """Least time to wait for the other workers after the first one."""
 GROW_SECONDS = 10.0
 """Between two looks for machines that joined."""
-LOSSES_WHILE_LOADING = 3
+LOOK_SECONDS = 5.0
+"""Between two looks whether there are workers at all."""
+TRIES = 3
+"""An item that cost this many workers is left as failed, and a slot that lost this many while they loaded is given up.
+"""
 SPARE_ITEMS = 4
 """Items under way beyond two for each worker, for workers that join."""
+
+
+class LostError(Exception):
+    """A worker that is gone or does not answer; the message continues "the worker …"."""
+
+
+@dataclass(slots=True)
+class Item:
+    """Requests that one worker computes in one call."""
+
+    model: int
+    requests: Sequence[Request]
+    outcome: asyncio.Future[Done]
+    losses: int = 0
 
 
 class Crew:
     """The workers of a run."""
 
-    def __init__(self, place: Place, folder: Path, say: Say) -> None:
-        """``folder``: for finished items, until the journal has them. Nothing is started before ``start``."""
-        self.place, self.folder, self._say = place, folder, say
+    def __init__(self, place: Place, say: Say) -> None:
+        """Nothing is started before ``start``."""
+        self.place, self._say = place, say
         self.models: list[ModelToLoad] = []
         self.loaded: Sequence[Loaded] = ()
         """What every worker has loaded."""
@@ -55,12 +74,11 @@ class Crew:
         self._broken: GoldlessError | None = None
         self._last_seen = 0.0
         self._said: set[str] = set()
-        self._mark = f".{uuid.uuid4().hex}"
         self._ray: Any = None
         self._hire: Any = None
         self._shape: Room | None = None
         self._starting, self._opened, self._changed = asyncio.Lock(), asyncio.Event(), asyncio.Event()
-        self._items: WorkItems | None = None
+        self._waiting: asyncio.Queue[Item] = asyncio.Queue()
 
     def add(self, given: Any, use: Use) -> int:
         """Have every worker load a model; returns its number."""
@@ -77,16 +95,23 @@ class Crew:
         """How many items to hand in at a time."""
         return 2 * len(self._slots) + SPARE_ITEMS
 
-    @property
-    def items(self) -> WorkItems:
-        """The items that wait; known after ``start``."""
-        if self._items is None:
-            raise ModelError("the fleet is not running. Call prepare() first")
-        return self._items
-
-    async def answer(self, model: int, identity: ModelIdentity, requests: Sequence[Request]) -> Answer:
-        """The replies of a model to the requests, as one item."""
-        return await self.items.answer(model, identity, requests, self._check)
+    async def answer(self, model: int, requests: Sequence[Request]) -> Sequence[Reply]:
+        """The replies of a model to the requests, as one item. An item that no worker survives is failed calls."""
+        item = Item(model, requests, asyncio.get_running_loop().create_future())
+        self._waiting.put_nowait(item)
+        try:
+            while not (await asyncio.wait({item.outcome}, timeout=LOOK_SECONDS))[0]:
+                self._check()
+        finally:
+            item.outcome.cancel()
+        done = item.outcome.result()
+        if done.error is not None:
+            raise done.error
+        for warning in done.warned:
+            if warning not in self._said:
+                self._said.add(warning)
+                warnings.warn(warning, stacklevel=2)
+        return done.replies
 
     def _check(self) -> None:
         if self._broken is not None:
@@ -104,19 +129,21 @@ class Crew:
         async with self._starting:
             if self._opened.is_set():
                 return
-            self._items = WorkItems(Parts(self.folder))
-            (self.folder / self._mark).touch()
             self._ray, grows = connect(self.place)
             self._shape = free = room(self._ray.nodes(), self.place)
             if not free.workers and not grows:
                 raise PrerequisiteError(f"this machine has no room for a worker with {free}. Ask for less with --on")
-            self._hire = self._ray.remote(
-                num_cpus=free.cpus, num_gpus=free.gpus, max_restarts=0, concurrency_groups={"beat": 1}
-            )(Worker)
+            self._hire = self._ray.remote(num_cpus=free.cpus, num_gpus=free.gpus, max_restarts=0)(Worker)
             self._add(self.place.workers or max(1, free.workers))
             await self._first_workers(min(len(self._slots), max(1, free.workers)))
-            self.loaded = settled(list(self._at_work.values()))
-            self._tell_start()
+            found = list(self._at_work.values())
+            self.loaded = found[0].models
+            for ready in found:
+                if (refusal := unlike(self.loaded, ready)) is not None:
+                    raise PrerequisiteError(refusal)
+            machines = len({ready.machine for ready in found})
+            workers = f"{len(found)} worker{'s' * (len(found) != 1)}"
+            self._say(f"fleet: {workers} on {machines} machine{'s' * (machines != 1)}, {self._shape} each")
             self._opened.set()
             if self.place.workers is None and grows:
                 self._growing = asyncio.create_task(self._grow())
@@ -129,9 +156,6 @@ class Crew:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._slots.clear()
         self._opened.clear()
-        (self.folder / self._mark).unlink(missing_ok=True)
-        if self._items is not None:
-            self._items.parts.close()
 
     async def _first_workers(self, expected: int) -> None:
         """Wait for a worker, then as long again for the others that there is room for."""
@@ -155,17 +179,6 @@ class Crew:
         await asyncio.wait({waiting := asyncio.ensure_future(self._changed.wait())}, timeout=seconds)
         waiting.cancel()
 
-    def _tell_start(self) -> None:
-        found = list(self._at_work.values())
-        machines = len({ready.machine for ready in found})
-        workers = f"{len(found)} worker{'s' * (len(found) != 1)}"
-        self._say(f"fleet: {workers} on {machines} machine{'s' * (machines != 1)}, {self._shape} each")
-        if not all(ready.shares_folder for ready in found):
-            self._say(
-                f"note: not all machines share {self.folder}, so a killed driver loses what is in flight. Name a "
-                "shared folder with --on 'ray?folder=PATH'"
-            )
-
     # --- workers -------------------------------------------------------------------------------------------------
 
     def _add(self, workers: int) -> None:
@@ -183,7 +196,7 @@ class Crew:
         """Keep a worker in a slot: hire one, and another when it is lost."""
         losses = 0
         while True:
-            actor = self._hire.remote(self.folder)
+            actor = self._hire.remote()
             try:
                 await self._load(actor, number)
                 losses = 0
@@ -193,7 +206,7 @@ class Crew:
                 losses += ready is None
                 if ready is not None:
                     self._say(f"a worker on {ready.machine} {lost}; another one takes its place")
-                elif losses == LOSSES_WHILE_LOADING:
+                elif losses == TRIES:
                     return self._give_up(number, PrerequisiteError(f"a worker {lost} while it loaded the models"))
             except UserError as error:
                 return self._give_up(number, error)
@@ -207,9 +220,9 @@ class Crew:
 
     async def _load(self, actor: Any, number: int) -> None:
         """Wait until a worker has loaded the models, and until all can begin."""
-        await placed(actor)
+        await _result(actor.answer.remote(), None)  # however long there is no room for it
         self._placed = True
-        ready: Ready = await heard(actor, actor.load.remote(self.models, Path.cwd(), self._mark), LOAD_SECONDS)
+        ready: Ready = await _result(actor.load.remote(self.models, Path.cwd()), LOAD_SECONDS)
         for said in ready.said:
             self._tell(said)
         if self._opened.is_set() and (refusal := unlike(self.loaded, ready)) is not None:
@@ -221,12 +234,31 @@ class Crew:
         await self._opened.wait()
 
     async def _serve(self, actor: Any) -> None:
-        async def compute(item: Item) -> Done:
-            call = actor.work.remote(item.model, item.requests, item.name)
-            done: Done = await heard(actor, call, self.place.timeout)
-            return done
-
-        await self.items.serve(partial(alive, actor), compute)
+        """Hand items to a worker until it is lost. Raises LostError."""
+        while True:
+            item = await self._waiting.get()
+            if item.outcome.done():
+                continue  # the run was stopped
+            try:
+                # a worker that was lost while it had nothing to do is no item's fault
+                await _result(actor.answer.remote(), ANSWER_SECONDS)
+            except BaseException:
+                self._waiting.put_nowait(item)
+                raise
+            try:
+                done = await _result(actor.work.remote(item.model, item.requests), self.place.timeout)
+            except LostError as lost:
+                item.losses += 1
+                if item.losses < TRIES:
+                    self._waiting.put_nowait(item)
+                    raise
+                failure = CallFailure("server_error", f"the worker that computed it {lost}", attempts=item.losses)
+                _settle(item, Done([failure] * len(item.requests)))
+                raise
+            except UserError as error:
+                item.outcome.set_exception(error)
+                raise
+            _settle(item, done)
 
     def _give_up(self, number: int, error: GoldlessError) -> None:
         """Leave a slot empty; without any other the run cannot go on."""
@@ -247,3 +279,28 @@ class Crew:
         if message not in self._said:
             self._said.add(message)
             self._say(message)
+
+
+def _settle(item: Item, done: Done) -> None:
+    if not item.outcome.done():
+        item.outcome.set_result(done)
+
+
+async def _result(reference: Any, seconds: float | None) -> Any:
+    """The result of a call of a Ray actor. Raises LostError if the worker is gone or too slow."""
+
+    async def awaited() -> Any:
+        return await reference
+
+    try:
+        return await asyncio.wait_for(awaited(), seconds)
+    except TimeoutError:
+        raise LostError(f"did not finish within {seconds:g} seconds") from None
+    except Exception as error:
+        said = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        if any("ModuleNotFoundError" in line or "failed to import" in line for line in said):
+            raise PrerequisiteError(
+                f"the workers cannot import what they need ({said[-1]}). Install goldless {__version__}, and what the "
+                "model needs, on every machine, in the Python that runs Ray"
+            ) from error
+        raise LostError(f"was lost ({said[0][:200]})") from error

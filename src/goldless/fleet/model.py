@@ -52,14 +52,10 @@ class FleetModel(WrappedModel):
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score all requests on one worker and deliver them together."""
-        answer = await self.crew.answer(self._number, self.identity, requests)
-        deliver(dict(enumerate(answer.replies)))  # type: ignore[arg-type] # scores, since scores were asked for
-        for item in answer.items:
-            self.crew.items.parts.remove(item)
+        replies = await self.crew.answer(self._number, requests)
+        deliver(dict(enumerate(replies)))  # type: ignore[arg-type] # scores, since scores were asked for
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """The reply of one worker."""
-        answer = await self.crew.answer(self._number, self.identity, [request])
-        for item in answer.items:
-            self.crew.items.parts.remove_later(item)
-        return answer.replies[0]  # type: ignore[return-value] # a chat was asked for
+        (reply,) = await self.crew.answer(self._number, [request])
+        return reply  # type: ignore[return-value] # a chat was asked for

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError, nearest
@@ -29,33 +28,15 @@ class Place:
     """For each worker. None: 1 if the cluster has any, otherwise 0."""
     timeout: float = ITEM_SECONDS
     """Seconds after which a worker that has not finished its item is replaced."""
-    folder: Path | None = None
-    """Folder that all machines share, for finished items. None: beside the journal."""
 
 
-def _number(least: float, *, whole: bool = False) -> Callable[[str], Any]:
-    def read(text: str) -> float | int:
-        value = int(text) if whole else float(text)
-        if not least <= value < math.inf:
-            raise ValueError(text)
-        return value
-
-    return read
-
-
-def _folder(text: str) -> Path:
-    if not text:
-        raise ValueError(text)
-    return Path(text).expanduser().absolute()
-
-
-READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "workers": ("a whole number of at least 1", _number(1, whole=True)),
-    "cpus": ("a number of at least 0", _number(0)),
-    "gpus": ("a number of at least 0", _number(0)),
-    "timeout": ("a number of seconds of at least 1", _number(1)),
-    "folder": ("a path", _folder),
+OPTIONS: Mapping[str, tuple[str, Callable[[str], float], float]] = {
+    "workers": ("a whole number of at least 1", int, 1),
+    "cpus": ("a number of at least 0", float, 0),
+    "gpus": ("a number of at least 0", float, 0),
+    "timeout": ("a number of seconds of at least 1", float, 1),
 }
+"""What each option must be, how it is read, and its least value."""
 
 
 def parse_place(written: str) -> Place:
@@ -67,18 +48,17 @@ def parse_place(written: str) -> Place:
     found: dict[str, Any] = {}
     for option in filter(None, options.split("&")):
         name, _, value = option.partition("=")
-        if name not in READERS:
-            raise UserError(f"unknown option {name!r} in --on {written!r}{nearest(name, READERS) or '.'} {_listed()}")
-        must_be, read = READERS[name]
+        if name not in OPTIONS:
+            known = f"Options: {', '.join(OPTIONS)}"
+            raise UserError(f"unknown option {name!r} in --on {written!r}{nearest(name, OPTIONS) or '.'} {known}")
+        must_be, read, least = OPTIONS[name]
         try:
             found[name] = read(value)
         except ValueError:
-            raise UserError(f"{name} in --on must be {must_be}, got {value!r}") from None
+            found[name] = math.nan
+        if not least <= found[name] < math.inf:
+            raise UserError(f"{name} in --on must be {must_be}, got {value!r}")
     return Place(address=None if address == "ray" else address, **found)
-
-
-def _listed() -> str:
-    return f"Options: {', '.join(READERS)}"
 
 
 def is_place(written: object) -> bool:

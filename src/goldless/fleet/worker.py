@@ -13,12 +13,14 @@ from typing import Any
 
 from goldless._version import __version__
 from goldless.errors import PrerequisiteError, UserError
-from goldless.fleet.parts import Reply, Request, as_part, write_part
 from goldless.models.catalogue import open_model
-from goldless.models.interface import ChatRequest, ModelIdentity
+from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, ScoreRequest, TokenLogprobs
 from goldless.models.local_model import LocalModel
 from goldless.models.provider import Use
 from goldless.records import CallFailure
+
+Request = ScoreRequest | ChatRequest
+Reply = TokenLogprobs | ChatReply | CallFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,8 @@ class Ready:
     """What a worker reports once it has loaded its models."""
 
     machine: str
-    process: int
     version: str
     models: tuple[Loaded, ...]
-    shares_folder: bool
-    """Whether it sees the driver's folder of parts."""
     said: tuple[str, ...] = ()
 
 
@@ -59,75 +58,68 @@ class Ready:
 class Done:
     """An item as a worker leaves it."""
 
-    part: bytes = b""
-    """The replies, as a Parquet file."""
+    replies: Sequence[Reply] = ()
     warned: tuple[str, ...] = ()
     error: UserError | None = None
     """What is wrong with the run as a whole."""
-    failure: str = ""
-    """What went wrong with this item."""
 
 
 @dataclass(slots=True)
 class Worker:
     """Runs as a Ray actor. Its methods raise nothing: an error of a model must not look like a lost worker."""
 
-    folder: Path
     models: list[Any] = field(default_factory=list)
     loop: asyncio.Runner = field(default_factory=asyncio.Runner)
-    shares_folder: bool = False
 
-    def beat(self) -> None:
-        """Answer, as a sign of life; runs in a thread of its own."""
+    def answer(self) -> None:
+        """Show that it runs."""
 
-    def load(self, models: Sequence[ModelToLoad], home: Path, mark: str) -> Ready:
-        """Load the models. ``home``: where the driver runs, for relative paths. ``mark``: a file in its folder."""
+    def load(self, models: Sequence[ModelToLoad], home: Path) -> Ready:
+        """Load the models. ``home``: where the driver runs, for relative paths."""
         if home.is_dir():
             os.chdir(home)
         said: list[str] = []
-        self.shares_folder = (self.folder / mark).exists()
         loaded = tuple(self._loaded(model, said) for model in models)
-        return Ready(platform.node(), os.getpid(), __version__, loaded, self.shares_folder, tuple(said))
+        return Ready(platform.node(), __version__, loaded, tuple(said))
 
-    def work(self, number: int, requests: Sequence[Request], name: str) -> Done:
-        """The replies of a model to the requests of an item, also kept as a part of that name."""
+    def work(self, number: int, requests: Sequence[Request]) -> Done:
+        """The replies of a model to the requests of an item."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 replies = self.loop.run(_replies(self.models[number], requests))
-                part = as_part(replies)
             except UserError as error:
                 return Done(error=_plain(error))
-            except Exception as error:  # noqa: BLE001 - whatever a model does, the worker goes on
-                return Done(failure=f"{type(error).__name__}: {error}")
-        if self.shares_folder:
-            try:
-                write_part(self.folder, name, part)
-            except OSError:
-                self.shares_folder = False  # a full disk costs a killed driver some work, not the run
-        return Done(part, tuple(dict.fromkeys(str(one.message) for one in caught)))
+        return Done(replies, tuple(dict.fromkeys(str(one.message) for one in caught)))
 
     def _loaded(self, wanted: ModelToLoad, said: list[str]) -> Loaded:
         given = wanted.given
+        self.models.append(None)
         try:
             model = open_model(given, use=wanted.use, say=said.append) if isinstance(given, str) else given
             self.loop.run(model.prepare())
         except UserError as error:
-            self.models.append(None)
             return Loaded(error=_plain(error))
-        except Exception as error:  # noqa: BLE001 - as above
-            self.models.append(None)
+        except Exception as error:  # noqa: BLE001 - whatever a model does, the worker goes on
             cause = f"{type(error).__name__}: {error}"
             return Loaded(error=PrerequisiteError(f"a worker on {platform.node()} cannot load {given}: {cause}"))
-        self.models.append(model)
+        self.models[-1] = model
         return Loaded(model.identity, model if isinstance(model, LocalModel) else None)
 
 
 async def _replies(model: Any, requests: Sequence[Request]) -> list[Reply]:
-    if isinstance(requests[0], ChatRequest):
-        return [await model.chat(request) for request in requests]
+    """All replies; a request on which the model raises is a failed call, and the others are asked one by one."""
     found: dict[int, Reply] = {}
-    await model.score(requests, found.update)
+    try:
+        if isinstance(requests[0], ChatRequest):
+            return [await model.chat(request) for request in requests]
+        await model.score(requests, found.update)
+    except UserError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        if len(requests) > 1:
+            return [reply for request in requests for reply in await _replies(model, [request])]
+        return [CallFailure("server_error", f"{type(error).__name__}: {error}")]
     return [found.get(place, CallFailure("bad_reply", "the model returned no reply")) for place in range(len(requests))]
 
 
@@ -137,3 +129,25 @@ def _plain(error: UserError) -> UserError:
         return type(error)(str(error))
     except TypeError:
         return UserError(str(error))
+
+
+def unlike(known: Sequence[Loaded], ready: Ready) -> str | None:
+    """Why a worker cannot work with others that loaded these models; None: it computes the same numbers."""
+    if ready.version != __version__:
+        return (
+            f"{ready.machine} has goldless {ready.version}, and here it is {__version__}. Install the same version on "
+            "all machines"
+        )
+    for one, other in zip(known, ready.models, strict=True):
+        if one.identity == other.identity:
+            continue
+        if one.identity is None or other.identity is None:
+            return f"{ready.machine} cannot load a model that another worker loaded: {other.error or one.error}"
+        ours, theirs = ({**each.as_dict(), **each.settings} for each in (one.identity, other.identity))
+        names = [name for name in {**ours, **theirs} if name != "settings" and ours.get(name) != theirs.get(name)]
+        return (
+            f"{ready.machine} computes {one.identity.short} in another way than the other machines "
+            f"({', '.join(f'{name}: {ours.get(name)} and {theirs.get(name)}' for name in names)}), so its numbers "
+            "would differ. Use machines of one kind, or set what differs in the model's specification"
+        )
+    return None

@@ -15,7 +15,7 @@ from typing import Any
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
 from goldless.fleet.crew import Crew
 from goldless.fleet.model import FleetModel, belongs_on_fleet
-from goldless.fleet.place import Place, parse_place
+from goldless.fleet.place import parse_place
 from goldless.models.batched import BatchedChat, batching, raise_if_waiting
 from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer as check_canaries
@@ -201,7 +201,7 @@ async def open_models(
     """
     budget = None if options.budget_usd is None else Budget(options.budget_usd)
     unique = _unique(parts)
-    crew = None if options.on is None else _crew(parse_place(options.on), options, journal)
+    crew = None if options.on is None else Crew(parse_place(options.on), options.say)
     models = [_open(played, options, crew) for played in unique]
     ledgers = [_early_ledger(model, options, budget) for model in models]
     opened: dict[str, OpenModel] = {}
@@ -267,10 +267,6 @@ def _unique(parts: Sequence[Part]) -> list[list[Part]]:
         else:
             groups.append([part])
     return groups
-
-
-def _crew(place: Place, options: Options, journal: Journal) -> Crew:
-    return Crew(place, place.folder or journal.path.absolute().parent / "fleet", options.say)
 
 
 def _open(played: Sequence[Part], options: Options, crew: Crew | None) -> Any:

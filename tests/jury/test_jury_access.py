@@ -166,15 +166,6 @@ async def test_half_sent_requests_take_no_place():
             writer.close()
 
 
-async def test_of_too_many_half_sent_requests_the_oldest_is_given_up():
-    async with serving(receiving=2) as (client, url):
-        held = [await half_sent(url) for _ in range(3)]
-        assert b" 408 " in await held[0][0].readline()
-        assert await ask(client, CASE)
-        for _, writer in held:
-            writer.close()
-
-
 # --- ids, health, the end --------------------------------------------------------------------------------------
 
 

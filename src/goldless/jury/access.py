@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hmac
 import os
-import re
 import ssl
-import uuid
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,9 +19,6 @@ from goldless.jury.wire import RequestError
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 HEALTH = "/healthz"
-REQUEST_ID = "X-Request-Id"
-CURRENT_ID: ContextVar[str] = ContextVar("goldless_request_id", default="none")
-"""The id of the request that is being answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +37,6 @@ class Limits:
     """Cases in progress; others wait."""
     waiting: int = 512
     """Waiting cases; further ones get status 429."""
-    receiving: int = 256
-    """Requests being received; beyond this, the one that has taken longest is given up."""
     reading_seconds: float = 30.0
     """Time limit for receiving a request."""
     ending_seconds: float = 60.0
@@ -131,14 +123,3 @@ def gate(tokens: Tokens | None, *, only_local_names: bool) -> Any:
         return await handler(request)
 
     return check
-
-
-def request_id(request: web.Request) -> str:
-    """The client's id of this request if it sent a plain one, otherwise a new one."""
-    sent = request.headers.get(REQUEST_ID, "")
-    return sent if re.fullmatch(r"[A-Za-z0-9._-]{1,64}", sent) else uuid.uuid4().hex
-
-
-async def add_request_id(_: web.Request, response: web.StreamResponse) -> None:
-    """Put the id of the request that is being answered into the reply's headers."""
-    response.headers[REQUEST_ID] = CURRENT_ID.get()

@@ -15,18 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from goldless.concurrency import side_by_side
 from goldless.errors import ModelError, UserError
-from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import ChatJudge, ScoringJudge, Verdicts
 from goldless.judging.licences import Licence
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale
-from goldless.metrics.chair import panel_verdicts, vote_share
-from goldless.metrics.judgement_table import PairJudgements, pair_judgements
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -286,48 +280,38 @@ class _Meter(WrappedModel):
 
 def _verdict(by_juror: Mapping[str, Sequence[Vote]], answers: int, usage: Usage) -> JuryVerdict:
     votes = tuple(itertools.chain.from_iterable(by_juror.values()))
-    compared = _compared(by_juror, answers)
-    shares = _shares(compared, {vote.juror: vote.weight for vote in votes})
-    if np.isnan(shares).any():
-        unheard = ", ".join(str(i + 1) for i in np.flatnonzero(np.isnan(shares)))
+    weights = {vote.juror: vote.weight for vote in votes}
+    received: list[list[float]] = [[] for _ in range(answers)]
+    """Each answer's share of every pair that has a vote."""
+    heard: set[str] = set()
+    for i, j in itertools.combinations(range(answers), 2):
+        voted = {name: vote for name, said in by_juror.items() if (vote := _preference(said, i, j)) is not None}
+        if voted:
+            share = sum(weights[name] * vote for name, vote in voted.items()) / sum(weights[name] for name in voted)
+            received[i].append(share)
+            received[j].append(1 - share)
+            heard.update(voted)
+    unheard = [str(number) for number, shares in enumerate(received, 1) if not shares]
+    if unheard:
         failures = {f"{vote.juror}: {vote.failure.kind}": None for vote in votes if vote.failure is not None}
         raise JuryError(
-            f"no vote for answer {unheard} of {answers}: every call failed ({'; '.join(failures)}). Try again, or "
-            "check the jurors",
+            f"no vote for answer {', '.join(unheard)} of {answers}: every call failed ({'; '.join(failures)}). Try "
+            "again, or check the jurors",
             votes,
         )
-    leaders = np.flatnonzero(shares > shares.max() - TIE_TOLERANCE)
-    winner = int(leaders[0]) if len(leaders) == 1 else None
-    heard = np.any(compared.asked.any(axis=2) & ~(compared.asked & np.isnan(compared.value)).any(axis=2), axis=1)
-    absent = tuple(name for name, votes_once in zip(compared.reviewers, heard, strict=True) if not votes_once)
-    return JuryVerdict(winner, tuple(shares.tolist()), votes, absent, usage)
+    means = tuple(sum(shares) / len(shares) for shares in received)
+    leaders = [answer for answer, mean in enumerate(means) if mean > max(means) - TIE_TOLERANCE]
+    winner = leaders[0] if len(leaders) == 1 else None
+    return JuryVerdict(winner, means, votes, tuple(name for name in by_juror if name not in heard), usage)
 
 
-def _shares(compared: PairJudgements, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
-    """Each answer's mean share of its pairs, as the chair counts votes; NaN if none has a vote."""
-    verdicts = panel_verdicts(compared, weights=weights)
-    table = np.full((len(verdicts.agents), len(verdicts.agents)), np.nan)
-    share = vote_share(verdicts)
-    table[verdicts.low, verdicts.high], table[verdicts.high, verdicts.low] = share, 1 - share
-    voted = ~np.isnan(table)
-    means: npt.NDArray[np.float64] = np.full(len(table), np.nan)
-    np.divide(np.where(voted, table, 0.0).sum(axis=1), voted.sum(axis=1), out=means, where=voted.any(axis=1))
-    return means
-
-
-def _compared(by_juror: Mapping[str, Sequence[Vote]], answers: int) -> PairJudgements:
-    """All votes as comparisons; a rating juror compares each pair once, by the two ratings."""
-    rows: list[tuple[str, int, int, float | None]] = []
-    for juror, said in by_juror.items():
-        rows += [(juror, vote.first, vote.second, vote.value) for vote in said if vote.second is not None]
-        rated = [(vote.first, vote.value) for vote in said if vote.second is None]
-        rows += [(juror, i, j, _preference(a, b)) for (i, a), (j, b) in itertools.combinations(rated, 2)]
-    votes = [JudgementEvidence(juror, "votes", TASK, str(i), str(j), value=value) for juror, i, j, value in rows]
-    return pair_judgements(votes, agents=[str(i) for i in range(answers)])
-
-
-def _preference(first: float | None, second: float | None) -> float | None:
-    """The preference for the first of two ratings; None if one is missing."""
+def _preference(said: Sequence[Vote], i: int, j: int) -> float | None:
+    """A juror's preference for answer i over j: the mean of both orders, or by its ratings; None: it abstains."""
+    by_place = {(vote.first, vote.second): vote.value for vote in said}
+    if (i, j) in by_place:
+        one, other = by_place[i, j], by_place[j, i]
+        return None if one is None or other is None else (one + 1 - other) / 2
+    first, second = by_place[i, None], by_place[j, None]
     if first is None or second is None:
         return None
     return 0.5 if first == second else float(first > second)

@@ -6,22 +6,33 @@ with those to other questions does not count (task control).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
+from pydantic import ConfigDict, Field
 
 from goldless.errors import MetricError, TextTooLongError, UserError
 from goldless.jury.access import Limits
-from goldless.jury.wire import RequestError
+from goldless.jury.wire import Body, GivenCase, RequestError, read_body
 from goldless.runs.options import Options
 from goldless.selection.choosing import Choice, Tolerance
 from goldless.selection.samples import samples_study
-from goldless.selection.selecting import TOLERANCE, Selection, select_responses
+from goldless.selection.selecting import TOLERANCE, select_responses
 
-SELECT_FORM = '{"question": "…", "answers": ["…", "…", "…"]} or {"cases": [{"question": "…", "answers": […]}, …]}'
-Cases = Sequence[tuple[str | None, Sequence[str]]]
+SELECT_FORM = 'Send {"question": "…", "answers": ["…", "…", "…"]} or {"cases": [{"question": "…", "answers": […]}, …]}'
+
+
+class SelectBody(Body):
+    """A request to select, of one case or of several."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str | None = None
+    answers: list[str] | None = None
+    cases: Annotated[list[GivenCase], Field(min_length=1)] | None = None
+    tolerance: float | int | str = TOLERANCE
+    model: Any = None
 
 
 class Selector:
@@ -32,63 +43,45 @@ class Selector:
         self._options = options
         self._turn = anyio.Lock()
 
-    async def reply(self, body: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    async def reply(self, body: bytes, limits: Limits) -> dict[str, Any]:
         """The chosen answers, with what they rest on. Raises RequestError with what is accepted."""
-        cases = _cases(body, limits)
-        tolerance = body.get("tolerance", TOLERANCE)
+        asked = read_body(SelectBody, body, accepted=SELECT_FORM)
+        cases = _cases(asked, limits)
         try:
-            Tolerance.parse(tolerance)
+            Tolerance.parse(asked.tolerance)
         except UserError as error:
             raise RequestError(str(error), param="tolerance") from error
         try:
             async with self._turn:  # its requests are already scored together
-                found = await select_responses(samples_study(cases), self._options, tolerance=tolerance)
+                study = samples_study([(case.question, case.answers) for case in cases])
+                found = await select_responses(study, self._options, tolerance=asked.tolerance)
         except (MetricError, TextTooLongError) as error:
             raise RequestError(str(error)) from error
-        return _reply(found)
+        return {
+            "object": "goldless.selection",
+            "metric": found.metric,
+            "unit": found.unit,
+            "choices": list(map(_choice, found.choices)),
+            "missing": dict(found.failures or {}),
+            "signature": found.signature,
+        }
 
 
-def _cases(body: dict[str, Any], limits: Limits) -> Cases:
-    several = "cases" in body
-    given = body["cases"] if several else [{name: body[name] for name in ("question", "answers") if name in body}]
-    unknown = sorted(set(body) - {"model", "tolerance", *(("cases",) if several else ("question", "answers"))})
-    if unknown:
-        raise RequestError(f"unknown fields: {', '.join(unknown)}. Send {SELECT_FORM}", param=unknown[0])
-    if not isinstance(given, list) or not given:
-        raise RequestError(f'"cases" must be a list of at least one case. Send {SELECT_FORM}', param="cases")
-    wrong = [str(number) for number, case in enumerate(given, 1) if not _is_case(case)]
-    if wrong:
-        where = f"case {', '.join(wrong)}: " if several else ""
-        raise RequestError(
-            f"{where}a case must have answers, a list of at least two strings, and a question, a string or null. Send "
-            f"{SELECT_FORM}",
-            param="cases" if several else "answers",
-        )
-    texts = [text for case in given for text in (case.get("question") or "", *case["answers"])]
-    if len(texts) - len(given) > limits.most_samples:
-        raise RequestError(f"a request must have at most {limits.most_samples} answers, got {len(texts) - len(given)}")
-    if (longest := max(map(len, texts))) > limits.longest_text:
+def _cases(asked: SelectBody, limits: Limits) -> list[GivenCase]:
+    given = asked.cases
+    if given is None:
+        if asked.answers is None or len(asked.answers) < 2:
+            raise RequestError(f"answers must be a list of at least two strings. {SELECT_FORM}", param="answers")
+        given = [GivenCase(question=asked.question, answers=asked.answers)]
+    elif asked.answers is not None or asked.question is not None:
+        raise RequestError(f"a request has one case or a list of cases, got both. {SELECT_FORM}", param="cases")
+    answers = sum(len(case.answers) for case in given)
+    if answers > limits.most_samples:
+        raise RequestError(f"a request must have at most {limits.most_samples} answers, got {answers}")
+    longest = max(len(text) for case in given for text in (case.question or "", *case.answers))
+    if longest > limits.longest_text:
         raise RequestError(f"a text must have at most {limits.longest_text:,} characters, got {longest:,}")
-    return [(case.get("question"), case["answers"]) for case in given]
-
-
-def _is_case(case: Any) -> bool:
-    if not isinstance(case, dict) or not set(case) <= {"question", "answers"}:
-        return False
-    question, answers = case.get("question"), case.get("answers")
-    there = isinstance(answers, list) and len(answers) > 1 and all(isinstance(answer, str) for answer in answers)
-    return there and (question is None or isinstance(question, str))
-
-
-def _reply(found: Selection) -> dict[str, Any]:
-    return {
-        "object": "goldless.selection",
-        "metric": found.metric,
-        "unit": found.unit,
-        "choices": list(map(_choice, found.choices)),
-        "missing": dict(found.failures or {}),
-        "signature": found.signature,
-    }
+    return given
 
 
 def _choice(choice: Choice) -> dict[str, Any]:

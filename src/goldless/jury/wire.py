@@ -15,9 +15,10 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from goldless.errors import UserError
 from goldless.jury.panel import JuryVerdict, JuryWorth, Vote
@@ -49,6 +50,93 @@ class RequestError(UserError):
 
 
 # --- what is asked ------------------------------------------------------------------------------------------------
+
+
+class Body(BaseModel):
+    """A JSON object that a client sends."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class GivenCase(Body):
+    """A question and answers to it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str | None = None
+    answers: Annotated[list[str], Field(min_length=2)]
+
+
+class TextPart(Body):
+    """A part of a message's content."""
+
+    type: Literal["text"]
+    text: str
+
+
+_TEXT_PARTS = TypeAdapter(Annotated[list[TextPart], Field(min_length=1)])
+
+
+class ChatMessage(Body):
+    """A message; only the last of the user counts."""
+
+    role: Any = None
+    content: Any = None
+
+
+def _left_out(value: Any) -> Any:
+    if value:
+        raise ValueError("this is not supported. Leave it out")
+    return value
+
+
+Unsupported = Annotated[Any, AfterValidator(_left_out)]
+"""An option that would change the shape of the reply; sampling parameters are ignored."""
+
+
+class ChatBody(Body):
+    """A request for a chat completion."""
+
+    messages: list[ChatMessage]
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+    response_format: dict[str, Any] | None = None
+    n: Literal[1] | None = None
+    tools: Unsupported = None
+    functions: Unsupported = None
+    logprobs: Unsupported = None
+    audio: Unsupported = None
+    modalities: Unsupported = None
+
+    @property
+    def user_text(self) -> str:
+        """The text of the last user message."""
+        said = [message.content for message in self.messages if message.role == "user"]
+        if not said:
+            raise RequestError(f"no user message. {ACCEPTED}", param="messages")
+        parts = [{"type": "text", "text": said[-1]}] if isinstance(said[-1], str) else said[-1]
+        try:
+            return "".join(part.text for part in _TEXT_PARTS.validate_python(parts))
+        except ValidationError:
+            raise RequestError(
+                "the jury reads text only: a message's content must be a string or a list of text parts",
+                param="messages",
+            ) from None
+
+
+Form = TypeVar("Form", bound=BaseModel)
+
+
+def read_body(form: type[Form], body: bytes | str, *, accepted: str, param: str | None = None) -> Form:
+    """The JSON text as such an object. Raises RequestError with all that is wrong and what is accepted."""
+    try:
+        return form.model_validate_json(body)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        wrong = [f"{'.'.join(map(str, each['loc'])) or 'the text'}: {each['msg']}" for each in found]
+        name = param or (str(found[0]["loc"][0]) if found[0]["loc"] else None)
+        code = "unsupported_parameter" if found[0]["type"] in {"value_error", "literal_error"} else None
+        raise RequestError(f"{'; '.join(wrong[:5])}. {accepted}", param=name, code=code) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,55 +232,23 @@ LAYOUTS = (
 )
 
 
-def read_case(messages: Any) -> Case:
+def read_case(body: ChatBody) -> Case:
     """The case in the last user message. Raises RequestError with what is accepted."""
-    text = _last_user_text(messages)
-    if text.lstrip().startswith("{"):
-        return _read_json(text)
+    text, form = body.user_text, (body.response_format or {"type": "text"}).get("type")
+    is_json = text.lstrip().startswith("{")
+    if form != "text" and not (form == "json_object" and is_json):
+        raise RequestError(
+            "unsupported response_format. Use json_object for a case sent as JSON, or leave it out for a verdict such "
+            "as [[A]]",
+            param="response_format",
+        )
+    if is_json:
+        given = read_body(GivenCase, text, accepted=ACCEPTED, param="messages")
+        return Case(given.question, tuple(given.answers))
     begun = [(place, layout) for layout in LAYOUTS if (place := layout.begins(text)) is not None]
     if not begun:
         raise RequestError(f"the message has no answers to compare. {ACCEPTED}", param="messages")
     return min(begun, key=lambda found: found[0])[1].read(text)
-
-
-def _read_json(text: str) -> Case:
-    try:
-        data = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        said = f"the message begins like JSON but is not valid JSON ({error}). {ACCEPTED}"
-        raise RequestError(said, param="messages") from None
-    unknown = sorted(set(data) - {"question", "answers"})
-    question, answers = data.get("question"), data.get("answers")
-    if unknown:
-        raise RequestError(f"unknown JSON fields: {', '.join(unknown)}. Send {JSON_FORM}", param="messages")
-    if not (question is None or isinstance(question, str)):
-        raise RequestError('"question" must be a string or null', param="messages")
-    if not isinstance(answers, list) or len(answers) < 2 or not all(isinstance(answer, str) for answer in answers):
-        raise RequestError(f'"answers" must be a list of at least two strings. Send {JSON_FORM}', param="messages")
-    return Case(question, tuple(answers))
-
-
-def _last_user_text(messages: Any) -> str:
-    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        raise RequestError(f'"messages" must be a list of messages. {ACCEPTED}', param="messages")
-    said = [message.get("content") for message in messages if message.get("role") == "user"]
-    if not said:
-        raise RequestError(f"no user message. {ACCEPTED}", param="messages")
-    content = said[-1]
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    texts = [_part_text(part) for part in parts]
-    if not texts:
-        raise RequestError("a message's content must be a string or a list of text parts", param="messages")
-    return "".join(texts)
-
-
-def _part_text(part: Any) -> str:
-    text = part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
-    if not isinstance(text, str):
-        raise RequestError("the jury reads text only: a content part must have type text", param="messages")
-    return text
 
 
 def _places(mark: str, text: str) -> Sequence[tuple[int, int]]:

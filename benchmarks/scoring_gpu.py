@@ -35,7 +35,7 @@ import transformers
 from goldless.models.local_weights.engine import PackedScorer, TorchEngine
 from goldless.models.local_weights.network import Network
 from goldless.models.local_weights.packed_network import LONGEST_CUDA, SHORTEST_CUDA, PackedNetwork, open_packed
-from goldless.models.local_weights.packing import Lengths
+from goldless.models.local_weights.packing import Lengths, Pack
 from goldless.models.local_weights.tree_attention import NO_WINDOW
 from scoring_end_to_end import add_options, end_to_end
 
@@ -276,16 +276,26 @@ def compare(study: Study, model: Any, ceiling: float, scorer: PackedScorer, argu
         arguments.baseline,
     )
 
-    def notes() -> str:
-        return f"{scorer.tally.packs} sequences, {scorer.tally.tokens / scorer.tally.places:.1%} filled"
+    packs: list[Pack] = []
+    logprobs = scorer.network.logprobs
 
-    # once for compilation, apart; the tally is of the measured pass
+    def counted(pack: Pack) -> Any:
+        packs.append(pack)
+        return logprobs(pack)
+
+    scorer.network.logprobs = counted  # type: ignore[method-assign] # the packs of the measured pass are counted
+
+    def notes() -> str:
+        filled = sum(len(pack.tokens) for pack in packs) / sum(pack.length for pack in packs)
+        return f"{len(packs)} sequences, {filled:.1%} filled"
+
+    # once for compilation, apart
     begin = time.perf_counter()
     packed_sums(scorer, workload(study, model.config.vocab_size, arguments.seed))
     print(f"first pass, with compilation: {time.perf_counter() - begin:.1f} s", flush=True)
 
     def way(pairs: Sequence[Pair]) -> list[float]:
-        scorer.tally = type(scorer.tally)()
+        packs.clear()
         return packed_sums(scorer, pairs)
 
     table.measure("packed prefix tree", way, notes=notes)

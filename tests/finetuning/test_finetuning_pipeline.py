@@ -192,7 +192,7 @@ def test_it_trains_on_recorded_rewrites_and_says_whose(tmp_path: Path, base: Pat
         ({"synopsis": "assw"}, UserError, r"no task has a synopsis 'assw'.*abstract"),
         ({"agents": ("ann", "bob", "zoe")}, UserError, "'zoe'"),
         ({"template": "nope"}, UserError, "unknown template"),
-        ({"base": "hf:./no/such/folder"}, PrerequisiteError, "no such folder"),
+        ({"base": "hf:./no/such/folder"}, PrerequisiteError, "must be a folder with"),
         ({"base": "hf:x?weights=8bit"}, UserError, "8bit weights cannot be trained on"),
     ],
 )
@@ -289,7 +289,7 @@ def test_several_cards_are_refused_before_anything_is_loaded_unless_the_training
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(PrerequisiteError, match=r"one GPU, but 2 are visible. Set CUDA_VISIBLE_DEVICES=0"):
         anyio.run(finetune_study, toy_study(), replace(nowhere, out=tmp_path / "new"))
-    with pytest.raises(PrerequisiteError, match="no such folder"):
+    with pytest.raises(PrerequisiteError, match="must be a folder with"):
         anyio.run(finetune_study, toy_study(), nowhere)
 
 

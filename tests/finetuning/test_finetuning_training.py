@@ -17,6 +17,7 @@ from goldless.finetuning.options import Recipe
 from goldless.finetuning.training_folder import finished_training
 from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights import HfModel
+from goldless.models.local_weights.specification import HfSpecification
 from goldless.scoring import ScoringStage
 from goldless.templates import find_template
 
@@ -53,8 +54,10 @@ def examples(base: Path, template_file: Path) -> list[Example]:
 
 
 def train(base: Path, examples: list[Example], folder: Path, recipe: Recipe = RECIPE, **options):
-    checkpoint = load_checkpoint(str(base), device="cpu")
-    record = {"base": {"name": "tiny", "revision": checkpoint.revision, "tokenizer": checkpoint.tokenizer_hash}}
+    checkpoint = load_checkpoint(HfSpecification(str(base), device="cpu"))
+    record = {
+        "base": {"name": "tiny", "revision": checkpoint.identity.revision, "tokenizer": checkpoint.identity.tokenizer}
+    }
     return train_adapter(
         checkpoint,
         examples,
@@ -154,7 +157,7 @@ def test_nothing_is_sent_and_nothing_printed(
 
 
 def test_a_loss_that_is_no_number_ends_the_training_with_advice(base: Path, examples: list[Example], tmp_path):
-    checkpoint = load_checkpoint(str(base), device="cpu")
+    checkpoint = load_checkpoint(HfSpecification(str(base), device="cpu"))
     with torch.no_grad():
         checkpoint.model.model.norm.weight.fill_(float("nan"))
     with pytest.raises(ModelError, match=r"diverged: at step 1 .* Lower the learning rate"):
@@ -163,7 +166,7 @@ def test_a_loss_that_is_no_number_ends_the_training_with_advice(base: Path, exam
 
 
 def test_weights_that_cannot_be_trained_on_are_refused(base: Path, examples: list[Example], tmp_path):
-    checkpoint = load_checkpoint(str(base), device="cpu")
+    checkpoint = load_checkpoint(HfSpecification(str(base), device="cpu"))
 
     class Quantizer:
         class quantization_config:  # noqa: N801

@@ -60,14 +60,6 @@ def test_plus_signs_in_the_folders_are_told_from_the_one_between_them(here: Path
     assert parse_specification("owner/model+c++") == HfSpecification("owner/model", "c++")
 
 
-def test_what_can_be_read_in_two_ways_is_refused(here: Path):
-    adapter(here / "y+z")
-    adapter(here / "z")
-    (here / "x+y").mkdir()
-    with pytest.raises(ModelSpecError, match=r"is ambiguous: x with y\+z; x\+y with z"):
-        parse_specification("x+y+z")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

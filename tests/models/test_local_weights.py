@@ -397,7 +397,7 @@ async def test_old_transformers_is_refused_with_the_command(llama: Path, monkeyp
     ("name", "message"),
     [
         ("goldless-tests/no-such-model", "hf download goldless-tests/no-such-model"),
-        ("./no/such/folder", "no such folder"),
+        ("./no/such/folder", "must be a folder with config.json"),
         ("model.gguf", "gguf:model.gguf"),
     ],
 )
@@ -417,7 +417,7 @@ async def test_the_hub_library_is_quiet_while_it_tries(monkeypatch: pytest.Monke
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", unreachable)
     hub.addHandler(caplog.handler)
     try:
-        with pytest.raises(PrerequisiteError, match="not available from the hub"):
+        with pytest.raises(PrerequisiteError, match="for a name on the hub, check it"):
             await HfModel("goldless-tests/no-such-model").prepare()
     finally:
         hub.removeHandler(caplog.handler)
@@ -426,14 +426,14 @@ async def test_the_hub_library_is_quiet_while_it_tries(monkeypatch: pytest.Monke
 
 
 async def test_a_folder_that_holds_no_language_model_is_refused(llama: Path, tmp_path: Path):
-    with pytest.raises(PrerequisiteError, match=r"no config\.json"):
+    with pytest.raises(PrerequisiteError, match=r"must be a folder with config\.json"):
         await HfModel(str(tmp_path)).prepare()
     (tmp_path / "config.json").write_text((llama / "config.json").read_text(encoding="utf-8"), encoding="utf-8")
     byte_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(PrerequisiteError, match="the folder is incomplete"):
+    with pytest.raises(PrerequisiteError, match="A folder must be complete"):
         await HfModel(str(tmp_path)).prepare()
     transformers.ViTConfig().save_pretrained(tmp_path)
-    with pytest.raises(CapabilityError, match="causal language model"):
+    with pytest.raises(PrerequisiteError, match="as a causal language model"):
         await HfModel(str(tmp_path)).prepare()
 
 
@@ -488,7 +488,7 @@ async def test_options_behind_the_name_are_those_of_the_model(llama: Path):
 
 @pytest.mark.parametrize("name", ["~nosuchuser_/x", "x" * 300])
 async def test_a_name_that_can_be_no_path_is_refused(name: str):
-    with pytest.raises(PrerequisiteError, match=r"no such folder"):
+    with pytest.raises(PrerequisiteError, match=r"must be a folder with config\.json"):
         await HfModel(name).prepare()
 
 

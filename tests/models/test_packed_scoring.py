@@ -99,6 +99,13 @@ def opened(kind: str = "llama", lengths: Lengths | None = None) -> PackedScorer:
     return PackedScorer(packed, lengths)
 
 
+def packs_of(scorer: PackedScorer) -> list[Pack]:
+    """The packs that are computed from now on."""
+    seen, logprobs = [], scorer.network.logprobs
+    scorer.network.logprobs = lambda pack: (logprobs(pack), seen.append(pack))[0]
+    return seen
+
+
 def scored(scorer: PackedScorer, pairs) -> list[np.ndarray]:
     results = [np.full(len(target), np.nan, np.float32) for _, target in pairs]
     scorer.score(pairs, results)
@@ -109,11 +116,12 @@ def scored(scorer: PackedScorer, pairs) -> list[np.ndarray]:
 def test_packed_scores_are_those_of_each_pair_alone(kind: str):
     model, pairs = random_model(kind), study()
     scorer = opened(kind)
+    packs = packs_of(scorer)
     for (context, target), found in zip(pairs, scored(scorer, pairs), strict=True):
         expected = plain(model, context, target)
         assert found == pytest.approx(expected, rel=1e-4, abs=1e-4)
         assert found.sum(dtype=np.float64) == pytest.approx(expected.sum(), rel=1e-4)
-    assert scorer.tally.tokens < 0.7 * sum(len(c) + len(t) - 1 for c, t in pairs)
+    assert sum(len(pack.tokens) for pack in packs) < 0.7 * sum(len(c) + len(t) - 1 for c, t in pairs)
 
 
 @pytest.mark.parametrize(
@@ -124,10 +132,11 @@ def test_neither_cuts_nor_padding_change_a_score(lengths: Lengths, *, cut: bool,
     pairs = study(3)
     expected = scored(opened(), pairs)
     scorer = opened(lengths=lengths)
+    packs = packs_of(scorer)
     for found, whole in zip(scored(scorer, pairs), expected, strict=True):
         assert found == pytest.approx(whole, abs=1e-5)
-    assert (scorer.tally.packs > 1) is cut
-    assert (scorer.tally.places > scorer.tally.tokens) is padded
+    assert (len(packs) > 1) is cut
+    assert any(pack.length > len(pack.tokens) for pack in packs) is padded
 
 
 @pytest.mark.parametrize("kind", OTHERS)
@@ -279,10 +288,11 @@ def test_the_model_is_left_as_it_was():
 
 def test_a_cancelled_call_stops_between_sequences():
     scorer, pairs, asked = opened(lengths=Lengths(200)), study(), []
+    packs = packs_of(scorer)
     results = [np.zeros(len(target), np.float32) for _, target in pairs]
     with pytest.raises(Cancelled):
         scorer.score(pairs, results, raising(lambda: asked.append(1) or len(asked) > 2))
-    assert scorer.tally.packs == 2
+    assert len(packs) == 2
 
 
 def test_a_second_call_is_planned_while_the_first_is_on_the_device_and_read_after_it_is_free(
@@ -343,7 +353,6 @@ def test_where_memory_does_not_suffice_sequences_are_halved_and_nothing_is_lost(
     assert len(told) == 1
     for found, whole in zip(halved, expected, strict=True):
         assert found == pytest.approx(whole, abs=1e-5)
-    assert scorer.tally.halvings == 2
     assert scorer.lengths.longest == 256
 
 
@@ -362,9 +371,10 @@ def test_a_text_too_large_for_memory_is_found_out_before_the_others_are_computed
     scorer = PackedScorer(Narrow(opened().network, 512), Lengths(512, 128))
     # the large one begins with the last token, so it stands last in the tree
     pairs = [((i, *range(40)), (5,) * 10) for i in range(60)] + [((96,) * 600, (2,) * 10)]
+    packs = packs_of(scorer)
     with pytest.raises(PrerequisiteError, match="a text of 609 tokens"):
         scored(scorer, pairs)
-    assert scorer.tally.packs == 0
+    assert packs == []
 
 
 GB = 1_000_000_000

@@ -211,13 +211,8 @@ async def _trained(
         release_memory()
         try:
             with explained_memory():
-                checkpoint = load_checkpoint(
-                    specification.base,
-                    device=specification.device,
-                    dtype=specification.dtype,
-                    weights=specification.weights,
-                )
-            if checkpoint.revision != plan.base.revision:
+                checkpoint = load_checkpoint(specification)
+            if checkpoint.identity.revision != plan.base.revision:
                 raise UserError(f"hf:{specification.base}: the model changed while in use. Run the command again")
             return train_adapter(
                 checkpoint,

@@ -100,8 +100,8 @@ def train_adapter(
     method = None if quantizer is None else quantizer.quantization_config.quant_method
     if getattr(method, "value", method) not in {None, "bitsandbytes"}:
         raise CapabilityError(
-            f"{checkpoint.name}: these quantized weights cannot be trained on. Use ?weights=4bit with bitsandbytes, or "
-            "the model's own weights"
+            f"{checkpoint.identity.name}: these quantized weights cannot be trained on. Use ?weights=4bit with "
+            "bitsandbytes, or the model's own weights"
         )
     # the trainer writes its state last: a checkpoint without it is not complete
     complete = {int(path.parent.name[11:]): path.parent for path in folder.glob(f"{CHECKPOINTS}/checkpoint-*/{STATE}")}
@@ -234,7 +234,7 @@ def _save_adapter(model: Any, folder: Path, checkpoint: Checkpoint, record: Mapp
             path.unlink()
     config = json.loads((aside / ADAPTER_FILES[0]).read_text(encoding="utf-8"))
     # where the base lies, and an order that changes from run to run, are no part of what was trained
-    config["base_model_name_or_path"] = checkpoint.name.partition("?")[0]
+    config["base_model_name_or_path"] = checkpoint.identity.name.partition("?")[0]
     if isinstance(config.get("target_modules"), list):
         config["target_modules"].sort()
     write_text(aside / ADAPTER_FILES[0], json.dumps(config, indent=2, sort_keys=True) + "\n")

@@ -39,29 +39,28 @@ def with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
             f"{written}: an adapter must be a folder with {ADAPTER_CONFIG} and {WEIGHTS_FILE}. Download one from the "
             f"hub with 'hf download {written} --local-dir FOLDER'"
         )
-    folder = folder.resolve()
+    folder, identity = folder.resolve(), checkpoint.identity
     try:
-        config = peft.PeftConfig.from_pretrained(str(folder))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CapabilityError(f"{folder}: not an adapter that peft {peft.__version__} can read: {error}") from error
-    if config.peft_type is None or config.is_prompt_learning or config.task_type not in {None, "CAUSAL_LM"}:
+        model = _loaded(peft, checkpoint, folder)
+    except (OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, ImportError) as error:
+        if short_of_memory(error):
+            raise
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise CapabilityError(
-            f"{folder}: an adapter must be LoRA or a variant of it for a causal language model, got "
-            f"{config.peft_type} for {config.task_type or 'no task'}"
-        )
-    _check_base(checkpoint, folder, config)
-    model = _loaded(peft, checkpoint.model, folder, config)
+            f"{folder}: peft {peft.__version__} cannot put this adapter on this base ({reason}). Use the base it was "
+            "made for"
+        ) from error
     digest = folder_hash(folder, ADAPTER_FILES)
-    base, sign, option = checkpoint.name.partition("?")
+    base, sign, option = identity.name.partition("?")
     own = folder.parent.name if folder.name == "adapter" else folder.name
-    return replace(
-        checkpoint,
-        model=model.eval(),
+    both = replace(
+        identity,
         name=f"{base}+{own}{sign}{option}",
         # one hash over both: tables and recorded evidence know a model by its first digits
-        revision=content_hash(checkpoint.revision, digest),
-        settings={**checkpoint.settings, "base": checkpoint.revision, "adapter": digest},
+        revision=content_hash(identity.revision, digest),
+        settings={**identity.settings, "base": identity.revision, "adapter": digest},
     )
+    return replace(checkpoint, model=model.eval(), identity=both)
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -71,51 +70,51 @@ def read_record(folder: Path) -> dict[str, Any]:
         return {}
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CapabilityError(f"{path}: cannot be read ({error}). Make the adapter again") from error
-    if not isinstance(record, dict) or not isinstance(record.get("base"), dict):
-        raise CapabilityError(f"{path}: does not name its base. Make the adapter again")
-    return record
+        if isinstance(record["base"], dict):
+            return dict(record)
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    raise CapabilityError(f"{path}: does not name its base. Make the adapter again")
 
 
 def _check_base(checkpoint: Checkpoint, folder: Path, config: Any) -> None:
     """Reject an adapter that, by its own record, was made for another base."""
-    base = read_record(folder).get("base")
+    here, base = checkpoint.identity, read_record(folder).get("base")
     if base is None:
         made_for = str(config.base_model_name_or_path or "").rstrip("/")
-        names = {name.rsplit("/", 1)[-1] for name in (made_for, checkpoint.name.partition("?")[0])}
+        names = {name.rsplit("/", 1)[-1] for name in (made_for, here.name.partition("?")[0])}
         differ = ["names"] if len(names) > 1 else []
     else:
         made_for = f"{base.get('name')}@{str(base.get('revision'))[:8]}"
-        pairs = (("weights", "revision", checkpoint.revision), ("tokenizer", "tokenizer", checkpoint.tokenizer_hash))
+        pairs = (("weights", "revision", here.revision), ("tokenizer", "tokenizer", here.tokenizer))
         differ = [what for what, key, have in pairs if base.get(key) != have]
     if differ:
         raise CapabilityError(
-            f"{folder}: made for the base {made_for}, but the base here is "
-            f"{checkpoint.name}@{checkpoint.revision[:8]}, with different {' and '.join(differ)}. Use the base it was "
-            "made for, from the same source (hub or folder); if both names are of the same model, set "
-            f"base_model_name_or_path in {ADAPTER_CONFIG}"
+            f"{folder}: made for the base {made_for}, but the base here is {here.name}@{here.revision[:8]}, with "
+            f"different {' and '.join(differ)}. Use the base it was made for, from the same source (hub or folder); if "
+            f"both names are of the same model, set base_model_name_or_path in {ADAPTER_CONFIG}"
         )
 
 
-def _loaded(peft: Any, model: Any, folder: Path, config: Any) -> Any:
+def _loaded(peft: Any, checkpoint: Checkpoint, folder: Path) -> Any:
     """The base with the adapter's layers, all of them filled from the file and nothing left over."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - peft brings it; without the extra it is absent
 
+    config = peft.PeftConfig.from_pretrained(str(folder))
+    if config.peft_type is None or config.is_prompt_learning or config.task_type not in {None, "CAUSAL_LM"}:
+        raise ValueError(f"it must be LoRA or a variant of it for a causal language model, got {config.peft_type}")
+    _check_base(checkpoint, folder, config)
     try:
         with warnings.catch_warnings():
             # layers that are missing are found below; GPT-2's kind of layer is announced and then handled
             warnings.simplefilter("ignore", UserWarning)
-            tuned = peft.PeftModel.from_pretrained(model, str(folder), config=config, is_trainable=False)
+            tuned = peft.PeftModel.from_pretrained(checkpoint.model, str(folder), config=config, is_trainable=False)
         there = set(peft.get_peft_model_state_dict(tuned, save_embedding_layers=False))
         with safe_open(folder / WEIGHTS_FILE, framework="pt") as file:
             strange = sorted(there.symmetric_difference(file.keys()))
-        reason = f"{len(strange)} layers are in only one of them, such as {strange[0]}" if strange else ""
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError, SafetensorError) as error:
-        if short_of_memory(error):
-            raise
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-    if reason:
-        raise CapabilityError(f"{folder}: the adapter does not fit this base ({reason}). Use the base it was made for")
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+    if strange:
+        raise ValueError(f"{len(strange)} layers are in only one of them, such as {strange[0]}")
     # the base itself, whose linear layers now have the adapter's beside them
     return tuned.get_base_model()

@@ -19,9 +19,9 @@ import torch
 import transformers
 
 from goldless.errors import CapabilityError, PrerequisiteError
-from goldless.models.interface import content_hash
+from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.local_weights.network import short_of_memory
-from goldless.models.local_weights.specification import HUB_NAME, Weights, adapter_folder, is_folder
+from goldless.models.local_weights.specification import HUB_NAME, HfSpecification, Weights, adapter_folder, is_folder
 from goldless.models.local_weights.tokenizer import chat_layout, tokenizer_hash
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 WEIGHT_FILES = ("*.safetensors", "*.bin", "*.pt", "*.pth", "config.json")
 """The files that determine a local model's numbers, except its tokenizer."""
-PROBE_TEXT = "The quick brown fox jumps over the lazy dog; 12 boxes of liquor jugs were packed for him, he said. "
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,58 +39,36 @@ class Checkpoint:
     """The transformers model, on its device."""
     tokenizer: Any
     """Its transformers tokenizer."""
-    name: str
-    """The name on the hub or of the folder, and the weight format if one was requested."""
-    revision: str
-    """The commit of a hub model; for a local folder, the hash of its files."""
     layout: ChatLayout
-    tokenizer_hash: str
-    context_length: int | None
-    stop: frozenset[int]
-    """End tokens in the model's generation settings."""
-    probe: tuple[int, ...]
-    """A few ordinary tokens for trying the model."""
-    settings: dict[str, str]
-    """Device, precision, attention and layout, for the identity."""
+    identity: ModelIdentity
+    """By its name on the hub or that of its folder, with the weight format if one was requested; the revision is the
+    commit of a hub model, or the hash of a folder's files.
+    """
 
 
-def load_checkpoint(
-    name_or_path: str,
-    *,
-    device: str | None = None,
-    dtype: str | None = None,
-    revision: str | None = None,
-    weights: Weights | None = None,
-) -> Checkpoint:
-    """The model with its tokenizer, on its device. Code that comes with a model is never run."""
-    chosen = _device(device)
-    folder = _folder(name_or_path)
-    source = name_or_path if folder is None else str(folder)
-    with _explained(name_or_path), _quiet_libraries():
+def load_checkpoint(wanted: HfSpecification, *, revision: str | None = None) -> Checkpoint:
+    """The base with its tokenizer, on its device. Code that comes with a model is never run."""
+    chosen, folder = _device(wanted.device), _folder(wanted.base)
+    source = wanted.base if folder is None else str(folder)
+    with _explained(wanted.base), _quiet_libraries():
         config = transformers.AutoConfig.from_pretrained(source, revision=revision)
         commit = getattr(config, "_commit_hash", None)
         pinned = commit if folder is None and commit else revision
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, revision=pinned)
-        few_bits = None if weights is None else quantisation(weights, config, chosen, dtype)
-        model = _loaded(source, config, chosen, revision=pinned, dtype=dtype, few_bits=few_bits)
+        few_bits = None if wanted.weights is None else quantisation(wanted.weights, config, chosen, wanted.dtype)
+        model = _loaded(source, config, chosen, revision=pinned, dtype=wanted.dtype, few_bits=few_bits)
     known, largest = model.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values(), default=-1)
     if largest >= known:
         raise CapabilityError(
-            f"hf:{name_or_path}: the tokenizer returns ids up to {largest}, but the model has only {known} tokens. "
+            f"hf:{wanted.base}: the tokenizer returns ids up to {largest}, but the model has only {known} tokens. "
             "This is not the model's tokenizer"
         )
     layout = chat_layout(tokenizer)
-    end = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    return Checkpoint(
-        model=model.eval(),
-        tokenizer=tokenizer,
-        name=(name_or_path if folder is None else folder.name) + (f"?weights={few_bits.way}" if few_bits else ""),
+    identity = ModelIdentity(
+        provider="hf",
+        name=(wanted.base if folder is None else folder.name) + (f"?weights={few_bits.way}" if few_bits else ""),
         revision=str(pinned or "") if folder is None else folder_hash(folder),
-        layout=layout,
-        tokenizer_hash=tokenizer_hash(tokenizer),
-        context_length=getattr(model.config.get_text_config(), "max_position_embeddings", None),
-        stop=frozenset(end if isinstance(end, list) else [] if end is None else [end]),
-        probe=layout.text(PROBE_TEXT) or (0,),
+        tokenizer=tokenizer_hash(tokenizer),
         settings={
             "device": chosen.type,
             "dtype": str(model.dtype).removeprefix("torch."),
@@ -100,6 +77,7 @@ def load_checkpoint(
             **({} if few_bits is None else {"weights": few_bits.description}),
         },
     )
+    return Checkpoint(model.eval(), tokenizer, layout, identity)
 
 
 def _loaded(
@@ -166,48 +144,34 @@ def _device(device: str | None) -> torch.device:
 
 def _folder(name_or_path: str) -> Path | None:
     """The folder of a local model, None for a name on the hub. Raises if it is neither."""
-    if is_folder(name_or_path):
-        path = Path(name_or_path).expanduser()
-        if (path / "config.json").is_file():
-            return path.resolve()
-        adapter = f". It is an adapter, which needs its base: hf:BASE+{name_or_path}"
-        hint = "" if adapter_folder(name_or_path) is None else adapter
-        raise PrerequisiteError(f"hf:{name_or_path}: this folder has no config.json, so it is not a saved model{hint}")
-    if name_or_path.endswith(".gguf"):
-        raise PrerequisiteError(f"hf:{name_or_path}: open a GGUF file with gguf:{name_or_path}")
-    if HUB_NAME.fullmatch(name_or_path) is None or Path(name_or_path).is_file():
-        raise PrerequisiteError(
-            f"hf:{name_or_path}: no such folder. A local model is a folder with config.json, weights and tokenizer; a "
-            "hub model is named OWNER/MODEL"
-        )
-    return None
+    path = Path(name_or_path)
+    if is_folder(name_or_path) and (path.expanduser() / "config.json").is_file():
+        return path.expanduser().resolve()
+    if HUB_NAME.fullmatch(name_or_path) and not path.exists() and path.suffix != ".gguf":
+        return None
+    hint = "" if adapter_folder(name_or_path) is None else f". It is an adapter: write hf:BASE+{name_or_path}"
+    hint = f". Open a GGUF file with gguf:{name_or_path}" if path.suffix == ".gguf" else hint
+    raise PrerequisiteError(
+        f"hf:{name_or_path}: a model must be a folder with config.json, weights and tokenizer, or OWNER/MODEL on the "
+        f"hub{hint}"
+    )
 
 
 @contextlib.contextmanager
 def _explained(name_or_path: str) -> Iterator[None]:
-    """Turn what transformers raises while loading into errors that say what to do."""
+    """Turn what transformers raises while loading into an error that says what to do."""
     try:
         yield
     except (OSError, ImportError, ValueError, KeyError, RuntimeError) as error:
         if short_of_memory(error):
             raise
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if not isinstance(error, OSError | ImportError):
-            raise CapabilityError(
-                f"hf:{name_or_path}: not a causal language model that transformers {transformers.__version__} can load "
-                f"(code that comes with a model is never run): {line}"
-            ) from error
-        if isinstance(error, ImportError):
-            reason = "loading needs another package"
-        elif is_folder(name_or_path):
-            reason = "the folder is incomplete"
-        else:
-            reason = (
-                "not a folder, not in the local Hugging Face cache, and not available from the hub. Check the name; "
-                f"without a network, run 'hf download {name_or_path}' on a machine that has one (gated models need "
-                "HF_TOKEN)"
-            )
-        raise PrerequisiteError(f"hf:{name_or_path}: {reason}. transformers says: {line}") from error
+        raise PrerequisiteError(
+            f"hf:{name_or_path}: transformers {transformers.__version__} cannot load this as a causal language model "
+            f"({line}). A folder must be complete, and code that comes with a model is never run; for a name on the "
+            f"hub, check it, and without a network run 'hf download {name_or_path}' on a machine that has one (gated "
+            "models need HF_TOKEN)"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -262,16 +226,12 @@ def quantisation(weights: Weights, config: Any, device: torch.device, dtype: str
         )
     asked = CHOICES.get(weights, (weights,))
     usable = [way for way in asked if FORMATS[way][2] or device.type == "cuda"]
-    if not usable:
-        raise PrerequisiteError(
-            f"weights={weights} ({FORMATS[asked[0]][1]}) needs a CUDA device, and the model is on {device.type}. "
-            "Elsewhere use weights=8bit with torchao or weights=4bit with bitsandbytes"
-        )
     way = next((way for way in usable if find_spec(FORMATS[way][0]) is not None), None)
     if way is None:
-        packages = [FORMATS[way][0] for way in usable]
+        needs = " or ".join(f"{FORMATS[way][0]}{'' if FORMATS[way][2] else ' and a CUDA device'}" for way in asked)
         raise PrerequisiteError(
-            f"weights={weights} needs {' or '.join(packages)}, which is not installed. Run: pip install {packages[0]}"
+            f"weights={weights} needs {needs}, and the model is on {device.type}. Run: pip install "
+            f"{FORMATS[(usable or asked)[0]][0]}"
         )
     package, description, _ = FORMATS[way]
     precision = getattr(torch, dtype or "float32")

@@ -222,19 +222,6 @@ class TorchEngine(LocalEngine):
 # --- packed sequences --------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Tally:
-    """What went through the model since the engine was made."""
-
-    packs: int = 0
-    tokens: int = 0
-    """Tokens computed, without padding."""
-    places: int = 0
-    """Tokens with padding."""
-    halvings: int = 0
-    """Times a sequence was halved for lack of memory."""
-
-
 class Arriving:
     """Values on their way from the device, which goes on to what was given to it after them."""
 
@@ -259,7 +246,7 @@ class PackedScorer:
 
     def __init__(self, network: PackedNetwork, lengths: Lengths | None = None) -> None:
         self.network = network
-        self.tally = Tally()
+        self._warned = False
         self.lengths = network.lengths if lengths is None else lengths
         """The lengths of its sequences: those of the network's plan, until memory runs out."""
 
@@ -288,7 +275,10 @@ class PackedScorer:
                 if values is None:
                     short_of_memory = pack
                     continue
-                _spread(values, [results[left[i]] for i in pack.requests])
+                targets = [results[left[i]] for i in pack.requests]
+                ends = np.cumsum([len(target) for target in targets])
+                for target, found in zip(targets, np.split(values, ends[:-1]), strict=True):
+                    target[:] = found
                 done.update(left[i] for i in pack.requests)
             left = [i for i in left if i not in done]
             if short_of_memory is not None:
@@ -305,15 +295,15 @@ class PackedScorer:
         with device:
             for pack in packs:
                 check()
-                values = self._tried(pack)
+                try:
+                    values = self.network.logprobs(pack)
+                except torch.OutOfMemoryError:
+                    values = None
                 if values is None:
                     # only now, when the failed pass holds nothing any more
                     torch.cuda.empty_cache()
                     yield pack, None
                     break
-                self.tally.packs += 1
-                self.tally.tokens += len(pack.tokens)
-                self.tally.places += pack.length
                 waiting.append((pack, Arriving(values)))
                 if len(waiting) > 1:
                     before, arriving = waiting.pop(0)
@@ -321,42 +311,23 @@ class PackedScorer:
         for pack, arriving in waiting:
             yield pack, arriving.read()
 
-    def _tried(self, pack: Pack) -> Any:
-        """The pack's values, or None if memory ran out."""
-        try:
-            return self.network.logprobs(pack)
-        except torch.OutOfMemoryError:
-            return None
-
     def _halve(self, pack: Pack, longest: int) -> None:
         """Continue with shorter sequences. Raises if the longest request alone does not fit one."""
         half = pack.length // 2
         if half < longest or (self.lengths.shortest or 1) > half:
-            raise PrerequisiteError(self._too_little(longest))
-        if not self.tally.halvings:
+            needed = self.network.needed_bytes(self.lengths.holding(longest)) / 1e9
+            free = free_memory(self.network.network.device) / 1e9
+            raise PrerequisiteError(
+                f"out of GPU memory: a text of {longest} tokens with its context needs about {needed:.1f} GB besides "
+                f"the model's weights, and {free:.1f} GB are free. Use a smaller model or one with quantised weights "
+                "(hf:NAME?weights=4bit), stop other programs on the GPU, or use the CPU (hf:NAME?device=cpu)"
+            )
+        if not self._warned:
+            self._warned = True
             warnings.warn(
                 f"out of GPU memory for sequences of {pack.length} tokens, so they are halved. Other programs may "
                 "be using part of it. In half precision, numbers may differ in their last digits from those of a "
                 "run with all of the memory",
                 stacklevel=2,
             )
-        self.tally.halvings += 1
         self.lengths = replace(self.lengths, longest=half)
-
-    def _too_little(self, tokens: int) -> str:
-        length = self.lengths.holding(tokens)
-        needed = self.network.needed_bytes(length) / 1e9
-        free = free_memory(self.network.network.device) / 1e9
-        return (
-            f"out of GPU memory: a text of {tokens} tokens with its context needs about {needed:.1f} GB besides "
-            f"the model's weights, and {free:.1f} GB are free. Use a smaller model or one with quantised weights "
-            "(hf:NAME?weights=4bit), stop other programs on the GPU, or use the CPU (hf:NAME?device=cpu)"
-        )
-
-
-def _spread(values: FloatArray, targets: Sequence[FloatArray]) -> None:
-    """Scatter consecutive values to their positions."""
-    begin = 0
-    for target in targets:
-        target[:] = values[begin : begin + len(target)]
-        begin += len(target)

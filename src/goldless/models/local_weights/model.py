@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from goldless.errors import PrerequisiteError
-from goldless.models.interface import ModelIdentity
 from goldless.models.local_model import LoadedModel, LocalModel
 from goldless.models.local_weights.specification import HfSpecification, adapter_folder
 
 OLDEST = {"torch": (2, 5), "transformers": (4, 57)}
 """The oldest supported releases."""
+PROBE_TEXT = "The quick brown fox jumps over the lazy dog; 12 boxes of liquor jugs were packed for him, he said. "
+"""Ordinary words for trying a model."""
 INSTALL = "pip install 'goldless[transformers]'"
 
 
@@ -48,27 +50,20 @@ class HfModel(LocalModel):
         from goldless.models.local_weights.engine import open_engine  # noqa: PLC0415
         from goldless.models.local_weights.network import Network, explained_memory  # noqa: PLC0415
 
-        wanted = self._wanted
         with explained_memory():
-            checkpoint = load_checkpoint(
-                wanted.base, device=wanted.device, dtype=wanted.dtype, revision=self._revision, weights=wanted.weights
+            checkpoint = load_checkpoint(self._wanted, revision=self._revision)
+            if self._wanted.adapter is not None:
+                checkpoint = with_adapter(checkpoint, self._wanted.adapter)
+            model, layout, identity = checkpoint.model, checkpoint.layout, checkpoint.identity
+            engine, settings = open_engine(
+                Network(model, layout.text(PROBE_TEXT) or (0,)), self._wanted.sharing or "auto"
             )
-            if wanted.adapter is not None:
-                checkpoint = with_adapter(checkpoint, wanted.adapter)
-            network = Network(checkpoint.model, checkpoint.probe)
-            engine, settings = open_engine(network, wanted.sharing or "auto")
-        identity = ModelIdentity(
-            provider="hf",
-            name=checkpoint.name,
-            revision=checkpoint.revision,
-            tokenizer=checkpoint.tokenizer_hash,
-            settings={**checkpoint.settings, **settings},
-        )
+        end = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
         return LoadedModel(
-            identity=identity,
-            layout=checkpoint.layout,
-            context_length=checkpoint.context_length,
-            stop=checkpoint.layout.stop_tokens() | checkpoint.stop,
+            identity=replace(identity, settings={**identity.settings, **settings}),
+            layout=layout,
+            context_length=getattr(model.config.get_text_config(), "max_position_embeddings", None),
+            stop=layout.stop_tokens() | frozenset(end if isinstance(end, list) else [] if end is None else [end]),
             engine=engine,
             together=engine.packed is not None,
         )

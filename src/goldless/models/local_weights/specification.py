@@ -73,11 +73,8 @@ def parse_specification(text: str) -> HfSpecification:
     cuts = [(model[:i], model[i + 1 :]) for i, sign in enumerate(model) if sign == "+"]
     bases = [cut for cut in cuts if is_folder(cut[0]) or HUB_NAME.fullmatch(cut[0])]
     found = [(base, adapter) for base, adapter in bases if adapter_folder(adapter) is not None]
-    if len(found) == 1:
-        return HfSpecification(*found[0], **options)
     if found:
-        ways = "; ".join(f"{base} with {adapter}" for base, adapter in found)
-        raise ModelSpecError(f"hf:{text} is ambiguous: {ways}. Rename one of the folders")
+        return HfSpecification(*found[0], **options)
     base, adapter = (bases or cuts)[0]
     if is_folder(adapter) and (Path(adapter).expanduser() / TRAINING_PLAN).is_file():
         raise ModelSpecError(

@@ -16,7 +16,6 @@ import pytest
 from goldless.errors import CanaryError, CapabilityError, PrerequisiteError, UserError
 from goldless.finetuning.options import FinetuneOptions, Recipe
 from goldless.finetuning.pipeline import finetune_study
-from goldless.finetuning.training_folder import check_folder
 from goldless.models.catalogue import open_model
 from goldless.models.interface import Message
 from goldless.studies import read_study, study_from_frame
@@ -203,12 +202,6 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(tuned, tmp
     assert not (tmp_path / "new").exists()
 
 
-def test_an_adapter_on_an_adapter_is_refused(tuned, tmp_path: Path):
-    found, options, _ = tuned
-    with pytest.raises(UserError, match="must be a model without an adapter"):
-        anyio.run(finetune_study, toy_study(), replace(options, base=found.specification, out=tmp_path / "new"))
-
-
 def test_texts_that_leave_no_example_are_an_error_and_not_an_empty_training(tuned, tmp_path: Path):
     _, options, _ = tuned
     tiny = replace(options, out=tmp_path / "new", recipe=Recipe(max_length=5))
@@ -261,15 +254,6 @@ def test_a_plan_that_is_not_of_a_training_is_refused_before_anything_is_loaded(t
     (tmp_path / "plan.json").write_text('{"monday": "rest"}', encoding="utf-8")
     with pytest.raises(UserError, match=r"plan\.json: not a training plan. Choose another folder"):
         anyio.run(finetune_study, toy_study(), replace(tuned[1], out=tmp_path, base="hf:./no/such/folder"))
-
-
-def test_hidden_files_are_no_hindrance(tmp_path: Path):
-    (tmp_path / ".gitignore").touch()
-    check_folder(tmp_path)
-    for name in "abcd":
-        (tmp_path / name).touch()
-    with pytest.raises(UserError, match="it has a, b, c and 1 more, but no"):
-        check_folder(tmp_path)
 
 
 @pytest.mark.parametrize("out", ["file", "file/within"])

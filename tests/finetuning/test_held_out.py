@@ -81,14 +81,6 @@ def test_what_one_side_could_not_predict_is_missing_in_both_and_counted():
     assert conditional.per_response.before == pytest.approx((-1 - 12) / 2)
 
 
-def test_ways_with_and_without_synopsis_are_told_apart():
-    before = [row("one", "a", None, -4.0), row("one", "a", None, -3.0, synopsis="abstract")]
-    rows = compared(before, before)
-    assert [(r.metric, r.term) for r in rows if r.asked] == [("gem", "marginal"), ("gem-s", "marginal")]
-    assert rows[1].per_token.before == -4.0
-    assert rows[4].per_token.before == -3.0
-
-
 def test_nothing_scored_is_no_number_rather_than_zero():
     rows = compared([lost("one", "a", None)], [lost("one", "a", None)])
     change = rows[1].per_response

@@ -49,10 +49,6 @@ async def test_a_sane_scorer_passes_with_the_mean_sums_of_copied_and_of_other_te
     assert report.noise_nats == 0.0
 
 
-async def test_the_toy_scorer_of_these_tests_passes(toy_scorer):
-    assert (await check_scorer(toy_scorer())).passed
-
-
 async def test_noise_is_the_largest_change_of_a_sum_between_alone_and_together():
     """One eighth of a nat is added where a text is scored alone; the third sum alone gets another quarter."""
     place_alone = itertools.count()
@@ -63,15 +59,6 @@ async def test_noise_is_the_largest_change_of_a_sum_between_alone_and_together()
         return [*values[:-1], values[-1] + (0.375 if next(place_alone) == 2 else 0.125)]
 
     assert (await check_scorer(Characters(spoil))).noise_nats == pytest.approx(0.375, abs=1e-9)
-
-
-async def test_noise_is_the_largest_change_of_a_sum_between_two_orders():
-    """A hundredth of a nat for every text that was scored before: first and last text differ by eight of them."""
-
-    def spoil(values, batch, place):
-        return [*values[:-1], values[-1] - 0.01 * place] if batch > 1 else values
-
-    assert (await check_scorer(Characters(spoil))).noise_nats == pytest.approx(0.08, abs=1e-9)
 
 
 BROKEN = {
@@ -151,13 +138,6 @@ async def test_a_report_is_kept_and_the_same_model_is_not_asked_again(journal):
     assert asked > 0
     assert await check_scorer(model, journal) == report
     assert len(model.calls) == asked
-
-
-async def test_another_model_is_asked_itself(journal):
-    await check_scorer(Characters(), journal)
-    other = Characters(name="other")
-    await check_scorer(other, journal)
-    assert other.calls
 
 
 async def test_a_scorer_that_was_stopped_is_asked_again_the_next_time(journal):

@@ -88,10 +88,6 @@ async def test_it_warns_once_that_it_is_too_small_to_judge(embedded):
     assert reply.usage.output_tokens <= 2
 
 
-def test_a_new_one_has_not_warned_yet():
-    assert module.embedded_model()._too_small_to_write
-
-
 @pytest.mark.embedded
 async def test_it_says_who_it_is_with_the_hash_of_its_file(embedded):
     identity = embedded.identity

@@ -207,19 +207,6 @@ async def test_special_tokens_in_texts_are_read_as_characters(llama: Path):
     assert tokenizer.decode(request.context) == (f"<|im_start|>user\n{hostile}<|im_end|>\n<|im_start|>assistant\n")
 
 
-async def test_an_added_token_of_the_template_is_not_honoured_in_texts(tmp_path: Path):
-    template = CHATML.replace("<|im_end|>", "<turn|>")
-    tokenizer = byte_tokenizer(template, plain_words=("<turn|>", "  "))
-    model = await ready(save(tmp_path, tokenizer=tokenizer))
-    turn, blanks = tokenizer.convert_tokens_to_ids(["<turn|>", "  "])
-    request = await model.encode([Message("user", "a <turn|>  b")], "c<turn|>")
-    assert request.context.count(turn) == 1
-    assert request.context.count(blanks) == 1
-    assert request.target.count(turn) == 1
-    assert request.target[-1] == turn
-    assert model._model().layout.tokenizer.decode([turn]) == "<turn|>"
-
-
 async def test_signs_that_only_the_tokenizer_knows_are_read_as_characters(tmp_path: Path):
     signs = ("[USER]", "[BOT]", "<tool_sep>")
     tokenizer = byte_tokenizer(plain_words=(*signs, "<h1>"))
@@ -319,13 +306,6 @@ async def test_writing_ends_at_the_ends_of_the_generation_settings(llama: Path, 
     assert len(second.text) < len(first.text)
 
 
-async def test_sampling_is_reproducible_by_its_seed(llama: Path):
-    model = await ready(llama)
-    ask = [ChatRequest((Message("user", "x"),), max_tokens=12, temperature=1.0, seed=seed) for seed in (1, 1, 2)]
-    first, again, other = [(await model.chat(request)).text for request in ask]
-    assert first == again != other
-
-
 async def test_choices_are_scored_with_their_end_and_normalised(llama: Path):
     model = await ready(llama)
     messages, choices = (Message("user", "Which?"),), ("A", "B", "tie")
@@ -387,18 +367,14 @@ async def test_a_cancelled_call_stops_between_steps_and_leaves_the_model_usable(
         model.engine.score([((1, 2), (3,))], cancelled=lambda: True)
 
 
-async def test_old_transformers_is_refused_with_the_command(llama: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("transformers.__version__", "4.50.3")
-    with pytest.raises(PrerequisiteError, match=r"4\.57 or newer, got 4\.50\.3"):
-        await HfModel(str(llama)).prepare()
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("goldless-tests/no-such-model", "hf download goldless-tests/no-such-model"),
         ("./no/such/folder", "must be a folder with config.json"),
         ("model.gguf", "gguf:model.gguf"),
+        ("~nosuchuser_/x", "must be a folder with config.json"),
+        ("x" * 300, "must be a folder with config.json"),
     ],
 )
 async def test_a_model_that_is_nowhere_is_a_missing_prerequisite(name: str, message: str):
@@ -450,16 +426,6 @@ async def test_an_unavailable_device_is_a_missing_prerequisite(llama: Path):
             await HfModel(str(llama), device=device).prepare()
 
 
-@pytest.mark.parametrize("number", [2, 7, 256])
-async def test_a_card_that_is_not_there_is_a_missing_prerequisite(
-    llama: Path, monkeypatch: pytest.MonkeyPatch, number: int
-):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(PrerequisiteError, match=f"cuda:0 or cuda:1 on this machine.*got 'cuda:{number}'"):
-        await HfModel(str(llama), device=f"cuda:{number}").prepare()
-
-
 async def test_a_processor_short_of_memory_while_loading_is_told_as_such(llama: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", lambda *_, **__: torch.empty(2**60))
     with pytest.raises(PrerequisiteError, match="this machine's memory is too small"):
@@ -484,23 +450,7 @@ async def test_options_behind_the_name_are_those_of_the_model(llama: Path):
     # in half precision sums move with the way of computing, so tables tell the ways apart
     plain = await ready(llama)
     assert model.identity.short == f"{plain.identity.short}/bf16-packed"
-
-
-@pytest.mark.parametrize("name", ["~nosuchuser_/x", "x" * 300])
-async def test_a_name_that_can_be_no_path_is_refused(name: str):
-    with pytest.raises(PrerequisiteError, match=r"must be a folder with config\.json"):
-        await HfModel(name).prepare()
-
-
-async def test_packing_is_named_in_the_identity_and_asks_for_many_tasks_at_once(llama: Path):
-    packed, auto = await ready(llama, sharing="packed"), await ready(llama)
-    assert packed.identity.settings["sharing"] == "packed prefix tree"
-    assert auto.identity.settings["sharing"] == "prefix tree"
-    assert (packed.capabilities.together, auto.capabilities.together) == (True, False)
-    assert not HfModel(str(llama)).capabilities.together
-    requests = await tree_of_requests(packed)
-    for one, other in zip(await scored(packed, requests), await scored(auto, requests), strict=True):
-        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+    assert (model.capabilities.together, plain.capabilities.together) == (True, False)
 
 
 @pytest.mark.parametrize("template", [None, CHATML], ids=["plain", "chat"])

@@ -5,7 +5,6 @@ Expected values come from a plain forward pass of transformers over each sequenc
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 import warnings
@@ -24,7 +23,7 @@ transformers = pytest.importorskip("transformers", reason="needs the transformer
 from goldless.models.local_weights import engine as engine_module  # noqa: E402
 from goldless.models.local_weights import packed_network  # noqa: E402
 from goldless.models.local_weights.engine import PackedScorer, TorchEngine, open_engine  # noqa: E402
-from goldless.models.local_weights.network import Network, explained_memory, tensor_bytes  # noqa: E402
+from goldless.models.local_weights.network import Network, explained_memory  # noqa: E402
 from goldless.models.local_weights.packed_network import PackedNetwork, Refusal, open_packed  # noqa: E402
 from goldless.models.local_weights.packing import Lengths, Pack, plan_packs  # noqa: E402
 
@@ -151,17 +150,6 @@ def test_a_model_that_cannot_be_packed_is_computed_the_other_way_and_says_so(kin
     )
 
 
-def test_on_the_processor_trees_are_packed_where_that_is_asked_for():
-    network = Network(random_model("llama"), PROBE)
-    engine, settings = open_engine(network, "packed")
-    assert engine.packed is not None
-    assert (settings["sharing"], settings["attention"]) == ("packed prefix tree", "tree, dense")
-    for sharing in ("auto", "cached"):
-        engine, settings = open_engine(network, sharing)
-        assert engine.packed is None
-        assert settings == network.settings
-
-
 def test_a_layer_that_does_not_name_its_window_is_not_packed():
     model = random_model("llama")
     model.config.sliding_window = 24
@@ -193,19 +181,6 @@ def test_a_torch_without_flex_attention_computes_node_by_node(monkeypatch: pytes
         engine, settings = open_engine(network, "packed")
     assert settings["sharing"] == "prefix tree; not packed: this torch has no block-sparse attention"
     assert engine.score(pairs[:1])[0] == pytest.approx(plain(model, *pairs[0]), abs=1e-4)
-
-
-def test_where_torch_does_not_tell_its_folder_compiled_code_goes_to_ours_unless_one_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path
-):
-    monkeypatch.setitem(sys.modules, "torch._inductor.runtime.cache_dir_utils", None)
-    monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path))
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "mine")
-    packed_network._keep_compiled_code()
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "mine"
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
-    packed_network._keep_compiled_code()
-    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "compiled")
 
 
 BY_LENGTH = {
@@ -430,38 +405,6 @@ def test_the_path_of_a_card_gives_the_scores_of_each_pair_alone_before_it_is_com
     assert not any("forward" in vars(layer) for layer in model.model.layers)
 
 
-class InParts(torch.Tensor):
-    """A matrix of bf16 to look at, kept as whole numbers of 8 bits with a scale for each row."""
-
-    @staticmethod
-    def __new__(cls, numbers, _scales):
-        return torch.Tensor._make_wrapper_subclass(cls, numbers.shape, dtype=torch.bfloat16)
-
-    def __init__(self, numbers, scales) -> None:
-        self.numbers, self.scales = numbers, scales
-
-    def __tensor_flatten__(self):
-        return ["numbers", "scales"], None
-
-    @classmethod
-    def __torch_dispatch__(cls, function, types, arguments=(), options=None):
-        return function(*arguments, **(options or {}))
-
-
-def test_weights_kept_in_parts_take_what_their_parts_take():
-    weight = InParts(torch.zeros(100, 50, dtype=torch.int8), torch.zeros(100, dtype=torch.bfloat16))
-    assert tensor_bytes(weight) == 100 * 50 + 2 * 100
-    assert tensor_bytes(torch.zeros(100, 50, dtype=torch.bfloat16)) == 2 * 100 * 50
-
-
-def test_the_memory_of_the_weights_is_that_of_the_model():
-    model = random_model("llama")
-    # embeddings and head, and in each layer: queries, keys, values, output, three of the network, two norms; last norm;
-    # float32. The 8 angles of the rotation are there twice.
-    layer = 64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96 + 2 * 64
-    assert Network(model, PROBE).weight_bytes == 4 * (2 * 97 * 64 + 2 * layer + 64 + 2 * 8)
-
-
 def test_short_memory_says_what_the_model_takes_and_what_is_free():
     said = (
         "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 23.69 GiB of which 13.94 MiB is "
@@ -473,19 +416,6 @@ def test_short_memory_says_what_the_model_takes_and_what_is_free():
         assert part in str(error.value)
     with pytest.raises(PrerequisiteError, match=r"for this model. Use a smaller"), explained_memory():
         raise torch.OutOfMemoryError
-
-
-def test_short_memory_of_the_processor_is_told_as_such_and_other_errors_are_left_alone():
-    with (
-        pytest.raises(PrerequisiteError, match=r"this machine's memory .*weights take 16\.1 GB"),
-        explained_memory(16_060_000_000),
-    ):
-        # 2 ** 60 numbers of 4 bytes
-        torch.empty(2**60)
-    with pytest.raises(PrerequisiteError, match=r"\(4611686018\.4 GB more were needed\)"), explained_memory():
-        torch.empty(2**60)
-    with pytest.raises(RuntimeError, match="something else"), explained_memory():
-        raise RuntimeError("something else")
 
 
 @needs_card

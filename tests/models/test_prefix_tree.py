@@ -67,12 +67,6 @@ def test_no_more_tokens_are_computed_than_without_sharing_nor_fewer_than_distinc
     assert len(distinct) <= computed <= sum(map(len, given_sequences))
 
 
-@given(sequences, st.integers(1, 6))
-def test_with_a_shortest_stretch_of_one_every_distinct_prefix_is_computed_once(given_sequences, longest):
-    distinct = {sequence[:end] for sequence in given_sequences for end in range(1, len(sequence) + 1)}
-    assert computed_tokens(build_tree(given_sequences, shortest_shared=1, longest_node=longest)) == len(distinct)
-
-
 @given(sequences, limits)
 def test_two_requests_share_nodes_for_all_of_their_common_beginning_but_less_than_the_shortest_stretch(
     given_sequences, given_limits
@@ -82,12 +76,6 @@ def test_two_requests_share_nodes_for_all_of_their_common_beginning_but_less_tha
         shared = sum(len(a.tokens) for a, b in zip(ways[i], ways[j], strict=False) if a is b)
         common = common_prefix(given_sequences[i], given_sequences[j])
         assert common - given_limits["shortest_shared"] < shared <= common
-
-
-@given(sequences, limits)
-def test_no_node_is_longer_than_the_limit(given_sequences, given_limits):
-    nodes = list(walk(build_tree(given_sequences, **given_limits)))
-    assert all(len(node.tokens) <= given_limits["longest_node"] for node in nodes)
 
 
 def test_the_ordered_pairs_of_six_agents_take_2310_tokens_where_one_by_one_takes_8100():
@@ -112,7 +100,3 @@ def test_a_long_stretch_is_cut_into_a_chain_that_all_its_requests_pass():
     lengths = [len(node.tokens) for node in walk(root)]
     assert sorted(lengths) == [1, 1, 176, 512, 512]
     assert [sorted(node.requests) for node in walk(root)][:3] == [[0, 1]] * 3
-
-
-def test_an_empty_batch_is_an_empty_tree():
-    assert list(walk(build_tree([]))) == []

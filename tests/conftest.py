@@ -37,6 +37,7 @@ from goldless.models.embedded import embedded_model, locate_embedded
 from goldless.models.gguf.model import GgufModel, build_model
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
+from paid_twice import counts
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -251,7 +252,7 @@ def _replies(path: Path) -> int:
     if not path.exists():
         return 0
     with contextlib.closing(Journal(path)) as opened:
-        return opened.counts()["calls"]
+        return counts(opened)["calls"]
 
 
 # --- torch -------------------------------------------------------------------------------------------------------

@@ -12,3 +12,9 @@ def called_after_reply(journal: Journal) -> list[str]:
         "where attempts.started_at > calls.created_at"
     )
     return [key for (key,) in rows]
+
+
+def counts(journal: Journal) -> dict[str, int]:
+    """Rows of a journal by table."""
+    tables = ("calls", "failures", "attempts")
+    return {table: journal.rows(f"select count(*) from {table}")[0][0] for table in tables}

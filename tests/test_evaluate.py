@@ -24,7 +24,7 @@ from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.templates import TEMPLATES
-from paid_twice import called_after_reply
+from paid_twice import called_after_reply, counts
 
 LN4 = math.log(4)
 # words shared, mean over two peers, for ann, bob and cy: t1 1.5 1.5 0, t2 1 1 0, t3 .5 1 .5
@@ -311,7 +311,7 @@ def test_the_journal_shows_that_nothing_was_called_after_its_reply(study_file, t
         goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(), journal=path)
     journal = Journal(path)
     assert called_after_reply(journal) == []
-    assert journal.counts() == {"calls": 26, "failures": 0, "attempts": 26}
+    assert counts(journal) == {"calls": 26, "failures": 0, "attempts": 26}
     journal.close()
 
 

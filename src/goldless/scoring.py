@@ -12,7 +12,7 @@ import polars as pl
 
 from goldless.errors import CallError, TextTooLongError
 from goldless.evidence import LOGPROBS, Schema, failure_cells, rows_frame
-from goldless.models.interface import Message, ReadingScorer, Scorer, ScoreReply, ScoreRequest, content_hash
+from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, WrappedModel, content_hash
 from goldless.records import CallFailure, Task
 from goldless.templates import Template
 
@@ -222,7 +222,8 @@ async def _requests(asked: Sequence[tuple[ScoringJob, Question]]) -> list[ScoreR
     """The requests, or why one cannot be made; every text is tokenised once."""
     shown = [job.stage.asked(job.task, question, job.texts) for job, question in asked]
     there = [one for one in shown if not isinstance(one, CallFailure)]
-    if there and isinstance(scorer := asked[0][0].stage.scorer, ReadingScorer):
+    if there:
+        scorer = WrappedModel(asked[0][0].stage.scorer)
         await scorer.read([messages for messages, _ in there], [target for _, target in there])
     return [await job.stage.encoded(one) for (job, _), one in zip(asked, shown, strict=True)]
 

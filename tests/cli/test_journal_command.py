@@ -24,7 +24,7 @@ def path(tmp_path):
         old = [Entry(f"a{i:03}", "chat", '{"q":"%s"}' % ("x" * 200), REPLY, Usage(10, 5), 0.01) for i in range(300)]
         journal.record(OLD, old)
         journal.record(
-            NEW, [Entry("b0", "score", '{"context":"h"}', '{"logprobs":[-1.0]}', Usage(3, 0), None)], {"h": "c"}
+            NEW, [Entry("b0", "score", '{"context":"h"}', '{"logprobs":[-1.0]}', Usage(3, 0), None)], bodies={"h": "c"}
         )
         journal.record(NEW, [Entry("b1", "chat", "{}", REPLY, Usage(1, 1), None)])
         with journal.transaction() as run:

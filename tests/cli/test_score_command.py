@@ -24,6 +24,7 @@ from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.findings import in_text, of_one, over_all
 from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
+from paid_twice import counts
 
 LN4 = math.log(4)
 EXPECTED = [("bob", 3.5 / 3 * LN4), ("ann", LN4), ("cy", 0.5 / 3 * LN4)]  # worked out in test_evaluate
@@ -239,7 +240,7 @@ def test_ctrl_c_ends_with_130_and_a_word_and_what_was_finished_is_kept(study_fil
     assert out == ""
     assert err.strip() == "interrupted; finished work is kept, and the same command resumes from there"
     kept = Journal(journal)
-    assert kept.counts()["calls"] == 26
+    assert counts(kept)["calls"] == 26
     kept.close()
 
 

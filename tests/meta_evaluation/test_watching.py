@@ -15,7 +15,7 @@ from goldless.meta_evaluation.watching import watch, watched
 from goldless.models.journal import Journal
 from goldless.records import CallFailure
 from goldless.runs.options import Options
-from paid_twice import called_after_reply
+from paid_twice import called_after_reply, counts
 
 TASKS = 16
 
@@ -111,7 +111,7 @@ def test_an_interrupted_occasion_is_not_added_and_pays_once(ask, judge, tmp_path
     assert ask().occasions == 2
     journal = Journal(tmp_path / "journal.sqlite")
     assert called_after_reply(journal) == []
-    assert journal.counts()["calls"] == 5 * 2 * TASKS
+    assert counts(journal)["calls"] == 5 * 2 * TASKS
     journal.close()
 
 

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import time
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,11 +22,12 @@ from goldless.models.interface import ModelIdentity, ScoreRequest, Usage, conten
 from goldless.models.journal import Entry, Journal, model_hash
 from goldless.models.journalled import score_key
 from goldless.records import CallFailure
-from paid_twice import called_after_reply
+from paid_twice import called_after_reply, counts
 
 MODEL = ModelIdentity("scripted", "toy")
 WRITER = """
     import sys, time
+    import anyio
     from goldless.models.interface import ModelIdentity, Usage
     from goldless.models.journal import Entry, Journal
 
@@ -34,9 +36,9 @@ WRITER = """
     journal = Journal(path)
     for batch in range(batches):
         keys = [f"{name}-{batch}-{i}" for i in range(size)]
-        journal.begin(keys)
+        anyio.run(journal.begin, keys)
         entries = [Entry(key, "score", "{}", "x" * 200, Usage(), None) for key in keys]
-        journal.record(ModelIdentity("scripted", name), entries, {key: key for key in keys})
+        journal.record(ModelIdentity("scripted", name), entries, bodies={key: key for key in keys})
     journal.close()
 """
 
@@ -79,7 +81,7 @@ def test_the_first_reply_stays(journal):
     journal.record(MODEL, [entry("a", "first")])
     journal.record(MODEL, [entry("a", "second")])
     assert said(journal, "a") == {"a": "first"}
-    assert journal.counts()["calls"] == 1
+    assert counts(journal)["calls"] == 1
 
 
 def test_replies_are_there_after_closing_and_opening_again(journal):
@@ -91,13 +93,13 @@ def test_replies_are_there_after_closing_and_opening_again(journal):
 
 
 def test_a_failure_is_kept_apart_and_is_no_reply(journal):
-    journal.record_failures(MODEL, [("a", CallFailure("timeout", "no answer", attempts=3), None)])
+    journal.record(MODEL, failures=[("a", CallFailure("timeout", "no answer", attempts=3), None)])
     assert journal.find(["a"]) == {}
-    assert journal.counts() == {"calls": 0, "failures": 1, "attempts": 0}
+    assert counts(journal) == {"calls": 0, "failures": 1, "attempts": 0}
 
 
 def test_a_call_begun_after_its_reply_came_is_told_on_and_one_begun_before_is_not(journal):
-    journal.begin(["a", "b"])
+    anyio.run(journal.begin, ["a", "b"])
     journal.record(MODEL, [entry("a"), entry("b")])
     assert called_after_reply(journal) == []
     with journal.transaction() as run:  # begin() itself does not allow it
@@ -108,9 +110,9 @@ def test_a_call_begun_after_its_reply_came_is_told_on_and_one_begun_before_is_no
 def test_a_batch_in_which_one_row_cannot_be_kept_leaves_nothing(journal):
     with pytest.raises(UserError, match="NOT NULL"):
         journal.record(MODEL, [entry("a"), Entry("b", "score", "{}", None, Usage(), None)])
-    assert journal.counts()["calls"] == 0
+    assert counts(journal)["calls"] == 0
     journal.record(MODEL, [entry("a")])
-    assert journal.counts()["calls"] == 1
+    assert counts(journal)["calls"] == 1
 
 
 def test_two_processes_that_open_and_write_one_new_journal_at_once_lose_nothing(tmp_path):
@@ -119,19 +121,20 @@ def test_two_processes_that_open_and_write_one_new_journal_at_once_lose_nothing(
     go(*processes)
     assert [process.wait(60) for process in processes] == [0, 0]
     journal = Journal(path)
-    assert journal.counts()["calls"] == 1000
+    assert counts(journal)["calls"] == 1000
     assert len(journal.find([f"{n}-{b}-{i}" for n in ("one", "two") for b in range(100) for i in range(5)])) == 1000
     journal.close()
 
 
 OPENERS = """
     import multiprocessing, sys
+    import anyio
     from goldless.models.journal import Journal
 
     def use(path, start):
         start.wait()
         journal = Journal(path)
-        journal.begin(["k"])
+        anyio.run(journal.begin, ["k"])
         journal.close()
 
     forked, failed = multiprocessing.get_context("fork"), 0
@@ -165,7 +168,7 @@ def test_a_journal_whose_writer_was_killed_is_readable_and_holds_only_whole_batc
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait(60) == -signal.SIGKILL
     journal = Journal(path)
-    kept = journal.counts()["calls"]
+    kept = counts(journal)["calls"]
     assert kept >= 7
     assert kept % 7 == 0
     batches = kept // 7

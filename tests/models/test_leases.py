@@ -26,9 +26,10 @@ MODEL = ModelIdentity("scripted", "toy")
 QUESTION = ChatRequest((Message("user", "Why?"),))
 OWNER = """
     import os, sys
+    import anyio
     from goldless.models.journal import Journal
     journal = Journal(sys.argv[1])
-    journal.begin(["a", "b"])
+    anyio.run(journal.begin, ["a", "b"])
     print("leased", flush=True)
     sys.stdin.read()
     os._exit(0)
@@ -52,29 +53,29 @@ def keep(journal: Journal, key: str) -> None:
 
 
 def test_a_leased_call_is_nobody_else_s_until_it_has_ended(journal, other):
-    assert journal.begin(["a", "b"]) == {"a", "b"}
-    assert other.begin(["a", "c"]) == {"c"}
+    assert anyio.run(journal.begin, ["a", "b"]) == {"a", "b"}
+    assert anyio.run(other.begin, ["a", "c"]) == {"c"}
     journal.release(["a"])
-    assert other.begin(["a", "b"]) == {"a"}
+    assert anyio.run(other.begin, ["a", "b"]) == {"a"}
 
 
 def test_a_call_with_a_reply_cannot_be_leased(journal, other):
-    journal.begin(["a"])
+    anyio.run(journal.begin, ["a"])
     keep(journal, "a")
-    assert other.begin(["a"]) == set()
+    assert anyio.run(other.begin, ["a"]) == set()
     assert journal.rows("select * from leases") == []
 
 
 def test_a_failed_call_may_be_leased_again(journal, other):
-    journal.begin(["a"])
-    journal.record_failures(MODEL, [("a", CallFailure("timeout", ""), None)])
-    assert other.begin(["a"]) == {"a"}
+    anyio.run(journal.begin, ["a"])
+    journal.record(MODEL, failures=[("a", CallFailure("timeout", ""), None)])
+    assert anyio.run(other.begin, ["a"]) == {"a"}
 
 
 def test_closing_releases_everything(journal, other):
-    other.begin(["a"])
+    anyio.run(other.begin, ["a"])
     other.close()
-    assert journal.begin(["a"]) == {"a"}
+    assert anyio.run(journal.begin, ["a"]) == {"a"}
 
 
 def test_the_leases_of_a_killed_process_are_free_at_once(journal):
@@ -85,38 +86,38 @@ def test_the_leases_of_a_killed_process_are_free_at_once(journal):
     command = [sys.executable, "-c", textwrap.dedent(OWNER), str(journal.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "leased\n"
-        assert journal.begin(["a"]) == set()
+        assert anyio.run(journal.begin, ["a"]) == set()
         process.kill()
         process.wait()
         anyio.run(freed)
-    assert journal.begin(["a", "b"]) == {"a", "b"}
+    assert anyio.run(journal.begin, ["a", "b"]) == {"a", "b"}
 
 
 @pytest.mark.parametrize("seconds", [-1.0, journals.LATEST_SECONDS + 1.0])
 def test_a_lease_that_expired_or_ends_later_than_any_can_is_free(journal, other, seconds):
     """The second is one that a clock wrote before it was set back."""
-    other.begin(["a"])
+    anyio.run(other.begin, ["a"])
     with other.transaction() as run:
         run.execute("update leases set expires_at = ?", [time.time() + seconds])
     anyio.run(journal.freed, ["a"])
-    assert journal.begin(["a"]) == {"a"}
+    assert anyio.run(journal.begin, ["a"]) == {"a"}
     other.release(["a"])
     assert len(journal.rows("select * from leases")) == 1, "whoever lost a lease cannot release it"
 
 
 def test_a_lease_is_renewed_while_its_call_is_out(journal, monkeypatch):
     monkeypatch.setattr(journals, "RENEWAL_SECONDS", 0.01)
-    journal.begin(["a"])
+    anyio.run(journal.begin, ["a"])
     (until,) = journal.rows("select expires_at from leases")
     while journal.rows("select expires_at from leases") == [until]:
         time.sleep(0.01)
 
 
 async def test_where_a_lost_lease_lets_a_call_be_made_twice_the_first_reply_stays(journal, other):
-    other.begin(["a"])
+    await other.begin(["a"])
     with other.transaction() as run:
         run.execute("update leases set expires_at = 0")
-    assert journal.begin(["a"]) == {"a"}
+    assert await journal.begin(["a"]) == {"a"}
     for one, said in ((other, "first"), (journal, "second")):
         one.record(MODEL, [Entry("a", "chat", "{}", said, Usage(), None)])
     assert journal.find(["a"])["a"].reply == other.find(["a"])["a"].reply == "first"
@@ -176,7 +177,7 @@ async def test_two_processes_ask_for_each_score_once(journal, other):
 
 
 async def test_a_call_that_another_process_gave_up_is_made_here(journal, other):
-    other.begin([KEY])
+    await other.begin([KEY])
 
     async def give_up() -> None:
         await anyio.sleep(0.05)
@@ -193,7 +194,7 @@ async def test_a_call_that_another_process_gave_up_is_made_here(journal, other):
 async def test_a_cancelled_call_is_released(journal, other):
     with anyio.move_on_after(0.01):
         await JournalledChat(Slow(), journal, Ledger("m", None)).chat(QUESTION)
-    assert other.begin([KEY])
+    assert await other.begin([KEY])
 
 
 # --- damage ------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.models.interface import MeasuringModel, Message
+from goldless.models.interface import Message
 from goldless.models.scripted import ScriptedModel
 from goldless.models.tokens import RequestLength, context_limit, estimated_tokens, request_length
 
@@ -39,8 +39,3 @@ def test_a_limit_that_nobody_gives_is_unknown():
     assert context_limit(ScriptedModel(), None) is None
     assert context_limit(object(), None) is None
     assert context_limit(object(), 5) == 5
-
-
-def test_a_model_need_not_know_lengths_to_be_a_chat_model():
-    assert isinstance(ScriptedModel(), MeasuringModel)
-    assert not isinstance(object(), MeasuringModel)

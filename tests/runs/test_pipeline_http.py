@@ -12,7 +12,7 @@ import pytest
 
 import goldless
 from goldless.models.journal import Journal
-from paid_twice import called_after_reply
+from paid_twice import called_after_reply, counts
 
 # The loopback server stands beside the tests, which are no package.
 sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
@@ -65,7 +65,7 @@ def test_figures_are_the_worked_ones_and_no_question_is_sent_twice(server, tmp_p
     assert len(repeated) <= 10, "only the canaries and the probe ask again"
     journal = Journal(tmp_path / "j.sqlite")
     assert called_after_reply(journal) == []
-    assert journal.counts()["attempts"] == journal.counts()["calls"] == 8 * TASKS + 1
+    assert counts(journal)["attempts"] == counts(journal)["calls"] == 8 * TASKS + 1
     journal.close()
 
 

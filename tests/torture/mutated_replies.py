@@ -198,7 +198,7 @@ def impossible(reply: ChatReply | TokenLogprobs | CallFailure) -> str | None:
 
 
 async def _one(subject: Subject, journal: Journal, tally: Tally) -> None:
-    rows, paid = sum(journal.counts()[table] for table in ("calls", "failures")), subject.ledger.spent_usd
+    rows, paid = _rows(journal), subject.ledger.spent_usd
     try:
         reply = await subject.ask()
         wrong = impossible(reply)
@@ -211,7 +211,7 @@ async def _one(subject: Subject, journal: Journal, tally: Tally) -> None:
     if wrong:
         tally.silent_changes += 1
         tally.notes.append(f"{subject.kind}: {wrong} kept from {subject.wire.last[:300]!r}")
-    if sum(journal.counts()[table] for table in ("calls", "failures")) <= rows:
+    if _rows(journal) <= rows:
         tally.lost += 1
         tally.notes.append(
             f"{subject.kind}: neither reply nor failure is in the journal for {subject.wire.last[:300]!r}"
@@ -219,6 +219,11 @@ async def _one(subject: Subject, journal: Journal, tally: Tally) -> None:
     if not subject.ledger.spent_usd > paid and _charged(reply):
         tally.lost += 1
         tally.notes.append(f"{subject.kind}: not paid for: {reply!r:.200}")
+
+
+def _rows(journal: Journal) -> int:
+    (row,) = journal.rows("select (select count(*) from calls) + (select count(*) from failures)")
+    return int(row[0])
 
 
 def _charged(reply: ChatReply | TokenLogprobs | CallFailure) -> bool:

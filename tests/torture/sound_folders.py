@@ -189,7 +189,7 @@ def _journal(place: Path) -> None:
         chats = [Entry(f"a{i}", "chat", '{"q":"x"}', reply, Usage(10, 5), 0.01) for i in range(30)]
         journal.record(ModelIdentity("http", "one"), chats)
         score = Entry("b", "score", '{"context":"h"}', '{"logprobs":[-1.0]}', Usage(3, 0), None)
-        journal.record(ModelIdentity("http", "two"), [score], {"h": "c"})
+        journal.record(ModelIdentity("http", "two"), [score], bodies={"h": "c"})
 
 
 def _settings(place: Path) -> None:

@@ -64,11 +64,10 @@ def doctor(
       goldless doctor http://127.0.0.1:8000/v1#llama
     """
     from goldless.models.catalogue import open_model
-    from goldless.models.interface import LimitedModel
+    from goldless.models.interface import WrappedModel
 
     opened = open_model(model, say=say)
-    if isinstance(opened, LimitedModel):
-        opened.limit_calls(*options.some(*CALLING).values())
+    WrappedModel(opened).limit_calls(*options.some(*CALLING).values())
     diagnosis = run_async(_examine, opened)
     output.print_tables([_table(diagnosis)], lambda: asdict(diagnosis))
     if diagnosis.complaint is not None:

@@ -12,7 +12,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 MOST_READ = 20_000
 """Number of characters of a reply that are read: its beginning and its end."""
@@ -83,14 +84,21 @@ def plain(text: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
 
 
+THINKING = re.compile(r"(?is)^\s*<\\?think(?:ing)?>.*?(?:<\\?/think(?:ing)?>|\Z)")
+FENCED = re.compile(rf"(?ms)^(#{{{LEAST_FENCE},}})[ \t]*\n.*?^\1[ \t]*$")
+QUOTED_LINES = re.compile(r"(?m)^[ \t]*>.*$")
+QUOTES = (("```", "```"), ('"', '"'), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u300c", "\u300d"))
+
+
 def own_text(reply: str) -> str:
     """The reply without its thinking, fenced material and quoted passages, in compatible characters."""
     if len(reply) > MOST_READ:
         reply = f"{reply[: MOST_READ // 2]}\n{reply[-MOST_READ // 2 :]}"
-    text = re.sub(r"(?is)^\s*<\\?think(?:ing)?>.*?(?:<\\?/think(?:ing)?>|\Z)", "", plain(reply)).strip()
-    text = re.sub(rf"(?ms)^(#{{{LEAST_FENCE},}})[ \t]*\n.*?^\1[ \t]*$", " ", text)
-    text = re.sub(r"(?m)^[ \t]*>.*$", " ", text)
-    for begin, end in (("```", "```"), ('"', '"'), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u300c", "\u300d")):
+    text = THINKING.sub("", plain(reply)).strip()
+    text = QUOTED_LINES.sub(" ", FENCED.sub(" ", text))
+    for begin, end in QUOTES:
+        if begin not in text:
+            continue
         if text.startswith(begin) and text.endswith(end) and text.count(begin) <= 2 and len(text) > len(begin):
             text = text.removeprefix(begin).removesuffix(end)
         text = re.sub(rf"(?s){re.escape(begin)}(.*?){re.escape(end)}", _unquoted, text)
@@ -154,34 +162,45 @@ class WordReader:
         return value if marked or value is not None else self._mentioned(text)
 
     def _marked(self, text: str) -> float | None:
-        text = self._without_lists(text)
-        between = rf"{GAP}(?:(?:is|for)\s)?(?:the\s|a\s)?(?:{NOUN}\s)?{GAP}"
-        pattern = rf"(?im)(?:{WORD_MARK}|{CHOSEN}){between}({self._either})"
-        found = [self._value(m[1]) for m in re.finditer(pattern, text) if _ends_a_label(m[1], text[m.end(1) :])]
+        patterns = _label_patterns(tuple(self.words))
+        text = patterns.lists.sub(" ", text)
+        found = [self._value(m[1]) for m in patterns.marked.finditer(text) if _ends_a_label(m[1], text[m.end(1) :])]
         return found[-1] if found else None
 
     def _mentioned(self, text: str) -> float | None:
         alone = re.fullmatch(r"[\W_]{0,8}(\w)[\W_]{0,8}", text)
         if alone and alone[1] in self.digits:
             return self._value(self.digits[alone[1]])
-        text = self._without_lists(text)
-        for match in re.finditer(rf"(?i){BEGUN}({self._either})", text):
+        patterns = _label_patterns(tuple(self.words))
+        text = patterns.lists.sub(" ", text)
+        for match in patterns.mentioned.finditer(text):
             if _begins_a_label(match[1], text[: match.start(1)]) and _ends_a_label(match[1], text[match.end(1) :]):
                 return self._value(match[1])
         return None
 
-    @property
-    def _either(self) -> str:
-        return rf"(?:{'|'.join(map(re.escape, self.words))}){ENDED}"
-
     def _value(self, word: str) -> float:
         return self.words[word.casefold()]
 
-    def _without_lists(self, text: str) -> str:
-        quote = r"[\"'`*\u2018\u2019\u201c\u201d]{0,3}"
-        label = rf"{quote}(?:{NOUN}\s)?(?<![A-Za-z0-9_-]){quote}{self._either}{quote}"
-        more = rf"(?:\s{{0,2}},\s{{0,2}}{label}){{0,6}}"
-        return re.sub(rf"(?i){label}{more}\s{{0,2}},?\s{{0,2}}(?:\bor\b|\band\b|\bnor\b|/)\s{{0,2}}{label}", " ", text)
+
+class _LabelPatterns(NamedTuple):
+    marked: re.Pattern[str]
+    mentioned: re.Pattern[str]
+    lists: re.Pattern[str]
+    """Of the labels themselves, such as "one, two or tie"."""
+
+
+@lru_cache(maxsize=64)
+def _label_patterns(words: tuple[str, ...]) -> _LabelPatterns:
+    either = rf"(?:{'|'.join(map(re.escape, words))}){ENDED}"
+    between = rf"{GAP}(?:(?:is|for)\s)?(?:the\s|a\s)?(?:{NOUN}\s)?{GAP}"
+    quote = r"[\"'`*\u2018\u2019\u201c\u201d]{0,3}"
+    label = rf"{quote}(?:{NOUN}\s)?(?<![A-Za-z0-9_-]){quote}{either}{quote}"
+    more = rf"(?:\s{{0,2}},\s{{0,2}}{label}){{0,6}}"
+    return _LabelPatterns(
+        marked=re.compile(rf"(?im)(?:{WORD_MARK}|{CHOSEN}){between}({either})"),
+        mentioned=re.compile(rf"(?i){BEGUN}({either})"),
+        lists=re.compile(rf"(?i){label}{more}\s{{0,2}},?\s{{0,2}}(?:\bor\b|\band\b|\bnor\b|/)\s{{0,2}}{label}"),
+    )
 
 
 def _begins_a_label(word: str, before: str) -> bool:

@@ -138,12 +138,13 @@ class ReviewStage:
 
         for i, unasked in found.items():
             tell(i, unasked)
-        put = {i: self._question(questions[i].task, material) for i, material in asked.items()}
-        found |= await find_verdicts(self.model, self.reading, put, at_once, tell)
+        reading = self.reading
+        put = {i: self._question(questions[i].task, material, reading) for i, material in asked.items()}
+        found |= await find_verdicts(self.model, reading, put, at_once, tell)
         return [evidence_of(question, found[i], self.name, self.scale.name) for i, question in enumerate(questions)]
 
-    def _question(self, task: str, material: Material) -> Question[Judgement]:
-        scale, choose = self.scale, self.reading != "labels"
+    def _question(self, task: str, material: Material, reading: Reading) -> Question[Judgement]:
+        scale, choose = self.scale, reading != "labels"
         request = VerdictRequest(
             role=ROLE,
             read=lambda reply: read_judgement(scale, reply, material.texts, choose=choose),

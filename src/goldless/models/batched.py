@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from goldless.errors import GoldlessError, UserError, WaitingError
 from goldless.models.interface import BatchingModel, ChatModel, ChatReply, ChatRequest, Message, NotSentError, Usage
@@ -114,13 +115,6 @@ def chunks(lines: Mapping[str, bytes], *, most_calls: int, most_bytes: int) -> I
         yield group
 
 
-@dataclass(slots=True)
-class _State:
-    """What a model shares with its replicas."""
-
-    waits: bool = False
-
-
 class BatchedChat(JournalledChat):
     """A chat model that asks by batches for what the journal does not have."""
 
@@ -136,14 +130,15 @@ class BatchedChat(JournalledChat):
         """Calls that a batch has answered since the last run, with what they are booked at."""
         self._failed: dict[str, CallFailure] = {}
         """Calls that a batch answered with a failure; they are sent again by another run."""
-        self._state = _State()
+        self._put_off: set[str] = set()
+        """Calls of this run that wait to be sent or answered."""
         self.waiting: dict[str, BatchOut] = {}
         """Batches by label that have calls of this run."""
 
     @property
     def waits(self) -> bool:
         """Whether calls of this run wait to be sent or answered."""
-        return self._state.waits
+        return bool(self._put_off)
 
     async def collect(self) -> None:
         """Keep the replies of this model's batches that have ended; what they cost, and the others may, is reserved.
@@ -176,7 +171,7 @@ class BatchedChat(JournalledChat):
         aside = Aside(most, most, 0.0)
         if isinstance(reply, CallFailure):
             self.ledger.reserve(aside.usd)
-            self._journal.record_failures(self.identity, [(key, reply, self.ledger.book_unkept(aside, reply.charged))])
+            self._journal.record(self.identity, failures=[(key, reply, self.ledger.book_unkept(aside, reply.charged))])
             self._failed[key] = reply
             return
         charge = self.ledger.charge(aside, reply.usage)
@@ -208,7 +203,7 @@ class BatchedChat(JournalledChat):
             if aside is None:
                 return OVER_BUDGET
             self._pending[key] = (request, aside)
-        self._state.waits = True
+        self._put_off.add(key)
         return WAITING
 
     async def submit(self) -> None:
@@ -242,8 +237,8 @@ class BatchedChat(JournalledChat):
 
 def batching(model: object) -> BatchingModel:
     """The model, if its provider has a batch API. Raises UserError."""
-    if isinstance(model, BatchingModel):
-        return model
+    if hasattr(model, "send_batch"):
+        return cast("BatchingModel", model)
     name = model.identity.short if isinstance(model, ChatModel) else str(model)
     raise UserError(
         f"{name} has no batch API. --batch works with openai: and anthropic: models; leave it out, or choose one of "

@@ -9,7 +9,7 @@ from dataclasses import asdict, astuple, dataclass
 
 from goldless.errors import BudgetError, CanaryError
 from goldless.models.catalogue import PROVIDERS
-from goldless.models.interface import JoiningScorer, Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs
+from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs, WrappedModel
 from goldless.models.journal import Journal
 from goldless.models.usage import Aside, Ledger, most_score_usage
 from goldless.records import CallFailure
@@ -61,7 +61,7 @@ async def check_scorer(scorer: Scorer, journal: Journal | None = None, ledger: L
 
 
 async def _fly(scorer: Scorer, ledger: Ledger | None) -> CanaryReport:
-    if isinstance(scorer, JoiningScorer) and any(map(scorer.merges_at_join, TEXTS)):
+    if any(map(WrappedModel(scorer).merges_at_join, TEXTS)):
         raise CanaryError(
             f"the tokenizer of {scorer.identity.short} merges the end of a context with the beginning of the text "
             "that follows, so the text has no log-probability of its own. Use a model whose chat template ends in "

@@ -1,8 +1,8 @@
 """The model interface: two Protocols and the requests and replies they exchange.
 
 A *scorer* returns log-probabilities of a given text. A *chat model* writes text, or chooses among given answers.
-A backend may be both. Neither knows the journal, the budget or the study. A chat model that can count the tokens of
-its requests is also a *measuring model*.
+A backend may be both. Neither knows the journal, the budget or the study. What a model may have besides is what
+``WrappedModel`` has.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from goldless.errors import UserError
 from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
+
+if TYPE_CHECKING:
+    from goldless.models.usage import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,6 @@ class Capabilities:
     """On a server that computes what requests begin with once, if one of them is answered before the others."""
 
 
-@runtime_checkable
 class AnyModel(Protocol):
     """What scorers and chat models have in common."""
 
@@ -179,30 +181,6 @@ class Scorer(AnyModel, Protocol):
         """Score all requests, in any order, sharing common parts; deliver every reply once."""
 
 
-@runtime_checkable
-class ReadingScorer(Protocol):
-    """A scorer whose tokenizer is faster with many texts at once. Optional for scorers."""
-
-    async def read(self, contexts: Sequence[Sequence[Message]], targets: Sequence[str]) -> None:
-        """Tokenise these texts, so that ``encode`` finds them."""
-
-
-@runtime_checkable
-class JoiningScorer(Protocol):
-    """A scorer that joins token ids and knows whether its tokenizer would merge them. Optional for scorers."""
-
-    def merges_at_join(self, target: str) -> bool:
-        """Whether the tokenizer would merge a context's end with this target's beginning."""
-
-
-@runtime_checkable
-class TrainedScorer(Protocol):
-    """A scorer that may know its training data and settings. Optional for scorers."""
-
-    def training_record(self) -> Mapping[str, Any]:
-        """The record of its training; empty if there is none. Known after ``prepare``."""
-
-
 # --- chat ------------------------------------------------------------------------------------------------------
 
 
@@ -267,44 +245,16 @@ class ChatModel(AnyModel, Protocol):
         """The reply, or why there is none. Raises only UserError, for problems that no retry can fix."""
 
 
-@runtime_checkable
-class MeasuringModel(Protocol):
-    """A chat model that may know the length of its requests and its context. Optional for chat models."""
-
-    @property
-    def context_length(self) -> int | None:
-        """Maximum tokens of a request and its reply together; None if unknown."""
-
-    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages as the model reads them; None if unknown.
-
-        Raises CallError if the model can count them but does not respond now.
-        """
-
-
-@runtime_checkable
-class LimitedModel(Protocol):
-    """A model on a server, whose calls can be limited. Optional for models."""
-
-    def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
-        """Set limits before anything is sent; None, or a limit in the model's specification: it stays as it is."""
-
-
 class NotSentError(UserError):
     """A batch that certainly was not accepted by its provider."""
 
 
-@runtime_checkable
 class BatchingModel(Protocol):
     """A chat model that takes many calls as one batch, to be answered later. Optional for chat models."""
 
-    @property
-    def most_batch_calls(self) -> int:
-        """The most calls in one batch."""
-
-    @property
-    def most_batch_bytes(self) -> int:
-        """The most bytes of all lines of one batch."""
+    most_batch_calls: int
+    most_batch_bytes: int
+    """The most calls in one batch, and the most bytes of all its lines."""
 
     def batch_line(self, key: str, request: ChatRequest) -> bytes:
         """A call as a part of a batch, found again by its key."""
@@ -332,9 +282,10 @@ class Model(Scorer, ChatModel, Protocol):
 
 
 class WrappedModel:
-    """A model wrapped by an object such as a journal or a meter; everything not overridden is passed through.
+    """A model inside an object such as a journal or a meter; everything not overridden is passed on.
 
-    What is optional for models and absent from this one is passed on as unknown or empty.
+    This is also where everything is that a model may have and need not. One without it is asked through here, and the
+    answer says that nothing is known.
     """
 
     def __init__(self, model: Any) -> None:
@@ -343,56 +294,65 @@ class WrappedModel:
 
     @property
     def identity(self) -> ModelIdentity:
-        """The model's identity."""
         return self._model.identity
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do."""
         return self._model.capabilities
 
     @property
-    def context_length(self) -> int | None:
-        """Maximum tokens of a request and its reply, or of context and target, together."""
-        return getattr(self._model, "context_length", None)
-
-    @property
     def positions(self) -> str:
-        """Which positions are summed."""
         return self._model.positions
 
     async def prepare(self) -> None:
-        """Load, connect or probe."""
         await self._model.prepare()
 
     async def aclose(self) -> None:
-        """Release the model's resources."""
         await self._model.aclose()
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The request for log p(target | messages)."""
         return await self._model.encode(messages, target)
 
-    async def read(self, contexts: Sequence[Sequence[Message]], targets: Sequence[str]) -> None:
-        """Tokenise many texts at once, if the scorer does that."""
-        if isinstance(self._model, ReadingScorer):
-            await self._model.read(contexts, targets)
-
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text, as the scorer returns them."""
         return await self._model.pieces(request)
 
+    def _own(self, name: str, default: Any) -> Any:
+        """What the model itself has by that name, or else a function with this result."""
+        return getattr(self._model, name, lambda *_: default)
+
+    @property
+    def context_length(self) -> int | None:
+        """Maximum tokens of a request and its reply, or of context and target, together; None if unknown."""
+        return getattr(self._model, "context_length", None)
+
+    async def read(self, contexts: Sequence[Sequence[Message]], targets: Sequence[str]) -> None:
+        """Tokenise these texts together, so that ``encode`` finds them: many tokenizers are faster with many."""
+        if hasattr(self._model, "read"):
+            await self._model.read(contexts, targets)
+
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages, if the model can count them."""
-        return await self._model.count_tokens(messages) if isinstance(self._model, MeasuringModel) else None
+        """Tokens of the messages as the model reads them; None if unknown.
+
+        Raises CallError if the model can count them but does not respond now.
+        """
+        return await self._model.count_tokens(messages) if hasattr(self._model, "count_tokens") else None
 
     def merges_at_join(self, target: str) -> bool:
         """Whether the tokenizer would merge a context's end with this target's beginning."""
-        return isinstance(self._model, JoiningScorer) and self._model.merges_at_join(target)
+        return bool(self._own("merges_at_join", default=False)(target))
 
     def training_record(self) -> Mapping[str, Any]:
-        """The record of its training; empty if there is none."""
-        return self._model.training_record() if isinstance(self._model, TrainedScorer) else {}
+        """The record of its training; empty if there is none. Known after ``prepare``."""
+        found: Mapping[str, Any] = self._own("training_record", {})()
+        return found
+
+    def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
+        """Limit calls to a server before any is sent; None, or a limit in the specification: it stays as it is."""
+        self._own("limit_calls", None)(timeout_seconds, max_retries, max_in_flight)
+
+    def charge_to(self, purse: Ledger) -> None:
+        """Let the ledger pay for calls that the model makes besides those it is asked for, such as probes."""
+        self._own("charge_to", None)(purse)
 
 
 def content_hash(*parts: Any) -> str:

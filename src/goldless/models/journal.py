@@ -8,6 +8,7 @@ While a call is being made its process has a lease on it, and other processes wa
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import hashlib
@@ -17,10 +18,10 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 
@@ -107,6 +108,11 @@ class Kept(NamedTuple):
     charge: Charge
 
 
+Failed = tuple[str, CallFailure, Charge | None]
+"""The key of a call that failed, how, and what it may have cost."""
+Found = TypeVar("Found")
+
+
 class Journal:
     """An open journal file, usable by several threads and processes at once.
 
@@ -128,6 +134,8 @@ class Journal:
         self._leased: set[str] = set()
         self._renewing: threading.Thread | None = None
         self._closed = threading.Event()
+        self._turns: dict[asyncio.AbstractEventLoop, list[tuple[Callable[..., Any], asyncio.Future[Any]]]] = {}
+        """Work to be done together at the end of a turn of its event loop."""
         self._models: set[str] = set()
         """Models known to be in the file."""
         try:
@@ -189,12 +197,42 @@ class Journal:
                 yield self._connection
                 self._connection.execute("commit")
             except BaseException as error:
+                self._models.clear()
                 with contextlib.suppress(sqlite3.DatabaseError):
                     if self._connection.in_transaction:
                         self._connection.execute("rollback")
                 if not isinstance(error, DAMAGED):
                     raise
                 raise self._unusable("write", error) from error
+
+    async def together(self, work: Callable[[sqlite3.Connection], Found]) -> Found:
+        """The result of work in a transaction that all who ask in one turn of the event loop share.
+
+        It is on disk when this returns: a commit for each of hundreds of calls at once would take most of their time.
+        """
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        if loop not in self._turns:
+            self._turns[loop] = []
+            loop.call_soon(self._commit, loop)
+        self._turns[loop].append((work, done))
+        with anyio.CancelScope(shield=True):  # it is a matter of one turn, and a reply that was paid for is kept
+            await done
+        return done.result()  # type: ignore[no-any-return]
+
+    def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
+        turn = self._turns.pop(loop)
+        try:
+            with self.transaction() as run:
+                found = [work(run) for work, _ in turn]
+        except BaseException as error:  # noqa: BLE001 - whoever asked gets it
+            for _, done in turn:
+                if not done.done():
+                    done.set_exception(error)
+            return
+        for (_, done), result in zip(turn, found, strict=True):
+            if not done.done():
+                done.set_result(result)
 
     def _unusable(self, what: str, error: Exception) -> UserError:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
@@ -242,38 +280,39 @@ class Journal:
         return found
 
     def record(
-        self, identity: ModelIdentity, entries: Sequence[Entry], bodies: Mapping[str, str] | None = None
+        self,
+        identity: ModelIdentity,
+        entries: Sequence[Entry] = (),
+        failures: Sequence[Failed] = (),
+        bodies: Mapping[str, str] | None = None,
+        run: sqlite3.Connection | None = None,
     ) -> None:
-        """Keep replies: all of them or, if the process dies, none. An existing reply is not replaced."""
+        """Keep replies and, separately, failures: all of them or, if the process dies, none. The first reply stays.
+
+        ``run``: within this transaction, such as one that is shared with others.
+        """
         model, now = model_hash(identity), time.time()
         rows = []
         for entry in entries:
             key, paid = self.own(entry.key), (entry.usage.input_tokens, entry.usage.output_tokens, entry.cost_usd)
             mark = _checksum(key, str(entry.reply).encode(), *paid)
             rows.append((key, model, entry.kind, entry.request, entry.reply, *paid, now, entry.estimated, mark))
-        with self.transaction() as run:
-            # not "or ignore", which would also drop a row that cannot be kept, without a word
-            if model not in self._models:
-                who = (model, json.dumps(identity.as_dict(), ensure_ascii=False, separators=(",", ":")))
-                run.execute("insert into models values (?, ?) on conflict do nothing", who)
-            if bodies:
-                run.executemany("insert into bodies values (?, ?) on conflict do nothing", list(bodies.items()))
-            run.executemany(KEEP, rows)
-            self._end(run, [row[0] for row in rows])
-        self._models.add(model)
-
-    def record_failures(
-        self, identity: ModelIdentity, failures: Iterable[tuple[str, CallFailure, Charge | None]]
-    ) -> None:
-        """Record failed calls with what they may have cost, separately from replies."""
-        model, now = model_hash(identity), time.time()
-        rows = [
+        failed = [
             (self.own(key), model, f.kind, f.message[:2000], f.attempts, now, charge and charge.cost_usd)
             for key, f, charge in failures
         ]
-        with self.transaction() as run:
-            run.executemany("insert into failures values (?, ?, ?, ?, ?, ?, ?)", rows)
-            self._end(run, [row[0] for row in rows])
+        with self.transaction() if run is None else contextlib.nullcontext(run) as within:
+            # not "or ignore", which would also drop a row that cannot be kept, without a word
+            if rows and model not in self._models:
+                who = (model, json.dumps(identity.as_dict(), ensure_ascii=False, separators=(",", ":")))
+                within.execute("insert into models values (?, ?) on conflict do nothing", who)
+                self._models.add(model)
+            if bodies:
+                within.executemany("insert into bodies values (?, ?) on conflict do nothing", list(bodies.items()))
+            within.executemany(KEEP, rows)
+            if failed:
+                within.executemany("insert into failures values (?, ?, ?, ?, ?, ?, ?)", failed)
+            self._end(within, [str(row[0]) for row in (*rows, *failed)])
 
     def canary_report(self, identity: ModelIdentity) -> str | None:
         """A model's stored canary report, as JSON."""
@@ -285,25 +324,23 @@ class Journal:
         with self.transaction() as run:
             run.execute("insert or replace into canaries values (?, ?, ?)", (model_hash(identity), report, time.time()))
 
-    def counts(self) -> dict[str, int]:
-        """Rows per table."""
-        tables = ("calls", "failures", "attempts")
-        return {table: self.rows(f"select count(*) from {table}")[0][0] for table in tables}  # noqa: S608 - fixed names
-
     # --- leases --------------------------------------------------------------------------------------------------
 
-    def begin(self, keys: Sequence[str]) -> set[str]:
+    async def begin(self, keys: Sequence[str]) -> set[str]:
         """Lease the calls that are about to be made; returns those with neither reply, batch nor another's lease."""
         own = {self.own(key): key for key in keys}
-        lease = {"owner": self._owner, "now": time.time(), "lease": LEASE_SECONDS, "latest": LATEST_SECONDS}
-        with self.transaction() as run:
-            taken = [key for key in own if run.execute(LEASE, {"key": key, **lease}).rowcount]
-            run.executemany("insert into attempts values (?, ?)", [(key, lease["now"]) for key in taken])
-        self._leased.update(taken)
+        taken = await self.together(lambda run: self._lease(run, own))
         if self._renewing is None:
             self._renewing = threading.Thread(target=self._renew, name="leases", daemon=True)
             self._renewing.start()
         return {own[key] for key in taken}
+
+    def _lease(self, run: sqlite3.Connection, names: Iterable[str]) -> list[str]:
+        lease = {"owner": self._owner, "now": time.time(), "lease": LEASE_SECONDS, "latest": LATEST_SECONDS}
+        taken = [name for name in names if run.execute(LEASE, {"key": name, **lease}).rowcount]
+        run.executemany("insert into attempts values (?, ?)", [(name, lease["now"]) for name in taken])
+        self._leased.update(taken)
+        return taken
 
     def release(self, keys: Sequence[str]) -> None:
         """Release the leases on calls that ended without reply or failure."""
@@ -323,6 +360,8 @@ class Journal:
 
     async def freed(self, keys: Sequence[str]) -> None:
         """Wait until other processes have ended these calls, or have ended themselves."""
+        if not keys:
+            return
         names, wait = json.dumps([self.own(key) for key in keys]), FIRST_WAIT_SECONDS
         query = "select owner from leases where expires_at between ? and ? and key in (select value from json_each(?))"
         while True:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import functools
 import hashlib
 import json
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import anyio
@@ -31,7 +31,7 @@ from goldless.models.interface import (
     WrappedModel,
     content_hash,
 )
-from goldless.models.journal import Entry, Journal, Kept, model_hash
+from goldless.models.journal import Entry, Failed, Journal, Kept, model_hash
 from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage, most_score_usage
 from goldless.records import CallFailure
 
@@ -43,9 +43,8 @@ IN_BATCH = CallFailure(
 OVER_BUDGET = CallFailure("budget", "not sent: it could have exceeded the budget", attempts=0)
 Request = TypeVar("Request", ScoreRequest, ChatRequest)
 Reply = TypeVar("Reply", TokenLogprobs, ChatReply)
-ByIndex = Callable[[Mapping[int, Reply | CallFailure]], None]
 ByKey = Callable[[Mapping[str, Reply | CallFailure]], None]
-"""Take replies by the index of their request, or by their key."""
+"""Takes replies by key."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -92,8 +91,8 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
         """The most that a call can be charged for."""
 
     @abstractmethod
-    async def _call(self, requests: Sequence[Request], deliver: ByIndex[Reply]) -> None:
-        """Ask the model; a reply that cannot be kept is delivered as a failure."""
+    async def _call(self, asked: Mapping[str, Request], aside: Mapping[str, Aside], deliver: ByKey[Reply]) -> None:
+        """Ask the model, and deliver what it says once that is kept; what cannot be kept is a failure."""
 
     @abstractmethod
     def _written(self, request: Request, reply: Reply, bodies: dict[str, str]) -> tuple[str, str]:
@@ -105,7 +104,7 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
 
     async def _replies(self, asked: Mapping[str, Request], deliver: ByKey[Reply]) -> None:
         """Deliver what the journal has, then call for the rest; requests and replies by key."""
-        wanted = self._deliver_known(asked, deliver)
+        wanted = self._deliver_known(list(asked), deliver)
         while wanted:
             # tasks that run side by side may ask the same, such as the marginal of an answer that is always the same
             others = [key for key in wanted if key in self._under_way]
@@ -120,9 +119,9 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
                     await self._under_way[key].wait()
             wanted = self._deliver_known(others, deliver)
 
-    def _deliver_known(self, keys: Iterable[str], deliver: ByKey[Reply]) -> list[str]:
+    def _deliver_known(self, keys: Sequence[str], deliver: ByKey[Reply]) -> list[str]:
         """Deliver what the journal has; returns the other keys."""
-        found = self._journal.find(list(keys))
+        found = self._journal.find(keys) if keys else {}
         if found:
             deliver({key: self._known(key, kept) for key, kept in found.items()})
         return [key for key in keys if key not in found]
@@ -149,12 +148,15 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
         """Make calls and deliver their replies; returns those that other processes are making or have made."""
         elsewhere: list[str] = []
         while asked:
-            most = {key: self._most(request) for key, request in asked.items()}
-            aside = {key: found for key in asked if (found := self.ledger.set_aside(most[key])) is not None}
+            aside = {
+                key: found
+                for key, request in asked.items()
+                if (found := self.ledger.set_aside(self._most(request))) is not None
+            }
             if not aside and not await self.ledger.settled():
                 deliver(dict.fromkeys(asked, OVER_BUDGET))
                 break
-            mine = self._journal.begin(list(aside)) if aside else set()
+            mine = await self._journal.begin(list(aside)) if aside else set()
             if others := [key for key in aside if key not in mine]:
                 for key in others:
                     self.ledger.settle(aside[key].usd, None)
@@ -162,37 +164,35 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
                 deliver(dict.fromkeys(in_batches, IN_BATCH))
                 elsewhere += [key for key in others if key not in in_batches]
             if mine:
-                await self._ask_now({key: asked[key] for key in aside if key in mine}, aside, deliver)
+                try:
+                    await self._call({key: asked[key] for key in aside if key in mine}, aside, deliver)
+                finally:
+                    self._journal.release(list(mine))
             asked = {key: request for key, request in asked.items() if key not in aside}
         return elsewhere
 
-    async def _ask_now(self, asked: Mapping[str, Request], aside: Mapping[str, Aside], deliver: ByKey[Reply]) -> None:
-        """Make calls, book and keep what they bring, failures separately, and deliver it."""
-        keys = list(asked)
-
-        def keep(replies: Mapping[int, Reply | CallFailure]) -> None:
-            entries, bodies, failures = [], dict[str, str](), []
-            for i, reply in replies.items():
-                key = keys[i]
-                if isinstance(reply, CallFailure):
-                    failures.append((key, reply, self.ledger.book_unkept(aside[key], reply.charged)))
-                    continue
-                charge = self.ledger.book(aside[key], reply.usage)
-                for failure in reply.retries:  # the model has booked those that it was charged for
-                    paid = None if failure.charged is None else self.ledger.charge(aside[key], Usage(*failure.charged))
-                    failures.append((key, failure, paid))
-                request, said = self._written(asked[key], reply, bodies)
-                entries.append(Entry(key, self.kind, request, said, *charge))
-            if entries:
-                self._journal.record(self.identity, entries, bodies)
-            if failures:
-                self._journal.record_failures(self.identity, failures)
-            deliver({keys[i]: reply for i, reply in replies.items()})
-
-        try:
-            await self._call(list(asked.values()), keep)
-        finally:
-            self._journal.release(keys)
+    def _booked(
+        self,
+        replies: Mapping[str, Reply | CallFailure],
+        asked: Mapping[str, Request],
+        aside: Mapping[str, Aside],
+    ) -> tuple[list[Entry], list[Failed], dict[str, str]]:
+        """What the journal is to keep of replies: the good ones, the failures, and long parts that requests share."""
+        entries: list[Entry] = []
+        failures: list[Failed] = []
+        bodies: dict[str, str] = {}
+        for key, reply in replies.items():
+            if isinstance(reply, CallFailure):
+                failures.append((key, reply, self.ledger.book_unkept(aside[key], reply.charged)))
+                continue
+            charge = self.ledger.book(aside[key], reply.usage)
+            for failure in reply.retries:  # the model has booked those that it was charged for
+                charged = failure.charged
+                paid = None if charged is None else self.ledger.charge(aside[key], Usage(*charged))
+                failures.append((key, failure, paid))
+            request, said = self._written(asked[key], reply, bodies)
+            entries.append(Entry(key, self.kind, request, said, *charge))
+        return entries, failures, bodies
 
 
 class JournalledScorer(_Journalled[ScoreRequest, TokenLogprobs]):
@@ -219,10 +219,17 @@ class JournalledScorer(_Journalled[ScoreRequest, TokenLogprobs]):
     def _most(self, request: ScoreRequest) -> Usage:
         return most_score_usage(request)
 
-    async def _call(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        await self.scorer.score(
-            requests, lambda replies: deliver({i: _checked(requests[i], reply) for i, reply in replies.items()})
-        )
+    async def _call(
+        self, asked: Mapping[str, ScoreRequest], aside: Mapping[str, Aside], deliver: ByKey[TokenLogprobs]
+    ) -> None:
+        keys, requests = list(asked), list(asked.values())
+
+        def keep(replies: Mapping[int, ScoreReply]) -> None:
+            found = {keys[i]: _checked(requests[i], reply) for i, reply in replies.items()}
+            self._journal.record(self.identity, *self._booked(found, asked, aside))
+            deliver(found)
+
+        await self.scorer.score(requests, keep)
 
     def _written(self, request: ScoreRequest, reply: TokenLogprobs, bodies: dict[str, str]) -> tuple[str, str]:
         known = context_hash(request.context)
@@ -251,9 +258,11 @@ class JournalledChat(_Journalled[ChatRequest, ChatReply]):
     def _most(self, request: ChatRequest) -> Usage:
         return most_chat_usage(self._model, request)
 
-    async def _call(self, requests: Sequence[ChatRequest], deliver: ByIndex[ChatReply]) -> None:
+    async def _call(
+        self, asked: Mapping[str, ChatRequest], aside: Mapping[str, Aside], deliver: ByKey[ChatReply]
+    ) -> None:
         """Ask for each text; whatever the model raises, or gives that cannot be kept, is a failure of that call."""
-        for i, request in enumerate(requests):
+        for key, request in asked.items():
             try:
                 reply = await self._model.chat(request)
                 if isinstance(reply, ChatReply):
@@ -263,7 +272,9 @@ class JournalledChat(_Journalled[ChatRequest, ChatReply]):
             except Exception as error:  # noqa: BLE001 - whatever a package's model does
                 said = f"the reply cannot be read ({kind_and_place(error)})"
                 reply = CallFailure("bad_reply", said, charged=(0, 0))
-            deliver({i: reply})
+            booked = self._booked({key: reply}, asked, aside)
+            await self._journal.together(partial(self._journal.record, self.identity, *booked))
+            deliver({key: reply})
 
     def _written(self, request: ChatRequest, reply: ChatReply, bodies: dict[str, str]) -> tuple[str, str]:  # noqa: ARG002 - texts are not shared
         return orjson.dumps(request).decode(), chat_as_json(reply)
@@ -317,7 +328,7 @@ def score_key(model: str, request: ScoreRequest, *, replicate: int = 0) -> str:
     return _hashed("score", model, context_hash(request.context), request.target, *again)
 
 
-@functools.lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def context_hash(context: tuple[int, ...] | str) -> str:
     """Hash of a context, which many calls share."""
     return _hashed(context)

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from goldless.models.interface import MeasuringModel, Message
+from goldless.models.interface import Message, WrappedModel
 
 UNFINISHED = "\ufffd"
 """What a decoder writes for an incomplete character whose other bytes are in the next token."""
@@ -166,7 +166,7 @@ async def request_length(model: object, messages: Sequence[Message]) -> RequestL
 
     Raises CallError if the model can count it but does not respond now.
     """
-    counted = await model.count_tokens(messages) if isinstance(model, MeasuringModel) else None
+    counted = await WrappedModel(model).count_tokens(messages)
     if counted is not None:
         return RequestLength(counted, exact=True)
     return RequestLength(sum(estimated_tokens(m.content) + MESSAGE_TOKENS for m in messages), exact=False)
@@ -184,5 +184,5 @@ def context_limit(model: object, given: int | None) -> int | None:
 
     None: unknown, the server decides.
     """
-    known = model.context_length if isinstance(model, MeasuringModel) else None
+    known = WrappedModel(model).context_length
     return min((limit for limit in (known, given) if limit is not None), default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import anyio
 
@@ -263,14 +263,6 @@ def _credible(usage: Usage, shown: Usage) -> bool:
         1 <= usage.input_tokens <= shown.input_tokens + MOST_HIDDEN_TOKENS
         and 0 <= usage.output_tokens <= shown.output_tokens + MOST_HIDDEN_TOKENS
     )
-
-
-@runtime_checkable
-class PayingModel(Protocol):
-    """A model that makes calls besides those it is asked for, such as probes. Optional for models."""
-
-    def charge_to(self, purse: Ledger) -> None:
-        """Let the ledger pay for these calls."""
 
 
 def most_chat_usage(model: object, request: ChatRequest) -> Usage:

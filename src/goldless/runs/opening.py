@@ -25,11 +25,9 @@ from goldless.models.interface import (
     ChatReply,
     ChatRequest,
     Deliver,
-    LimitedModel,
     ModelIdentity,
     Scorer,
     ScoreRequest,
-    TrainedScorer,
     Usage,
     WrappedModel,
     content_hash,
@@ -37,7 +35,7 @@ from goldless.models.interface import (
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat, JournalledScorer, Reused
 from goldless.models.provider import Use
-from goldless.models.usage import Budget, Ledger, PayingModel, batch_share, price_of
+from goldless.models.usage import Budget, Ledger, batch_share, price_of
 from goldless.records import CallFailure, Response, Task
 from goldless.runs.options import Options
 from goldless.runs.progress import Progress
@@ -279,8 +277,7 @@ def _open(played: Sequence[Part], options: Options, crew: Crew | None) -> Any:
     if not isinstance(given, str):
         return given
     model = open_model(given, use=use, say=options.say)
-    if isinstance(model, LimitedModel):
-        model.limit_calls(options.timeout_seconds, options.max_retries, options.max_in_flight)
+    WrappedModel(model).limit_calls(options.timeout_seconds, options.max_retries, options.max_in_flight)
     return model
 
 
@@ -290,8 +287,7 @@ def _early_ledger(model: Any, options: Options, budget: Budget | None) -> Ledger
         ledger = _ledger(model, options, budget)
     except CapabilityError:
         return None  # a model on this machine, which is free
-    if isinstance(model, PayingModel):
-        model.charge_to(ledger)
+    WrappedModel(model).charge_to(ledger)
     return ledger
 
 
@@ -343,7 +339,7 @@ def training_notes(
     scorer: Scorer, templates: Iterable[Template], tasks: Iterable[tuple[Task, Sequence[Response]]]
 ) -> list[str]:
     """Warnings about using a fine-tuned scorer this way; empty for a scorer without training record."""
-    record = scorer.training_record() if isinstance(scorer, TrainedScorer) else {}
+    record = WrappedModel(scorer).training_record()
     found: list[str] = []
     trained, name = record.get("template") or {}, scorer.identity.short
     other = [template.name for template in templates if trained and not _same_words(template, trained)]

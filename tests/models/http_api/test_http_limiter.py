@@ -5,162 +5,117 @@ from __future__ import annotations
 import anyio
 import anyio.lowlevel
 import pytest
+from virtual_time import VIRTUAL_TIME
 
-from goldless.models.http_api.pacing import Limiter, Pace, Sent
+from goldless.models.http_api.calls import Limiter, Sent
 
 pytestmark = pytest.mark.anyio
 
 
-def sent_now(pace: Pace) -> Sent:
-    return Sent(pace.falls, pace.changes, 0.0, 0.0)
+@pytest.fixture
+def anyio_backend() -> object:
+    return VIRTUAL_TIME
 
 
-def clean_round(pace: Pace, *, served_at_once: int = 1_000_000) -> None:
-    """A round at a server that takes a second a call and lets others wait."""
-    waited = max(1.0, pace.limit / served_at_once)
-    for _ in range(pace.limit):
-        pace.clean(sent_now(pace), seconds=waited, in_flight=pace.limit)
+async def clean_round(limiter: Limiter, *, served_at_once: int = 1_000_000) -> None:
+    """A round at a server that takes a second a call and lets others wait; all slots are in use."""
+    sent = [await limiter.acquire() for _ in range(limiter.limit)]
+    await anyio.sleep(max(1.0, limiter.limit / served_at_once))
+    for one in sent:
+        limiter.answered(one, clean=True)
+    for one in sent:
+        limiter.release(one)
 
 
-def test_the_limit_doubles_while_throughput_grows_until_the_maximum():
-    pace = Pace(start=20, maximum=100)
+async def overload(limiter: Limiter, *, calls: int = 1) -> None:
+    """Calls sent together are all told that there are too many."""
+    sent = [await limiter.acquire() for _ in range(calls)]
+    for one in sent:
+        limiter.overloaded(one)
+        limiter.release(one)
+
+
+async def test_the_limit_doubles_while_throughput_grows_until_the_maximum():
+    limiter = Limiter(start=20, maximum=100)
     seen = []
     for _ in range(4):
-        clean_round(pace)
-        seen.append(pace.limit)
+        await clean_round(limiter)
+        seen.append(limiter.limit)
     assert seen == [40, 80, 100, 100]
 
 
 @pytest.mark.parametrize("served_at_once", [1, 4, 30, 100])
-def test_a_server_that_queues_is_not_flooded(served_at_once):
-    pace = Pace(start=8, maximum=1024)
+async def test_a_server_that_queues_is_not_flooded_and_one_that_gets_faster_is_used(served_at_once):
+    limiter = Limiter(start=8, maximum=1024)
     most = 0
-    for _ in range(400):
-        clean_round(pace, served_at_once=served_at_once)
-        most = max(most, pace.limit)
-    assert most <= max(16, 4 * served_at_once)
-    assert pace.limit >= min(8, served_at_once)
-
-
-def test_a_server_that_gets_faster_is_used():
-    pace = Pace(start=8, maximum=1024)
-    for _ in range(3):
-        clean_round(pace, served_at_once=8)
-    assert pace.limit == 16
-    for _ in range(20):
-        clean_round(pace, served_at_once=64)
-    assert pace.limit >= 64
-
-
-def test_an_unfinished_round_does_not_grow_the_limit():
-    pace = Pace(start=20, maximum=1024)
-    for _ in range(19):
-        pace.clean(sent_now(pace), seconds=1.0, in_flight=20)
-    assert pace.limit == 20
-
-
-def test_replies_to_calls_sent_under_another_limit_do_not_count():
-    pace = Pace(start=8, maximum=1024)
-    before = sent_now(pace)
-    clean_round(pace)
-    for _ in range(100):
-        pace.clean(before, seconds=1.0, in_flight=8)
-    assert pace.limit == 16
-
-
-def test_after_the_first_episode_the_limit_grows_by_five_percent_a_round():
-    pace = Pace(start=100, maximum=1024)
-    pace.overloaded(sent_now(pace))
-    assert pace.limit == 80
-    clean_round(pace)
-    assert pace.limit == 84
-    clean_round(pace)
-    assert pace.limit == 88
-
-
-def test_a_small_limit_grows_by_at_least_one():
-    pace = Pace(start=5, maximum=1024)
-    pace.overloaded(sent_now(pace))
-    clean_round(pace)
-    assert pace.limit == 5
-
-
-def test_many_rate_limits_of_one_round_are_one_episode():
-    pace = Pace(start=100, maximum=1024)
-    sent = sent_now(pace)
-    for _ in range(100):
-        pace.overloaded(sent)
-    assert pace.limit == 80
-    pace.overloaded(sent_now(pace))
-    assert pace.limit == 64
-
-
-def test_a_rate_limit_counts_although_the_limit_grew_after_its_call_was_sent():
-    pace = Pace(start=20, maximum=1024)
-    sent = sent_now(pace)
-    clean_round(pace)
-    pace.overloaded(sent)
-    assert pace.limit == 32
-
-
-def test_clean_replies_to_calls_sent_before_a_fall_do_not_count():
-    pace = Pace(start=10, maximum=1024)
-    before = sent_now(pace)
-    pace.overloaded(before)
     for _ in range(50):
-        pace.clean(before, seconds=1.0, in_flight=10)
-    assert pace.limit == 8
+        await clean_round(limiter, served_at_once=served_at_once)
+        most = max(most, limiter.limit)
+    assert min(8, served_at_once) <= limiter.limit <= most <= max(16, 4 * served_at_once)
+    for _ in range(20):
+        await clean_round(limiter, served_at_once=256)
+    assert limiter.limit >= 256
 
 
-def test_the_limit_never_falls_below_one():
-    pace = Pace(start=2, maximum=1024)
+async def test_replies_count_only_in_whole_rounds_of_calls_sent_under_the_present_limit():
+    limiter = Limiter(start=8, maximum=1024)
+    early: list[Sent] = [await limiter.acquire() for _ in range(8)]
+    for one in early[:7]:
+        limiter.answered(one, clean=True)
+    assert limiter.limit == 8
+    limiter.answered(early[7], clean=True)
+    assert limiter.limit == 16
+    for one in early * 10:
+        limiter.answered(one, clean=True)
+    assert limiter.limit == 16
+
+
+async def test_after_the_first_episode_the_limit_falls_by_a_fifth_and_grows_by_five_percent_or_one():
+    limiter = Limiter(start=100, maximum=1024)
+    await overload(limiter, calls=100)
+    seen = [limiter.limit]
+    for _ in range(2):
+        await clean_round(limiter)
+        seen.append(limiter.limit)
+    assert seen == [80, 84, 88]
+    small = Limiter(start=5, maximum=1024)
+    await overload(small)
+    await clean_round(small)
+    assert small.limit == 5
     for _ in range(10):
-        pace.overloaded(sent_now(pace))
-    assert pace.limit == 1
+        await overload(small)
+    assert small.limit == 1
 
 
-def test_a_given_concurrency_is_start_and_maximum():
-    pace = Pace(start=256, maximum=256)
-    clean_round(pace)
-    assert pace.limit == 256
+async def test_a_rate_limit_counts_although_the_limit_grew_after_its_call_was_sent():
+    limiter = Limiter(start=20, maximum=1024)
+    sent = await limiter.acquire()
+    limiter.release(sent)
+    await clean_round(limiter)
+    limiter.overloaded(sent)
+    assert limiter.limit == 32
 
 
-async def test_no_more_callers_hold_a_slot_than_the_limit_allows():
-    limiter = Limiter(Pace(start=3, maximum=3), 60.0)
-    most = 0
+async def test_callers_are_let_through_in_order_and_no_more_at_once_than_the_limit_allows():
+    limiter = Limiter(start=3, maximum=3)
+    most, order = 0, []
 
-    async def caller() -> None:
+    async def caller(number: int) -> None:
         nonlocal most
         sent = await limiter.acquire()
+        order.append(number)
         most = max(most, limiter.in_flight)
         await anyio.sleep(0.001)
         limiter.release(sent)
 
     async with anyio.create_task_group() as tasks:
-        for _ in range(20):
-            tasks.start_soon(caller)
-    assert most == 3
-    assert limiter.in_flight == 0
-
-
-async def test_callers_are_let_through_in_the_order_they_came():
-    limiter = Limiter(Pace(start=1, maximum=1), 60.0)
-    order: list[int] = []
-
-    async def caller(number: int) -> None:
-        sent = await limiter.acquire()
-        order.append(number)
-        await anyio.lowlevel.checkpoint()
-        limiter.release(sent)
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(10):
+        for number in range(20):
             tasks.start_soon(caller, number)
-    assert order == list(range(10))
+    assert (order, most, limiter.in_flight) == (list(range(20)), 3, 0)
 
 
 async def test_a_cancelled_waiter_leaves_no_slot_behind():
-    limiter = Limiter(Pace(start=1, maximum=1), 60.0)
+    limiter = Limiter(start=1, maximum=1)
     sent = await limiter.acquire()
     with anyio.move_on_after(0.01):
         await limiter.acquire()
@@ -171,7 +126,7 @@ async def test_a_cancelled_waiter_leaves_no_slot_behind():
 
 
 async def test_a_pause_holds_everybody_until_it_ends():
-    limiter = Limiter(Pace(start=4, maximum=4), 60.0)
+    limiter = Limiter(start=4, maximum=4)
     began = anyio.current_time()
     limiter.pause(0.05)
     async with anyio.create_task_group() as tasks:
@@ -181,9 +136,9 @@ async def test_a_pause_holds_everybody_until_it_ends():
 
 
 async def test_a_limit_that_is_not_used_does_not_grow():
-    limiter = Limiter(Pace(start=20, maximum=1024), 60.0)
+    limiter = Limiter(start=20, maximum=1024)
     for _ in range(200):
         sent = await limiter.acquire()
         limiter.answered(sent, clean=True)
         limiter.release(sent)
-    assert limiter.pace.limit == 20
+    assert limiter.limit == 20

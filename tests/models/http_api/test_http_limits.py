@@ -19,7 +19,7 @@ from goldless.models.catalogue import open_model
 from goldless.models.http_api import client
 from goldless.models.http_api.calls import Calling
 from goldless.models.http_api.client import ApiKey
-from goldless.models.interface import ChatReply, ChatRequest, LimitedModel, Message
+from goldless.models.interface import ChatReply, ChatRequest, Message
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat
 from goldless.models.usage import Ledger
@@ -99,7 +99,7 @@ async def opened(spec: str, tmp_path, **given: object):
     journal = Journal(tmp_path / "journal.sqlite")
     async with open_models([Part("reviewer", spec, "chat")], Options(**given), journal) as models:
         model = models["reviewer"].model
-        found = model._calling.retries, model._calling.timeout_seconds, model._limiter.pace.maximum
+        found = model._calls.calling.retries, model._calls.calling.timeout_seconds, model._calls.limiter.maximum
     journal.close()
     return found
 
@@ -120,7 +120,6 @@ async def test_what_the_specification_of_a_model_says_has_precedence(serve, tmp_
 async def test_no_more_calls_are_in_flight_than_allowed(serve_here):
     server = await serve_here(delay_seconds=1)
     model = open_model(f"{server.url}#toy", use="chat")
-    assert isinstance(model, LimitedModel)
     model.limit_calls(None, None, 3)
     async with anyio.create_task_group() as tasks:
         for _ in range(30):

@@ -1,18 +1,10 @@
 """Models behind HTTP servers: providers by name, and any server with OpenAI's API (vLLM, SGLang, llama.cpp, …).
 
-A row of ``goldless.models.services`` and the words of a user make a *specification*, and that makes a *model*:
-
 specs.py        Specification: addresses, keys and options as users give them
-model.py        HttpModel: both Protocols of ``interface`` over one server
-batches.py      the same with a batch API: OpenAI's or Anthropic's
-dialects.py     the scoring dialects (SGLang's, vLLM's, completions with echo), and which of them a server has
-tokenizing.py   the server's own tokenizer, or one on this machine
-tokenizer_files.py  … from a file, a folder or the hub
-formats.py      wire formats of chat calls: OpenAI's, Anthropic's, Google's
-chat.py         what a model wrote, and which of the given answers it chose
-calls.py        attempts, retries, and patience with a server that is down
-pacing.py       the number of calls in flight, and their time limits
-limits.py       the waits that a server requests
+model.py        HttpModel: chat and scoring over one server; batches.py adds the batch APIs of OpenAI and Anthropic
+scoring.py      the scoring dialects, tokenizers, and which of them a server has; tokenizer_files.py: ``tokenizer=``
+formats.py      wire formats of chat calls; chat.py: which of the given answers a model chose
+calls.py        concurrent calls, their time limits and retries; limits.py: the waits that a server requests
 client.py       one HTTP session, its errors as one type, and checks of replies
 """
 
@@ -20,8 +12,8 @@ from __future__ import annotations
 
 from goldless.models.http_api.batches import BatchingHttpModel
 from goldless.models.http_api.calls import Calling
-from goldless.models.http_api.dialects import Finding
 from goldless.models.http_api.model import HttpModel
+from goldless.models.http_api.scoring import Finding
 from goldless.models.http_api.specs import Specification
 from goldless.models.provider import Use
 from goldless.models.services import Service

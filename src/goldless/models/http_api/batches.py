@@ -175,11 +175,12 @@ class BatchingHttpModel(HttpModel):
 
     async def _timed(self, work: Callable[[], Awaitable[Done]]) -> Done:
         """The result of a request, which must be there within the timeout. Raises AttemptError."""
+        seconds = self._calls.calling.timeout_seconds
         try:
-            with anyio.fail_after(self._calling.timeout_seconds), reading():
+            with anyio.fail_after(seconds), reading():
                 return await work()
         except TimeoutError:
-            message = f"{self._client.base_url} timed out: no reply within {self._calling.timeout_seconds:g} seconds"
+            message = f"{self._client.base_url} timed out: no reply within {seconds:g} seconds"
             raise AttemptError("timeout", message, retryable=True) from None
 
     async def send_batch(self, lines: Sequence[bytes]) -> str:

@@ -6,7 +6,7 @@ import math
 import re
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass
 from ipaddress import ip_address
 from typing import Any, TypeVar
@@ -100,15 +100,23 @@ class Client:
         """
         session, url = self._session or self._open(), self.address(route)
         own = {"Content-Type": content_type} if content_type else None
+        most_bytes = most_bytes or MOST_REPLY_BYTES
+        parts: list[bytes] = []
+        size = 0
         try:
             async with session.request(
                 method, url, data=body, headers=own, allow_redirects=False, proxy=self._proxy
             ) as response:
                 status, headers = response.status, response.headers
-                content = await _content(response, most_bytes or MOST_REPLY_BYTES)
+                async for part in response.content.iter_any():
+                    size += len(part)
+                    if size > most_bytes:  # without reading on
+                        raise bad_reply(f"{url} sent more than {most_bytes:,} bytes, which no reply needs")
+                    parts.append(part)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # The library's exceptions carry the request headers, the key among them: the chain ends here.
             raise self.failure(error, url) from None
+        content = b"".join(parts)
         if not 200 <= status < 300:
             raise status_failure(status, content, headers, url=str(url), key=self.key)
         return content, headers, url
@@ -145,27 +153,11 @@ class Client:
         self._session = aiohttp.ClientSession(
             # The limiter decides how many calls there are; a second limit here would hide from it.
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-            headers={
-                "Content-Type": "application/json",
-                "User-Agent": "goldless",
-                **self._headers,
-                **self.key.headers(),
-            },
+            headers={"Content-Type": "application/json", "User-Agent": "goldless"} | self._headers | self.key.headers(),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
         )
         return self._session
-
-
-async def _content(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
-    """The body, unpacked. Raises AttemptError where it is longer than allowed, without reading on."""
-    parts, size = [], 0
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > most_bytes:
-            raise bad_reply(f"{response.url} sent more than {most_bytes:,} bytes, which no reply needs")
-        parts.append(part)
-    return b"".join(parts)
 
 
 def proxy_for(url: URL) -> str | None:
@@ -174,19 +166,10 @@ def proxy_for(url: URL) -> str | None:
     ``trust_env`` would look it up on every call, and would read passwords from .netrc.
     """
     host = url.host or ""
-    if is_loopback(host) or urllib.request.proxy_bypass(host):
-        return None
-    return urllib.request.getproxies().get(url.scheme)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the host is this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    with suppress(ValueError):  # a name is not an address
+        if host == "localhost" or ip_address(host).is_loopback:
+            return None
+    return None if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(url.scheme)
 
 
 # --- what can go wrong -------------------------------------------------------------------------------------------
@@ -282,6 +265,17 @@ def part_of(reply: Any, *place: str) -> Any:
     for key in place:
         reply = reply.get(key) if isinstance(reply, dict) else None
     return reply
+
+
+def first_choice(data: Any) -> dict[str, Any]:
+    """The first choice of an OpenAI-style reply. Raises AttemptError if there is none."""
+    try:
+        choice = data["choices"][0]
+    except (KeyError, IndexError, TypeError):
+        raise bad_reply("the reply has no choices") from None
+    if not isinstance(choice, dict):
+        raise bad_reply("the reply's first choice is not an object")
+    return choice
 
 
 def bad_reply(message: str) -> AttemptError:

@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from goldless.models.http_api.chat import Step, Written, checked_step, steps_of
-from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError, bad_reply, part_of, usage_in
-from goldless.models.http_api.tokenizing import first_choice
+from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError, bad_reply, first_choice, part_of, usage_in
 from goldless.models.interface import ChatRequest, Message, Usage
 from goldless.models.services import Service
 

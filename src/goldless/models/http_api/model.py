@@ -16,18 +16,18 @@ from goldless.errors import CallError, CapabilityError, ModelSpecError, Prerequi
 from goldless.models.http_api.calls import Answer, Calling, Calls
 from goldless.models.http_api.chat import hides_answers, reply_of, with_tokens_of, without_key
 from goldless.models.http_api.client import AttemptError, Client, reading
-from goldless.models.http_api.dialects import (
+from goldless.models.http_api.formats import FORMATS
+from goldless.models.http_api.scoring import (
     Dialect,
     Finding,
-    find_dialect,
+    LocalTokenizer,
+    ServerTokenizer,
+    probe_scoring,
     require_affordable,
     sglang_weights,
     stable_fingerprint,
 )
-from goldless.models.http_api.formats import FORMATS
-from goldless.models.http_api.pacing import START, Limiter, Pace
 from goldless.models.http_api.specs import Specification
-from goldless.models.http_api.tokenizing import LocalTokenizer, ServerTokenizer
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -75,7 +75,7 @@ class HttpModel:
         self._format = FORMATS[said.service.format](said.service)
         self._wording = replace(self._format.wording, **said.thinking)
         self._client = Client(address, said.api_key(address), self._format.headers)
-        self._set_calling(replace(calling or Calling(), **said.calling))
+        self._calls = Calls(self._client, replace(calling or Calling(), **said.calling))
         self._tokenizer: LocalTokenizer | None = None
         self._lock = anyio.Lock()
         self._listed: Mapping[str, Mapping[str, Any]] | None = None
@@ -146,22 +146,15 @@ class HttpModel:
         longest = next((length for length in lengths if isinstance(length, int) and length > 0), None)
         return None if longest is None else longest - 1
 
-    def _set_calling(self, calling: Calling) -> None:
-        self._calling = calling
-        start, most = calling.concurrency or START, calling.concurrency or calling.max_in_flight
-        self._limiter = Limiter(Pace(start=start, maximum=most), calling.timeout_seconds)
-        self._calls = Calls(self._client, self._limiter, calling)
-        self._hasty_calls = Calls(self._client, self._limiter, calling.hasty())
-
     def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
         """Set limits before anything is sent; None, or a limit in the model's specification: it stays as it is."""
         given = {"timeout_seconds": timeout_seconds, "retries": max_retries, "max_in_flight": max_in_flight}
         changed: dict[str, Any] = {limit: value for limit, value in given.items() if value is not None}
-        self._set_calling(replace(self._calling, **{**changed, **self._said.calling}))
+        self._calls = Calls(self._client, replace(self._calls.calling, **{**changed, **self._said.calling}))
 
     def charge_to(self, purse: Ledger) -> None:
         """Let the ledger pay for probes, and for attempts that fail before another one succeeds."""
-        self._calls.purse = self._hasty_calls.purse = purse
+        self._calls.purse = purse
 
     async def prepare(self) -> None:
         """Connect, and probe what the model is needed for. Raises a UserError if it cannot be used."""
@@ -194,7 +187,7 @@ class HttpModel:
             entry = listed.get(self._name, {})
             if entry.get("owned_by") == "sglang":  # whose root is only the served name again
                 with suppress(AttemptError):
-                    self._weights = await sglang_weights(self._hasty_calls)
+                    self._weights = await sglang_weights(self._calls.hasty())
             elif isinstance(entry.get("root"), str):
                 self._weights = entry["root"] or None
             if _LENGTH_FIELDS[0] in entry:  # vLLM or SGLang, which have a route to their tokenizer
@@ -210,7 +203,7 @@ class HttpModel:
         if self._format.listing is None:
             return {}
         try:
-            data = (await self._hasty_calls.get(self._format.listing)).data
+            data = (await self._calls.hasty().get(self._format.listing)).data
             with reading():
                 return self._format.entries(data)
         except AttemptError as failure:
@@ -268,16 +261,17 @@ class HttpModel:
                 from goldless.models.http_api.tokenizer_files import open_tokenizer  # noqa: PLC0415 - seldom needed
 
                 self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._said.tokenizer)
-            self._dialect, weights, findings = await find_dialect(
-                self._hasty_calls, self._name, self._said.service.scoring_dialects(), self._tokenizer
-            )
-            if self._dialect is not None:
-                self._weights = self._weights if weights is None else weights
-                self._fingerprint = self._fingerprint or self._dialect.fingerprint
-                if self._calling.concurrency is None and self._dialect.most_at_once is not None:
-                    self._limiter.pace.maximum = min(self._limiter.pace.maximum, self._dialect.most_at_once)
-            self.findings += findings
-            self.capabilities = replace(self.capabilities, scoring=self._dialect is not None)
+            dialects = self._said.service.scoring_dialects()
+            probed = await probe_scoring(self._calls.hasty(), self._name, dialects, self._tokenizer)
+            self._dialect = probed.dialect
+            if probed.dialect is not None:
+                self._weights = self._weights if probed.weights is None else probed.weights
+                self._fingerprint = self._fingerprint or probed.fingerprint
+                limiter, most = self._calls.limiter, probed.dialect.most_at_once
+                if self._calls.calling.concurrency is None and most is not None:
+                    limiter.maximum = min(limiter.maximum, most)
+            self.findings += probed.findings
+            self.capabilities = replace(self.capabilities, scoring=probed.dialect is not None)
             self._scoring_probed = True
 
     async def _scoring_dialect(self) -> Dialect:
@@ -363,7 +357,7 @@ class HttpModel:
         firsts = [indices.pop(0) for indices in contexts.values()] if dialect.shares_contexts else []
         others = [index for indices in contexts.values() for index in indices]
         for wave in (firsts[:1], firsts[1:], others):
-            await side_by_side(send, wave, self._limiter.pace.maximum)
+            await side_by_side(send, wave, self._calls.limiter.maximum)
 
     async def _score_one(self, dialect: Dialect, request: ScoreRequest) -> ScoreReply:
         if not request.target:
@@ -373,7 +367,8 @@ class HttpModel:
             return CallFailure("too_long", f"{request.tokens} tokens do not fit {self._name}, which accepts {longest}")
         try:
             with reading():
-                return await dialect.score(self._calls, request)
+                reply, _ = await dialect.score(self._calls, request)
+                return reply
         except AttemptError as failure:
             return self._record(failure)
 

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.chat_layout import ChatLayout, fast_tokenizer
-from goldless.models.http_api.tokenizing import LocalTokenizer
+from goldless.models.http_api.scoring import LocalTokenizer
 from goldless.models.interface import content_hash
 from goldless.models.turn_signs import is_control
 

@@ -21,7 +21,6 @@ from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity, ScoreRequest, Usage, content_hash
 from goldless.models.journal import Entry, Journal, model_hash
 from goldless.models.journalled import score_key
-from goldless.records import CallFailure
 from paid_twice import called_after_reply, counts
 
 MODEL = ModelIdentity("scripted", "toy")
@@ -66,11 +65,6 @@ def go(*processes: subprocess.Popen[str]) -> None:
         process.stdin.close()
 
 
-def test_a_reply_is_found_by_its_key_and_nothing_else_is(journal):
-    journal.record(MODEL, [entry("a", "1"), entry("b", "2")])
-    assert said(journal, "a", "b", "c") == {"a": "1", "b": "2"}
-
-
 def test_more_keys_than_one_query_takes_are_all_found(journal):
     keys = [f"k{i}" for i in range(1234)]
     journal.record(MODEL, [entry(key, key) for key in keys])
@@ -82,20 +76,6 @@ def test_the_first_reply_stays(journal):
     journal.record(MODEL, [entry("a", "second")])
     assert said(journal, "a") == {"a": "first"}
     assert counts(journal)["calls"] == 1
-
-
-def test_replies_are_there_after_closing_and_opening_again(journal):
-    journal.record(MODEL, [entry("a", "1")])
-    journal.close()
-    again = Journal(journal.path)
-    assert said(again, "a") == {"a": "1"}
-    again.close()
-
-
-def test_a_failure_is_kept_apart_and_is_no_reply(journal):
-    journal.record(MODEL, failures=[("a", CallFailure("timeout", "no answer", attempts=3), None)])
-    assert journal.find(["a"]) == {}
-    assert counts(journal) == {"calls": 0, "failures": 1, "attempts": 0}
 
 
 def test_a_call_begun_after_its_reply_came_is_told_on_and_one_begun_before_is_not(journal):
@@ -225,20 +205,6 @@ def test_only_the_owner_may_read_the_file_and_those_beside_it(journal):
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
 
-def test_a_canary_report_is_kept_by_model(journal):
-    journal.keep_canary_report(MODEL, "fine")
-    assert journal.canary_report(MODEL) == "fine"
-    assert journal.canary_report(ModelIdentity("scripted", "other")) is None
-
-
-def test_what_a_call_cost_and_used_stands_with_its_reply(journal):
-    journal.record(MODEL, [Entry("a", "chat", "{}", "{}", Usage(12, 3), 0.25), entry("b")])
-    query = "select key, input_tokens, output_tokens, cost_usd from calls order by key"
-    connection = sqlite3.connect(journal.path)
-    assert connection.execute(query).fetchall() == [("a", 12, 3, 0.25), ("b", 0, 0, None)]
-    connection.close()
-
-
 # --- keys --------------------------------------------------------------------------------------------------------
 
 words = st.text(alphabet="ab", max_size=2)
@@ -258,16 +224,6 @@ requests = st.builds(ScoreRequest, parts, parts)
 def test_two_scoring_calls_have_one_key_exactly_when_model_context_and_target_are_the_same(model, one, other, two):
     same = score_key(model_hash(model), one) == score_key(model_hash(other), two)
     assert same == ((model, one) == (other, two))
-
-
-def test_the_key_does_not_depend_on_the_order_of_settings():
-    one = ModelIdentity("http", "m", settings={"a": "1", "b": "2"})
-    two = ModelIdentity("http", "m", settings={"b": "2", "a": "1"})
-    assert model_hash(one) == model_hash(two)
-
-
-def test_moving_a_token_from_context_to_target_is_another_call():
-    assert score_key("m", ScoreRequest((1, 2), (3,))) != score_key("m", ScoreRequest((1,), (2, 3)))
 
 
 def test_a_hash_is_sha256_of_the_json_of_its_parts():

@@ -75,20 +75,6 @@ async def test_a_second_run_finds_every_reply_in_the_journal_and_asks_nothing(jo
     assert called_after_reply(journal) == []
 
 
-async def test_only_what_is_missing_is_asked(journal):
-    await score(scorer(Ids(), journal), ask(1))
-    model = Ids()
-    await score(scorer(model, journal), ask(1), ask(2))
-    assert model.calls == [ask(2)]
-
-
-async def test_equal_requests_are_asked_once_and_all_answered(journal):
-    model = Ids()
-    replies = await score(scorer(model, journal), ask(1), ask(2), ask(1), ask(1))
-    assert model.calls == [ask(1), ask(2)]
-    assert [replies[i].logprobs for i in range(4)] == [(-1.0,), (-2.0,), (-1.0,), (-1.0,)]
-
-
 async def test_equal_requests_of_tasks_that_run_side_by_side_are_asked_once(journal):
     class Slow(Ids):
         async def score(self, requests, deliver) -> None:
@@ -248,13 +234,6 @@ async def test_replies_from_the_journal_cost_nothing_even_with_the_budget_spent(
     assert model.ledger.spent_usd == 0.0
 
 
-async def test_another_model_is_asked_itself(journal):
-    await score(scorer(Ids(identity="one"), journal), ask(1))
-    other = Ids(identity="two")
-    await score(scorer(other, journal), ask(1))
-    assert other.calls == [ask(1)]
-
-
 # --- chat --------------------------------------------------------------------------------------------------------
 
 
@@ -303,34 +282,6 @@ async def test_another_replicate_is_another_call_and_the_same_one_is_not(journal
     assert len(inner.calls) == 3
 
 
-async def test_the_same_question_asked_side_by_side_is_paid_once(journal):
-    class Slow(ScriptedModel):
-        async def chat(self, request):
-            await anyio.sleep(0.01)
-            return await super().chat(request)
-
-    inner = Slow(answers=lambda _: "so")
-    model = JournalledChat(inner, journal, Ledger("m", FREE))
-    said: list[str] = []
-
-    async def ask_it() -> None:
-        said.append((await model.chat(chat_request())).text)
-
-    async with anyio.create_task_group() as tasks:
-        for _ in range(6):
-            tasks.start_soon(ask_it)
-    assert said == ["so"] * 6
-    assert len(inner.calls) == 1
-
-
-async def test_a_failed_answer_is_asked_again(journal):
-    answers = iter([CallFailure("timeout", "late"), "here"])
-    _, model = chat_model(lambda _: next(answers), journal)
-    assert (await model.chat(chat_request())).kind == "timeout"
-    assert (await model.chat(chat_request())).text == "here"
-    assert counts(journal) == {"calls": 1, "failures": 1, "attempts": 2}
-
-
 async def test_an_answer_the_budget_may_not_cover_is_not_asked_for(journal):
     """Five bytes, 16 tokens for the marks around them, and 10 that may be written: 31 dollars at a dollar a token."""
     inner, model = chat_model(lambda _: "x", journal, DOLLAR_A_TOKEN, Budget(30.5))
@@ -361,21 +312,3 @@ async def test_answers_asked_side_by_side_wait_for_what_others_give_back_before_
             tasks.start_soon(ask_it, number)
     assert sorted(said) == ["answered"] * 5 + ["budget"] * 3
     assert model.ledger.spent_usd == 10.0
-
-
-async def test_a_failed_call_lets_the_waiting_ones_go_on(journal):
-    class Slow(ScriptedModel):
-        async def chat(self, request):
-            await anyio.sleep(0.005)
-            return CallFailure("timeout", "")
-
-    model = JournalledChat(Slow(answers={}), journal, Ledger("m", DOLLAR_A_TOKEN, Budget(40)))
-    said: list[str] = []
-
-    async def ask_it(number: int) -> None:
-        said.append((await model.chat(chat_request(f"no. {number}", max_tokens=10))).kind)
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(4):
-            tasks.start_soon(ask_it, number)
-    assert said == ["timeout"] * 4

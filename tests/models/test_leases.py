@@ -66,18 +66,6 @@ def test_a_call_with_a_reply_cannot_be_leased(journal, other):
     assert journal.rows("select * from leases") == []
 
 
-def test_a_failed_call_may_be_leased_again(journal, other):
-    anyio.run(journal.begin, ["a"])
-    journal.record(MODEL, failures=[("a", CallFailure("timeout", ""), None)])
-    assert anyio.run(other.begin, ["a"]) == {"a"}
-
-
-def test_closing_releases_everything(journal, other):
-    anyio.run(other.begin, ["a"])
-    other.close()
-    assert anyio.run(journal.begin, ["a"]) == {"a"}
-
-
 def test_the_leases_of_a_killed_process_are_free_at_once(journal):
     async def freed() -> None:
         with anyio.fail_after(60):

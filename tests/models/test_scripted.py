@@ -7,7 +7,7 @@ import json
 import pytest
 
 from goldless.errors import CapabilityError, UserError
-from goldless.models.interface import ChatModel, ChatReply, ChatRequest, Message, Scorer, TokenLogprobs
+from goldless.models.interface import ChatRequest, Message, TokenLogprobs
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 
@@ -23,12 +23,6 @@ async def scored(model: ScriptedModel, *pairs: tuple[str, str]) -> dict:
     requests = [await model.encode([Message("user", given)], target) for given, target in pairs]
     await model.score(requests, replies.update)
     return replies
-
-
-def test_it_is_a_scorer_and_a_chat_model():
-    model = ScriptedModel()
-    assert isinstance(model, Scorer)
-    assert isinstance(model, ChatModel)
 
 
 async def test_its_replies_are_those_written_down_for_the_last_message(script_file):
@@ -60,11 +54,6 @@ async def test_functions_may_answer_fail_and_choose():
     assert (await scored(model, ("abc", "xy")))[0].logprobs == (-3.0, -3.0)
 
 
-async def test_a_whole_reply_may_be_written_down():
-    reply = ChatReply("cut", "length")
-    assert await ScriptedModel(answers=lambda _: reply).chat(asking("x")) is reply
-
-
 async def test_what_it_was_not_given_it_cannot_do():
     chatty, scorer = ScriptedModel(answers={}), ScriptedModel(logprobs={})
     assert (chatty.capabilities.chat, chatty.capabilities.scoring) == (True, False)
@@ -73,14 +62,6 @@ async def test_what_it_was_not_given_it_cannot_do():
         await scored(chatty, ("a", "b"))
     with pytest.raises(CapabilityError):
         await scorer.chat(asking("a"))
-
-
-async def test_every_request_that_reached_it_is_kept_in_order():
-    model = ScriptedModel(answers=lambda _: "x", logprobs=lambda _c, _t: [-1])
-    await model.chat(asking("one"))
-    await scored(model, ("two", "three"))
-    assert model.calls[0].messages[-1].content == "one"
-    assert (model.calls[1].context, model.calls[1].target) == ("two", "three")
 
 
 BAD = {
@@ -127,16 +108,3 @@ def test_another_script_is_another_model(script_file):
     same = ScriptedModel.from_file(script_file([{"prompt": "a", "answer": "b"}], "same.jsonl"))
     two = ScriptedModel.from_file(script_file([{"prompt": "a", "answer": "c"}], "two.jsonl"))
     assert one.identity == same.identity != two.identity
-
-
-def test_lines_that_are_no_script_are_told_in_plain_words(tmp_path):
-    path = tmp_path / "script.jsonl"
-    path.write_text('{"reply": "Fine."}\n{"prompt": 3, "answer": "x"}\n{"prompt": "x"}\n', encoding="utf-8")
-    with pytest.raises(UserError) as caught:
-        ScriptedModel.from_file(path)
-    _, *lines = str(caught.value).splitlines()
-    assert [line.partition(": ")[2] for line in lines] == [
-        "missing 'target'",
-        "prompt must be a string, got 3",
-        "missing 'answer'",
-    ]

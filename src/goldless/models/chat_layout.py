@@ -45,7 +45,6 @@ class FastTokenizer(TextTokenizer):
         super().__init__(frozenset(i for i, token in added.items() if token.special))
 
     def __reduce__(self) -> tuple[type[FastTokenizer], tuple[Tokenizer, Tokenizer]]:
-        """In another process it has read nothing yet."""
         return FastTokenizer, (self._tokenizer, self._for_texts)
 
     def _read_texts(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
@@ -56,12 +55,10 @@ class FastTokenizer(TextTokenizer):
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def token_id(self, token: str) -> int | None:
-        """The id of one token of the vocabulary, or None if there is no such token."""
         found: int | None = self._tokenizer.token_to_id(token)
         return found
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
-        """The text of token ids."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
 
@@ -212,7 +209,6 @@ class _Generation(Extension):
     tags = {"generation"}  # noqa: RUF012 - jinja2 declares it so
 
     def parse(self, parser: Any) -> Any:
-        """The content between the tags."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 

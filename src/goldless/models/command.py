@@ -49,7 +49,6 @@ class CommandModel:
 
     @property
     def capabilities(self) -> Capabilities:
-        """It writes text."""
         return Capabilities(chat=True)
 
     def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:

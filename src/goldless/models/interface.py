@@ -75,7 +75,6 @@ class Usage:
     output_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum of two usages."""
         return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import anyio
+import orjson
 
 from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity, Usage, content_hash
@@ -209,6 +210,7 @@ class Journal:
         """The result of work in a transaction that all who ask in one turn of the event loop share.
 
         It is on disk when this returns: a commit for each of hundreds of calls at once would take most of their time.
+        It is done even if whoever asks is cancelled meanwhile: a reply that was paid for is kept.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
@@ -216,9 +218,7 @@ class Journal:
             self._turns[loop] = []
             loop.call_soon(self._commit, loop)
         self._turns[loop].append((work, done))
-        with anyio.CancelScope(shield=True):  # it is a matter of one turn, and a reply that was paid for is kept
-            await done
-        return done.result()  # type: ignore[no-any-return]
+        return await done  # type: ignore[no-any-return]
 
     def _commit(self, loop: asyncio.AbstractEventLoop) -> None:
         turn = self._turns.pop(loop)
@@ -264,7 +264,7 @@ class Journal:
         own = {self.own(key): key for key in keys}
         found: dict[str, Kept] = {}
         query = f"{REPLIES} where key in (select value from json_each(?))"  # noqa: S608 - our words
-        for row in self.rows(query, json.dumps(list(own))):
+        for row in self.rows(query, orjson.dumps(list(own)).decode()):
             kept = read_row(row)
             if kept is not None:
                 found[own[row[0]]] = kept
@@ -329,7 +329,11 @@ class Journal:
     async def begin(self, keys: Sequence[str]) -> set[str]:
         """Lease the calls that are about to be made; returns those with neither reply, batch nor another's lease."""
         own = {self.own(key): key for key in keys}
-        taken = await self.together(lambda run: self._lease(run, own))
+        try:
+            taken = await self.together(lambda run: self._lease(run, own))
+        except asyncio.CancelledError:
+            asyncio.get_running_loop().call_soon(self._release, list(own))  # after they were taken
+            raise
         if self._renewing is None:
             self._renewing = threading.Thread(target=self._renew, name="leases", daemon=True)
             self._renewing.start()

@@ -92,18 +92,15 @@ class ScriptedModel:
 
     @property
     def identity(self) -> ModelIdentity:
-        """The given name."""
         return ModelIdentity("scripted", self._name)
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the script has."""
         chat = self._answers is not None
         return Capabilities(scoring=self._logprobs is not None, chat=chat, choice=chat, token_logprobs=False)
 
     @property
     def context_length(self) -> int | None:
-        """The given number; None: unlimited."""
         return self._context_length
 
     async def prepare(self) -> None:
@@ -113,11 +110,9 @@ class ScriptedModel:
         """Nothing to do."""
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The messages' contents joined by blank lines, and the target, as text."""
         return ScoreRequest("\n\n".join(message.content for message in messages), target)
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The tokens in the script for the target; None if there are none."""
         if self._tokens is None:
             return None
         target = str(request.target)
@@ -125,7 +120,6 @@ class ScriptedModel:
         return None if found is None else tuple(found)
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Deliver the replies one by one."""
         for i, request in enumerate(requests):
             self.calls.append(request)
             deliver({i: self._score_one(str(request.context), str(request.target))})
@@ -146,7 +140,6 @@ class ScriptedModel:
         return sum(len(message.content.split()) for message in messages)
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply in the script to the last message."""
         self.calls.append(request)
         if self._answers is None:
             raise CapabilityError("this scripted model has no answers")

@@ -40,7 +40,6 @@ class KeptIds:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[KeptIds], tuple[int]]:
-        """In another process it begins empty."""
         return KeptIds, (self._most,)
 
     def get(self, key: Hashable) -> tuple[int, ...] | None:
@@ -157,7 +156,6 @@ class RequestLength:
     """Whether the model counted it; otherwise it is an estimate, on the safe side for papers."""
 
     def __str__(self) -> str:
-        """The number, and whether it is an estimate."""
         return f"{self.tokens:,} tokens" if self.exact else f"about {self.tokens:,} tokens (estimated)"
 
 

@@ -266,15 +266,6 @@ def test_a_batch_has_no_more_calls_and_bytes_than_its_provider_takes():
     assert list(chunks({}, most_calls=10, most_bytes=30)) == []
 
 
-async def test_a_batch_of_other_calls_does_not_keep_a_run_waiting(server, run_of):
-    run = run_of("openai")
-    await run("a")
-    server.end()
-    await run("a", "b")
-    assert await run("a") == ["Reply to a"]
-    assert not run.waits
-
-
 async def test_what_is_out_is_said_with_its_price(server, run_of):
     run = run_of("openai", price=PRICE)
     await run("a", "b")

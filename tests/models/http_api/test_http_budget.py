@@ -114,12 +114,6 @@ async def test_attempts_that_the_server_did_not_take_cost_nothing(serve, connect
     assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
 
 
-async def test_a_server_that_is_not_there_costs_nothing(connect, journal):
-    model = connect("http://127.0.0.1:9/v1", calling=Calling(retries=0, patience_seconds=0.0))
-    _, ledger = await ask_all(model, journal, Budget(1.0), calls=1)
-    assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
-
-
 async def test_a_reply_that_cannot_be_read_is_booked_at_what_it_says(serve, connect, journal):
     broken = {"choices": [{"message": 7}], "usage": {"prompt_tokens": 500, "completion_tokens": 1}}
     replies, ledger = await ask_all(connect(serve(chat=lambda _: broken)), journal, Budget(1.0), calls=3)

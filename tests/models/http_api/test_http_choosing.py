@@ -55,44 +55,26 @@ def test_the_written_answer_is_the_only_one_that_stands_as_a_whole_word(text, an
     assert (found[0] if found else None) == expected
 
 
-def test_masses_are_normalised_over_the_answers():
-    steps = [step("yes", yes=0.5, no=0.3, The=0.2)]
-    assert probabilities(steps, ("yes", "no")) == pytest.approx({"yes": 0.625, "no": 0.375})
+YES = ("yes", "no")
+FIRST = {
+    "masses are normalised over the answers": (YES, {"yes": 0.5, "no": 0.3, "The": 0.2}, (0.625, 0.375)),
+    "leading spaces do not count": (YES, {" yes": 0.4, "yes": 0.2, "\u2581no": 0.3, "\n\nno": 0.1}, (0.6, 0.4)),
+    "case is as given": (YES, {"yes": 0.6, "Yes": 0.2, "no": 0.2}, (0.75, 0.25)),
+    "a beginning counts for its answer": (("positive", "negative"), {"posi": 0.7, "neg": 0.3}, (0.7, 0.3)),
+    "a full stop after an answer does not matter": (("A", "B"), {"A.": 0.5, "B": 0.5}, (0.5, 0.5)),
+    "another word does not count": (("A", "B"), {"A": 0.6, "B": 0.3, "Apple": 0.1}, (2 / 3, 1 / 3)),
+    "a shared first token tells nothing": (("two", "tie", "one"), {"t": 0.6, "one": 0.4}, None),
+    "a beginning of another tells nothing": (("good", "goodness", "bad"), {"good": 0.7, "bad": 0.3}, None),
+    "an unlisted answer gets a negligible bound": (YES, {"yes": 0.998, "Yes": 0.001}, (0.998 / 0.999, 0.001 / 0.999)),
+    "an unlisted answer could matter": (YES, {"yes": 0.6}, None),
+    "the model is not answering": (YES, {"Well": 0.97, "yes": 0.02, "no": 0.01}, None),
+}
 
 
-def test_leading_spaces_are_set_aside():
-    steps = [spaced(" yes", {" yes": 0.4, "yes": 0.2, "\u2581no": 0.3, "\n\nno": 0.1})]
-    assert probabilities(steps, ("yes", "no")) == pytest.approx({"yes": 0.6, "no": 0.4})
-
-
-def test_case_is_as_given():
-    steps = [step("yes", yes=0.6, Yes=0.2, no=0.2)]
-    assert probabilities(steps, ("yes", "no")) == pytest.approx({"yes": 0.75, "no": 0.25})
-
-
-def test_a_token_that_begins_one_answer_counts_for_it():
-    steps = [step("posi", posi=0.7, neg=0.3)]
-    assert probabilities(steps, ("positive", "negative")) == pytest.approx({"positive": 0.7, "negative": 0.3})
-
-
-def test_a_token_that_ends_an_answer_and_adds_a_full_stop_counts_for_it():
-    steps = [spaced("A.", {"A.": 0.5, "B": 0.5})]
-    assert probabilities(steps, ("A", "B")) == pytest.approx({"A": 0.5, "B": 0.5})
-
-
-def test_a_token_that_goes_on_with_the_word_does_not_count():
-    steps = [step("A", A=0.6, B=0.3, Apple=0.1)]
-    assert probabilities(steps, ("A", "B")) == pytest.approx({"A": 2 / 3, "B": 1 / 3})
-
-
-def test_answers_that_share_their_first_token_have_no_probabilities():
-    steps = [step("t", t=0.6, one=0.4)]
-    assert probabilities(steps, ("two", "tie", "one")) is None
-
-
-def test_an_answer_that_is_the_beginning_of_another_has_no_probabilities():
-    steps = [step("good", good=0.7, bad=0.3)]
-    assert probabilities(steps, ("good", "goodness", "bad")) is None
+@pytest.mark.parametrize(("answers", "listed", "expected"), FIRST.values(), ids=FIRST)
+def test_probabilities_are_those_of_the_tokens_that_begin_an_answer(answers, listed, expected):
+    found = probabilities([spaced(next(iter(listed)), listed)], answers)
+    assert found == (None if expected is None else pytest.approx(dict(zip(answers, expected, strict=True)), rel=1e-6))
 
 
 def test_tokens_shared_by_all_answers_are_passed_over_to_the_first_that_distinguishes():
@@ -104,37 +86,19 @@ def test_tokens_shared_by_all_answers_are_passed_over_to_the_first_that_distingu
     assert probabilities(steps, ("output: one", "output: two")) == pytest.approx(
         {"output: one": 0.6, "output: two": 0.4}
     )
+    assert probabilities([], YES) is None
 
 
-def test_probabilities_are_read_where_the_written_answer_begins():
-    steps = [step("Answer"), step(":"), spaced(" B", {" B": 0.8, " A": 0.2})]
-    _, begin = written_answer("Answer: B", ("A", "B"))
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("Answer: B", [step("Answer"), step(":"), spaced(" B", {" B": 0.8, " A": 0.2})]),
+        ("(B)", [spaced("(B", {"(B": 0.8, "(A": 0.2}), step(")")]),
+    ],
+)
+def test_probabilities_are_read_where_the_written_answer_begins(text, steps):
+    _, begin = written_answer(text, ("A", "B"))
     assert probabilities(steps, ("A", "B"), begin) == pytest.approx({"A": 0.2, "B": 0.8})
-
-
-def test_an_opening_bracket_in_the_same_token_is_set_aside():
-    steps = [spaced("(A", {"(A": 0.7, "(B": 0.3}), step(")")]
-    _, begin = written_answer("(A)", ("A", "B"))
-    assert probabilities(steps, ("A", "B"), begin) == pytest.approx({"A": 0.7, "B": 0.3})
-
-
-def test_an_unlisted_answer_gets_its_bound_when_that_is_negligible():
-    steps = [step("yes", yes=0.998, Yes=0.001)]
-    got = probabilities(steps, ("yes", "no"))
-    assert got == pytest.approx({"yes": 0.998 / 0.999, "no": 0.001 / 0.999}, rel=1e-6)
-
-
-def test_an_unlisted_answer_that_could_matter_leaves_no_probabilities():
-    assert probabilities([step("yes", yes=0.6)], ("yes", "no")) is None
-
-
-def test_a_model_that_is_not_answering_has_no_probabilities():
-    steps = [step("Well", Well=0.97, yes=0.02, no=0.01)]
-    assert probabilities(steps, ("yes", "no")) is None
-
-
-def test_no_tokens_are_no_probabilities():
-    assert probabilities([], ("yes", "no")) is None
 
 
 @pytest.mark.parametrize("content", [[{"token": 3}], ["text"], [{"token": "a"}], [{"token": "a", "logprob": None}]])

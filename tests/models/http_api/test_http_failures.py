@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from goldless.models.http_api.client import ApiKey, status_failure
-from goldless.models.http_api.limits import exhausted_wait, requested_wait, seconds_until
+from goldless.models.http_api.limits import requested_wait, seconds_until
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
 
@@ -64,10 +64,6 @@ def test_a_wait_is_read_as_seconds_a_duration_a_time_stamp_or_a_date(value, seco
 )
 def test_each_providers_own_way_to_request_a_wait_is_read(headers, error, seconds):
     assert requested_wait(headers, error, now=NOW) == (None if seconds is None else pytest.approx(seconds))
-
-
-def test_a_limit_of_which_something_is_left_requests_no_pause():
-    assert exhausted_wait({"x-ratelimit-remaining-tokens": "12", "x-ratelimit-reset-tokens": "9ms"}) is None
 
 
 @pytest.mark.parametrize(

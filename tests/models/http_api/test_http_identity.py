@@ -86,11 +86,6 @@ async def test_a_server_whose_list_is_broken_works_where_the_model_is_named(serv
     assert model.capabilities.scoring if use == "scoring" else model.capabilities.chat
 
 
-async def test_a_server_whose_list_is_broken_needs_a_name(serve, connect):
-    with pytest.raises(PrerequisiteError, match="The list is broken"):
-        await connect(serve(listing_status=500), name="").prepare()
-
-
 @pytest.mark.parametrize("use", ["chat", "scoring"])
 async def test_a_server_that_only_fails_is_reported_as_not_ready(serve, connect, use):
     server = serve(speaks={"vllm"}, listing_status=503, faults=[(503, {}, "loading")] * 40)

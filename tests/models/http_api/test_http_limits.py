@@ -13,12 +13,9 @@ import orjson
 import pytest
 from aiohttp import web
 from loopback import LoopbackServer, chat_reply
-from virtual_time import VIRTUAL_TIME
 
-from goldless.models.catalogue import open_model
 from goldless.models.http_api import client
 from goldless.models.http_api.calls import Calling
-from goldless.models.http_api.client import ApiKey
 from goldless.models.interface import ChatReply, ChatRequest, Message
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat
@@ -111,23 +108,6 @@ async def test_the_options_of_a_run_limit_time_retries_and_calls_at_once(serve, 
     assert await opened(url, tmp_path, max_retries=0) == (0, 600.0, 1024)
 
 
-async def test_what_the_specification_of_a_model_says_has_precedence(serve, tmp_path):
-    url = f"{serve().url}#toy?timeout=9&retries=1&concurrency=2"
-    assert await opened(url, tmp_path, timeout_seconds=7.5, max_retries=4, max_in_flight=30) == (1, 9.0, 2)
-
-
-@pytest.mark.parametrize("anyio_backend", [VIRTUAL_TIME])
-async def test_no_more_calls_are_in_flight_than_allowed(serve_here):
-    server = await serve_here(delay_seconds=1)
-    model = open_model(f"{server.url}#toy", use="chat")
-    model.limit_calls(None, None, 3)
-    async with anyio.create_task_group() as tasks:
-        for _ in range(30):
-            tasks.start_soon(model.chat, ASK)
-    await model.aclose()
-    assert server.most_seen_at_once == 3
-
-
 # --- log-probabilities that cannot be ------------------------------------------------------------------------------
 
 
@@ -177,7 +157,3 @@ async def test_a_key_that_a_model_writes_is_not_in_the_journal(raw, connect, tmp
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert b"Key: [redacted]" in kept
     assert SECRET[9:].encode() not in kept
-
-
-async def test_a_placeholder_for_a_key_is_a_word_like_any_other():
-    assert ApiKey("EMPTY").withhold("the list is EMPTY") == "the list is EMPTY"

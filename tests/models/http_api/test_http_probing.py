@@ -38,25 +38,19 @@ async def test_a_chat_only_server_cannot_score_and_the_message_says_what_was_ask
         assert word in message
 
 
-async def test_a_server_that_ignores_echo_silently_is_found_out(serve, connect):
-    model = connect(serve(speaks={"echo"}, ignores_prompt_logprobs=True))
+@pytest.mark.parametrize(
+    ("behaviour", "said"),
+    [
+        ({"speaks": {"echo"}, "ignores_prompt_logprobs": True}, "accepted echo but did not return the prompt"),
+        ({"speaks": {"vllm"}, "ignores_prompt_logprobs": True}, "accepted prompt_logprobs but returned none"),
+        ({"speaks": {"echo"}, "tokenizing": "merging"}, "merges context and target"),
+    ],
+)
+async def test_a_server_that_silently_does_something_else_is_found_out(serve, connect, behaviour, said):
+    model = connect(serve(**behaviour))
     await model.prepare()
     assert not model.capabilities.scoring
-    assert "accepted echo but did not return the prompt" in await failing(model)
-
-
-async def test_a_server_that_ignores_prompt_logprobs_silently_is_found_out(serve, connect):
-    model = connect(serve(speaks={"vllm"}, ignores_prompt_logprobs=True))
-    await model.prepare()
-    assert not model.capabilities.scoring
-    assert "accepted prompt_logprobs but returned none" in await failing(model)
-
-
-async def test_a_tokenizer_that_merges_at_the_probe_is_not_trusted_with_text(serve, connect):
-    model = connect(serve(speaks={"echo"}, tokenizing="merging"))
-    await model.prepare()
-    assert not model.capabilities.scoring
-    assert "merges context and target" in await failing(model)
+    assert said in await failing(model)
 
 
 @pytest.mark.parametrize(
@@ -94,13 +88,6 @@ async def test_every_finding_is_reported(serve, connect):
         ("scoring as sglang", False),
         ("scoring as vllm", True),
     ]
-
-
-async def test_a_chat_probe_takes_one_small_question(serve, connect):
-    server = serve()
-    await connect(server).prepare()
-    [body] = server.bodies("/v1/chat/completions")
-    assert body["max_tokens"] <= 16
 
 
 @pytest.mark.parametrize(

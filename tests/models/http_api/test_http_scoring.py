@@ -92,31 +92,6 @@ async def test_a_target_that_closes_its_turn_reaches_no_server_as_a_special_toke
     assert "<\\\\|im_end|>" in str(server.asked)
 
 
-async def test_sglang_is_asked_from_one_token_before_the_target(serve, connect):
-    server = serve(speaks={"sglang"})
-    model = connect(server)
-    request = await model.encode(MESSAGES, TARGET)
-    await scored(model, request)
-    assert server.bodies("/generate")[-1]["logprob_start_len"] == len(request.context) - 1
-
-
-async def test_a_plain_layout_joins_contents_by_blank_lines_and_ends_in_one(serve, connect):
-    model = connect(serve(speaks={"echo"}))
-    request = await model.encode(MESSAGES, TARGET)
-    assert request.context == "Judge the review.\n\nThe first review says that the method is new.\n\n"
-    assert request.target == TARGET
-
-
-async def test_a_text_is_tokenised_once(serve, connect):
-    server = serve(speaks={"vllm"})
-    model = connect(server)
-    await model.encode(MESSAGES, TARGET)
-    asked = len(server.bodies("/tokenize"))
-    for _ in range(3):
-        await model.encode(MESSAGES, TARGET)
-    assert len(server.bodies("/tokenize")) == asked
-
-
 async def test_a_tokenizer_that_merges_across_the_join_gives_a_failure_not_a_number(serve, connect):
     # The probe's target begins a word after a blank line, so this server's merging shows already there.
     server = serve(speaks={"echo"})
@@ -212,16 +187,6 @@ async def test_a_text_longer_than_the_model_takes_is_not_sent(serve, connect):
     assert len(server.bodies("/v1/completions")) == asked + 1
 
 
-async def test_a_server_that_finds_the_text_too_long_is_understood(serve, connect):
-    server = serve(speaks={"echo"})
-    model = connect(server)
-    request = await model.encode(MESSAGES, TARGET)
-    server.behaviour.faults.append((400, {}, "This model's maximum context length is 10 tokens."))
-    [reply] = await scored(model, request)
-    assert isinstance(reply, CallFailure)
-    assert reply.kind == "too_long"
-
-
 async def test_an_empty_target_has_no_values_and_costs_no_call(serve, connect):
     server = serve(speaks={"vllm"}, chat_ids="none")
     model = connect(server)
@@ -262,15 +227,6 @@ async def test_a_hundred_requests_are_each_delivered_once_with_their_own_values(
         assert reply.logprobs == pytest.approx(expected("<assistant>", target), abs=1e-12)
 
 
-async def test_replies_are_delivered_as_they_come(serve, connect):
-    server = serve(speaks={"sglang"}, delay_seconds=0.03)
-    model = connect(server, concurrency=1)
-    requests = [await model.encode(MESSAGES, f"target {number}") for number in range(3)]
-    times = []
-    await model.score(requests, lambda _: times.append(anyio.current_time()))
-    assert times[2] - times[0] > 0.04
-
-
 async def test_requests_with_the_same_context_are_sent_next_to_each_other(serve, connect):
     server = serve(speaks={"vllm"})
     model = connect(server, concurrency=1)
@@ -278,16 +234,6 @@ async def test_requests_with_the_same_context_are_sent_next_to_each_other(serve,
     await scored(model, one, two, one, two, one, two)
     contexts = [tuple(body["prompt"]) for body in server.bodies("/v1/completions")[-6:]]
     assert sum(a != b for a, b in pairwise(contexts)) == 1
-
-
-async def test_a_failed_score_is_retried_and_the_retry_is_recorded(serve, connect):
-    server = serve(speaks={"vllm"})
-    model = connect(server)
-    request = await model.encode(MESSAGES, TARGET)
-    server.behaviour.faults.append((500, {}, "boom"))
-    [reply] = await scored(model, request)
-    assert isinstance(reply, TokenLogprobs)
-    assert [failure.kind for failure in reply.retries] == ["server_error"]
 
 
 async def test_one_failing_request_does_not_stop_the_others(serve, connect):

@@ -12,24 +12,13 @@ import pytest
 from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.catalogue import open_model, unopened_identity
 from goldless.models.http_api import Calling, Specification, service_model
-from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer
+from goldless.models.interface import ChatRequest, Message
 from goldless.models.services import ANY_SERVER
 from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
 
 ASK = ChatRequest((Message("user", "Hello?"),))
-
-
-def test_an_http_model_is_both_scorer_and_chat_model():
-    model = service_model(ANY_SERVER, "http://127.0.0.1:1/v1#m")
-    assert isinstance(model, Scorer)
-    assert isinstance(model, ChatModel)
-
-
-def test_openai_without_a_key_names_the_variable():
-    with pytest.raises(PrerequisiteError, match="OPENAI_API_KEY"):
-        open_model("openai:gpt-5")
 
 
 def test_openai_goes_to_its_own_address_by_default(monkeypatch):
@@ -146,13 +135,6 @@ async def test_a_server_with_one_model_needs_no_name(serve, connect):
     assert model.identity.name == "toy"
 
 
-async def test_chat_without_prepare_settles_the_name_itself(serve, connect):
-    server = serve()
-    reply = await connect(server, name="").chat(ASK)
-    assert reply.text == "A fine reply."
-    assert server.bodies("/v1/chat/completions")[0]["model"] == "toy"
-
-
 @pytest.mark.parametrize(("models", "said"), [([{"id": "a"}, {"id": "b"}], "a, b"), ([], "does not list its models")])
 async def test_without_a_name_none_or_several_models_are_an_error(serve, connect, models, said):
     with pytest.raises(ModelSpecError, match=said):
@@ -165,14 +147,6 @@ async def test_a_redirect_is_not_followed(serve, connect):
     assert isinstance(reply, CallFailure)
     assert reply.kind == "rejected"
     assert "http://127.0.0.1:9/v1" in reply.message
-
-
-async def test_chat_use_does_not_probe_scoring(serve, connect):
-    server = serve(speaks={"vllm"})
-    model = connect(server, use="chat")
-    await model.prepare()
-    assert set(server.paths()) == {"/v1/models", "/v1/chat/completions"}
-    assert (model.capabilities.chat, model.capabilities.scoring) == (True, False)
 
 
 async def test_scoring_use_does_not_ask_the_chat_endpoint(serve, connect):
@@ -192,12 +166,6 @@ async def test_each_server_can_have_its_own_key(serve, connect, monkeypatch):
         await connect(second, "toy?key=SECOND_KEY").chat(ASK),
     ]
     assert [reply.text for reply in replies] == ["A fine reply."] * 2
-
-
-async def test_a_rejected_key_names_the_variable_of_that_server(serve, connect, monkeypatch):
-    monkeypatch.setenv("FIRST_KEY", "wrong")
-    with pytest.raises(PrerequisiteError, match="FIRST_KEY"):
-        await connect(serve(key="right"), "toy?key=FIRST_KEY").prepare()
 
 
 OWNED = {
@@ -322,8 +290,3 @@ async def test_other_parameters_are_passed_on_with_every_request(serve, connect)
 def test_a_wrong_option_is_refused_with_what_is_allowed(options, said):
     with pytest.raises(ModelSpecError, match=re.escape(said)):
         Specification.read(ANY_SERVER, f"http://127.0.0.1:1/v1#m?{options}")
-
-
-def test_a_provider_by_name_takes_no_unknown_parameters():
-    with pytest.raises(ModelSpecError, match="got tier"):
-        unopened_identity("openai:gpt-5?tier=fast")

@@ -1,11 +1,8 @@
-"""Batch APIs of OpenAI and Anthropic: many calls handed over at once, at half the price, and answered within a day.
-
-A *batch format* is one object: a line per call, how a batch is sent, and its results by key. Every request raises
-AttemptError.
-"""
+"""Batch APIs of OpenAI and Anthropic: many calls handed over at once, at half the price, and answered within a day."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -26,12 +23,45 @@ MOST_RESULT_BYTES = 2000 * _MEGABYTE
 """Of the results of one batch, which may have tens of thousands of calls."""
 _BOUNDARY = "goldless-batch-8f1d2c7b"
 _PERHAPS_SENT = frozenset({"timeout", "connection", "server_error", "bad_reply"})
+_ANTHROPIC_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
+}
 Result = tuple[str, Any | AttemptError]
 """The key of a call, and the reply's JSON or why there is none."""
 Done = TypeVar("Done")
 
 
-class OpenAiBatches:
+class BatchFormat(ABC):
+    """How a provider takes a batch and gives its results; every method may raise AttemptError."""
+
+    most_calls: int
+    most_bytes: int
+    route: str
+
+    @abstractmethod
+    def line(self, key: str, body: Mapping[str, Any]) -> bytes:
+        """One call as a part of a batch."""
+
+    @abstractmethod
+    async def upload(self, client: Client, lines: Sequence[bytes]) -> bytes:
+        """The body that creates the batch; nothing is paid for yet."""
+
+    @abstractmethod
+    async def rows(self, client: Client, batch: str) -> list[Any] | None:
+        """The rows of results; None: the batch has not ended."""
+
+    @abstractmethod
+    def result(self, row: Any) -> Result | None:
+        """One row; None: a call that the batch did not get to."""
+
+
+class OpenAiBatches(BatchFormat):
     """A file of calls, a batch made of it, and files of results and errors."""
 
     most_calls = 50_000
@@ -39,11 +69,9 @@ class OpenAiBatches:
     route = "/v1/batches"
 
     def line(self, key: str, body: Mapping[str, Any]) -> bytes:
-        """One call."""
         return orjson.dumps({"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body})
 
     async def upload(self, client: Client, lines: Sequence[bytes]) -> bytes:
-        """The body that creates the batch, after a file with the calls is sent; nothing is paid for yet."""
         head = (
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="goldless.jsonl"\r\n'
@@ -55,7 +83,6 @@ class OpenAiBatches:
         return orjson.dumps({"input_file_id": file, "endpoint": "/v1/chat/completions", "completion_window": "24h"})
 
     async def rows(self, client: Client, batch: str) -> list[Any] | None:
-        """The rows of results; None: the batch has not ended."""
         data, _ = await client.send("GET", f"{self.route}/{batch}")
         status = _text(data, "status")
         if status not in {"completed", "expired", "cancelled", "failed"}:
@@ -70,7 +97,6 @@ class OpenAiBatches:
         return rows
 
     def result(self, row: Any) -> Result | None:
-        """One row; None: a call that the batch did not get to. Raises AttemptError if it names no call."""
         key, code = _text(row, "custom_id"), part_of(row, "error", "code")
         if code in {"batch_expired", "batch_cancelled"}:
             return None
@@ -82,7 +108,7 @@ class OpenAiBatches:
         return key, AttemptError("server_error", str(part_of(row, "error", "message") or row)[:300])
 
 
-class AnthropicBatches:
+class AnthropicBatches(BatchFormat):
     """The calls themselves create a batch; the results are one file."""
 
     most_calls = 100_000
@@ -90,15 +116,12 @@ class AnthropicBatches:
     route = "/v1/messages/batches"
 
     def line(self, key: str, body: Mapping[str, Any]) -> bytes:
-        """One call."""
         return orjson.dumps({"custom_id": key, "params": body})
 
     async def upload(self, client: Client, lines: Sequence[bytes]) -> bytes:  # noqa: ARG002 - nothing is uploaded
-        """The body that creates the batch."""
         return b'{"requests":[' + b",".join(lines) + b"]}"
 
     async def rows(self, client: Client, batch: str) -> list[Any] | None:
-        """The rows of results; None: the batch has not ended."""
         data, _ = await client.send("GET", f"{self.route}/{batch}")
         if _text(data, "processing_status") != "ended":
             return None
@@ -106,7 +129,6 @@ class AnthropicBatches:
         return _json_lines(content)
 
     def result(self, row: Any) -> Result | None:
-        """One row."""
         key, kind = _text(row, "custom_id"), part_of(row, "result", "type")
         if kind in {"expired", "canceled"}:
             return None
@@ -115,20 +137,6 @@ class AnthropicBatches:
         error = part_of(row, "result", "error")
         inner = part_of(error, "error") or error
         return key, _failed(_ANTHROPIC_STATUSES.get(str(part_of(inner, "type")), 500), {"error": inner})
-
-
-_ANTHROPIC_STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "overloaded_error": 529,
-}
-BatchFormat = OpenAiBatches | AnthropicBatches
-BATCH_FORMATS: Mapping[str, BatchFormat] = {"openai": OpenAiBatches(), "anthropic": AnthropicBatches()}
-"""By the name of the wire format."""
 
 
 def _text(data: Any, field: str) -> str:
@@ -157,20 +165,10 @@ class BatchingHttpModel(HttpModel):
 
     def __init__(self, said: Specification, *, use: Use = "both", calling: Calling | None = None) -> None:
         super().__init__(said, use=use, calling=calling)
-        self._batches = BATCH_FORMATS[said.service.format]
-
-    @property
-    def most_batch_calls(self) -> int:
-        """The most calls in one batch."""
-        return self._batches.most_calls
-
-    @property
-    def most_batch_bytes(self) -> int:
-        """The most bytes of all lines of one batch."""
-        return self._batches.most_bytes
+        self._batches = OpenAiBatches() if said.service.format == "openai" else AnthropicBatches()
+        self.most_batch_calls, self.most_batch_bytes = self._batches.most_calls, self._batches.most_bytes
 
     def batch_line(self, key: str, request: ChatRequest) -> bytes:
-        """A call as a part of a batch, found again by its key."""
         return self._batches.line(key, self._format.body(request, model=self._name, wording=self._wording))
 
     async def _timed(self, work: Callable[[], Awaitable[Done]]) -> Done:
@@ -184,59 +182,48 @@ class BatchingHttpModel(HttpModel):
             raise AttemptError("timeout", message, retryable=True) from None
 
     async def send_batch(self, lines: Sequence[bytes]) -> str:
-        """Send a batch; returns the provider's name for it.
-
-        Raises NotSentError if it certainly was not accepted, CallError if that is not known.
-        """
         batches, client = self._batches, self._client
+        sending = False
         try:
             body = (await self._calls.patiently(lambda: self._timed(lambda: batches.upload(client, lines)))).data
-        except AttemptError as failure:
-            raise NotSentError(self._not_sent(failure)) from None
-        try:
+            sending = True
             data, _ = await self._timed(lambda: client.send("POST", batches.route, body))
             return _text(data, "id")
         except AttemptError as failure:
-            if failure.kind in _PERHAPS_SENT:
-                raise CallError(self._record(failure)) from None
-            raise NotSentError(self._not_sent(failure)) from None
-
-    def _not_sent(self, failure: AttemptError) -> str:
-        return f"the batch of {self._said.service.name}:{self._name} was not accepted: {self._record(failure).message}"
+            record = self._record(failure)
+            if sending and failure.kind in _PERHAPS_SENT:
+                raise CallError(record) from None
+            raise NotSentError(f"the batch of {self._called} was not accepted: {record.message}") from None
 
     async def batch_replies(
         self, batch: str, requests: Mapping[str, ChatRequest]
     ) -> Mapping[str, ChatReply | CallFailure] | None:
-        """The replies of a batch that has ended, without calls it did not get to; None if it has not.
-
-        Raises UserError if the provider no longer has it, CallError if the provider does not respond.
-        """
         batches, client = self._batches, self._client
         try:
             rows = (await self._calls.patiently(lambda: self._timed(lambda: batches.rows(client, batch)))).data
         except AttemptError as failure:
             if failure.status in {404, 410}:
                 raise UserError(
-                    f"the batch {batch} of {self._said.service.name}:{self._name} is gone: {failure.message}. Its "
-                    f"{len(requests):,} calls have no replies. To send and pay for them again: "
-                    f"goldless batches --forget {batch}"
+                    f"the batch {batch} of {self._called} is gone: {failure.message}. Its {len(requests):,} calls have "
+                    f"no replies. To send and pay for them again: goldless batches --forget {batch}"
                 ) from None
             if failure.kind == "rejected" and not failure.status:
                 return dict.fromkeys(requests, self._record(failure))
             raise CallError(self._record(failure)) from None
-        return None if rows is None else self._replies(rows, requests)
-
-    def _replies(self, rows: Sequence[Any], requests: Mapping[str, ChatRequest]) -> dict[str, ChatReply | CallFailure]:
+        if rows is None:
+            return None
         found: dict[str, ChatReply | CallFailure] = {}
         for row in rows:
             try:
                 with reading():
-                    result = self._batches.result(row)
+                    key, data = batches.result(row) or ("", None)
             except AttemptError:  # a row that names no call answers none
                 continue
-            if result is None or result[0] not in requests:
-                continue
-            key, data = result
-            failed = isinstance(data, AttemptError)
-            found[key] = self._record(data) if failed else self._reply(data, requests[key])
+            if key in requests:
+                failure = self._record(data) if isinstance(data, AttemptError) else None
+                found[key] = failure or self._reply(data, requests[key])
         return found
+
+    @property
+    def _called(self) -> str:
+        return f"{self._said.service.name}:{self._name}"

@@ -81,7 +81,6 @@ class Client:
         return known
 
     async def aclose(self) -> None:
-        """Close the connections; a later call opens new ones."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -186,11 +185,9 @@ class ApiKey:
         self._header = header
 
     def __repr__(self) -> str:
-        """Whether there is a key, never the key."""
         return "<key>" if self._value else "<no key>"
 
     def __bool__(self) -> bool:
-        """Whether there is a key."""
         return bool(self._value)
 
     def headers(self) -> dict[str, str]:
@@ -238,7 +235,6 @@ class AttemptError(Exception):
     """The key is missing, wrong or expired, or does not allow this."""
 
     def __str__(self) -> str:
-        """What went wrong."""
         return self.message
 
     @property

@@ -204,8 +204,7 @@ class AnthropicFormat(ChatFormat):
     )
 
     def body(self, request: ChatRequest, *, model: str, wording: Wording) -> dict[str, Any]:
-        """The call as JSON."""
-        system, turns = split_system(request.messages)
+        system, turns = _split_system(request.messages)
         body: dict[str, Any] = {"model": model, "max_tokens": wording.token_limit(request), "messages": turns}
         if system:
             body["system"] = system
@@ -218,7 +217,6 @@ class AnthropicFormat(ChatFormat):
         return body
 
     def read(self, data: Any) -> Written:
-        """What a reply says. Raises AttemptError for a refusal or a reply that cannot be used."""
         if not isinstance(data, dict) or data.get("type") != "message":
             raise bad_reply("the reply is not a message")
         reason = data.get("stop_reason")
@@ -245,7 +243,6 @@ class GeminiFormat(ChatFormat):
     charged = ("usageMetadata", ("promptTokenCount",), ("candidatesTokenCount", "thoughtsTokenCount"))
 
     def entries(self, data: Any) -> dict[str, Mapping[str, Any]]:
-        """The listed models by name."""
         rows = [row for row in part_of(data, "models") or () if isinstance(part_of(row, "name"), str)]
         return {
             row["name"].removeprefix(_GEMINI_PREFIX): {**row, "context_length": row.get("inputTokenLimit")}
@@ -253,8 +250,7 @@ class GeminiFormat(ChatFormat):
         }
 
     def body(self, request: ChatRequest, *, model: str, wording: Wording) -> dict[str, Any]:  # noqa: ARG002 - in the route
-        """The call as JSON."""
-        system, turns = split_system(request.messages)
+        system, turns = _split_system(request.messages)
         settings: dict[str, Any] = {"maxOutputTokens": wording.token_limit(request)}
         if wording.temperature:
             settings["temperature"] = request.temperature
@@ -280,7 +276,6 @@ class GeminiFormat(ChatFormat):
         return body
 
     def read(self, data: Any) -> Written:
-        """What a reply says. Raises AttemptError for a refusal or a reply that cannot be used."""
         blocked = part_of(data, "promptFeedback", "blockReason")
         if blocked:
             raise refusal(f"the server's filter blocked the prompt: {blocked}")
@@ -333,8 +328,7 @@ def parts_text(parts: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """The system messages as one text, and the turns."""
+def _split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
     system = "\n\n".join(message.content for message in messages if message.role == "system" and message.content)
     return system, [message for message in messages if message.role != "system"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -32,7 +33,16 @@ def requested_wait(headers: Mapping[str, str], error: Any = None, *, now: dateti
         value = seconds_until(headers.get(header), now=now)
         if value is not None:
             return value * unit
-    return _wait_in(error, now) or exhausted_wait(headers, now=now)
+    if isinstance(error, dict):
+        for detail in error.get("details") or ():  # Google's RetryInfo
+            if isinstance(detail, dict) and isinstance(detail.get("retryDelay"), str):
+                return seconds_until(detail["retryDelay"], now=now) or exhausted_wait(headers, now=now)
+        metadata = error.get("metadata")
+        passed_on = metadata.get("headers") if isinstance(metadata, dict) else None  # by OpenRouter
+        if isinstance(passed_on, dict):
+            passed_on = {str(name).lower(): str(value) for name, value in passed_on.items()}
+            return exhausted_wait(passed_on, now=now) or exhausted_wait(headers, now=now)
+    return exhausted_wait(headers, now=now)
 
 
 def exhausted_wait(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
@@ -45,16 +55,13 @@ def exhausted_wait(headers: Mapping[str, str], *, now: datetime | None = None) -
     return max((wait for wait in waits if wait is not None), default=None)
 
 
-def seconds_until(value: str | None, *, now: datetime | None = None) -> float | None:
+def seconds_until(value: str | None, *, now: datetime | None = None) -> float | None:  # noqa: PLR0911 - a form each
     """Seconds from a number, a duration, a time stamp or an HTTP date; None if it is none of them."""
     if not value:
         return None
     value, now = value.strip(), now or datetime.now(UTC)
-    try:
+    with suppress(ValueError):
         number = float(value)
-    except ValueError:
-        pass
-    else:
         if not math.isfinite(number):
             return None
         if number < _EPOCH_SECONDS:
@@ -63,29 +70,8 @@ def seconds_until(value: str | None, *, now: datetime | None = None) -> float | 
         return max(0.0, number - now.timestamp())
     if value and (match := _DURATION.fullmatch(value)):
         return sum(float(part or 0) * unit for part, unit in zip(match.groups(), _UNITS, strict=True))
-    then = _moment(value)
-    return None if then is None else max(0.0, (then - now).total_seconds())
-
-
-def _moment(value: str) -> datetime | None:
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
-        try:
+        with suppress(ValueError):
             then = parse(value)
-        except ValueError:
-            continue
-        return then if then.tzinfo else then.replace(tzinfo=UTC)
+            return max(0.0, ((then if then.tzinfo else then.replace(tzinfo=UTC)) - now).total_seconds())
     return None
-
-
-def _wait_in(error: Any, now: datetime | None) -> float | None:
-    """The wait in an error object: Google's ``RetryInfo``, or the headers that OpenRouter passes on."""
-    if not isinstance(error, dict):
-        return None
-    for detail in error.get("details") or ():
-        if isinstance(detail, dict) and isinstance(detail.get("retryDelay"), str):
-            return seconds_until(detail["retryDelay"], now=now)
-    metadata = error.get("metadata")
-    passed_on = metadata.get("headers") if isinstance(metadata, dict) else None
-    if not isinstance(passed_on, dict):
-        return None
-    return exhausted_wait({str(name).lower(): str(value) for name, value in passed_on.items()}, now=now)

@@ -100,7 +100,6 @@ class HttpModel:
         """The finding of each probe, in order."""
 
     def __repr__(self) -> str:
-        """Provider, address and name; never the key."""
         return f"HttpModel({self._said.service.name!r}, {self._client.base_url!r}, {self._name!r})"
 
     @property
@@ -130,7 +129,6 @@ class HttpModel:
 
     @property
     def thinking_tokens(self) -> int:
-        """Tokens that a call may be charged for beyond its ``max_tokens``; known after ``prepare``."""
         return self._wording.thinking_tokens
 
     @property
@@ -147,7 +145,6 @@ class HttpModel:
         return None if longest is None else longest - 1
 
     def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
-        """Set limits before anything is sent; None, or a limit in the model's specification: it stays as it is."""
         given = {"timeout_seconds": timeout_seconds, "retries": max_retries, "max_in_flight": max_in_flight}
         changed: dict[str, Any] = {limit: value for limit, value in given.items() if value is not None}
         self._calls = Calls(self._client, replace(self._calls.calling, **{**changed, **self._said.calling}))
@@ -157,7 +154,6 @@ class HttpModel:
         self._calls.purse = purse
 
     async def prepare(self) -> None:
-        """Connect, and probe what the model is needed for. Raises a UserError if it cannot be used."""
         await self._connect()
         if self._use != "scoring":
             await self._probe_chat()
@@ -168,7 +164,6 @@ class HttpModel:
         self._require_known_model()
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
     # --- probing -----------------------------------------------------------------------------------------------
@@ -313,20 +308,12 @@ class HttpModel:
     # --- scoring -----------------------------------------------------------------------------------------------
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The request for log p(target as the assistant's turn | messages).
-
-        Raises CapabilityError if the server cannot score, CallError if its tokenizer does not respond.
-        """
         dialect = await self._scoring_dialect()
         with self._as_call_error():
             # the server's tokenizer would honour special tokens in the target
             return await dialect.tokenizer.encode(self._calls, messages, without_turn_signs(target))
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text; None if the server cannot turn ids into text.
-
-        Raises CapabilityError if the server cannot score, CallError if it does not respond.
-        """
         dialect = await self._scoring_dialect()
         with self._as_call_error():
             return await dialect.tokenizer.pieces(self._calls, request)
@@ -469,5 +456,4 @@ class HttpModel:
 
 
 def _not_ready(failure: AttemptError) -> PrerequisiteError:
-    """The error for a server that responds, but with failures only."""
     return PrerequisiteError(f"{failure.message}\nThe server is there but not ready. Try again later")

@@ -38,7 +38,6 @@ from goldless.models.canaries import CanaryReport
 from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledScorer
 from goldless.models.local_model import LoadedModel, LocalModel
 from goldless.models.local_weights import engine as engines
 from goldless.models.local_weights.packing import Lengths, Pack
@@ -94,9 +93,9 @@ TIMED = (
     (engines, "_spread", "read back"),
     (local_model, "_rounded", "read back"),
     (Journal, "find", "journal"),
-    (Journal, "begin", "journal"),
+    (Journal, "_lease", "journal"),
     (journalled, "score_key", "journal"),
-    (JournalledScorer, "_keep", "journal"),
+    (Journal, "record", "journal"),
     (scoring, "_row", "rows"),
     (scoring, "rows_frame", "rows"),
     (pipeline, "metric_outcome", "statistics"),

@@ -19,8 +19,16 @@ from typing import cast
 
 from goldless.errors import GoldlessError, UserError, WaitingError
 from goldless.models.interface import BatchingModel, ChatModel, ChatReply, ChatRequest, Message, NotSentError, Usage
-from goldless.models.journal import Journal, Kept
-from goldless.models.journalled import OVER_BUDGET, ByKey, JournalledChat, as_json, read_chat, request_data
+from goldless.models.journal import Entry, Journal, Kept
+from goldless.models.journalled import (
+    OVER_BUDGET,
+    ByKey,
+    JournalledChat,
+    as_json,
+    chat_as_json,
+    read_chat,
+    request_data,
+)
 from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage
 from goldless.records import CallFailure
 
@@ -175,7 +183,7 @@ class BatchedChat(JournalledChat):
             self._failed[key] = reply
             return
         charge = self.ledger.charge(aside, reply.usage)
-        self._keep(key, request, reply, charge)
+        self._journal.record(self.identity, [Entry(key, self.kind, request, chat_as_json(reply), *charge)])
         self._collected[key] = charge
         self.ledger.reserve(charge.cost_usd or 0.0)
 

@@ -31,7 +31,7 @@ from goldless.models.interface import (
     WrappedModel,
 )
 from goldless.models.journal import Entry, Failed, Journal, Kept, model_hash
-from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage, most_score_usage
+from goldless.models.usage import Aside, Ledger, most_chat_usage, most_score_usage
 from goldless.records import CallFailure
 
 IN_BATCH = CallFailure(
@@ -279,10 +279,6 @@ class JournalledChat(_Journalled[ChatRequest, ChatReply]):
     def _read(self, kept: Kept) -> ChatReply:
         usage, _, estimated = kept.charge
         return dataclasses.replace(read_chat(kept.reply), earlier_usage=None if estimated else usage)
-
-    def _keep(self, key: str, request: str, reply: ChatReply, charge: Charge) -> None:
-        """Store a reply and what it cost."""
-        self._journal.record(self.identity, [Entry(key, "chat", request, chat_as_json(reply), *charge)])
 
 
 def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:

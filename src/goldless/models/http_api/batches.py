@@ -220,8 +220,8 @@ class BatchingHttpModel(HttpModel):
             except AttemptError:  # a row that names no call answers none
                 continue
             if key in requests:
-                failure = self._record(data) if isinstance(data, AttemptError) else None
-                found[key] = failure or self._reply(data, requests[key])
+                failed = self._record(data) if isinstance(data, AttemptError) else None
+                found[key] = failed or self._reply(data, requests[key])
         return found
 
     @property

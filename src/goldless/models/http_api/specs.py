@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -150,10 +150,12 @@ class Specification:
 
         Raises PrerequisiteError if it must be set and is not, ModelSpecError if it belongs to somebody else.
         """
-        service = self.service
-        if self.key:
-            return ApiKey(_key_for(self.key, address, own=service.keys), service.key_header)
-        value = next(filter(None, map(_key_in, service.keys)), "")
+        service, key = self.service, self.key
+        if key and key not in service.keys:
+            _refuse_elsewhere(key, address)
+        value = next(filter(None, map(_key_in, (key,) if key else service.keys)), "")
+        if key and not value:
+            raise PrerequisiteError(f"key={key}: the variable {key} is not set.\nSet it: export {key}=…")
         if not value and not service.own:
             first, *others = service.keys
             also = f" (or {' or '.join(others)})" if others else ""
@@ -218,23 +220,30 @@ def _refuse_secrets(names: Iterable[str], *, said: str) -> None:
 
 # --- keys --------------------------------------------------------------------------------------------------------
 
-_OTHER_OWNERS = (
-    (("AWS_",), "AWS", ""),
-    (("AZURE_",), "Azure", ""),
-    (("GITHUB_", "GH_"), "GitHub", "https://models.github.ai"),
-    (("GITLAB_", "CI_"), "GitLab", ""),
-    (("GOOGLE_", "GCP_", "GCLOUD_"), "Google", ""),
-    (("HF_", "HUGGING"), "Hugging Face", "https://router.huggingface.co"),
-    (("COHERE_", "CO_API"), "Cohere", "https://api.cohere.ai"),
-    (("XAI_",), "xAI", "https://api.x.ai"),
-    (("DOCKER",), "Docker", ""),
-    (("KAGGLE_",), "Kaggle", ""),
-    (("NPM_",), "npm", ""),
-    (("PYPI_", "TWINE_"), "PyPI", ""),
-    (("SLACK_",), "Slack", ""),
-    (("WANDB_",), "Weights & Biases", ""),
-)
-"""Beginnings of variables that hold somebody's secret, whose it is, and where it is the key of models, if anywhere."""
+_OTHER_OWNERS = {
+    "AWS": ("AWS_",),
+    "Azure": ("AZURE_",),
+    "GitHub": ("GITHUB_", "GH_"),
+    "GitLab": ("GITLAB_", "CI_"),
+    "Google": ("GOOGLE_", "GCP_", "GCLOUD_"),
+    "Hugging Face": ("HF_", "HUGGING"),
+    "Cohere": ("COHERE_", "CO_API"),
+    "xAI": ("XAI_",),
+    "Docker": ("DOCKER",),
+    "Kaggle": ("KAGGLE_",),
+    "npm": ("NPM_",),
+    "PyPI": ("PYPI_", "TWINE_"),
+    "Slack": ("SLACK_",),
+    "Weights & Biases": ("WANDB_",),
+}
+"""Beginnings of variables that hold somebody's secret."""
+_HOMES = {
+    "GitHub": "https://models.github.ai",
+    "Hugging Face": "https://router.huggingface.co",
+    "Cohere": "https://api.cohere.ai",
+    "xAI": "https://api.x.ai",
+}
+"""Where such a secret is the key of models."""
 
 
 def _key_in(variable: str) -> str:
@@ -247,34 +256,22 @@ def _key_in(variable: str) -> str:
     return value
 
 
-def _key_for(variable: str, address: str, *, own: tuple[str, ...]) -> str:
-    """The key in the variable that ``key=`` names, for the server at this address, whose variables are ``own``.
-
-    Raises ModelSpecError if the variable belongs to somebody else, PrerequisiteError if it is not set.
-    """
-    # on Windows, names of variables have no case
-    owners = {} if variable in own else dict(_owners(variable.upper()))
+def _refuse_elsewhere(variable: str, address: str) -> None:
+    """Raise ModelSpecError if the variable belongs to somebody who is not at this address."""
+    owners: dict[str, str] = {}
+    upper = variable.upper()  # on Windows, names of variables have no case
+    for service in SERVICES.values():
+        if upper in service.keys or (not service.own and upper.startswith(f"{service.name.upper()}_")):
+            owners[_origin(service.url.format(region=os.environ.get("AWS_REGION") or "REGION"))] = service.owner
+            if service.given_url:
+                owners[_origin(service.given_url)] = service.owner
+    owners |= {_HOMES.get(owner, ""): owner for owner, begin in _OTHER_OWNERS.items() if upper.startswith(begin)}
     if owners and _origin(address) not in owners:
         whose = " or ".join(f"{owner} ({home})" if home else owner for home, owner in owners.items())
         raise ModelSpecError(
             f"key={variable}: {variable} belongs to {whose} and is not sent to {_origin(address)}. Put this server's "
             f"key into {HTTP_KEY_VARIABLE}, or into another variable such as MY_API_KEY and write key=MY_API_KEY"
         )
-    if not (value := _key_in(variable)):
-        raise PrerequisiteError(f"key={variable}: the variable {variable} is not set.\nSet it: export {variable}=…")
-    return value
-
-
-def _owners(variable: str) -> Iterator[tuple[str, str]]:
-    """Where a variable may be sent, and who is there; the place is empty where it belongs to nobody with models."""
-    for service in SERVICES.values():
-        if variable in service.keys or (not service.own and variable.startswith(f"{service.name.upper()}_")):
-            yield _origin(service.url.format(region=os.environ.get("AWS_REGION") or "REGION")), service.owner
-            if service.given_url:
-                yield _origin(service.given_url), service.owner
-    for beginnings, owner, home in _OTHER_OWNERS:
-        if variable.startswith(beginnings):
-            yield home, owner
 
 
 def _origin(address: str) -> str:

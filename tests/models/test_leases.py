@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 
 import anyio
+import anyio.lowlevel
 import pytest
 from virtual_time import VIRTUAL_TIME
 
@@ -183,6 +184,66 @@ async def test_a_cancelled_call_is_released(journal, other):
     with anyio.move_on_after(0.01):
         await JournalledChat(Slow(), journal, Ledger("m", None)).chat(QUESTION)
     assert await other.begin([KEY])
+
+
+# --- calls that end together -------------------------------------------------------------------------------------
+
+
+async def ask_many(chat: JournalledChat, count: int) -> list[ChatReply | CallFailure]:
+    replies: list[ChatReply | CallFailure] = []
+
+    async def ask(number: int) -> None:
+        replies.append(await chat.chat(ChatRequest((Message("user", f"Why {number}?"),))))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(count):
+            tasks.start_soon(ask, number)
+    return replies
+
+
+async def test_calls_that_end_together_are_kept_by_one_commit_before_any_is_used(journal, other):
+    commits: list[str] = []
+    journal._connection.set_trace_callback(lambda said: commits.append(said) if said == "commit" else None)
+
+    class Looking(JournalledChat):
+        async def chat(self, request, **options):
+            reply = await super().chat(request, **options)
+            assert other.find([chat_key(self.identity, request)]), "another process has it already"
+            return reply
+
+    replies = await ask_many(Looking(Slow(), journal, Ledger("m", None)), 100)
+    assert [reply.text for reply in replies] == ["Because."] * 100
+    assert len(commits) == 2, "one for the leases, one for the replies"
+
+
+async def test_where_calls_that_end_together_cannot_be_kept_each_is_told(journal):
+    journal._connection.execute("create trigger full before insert on calls begin select raise(abort, 'full'); end")
+    chat, told = JournalledChat(Slow(), journal, Ledger("m", None)), []
+
+    async def ask(number: int) -> None:
+        with pytest.raises(UserError, match="full"):
+            await chat.chat(ChatRequest((Message("user", f"Why {number}?"),)))
+        told.append(number)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(5):
+            tasks.start_soon(ask, number)
+    assert len(told) == 5
+    assert journal.rows("select count(*) from calls") == [(0,)]
+
+
+async def test_a_reply_that_came_is_kept_although_its_asker_is_cancelled_in_that_moment(journal):
+    with anyio.CancelScope() as scope:
+
+        class Interrupted(Slow):
+            async def chat(self, request: ChatRequest) -> ChatReply:
+                reply = await super().chat(request)
+                scope.cancel()
+                return reply
+
+        await JournalledChat(Interrupted(), journal, Ledger("m", None)).chat(QUESTION)
+    await anyio.lowlevel.checkpoint()
+    assert list(journal.find([KEY])) == [KEY]
 
 
 # --- damage ------------------------------------------------------------------------------------------------------

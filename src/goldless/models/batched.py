@@ -15,10 +15,10 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from goldless.errors import GoldlessError, UserError, WaitingError
-from goldless.models.interface import BatchingModel, ChatModel, ChatReply, ChatRequest, Message, NotSentError, Usage
+from goldless.models.interface import ChatModel, ChatReply, ChatRequest, Message, NotSentError, Usage
 from goldless.models.journal import Entry, Journal, Kept
 from goldless.models.journalled import (
     OVER_BUDGET,
@@ -31,6 +31,9 @@ from goldless.models.journalled import (
 )
 from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage
 from goldless.records import CallFailure
+
+if TYPE_CHECKING:
+    from goldless.models.http_api.batches import BatchingHttpModel
 
 WAITING = CallFailure("waiting", "in a batch, not answered yet", attempts=0)
 
@@ -243,10 +246,10 @@ class BatchedChat(JournalledChat):
         self._book.sent(label, batch)
 
 
-def batching(model: object) -> BatchingModel:
+def batching(model: object) -> BatchingHttpModel:
     """The model, if its provider has a batch API. Raises UserError."""
     if hasattr(model, "send_batch"):
-        return cast("BatchingModel", model)
+        return cast("BatchingHttpModel", model)
     name = model.identity.short if isinstance(model, ChatModel) else str(model)
     raise UserError(
         f"{name} has no batch API. --batch works with openai: and anthropic: models; leave it out, or choose one of "

@@ -248,31 +248,6 @@ class NotSentError(UserError):
     """A batch that certainly was not accepted by its provider."""
 
 
-class BatchingModel(Protocol):
-    """A chat model that takes many calls as one batch, to be answered later. Optional for chat models."""
-
-    most_batch_calls: int
-    most_batch_bytes: int
-    """The most calls in one batch, and the most bytes of all its lines."""
-
-    def batch_line(self, key: str, request: ChatRequest) -> bytes:
-        """A call as a part of a batch, found again by its key."""
-
-    async def send_batch(self, lines: Sequence[bytes]) -> str:
-        """Send a batch; returns the provider's name for it.
-
-        Raises NotSentError if it certainly was not accepted, CallError if that is not known.
-        """
-
-    async def batch_replies(
-        self, batch: str, requests: Mapping[str, ChatRequest]
-    ) -> Mapping[str, ChatReply | CallFailure] | None:
-        """The replies of a batch that has ended, without calls it did not get to; None if it has not.
-
-        Raises UserError if the provider no longer has it, CallError if the provider does not respond.
-        """
-
-
 # --- both ------------------------------------------------------------------------------------------------------
 
 

@@ -161,7 +161,7 @@ def _json_lines(content: bytes) -> list[Any]:
 
 
 class BatchingHttpModel(HttpModel):
-    """A model of a provider with a batch API."""
+    """A model of a provider with a batch API, which takes many calls at once, to be answered later."""
 
     def __init__(self, said: Specification, *, use: Use = "both", calling: Calling | None = None) -> None:
         super().__init__(said, use=use, calling=calling)
@@ -169,6 +169,7 @@ class BatchingHttpModel(HttpModel):
         self.most_batch_calls, self.most_batch_bytes = self._batches.most_calls, self._batches.most_bytes
 
     def batch_line(self, key: str, request: ChatRequest) -> bytes:
+        """A call as a part of a batch, found again by its key."""
         return self._batches.line(key, self._format.body(request, model=self._name, wording=self._wording))
 
     async def _timed(self, work: Callable[[], Awaitable[Done]]) -> Done:
@@ -182,6 +183,10 @@ class BatchingHttpModel(HttpModel):
             raise AttemptError("timeout", message, retryable=True) from None
 
     async def send_batch(self, lines: Sequence[bytes]) -> str:
+        """Send a batch; returns the provider's name for it.
+
+        Raises NotSentError if it certainly was not accepted, CallError if that is not known.
+        """
         batches, client = self._batches, self._client
         sending = False
         try:
@@ -198,6 +203,10 @@ class BatchingHttpModel(HttpModel):
     async def batch_replies(
         self, batch: str, requests: Mapping[str, ChatRequest]
     ) -> Mapping[str, ChatReply | CallFailure] | None:
+        """The replies of a batch that has ended, without calls it did not get to; None if it has not.
+
+        Raises UserError if the provider no longer has it, CallError if the provider does not respond.
+        """
         batches, client = self._batches, self._client
         try:
             rows = (await self._calls.patiently(lambda: self._timed(lambda: batches.rows(client, batch)))).data

@@ -11,8 +11,8 @@ import pytest
     ("options", "message"),
     [
         (("--base", "embedded", "--raw"), "only weights on this machine can be trained"),
-        (("--base", "hf:x", "--raw", "--held-out", "1.5"), "between 0 and 1"),
-        (("--base", "hf:x", "--raw", "--seed", "4294967296"), "seed must be between 0 and 4294967295"),
+        (("--base", "hf:x", "--raw", "--held-out", "1.5"), "held out must be less than 1"),
+        (("--base", "hf:x", "--raw", "--seed", "4294967296"), "seed must be less than 4294967296"),
         (("--base", "hf:x", "--raw", "--epochs", "0"), "epochs must be at least 1"),
         (("--base", "hf:x"), "has no recorded rewrites"),
         (("--base", "hf:x", "--raw", "--agents", "ann,bob,zoe"), "'zoe'"),

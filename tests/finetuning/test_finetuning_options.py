@@ -38,15 +38,15 @@ def test_the_default_recipe_is_that_of_the_papers_appendix():
         ({"held_out": 0}, "held out must be greater than 0, got 0"),
         ({"held_out": 1.0}, "held out must be less than 1, got 1.0"),
         ({"raw": True, "rewriter": "gpt"}, "exclude each other"),
-        ({"recipe": Recipe(epochs=0)}, "epochs must be greater than or equal to 1, got 0"),
+        ({"recipe": Recipe(epochs=0)}, "epochs must be at least 1, got 0"),
         ({"recipe": Recipe(max_length=-1)}, "max length"),
         ({"recipe": Recipe(learning_rate=0)}, "learning rate"),
-        ({"recipe": Recipe(seed=-1)}, "seed must be greater than or equal to 0, got -1"),
+        ({"recipe": Recipe(seed=-1)}, "seed must be at least 0, got -1"),
         # numpy.random.seed takes 32 bits
         ({"recipe": Recipe(seed=2**32)}, "seed must be less than 4294967296, got 4294967296"),
-        ({"recipe": Recipe(warmup_steps=-1)}, "warmup steps must be greater than or equal to 0"),
+        ({"recipe": Recipe(warmup_steps=-1)}, "warmup steps must be at least 0"),
         ({"save_every": 0}, "save every"),
-        ({"resamples": 10}, "resamples must be greater than or equal to 100"),
+        ({"resamples": 10}, "resamples must be at least 100"),
     ],
 )
 def test_bad_options_are_refused_with_what_is_allowed(changed, message):

@@ -85,7 +85,8 @@ def check_finetune_options(options: FinetuneOptions) -> None:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][-1]).replace("_", " ")
-        raise UserError(f"{name} must {first['msg'].removeprefix('Input should ')}, got {first['input']}") from error
+        must = first["msg"].removeprefix("Input should ").replace("greater than or equal to", "at least")
+        raise UserError(f"{name} must {must}, got {first['input']}") from error
     if options.raw and options.rewriter is not None:
         raise UserError(
             "--raw and --rewriter exclude each other: train either on the original responses or on rewrites"

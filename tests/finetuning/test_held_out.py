@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from goldless.evidence import LOGPROBS
-from goldless.finetuning.held_out import compare_held_out, held_out_evidence
 from goldless.finetuning.material import TaskTexts
+from goldless.finetuning.result import compare_held_out, held_out_evidence
 from goldless.models.interface import Capabilities, ModelIdentity, ScoreRequest, TokenLogprobs
 from goldless.records import Task
 from goldless.scoring import ScoringStage

@@ -18,10 +18,9 @@ import polars as pl
 from goldless._version import __version__
 from goldless.errors import CanaryError, PrerequisiteError, UserError
 from goldless.files import write_text
-from goldless.finetuning.held_out import compare_held_out, held_out_evidence
 from goldless.finetuning.material import RESPONSES, ExampleSet, Material, build_examples, choose_material
 from goldless.finetuning.options import FinetuneOptions, check_finetune_options
-from goldless.finetuning.result import Canaries, Counts, Finetuned
+from goldless.finetuning.result import Canaries, Counts, Finetuned, compare_held_out, held_out_evidence
 from goldless.finetuning.training_folder import (
     ADAPTER,
     CHECKPOINTS,

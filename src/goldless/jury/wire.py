@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 import orjson
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from goldless.errors import UserError
 from goldless.jury.panel import JuryVerdict, JuryWorth, Vote
@@ -67,23 +67,6 @@ class GivenCase(Body):
     answers: Annotated[list[str], Field(min_length=2)]
 
 
-class TextPart(Body):
-    """A part of a message's content."""
-
-    type: Literal["text"]
-    text: str
-
-
-_TEXT_PARTS = TypeAdapter(Annotated[list[TextPart], Field(min_length=1)])
-
-
-class ChatMessage(Body):
-    """A message; only the last of the user counts."""
-
-    role: Any = None
-    content: Any = None
-
-
 def _left_out(value: Any) -> Any:
     if value:
         raise ValueError("this is not supported. Leave it out")
@@ -97,7 +80,7 @@ Unsupported = Annotated[Any, AfterValidator(_left_out)]
 class ChatBody(Body):
     """A request for a chat completion."""
 
-    messages: list[ChatMessage]
+    messages: list[dict[str, Any]]
     stream: bool | None = None
     stream_options: dict[str, Any] | None = None
     response_format: dict[str, Any] | None = None
@@ -111,17 +94,16 @@ class ChatBody(Body):
     @property
     def user_text(self) -> str:
         """The text of the last user message."""
-        said = [message.content for message in self.messages if message.role == "user"]
-        if not said:
-            raise RequestError(f"no user message. {ACCEPTED}", param="messages")
-        parts = [{"type": "text", "text": said[-1]}] if isinstance(said[-1], str) else said[-1]
-        try:
-            return "".join(part.text for part in _TEXT_PARTS.validate_python(parts))
-        except ValidationError:
-            raise RequestError(
-                "the jury reads text only: a message's content must be a string or a list of text parts",
-                param="messages",
-            ) from None
+        said = [message.get("content") for message in self.messages if message.get("role") == "user"]
+        content = said[-1] if said else None
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        texts = [
+            part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
+            for part in (parts if isinstance(parts, list) else [])
+        ]
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise RequestError(f"the last user message must have text, and text only. {ACCEPTED}", param="messages")
+        return "".join(map(str, texts))
 
 
 Form = TypeVar("Form", bound=BaseModel)

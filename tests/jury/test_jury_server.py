@@ -1,14 +1,17 @@
+"""The jury's server: verdicts in OpenAI's format, what is refused and how, limits, and its end."""
+
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
+import os
+import signal
 
 import aiohttp
 import anyio
 import openai
 import pytest
-from jury_client import CASE, SQUARE, ZARN, ask, serving, user
+from jury_client import CASE, SQUARE, ZARN, ask, half_sent, serving, user
 from jury_models import DOWN, Held, always, juror, prefers
 
 from goldless.errors import UserError
@@ -23,12 +26,13 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 async def test_a_case_as_json_is_answered_as_json_with_the_votes_beside_it():
-    async with serving(juror(ZARN, "ann", 3.0), juror(prefers("bluk", "zarn"), "bob", 1.0)) as (client, _):
+    jurors = juror(ZARN, "ann", 3.0), juror(prefers("bluk", "zarn"), "bob", 1.0), juror(always(DOWN), "cy")
+    async with serving(*jurors) as (client, _):
         reply = await ask(client, CASE)
     said = json.loads(reply.choices[0].message.content)
     assert said == {"winner": 0, "tie": False, "shares": [0.75, 0.25]}
     record = reply.goldless
-    assert (record["asked"], record["used"], record["missing"], record["absent"]) == (4, 4, 0, [])
+    assert (record["asked"], record["used"], record["missing"], record["absent"]) == (6, 4, 2, ["cy"])
     assert record["votes"][0] == {
         "juror": "ann",
         "scale": "pairwise",
@@ -39,22 +43,16 @@ async def test_a_case_as_json_is_answered_as_json_with_the_votes_beside_it():
         "output": "one",
         "failure": None,
     }
+    assert record["votes"][4]["failure"] == {"kind": "server_error", "message": "the model is down", "attempts": 6}
     assert (reply.object, reply.model, reply.choices[0].finish_reason) == ("chat.completion", "goldless-jury", "stop")
-
-
-async def test_a_juror_who_fails_is_listed_as_absent():
-    async with serving(juror(ZARN, "ann"), juror(always(DOWN), "bob")) as (client, _):
-        record = (await ask(client, CASE)).goldless
-    assert record["absent"] == ["bob"]
-    assert record["votes"][2]["failure"] == {"kind": "server_error", "message": "the model is down", "attempts": 6}
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens > 0
 
 
 async def test_a_jury_without_any_verdict_is_a_bad_gateway_with_the_votes():
     async with serving(juror(always(DOWN))) as (client, _):
         with pytest.raises(openai.APIStatusError) as caught:
             await ask(client, CASE)
-    assert caught.value.status_code == 502
-    assert caught.value.code == "no_verdict"
+    assert (caught.value.status_code, caught.value.code) == (502, "no_verdict")
     assert len(caught.value.response.json()["goldless"]["votes"]) == 2
     assert caught.value.response.headers["X-Should-Retry"] == "false"
 
@@ -111,70 +109,48 @@ async def test_json_is_promised_only_where_the_reply_is_json():
 
 @pytest.mark.parametrize(
     "body",
-    [
-        b"",
-        b"no json",
-        b"[1]",
-        b"null",
-        b"\xff\xfe",
-        b"[" * 50_000,
-        b"{}",
-        b'{"messages": "hello"}',
-        b'{"messages": []}',
-        b'{"messages": [1]}',
-        b'{"messages": [{"role": "user"}]}',
-        b'{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}',
-        b'{"messages": [{"role": "user", "content": []}]}',
-        b'{"messages": [{"role": "system", "content": "x"}]}',
-        b'{"messages": [{"role": ["user"], "content": "x"}]}',
-    ],
-)
+    [b"", b"no json", b"[1]", b"null", b"\xff\xfe", b"[" * 50_000, b"{}", b'{"messages": "hello"}', b'{"messages": []}',
+     b'{"messages": [1]}', b'{"messages": [{"role": "user"}]}', b'{"messages": [{"role": "user", "content": []}]}',
+     b'{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}',
+     b'{"messages": [{"role": "system", "content": "x"}]}', b'{"messages": [{"role": ["user"], "content": "x"}]}'],
+)  # fmt: skip
 async def test_every_malformed_body_gets_a_json_error(body):
     async with serving() as (_, url), aiohttp.ClientSession() as session:
-        headers = {"Content-Type": "application/json"}
-        async with session.post(f"{url}/chat/completions", data=body, headers=headers) as reply:
-            assert reply.status == 400
-            said = await reply.json()
+        reply = await session.post(f"{url}/chat/completions", data=body, headers={"Content-Type": "application/json"})
+        assert reply.status == 400
+        said = await reply.json()
     assert said["error"]["type"] == "invalid_request_error"
     assert "Traceback" not in said["error"]["message"]
 
 
-async def test_a_body_that_its_headers_do_not_describe_gets_a_json_error():
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status", "said"),
+    [
+        # a web page may send text/plain to this machine without asking
+        ("POST", "/chat/completions", {"Content-Type": "text/plain"}, 415, "application/json"),
+        ("POST", "/chat/completions", {"Content-Encoding": "gzip"}, 400, "its headers"),
+        ("GET", "/chat/completions", {}, 405, "/v1/chat/completions"),
+        ("POST", "/embeddings", {}, 404, "/v1/chat/completions"),
+    ],
+)
+async def test_a_request_of_another_kind_gets_a_json_error(method, path, headers, status, said):
     async with serving() as (_, url), aiohttp.ClientSession() as session:
-        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-        reply = await session.post(f"{url}/chat/completions", data=b"no gzip", headers=headers)
-        assert reply.status == 400
-        assert "its headers" in (await reply.json())["error"]["message"]
+        body = {} if method == "GET" else {"data": b"no gzip"}
+        sent = {"Content-Type": "application/json", **headers}
+        reply = await session.request(method, f"{url}{path}", headers=sent, **body)
+        assert (reply.status, said in (await reply.json())["error"]["message"]) == (status, True)
 
 
 @pytest.mark.parametrize("head", ["GARBAGE", "POST /v1/models HTTP/1.1\r\nAuthorization: Bearer s3\x00cret"])
 async def test_bytes_that_are_no_http_are_refused_without_a_trace_in_the_log(head, caplog):
     with caplog.at_level(logging.DEBUG):
         async with serving() as (_, url):
-            host, port = url.removeprefix("http://").removesuffix("/v1").split(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(f"{head}\r\n\r\n".encode())
+            reader, writer = await half_sent(url, f"{head}\r\n\r\n")
             reply = await reader.read()
             writer.close()
     assert b" 400 " in reply.splitlines()[0]
     assert b"Traceback" not in reply
     assert not [record for record in caplog.records if record.name.startswith(("goldless", "aiohttp"))]
-
-
-async def test_unknown_paths_and_methods_get_a_json_error():
-    async with serving() as (_, url), aiohttp.ClientSession() as session:
-        for method, path, status in (("GET", "/chat/completions", 405), ("POST", "/embeddings", 404)):
-            async with session.request(method, url + path) as reply:
-                assert reply.status == status
-                assert "/v1/chat/completions" in (await reply.json())["error"]["message"]
-
-
-async def test_a_body_that_is_not_declared_as_json_is_refused():
-    """A web page may send text/plain to this machine without asking."""
-    async with serving() as (_, url), aiohttp.ClientSession() as session:
-        reply = await session.post(f"{url}/chat/completions", data=json.dumps({"messages": user("x")}))
-        assert reply.status == 415
-        assert "application/json" in (await reply.json())["error"]["message"]
 
 
 async def test_an_error_inside_is_answered_without_its_words_and_logged_without_the_answers(caplog):
@@ -190,43 +166,32 @@ async def test_an_error_inside_is_answered_without_its_words_and_logged_without_
     assert "zarn" not in caught.value.response.text
 
 
-async def test_other_machines_are_not_served_without_a_token():
-    with pytest.raises(UserError, match=r"listening on 0\.0\.0\.0 needs a token"):
-        await serve(Jury([juror(ZARN)]), host="0.0.0.0", port=0, ready=print)
-
-
 # --- limits ----------------------------------------------------------------------------------------------------
 
 
-async def test_more_answers_than_allowed_are_refused():
-    async with serving(most_answers=2) as (client, _):
-        with pytest.raises(openai.BadRequestError, match="answers must be at most 2, got 3"):
-            await ask(client, {"answers": ["a", "b", "c"]})
+@pytest.mark.parametrize(
+    ("limits", "case", "status", "said"),
+    [
+        ({"most_answers": 2}, {"answers": ["a", "b", "c"]}, 400, "answers must be at most 2, got 3"),
+        ({"longest_text": 10}, {"answers": ["a", "b" * 11]}, 400, "at most 10 characters, got 11"),
+        ({"longest_text": 10}, {"question": "q" * 11, "answers": ["a", "b"]}, 400, "at most 10 characters, got 11"),
+        ({"most_bytes": 1000}, {"answers": ["a" * 2000, "b"]}, 413, "size limit"),
+    ],
+)
+async def test_more_than_allowed_is_refused_never_cut(limits, case, status, said):
+    async with serving(**limits) as (client, _):
+        with pytest.raises(openai.APIStatusError, match=said) as caught:
+            await ask(client, case)
+    assert caught.value.status_code == status
 
 
-async def test_longer_texts_than_allowed_are_refused_never_cut():
-    async with serving(longest_text=10) as (client, _):
-        for case in ({"answers": ["a", "b" * 11]}, {"question": "q" * 11, "answers": ["a", "b"]}):
-            with pytest.raises(openai.BadRequestError, match="at most 10 characters, got 11"):
-                await ask(client, case)
-
-
-async def test_a_body_over_the_limit_is_refused_as_json():
-    async with serving(most_bytes=1000) as (client, _):
-        with pytest.raises(openai.APIStatusError) as caught:
-            await ask(client, {"answers": ["a" * 2000, "b"]})
-    assert caught.value.status_code == 413
-    assert caught.value.response.json()["error"]["type"] == "invalid_request_error"
-
-
-async def test_a_body_that_does_not_arrive_is_given_up():
-    async with serving(reading_seconds=1) as (_, url):
-        host, port = url.removeprefix("http://").removesuffix("/v1").split(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-        writer.write(f"{head}Content-Length: 100\r\n\r\n{{".encode())
-        assert b" 408 " in await reader.readline()
-        writer.close()
+async def test_half_sent_requests_take_no_place_and_are_given_up():
+    async with serving(at_once=1, waiting=0, reading_seconds=1) as (client, url):
+        held = [await half_sent(url) for _ in range(20)]
+        assert await ask(client, CASE)
+        assert b" 408 " in await held[0][0].readline()
+        for _, writer in held:
+            writer.close()
 
 
 async def test_cases_over_the_limit_wait_and_those_beyond_are_told_to_come_again():
@@ -259,8 +224,41 @@ async def test_a_limit_that_allows_nothing_is_refused(limit):
 # --- the server's life -----------------------------------------------------------------------------------------
 
 
-async def test_a_port_that_is_taken_is_reported():
+async def test_where_it_cannot_listen_the_jury_says_why():
+    with pytest.raises(UserError, match=r"listening on 0\.0\.0\.0 needs a token"):
+        await serve(Jury([juror(ZARN)]), host="0.0.0.0", port=0, ready=print)
     async with serving() as (_, url):
         port = int(url.split(":")[2].removesuffix("/v1"))
         with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1, port {port}"):
             await serve(Jury([juror(ZARN)]), port=port, ready=print)
+
+
+async def test_while_it_stops_the_jury_finishes_what_runs_and_refuses_what_waits_and_what_is_new():
+    model, found, addresses = Held(ZARN), {}, []
+    running = anyio.Event()
+
+    def ready(url):
+        addresses.append(url)
+        running.set()
+
+    async def call(name, session):
+        body = {"model": "any", "messages": user(json.dumps(CASE))}
+        reply = await session.post(f"{addresses[0]}/chat/completions", json=body)
+        found[name] = reply.status
+
+    async def run():
+        await serve(Jury([juror(model)]), port=0, limits=Limits(at_once=1), ready=ready)
+
+    async with aiohttp.ClientSession() as session, anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await running.wait()
+        tasks.start_soon(call, "runs", session)
+        await model.asked.wait()
+        tasks.start_soon(call, "waits", session)
+        await anyio.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await anyio.sleep(0.1)
+        await call("new", session)
+        found["health"] = (await session.get(f"{addresses[0].removesuffix('/v1')}/healthz")).status
+        model.let_go.set()
+    assert found == {"runs": 200, "waits": 503, "new": 503, "health": 503}

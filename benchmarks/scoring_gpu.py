@@ -244,10 +244,8 @@ def arithmetic_of(model: Any) -> Arithmetic:
 
 
 def open_scorer(model: Any, length: int) -> PackedScorer:
-    """The packed scorer with sequences of a length. Exits where the model cannot be packed."""
+    """The packed scorer with sequences of a length. Raises UnsupportedAttention where the model cannot be packed."""
     packed = open_packed(Network(model, tuple(range(1000, 1024))))
-    if not isinstance(packed, PackedNetwork):
-        sys.exit(f"the model is not packed: {packed}")
     return PackedScorer(packed, Lengths(length, min(length, SHORTEST_CUDA)))
 
 

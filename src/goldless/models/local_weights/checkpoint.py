@@ -46,14 +46,13 @@ class Checkpoint:
     """
 
 
-def load_checkpoint(wanted: HfSpecification, *, revision: str | None = None) -> Checkpoint:
+def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
     """The base with its tokenizer, on its device. Code that comes with a model is never run."""
     chosen, folder = _device(wanted.device), _folder(wanted.base)
     source = wanted.base if folder is None else str(folder)
     with _explained(wanted.base), _quiet_libraries():
-        config = transformers.AutoConfig.from_pretrained(source, revision=revision)
-        commit = getattr(config, "_commit_hash", None)
-        pinned = commit if folder is None and commit else revision
+        config = transformers.AutoConfig.from_pretrained(source)
+        pinned = getattr(config, "_commit_hash", None) if folder is None else None
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, revision=pinned)
         few_bits = None if wanted.weights is None else quantisation(wanted.weights, config, chosen, wanted.dtype)
         model = _loaded(source, config, chosen, revision=pinned, dtype=wanted.dtype, few_bits=few_bits)

@@ -110,14 +110,16 @@ def open_engine(network: Network, sharing: Sharing = "auto") -> tuple[TorchEngin
     settings = network.settings
     try:
         # FlexAttention is not in every release of torch that computes all the rest
-        from goldless.models.local_weights.packed_network import PackedNetwork, open_packed  # noqa: PLC0415
+        from goldless.models.local_weights.packed_network import open_packed  # noqa: PLC0415
+        from goldless.models.local_weights.tree_attention import UnsupportedAttention  # noqa: PLC0415
     except ImportError as error:
         reason, shown = "this torch has no block-sparse attention", f"torch {torch.__version__}: {error}"
     else:
-        packed = open_packed(network)
-        if isinstance(packed, PackedNetwork):
+        try:
+            packed = open_packed(network)
             return TorchEngine(network, packed=PackedScorer(packed)), {**settings, **packed.settings}
-        reason, shown = packed.reason, str(packed)
+        except UnsupportedAttention as error:
+            reason, shown = error.reason, str(error)
     warnings.warn(
         f"the model cannot be packed, so it is computed with the slower method ({settings['sharing']}): {shown}",
         stacklevel=2,

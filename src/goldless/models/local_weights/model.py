@@ -22,15 +22,13 @@ INSTALL = "pip install 'goldless[transformers]'"
 class HfModel(LocalModel):
     """A model from the Hugging Face hub, or in a local folder of the same form, computed with torch on this machine."""
 
-    def __init__(self, base: str | HfSpecification, *, revision: str | None = None, **options: Any) -> None:
+    def __init__(self, base: str | HfSpecification, **options: Any) -> None:
         """``base``: a name on the hub or a folder, with ``options`` as the fields of an HfSpecification; or one.
 
-        ``revision`` is a branch, tag or commit of a hub model. A model that does not support the requested sharing
-        is computed the other way, and its identity says so.
+        A model that does not support the requested sharing is computed the other way, and its identity says so.
         """
         super().__init__()
         self._wanted = base if isinstance(base, HfSpecification) else HfSpecification(base, **options)
-        self._revision = revision
 
     def training_record(self) -> Mapping[str, Any]:
         """The training record of its adapter; empty if there is none, or one made elsewhere."""
@@ -51,7 +49,7 @@ class HfModel(LocalModel):
         from goldless.models.local_weights.network import Network, explained_memory  # noqa: PLC0415
 
         with explained_memory():
-            checkpoint = load_checkpoint(self._wanted, revision=self._revision)
+            checkpoint = load_checkpoint(self._wanted)
             if self._wanted.adapter is not None:
                 checkpoint = with_adapter(checkpoint, self._wanted.adapter)
             model, layout, identity = checkpoint.model, checkpoint.layout, checkpoint.identity

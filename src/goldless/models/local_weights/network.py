@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
@@ -255,27 +254,16 @@ def explained_memory(weight_bytes: int | None = None) -> Iterator[None]:
         whose = "the GPU's" if on_card else "this machine's"
         weights = "" if weight_bytes is None else f", whose weights take {weight_bytes / 1e9:.1f} GB"
         others = ", another GPU, or the CPU (hf:NAME?device=cpu)" if on_card else ", or another machine"
+        said = ". ".join(str(error).split(". ")[:3])  # how much was needed, and how much there is
         raise PrerequisiteError(
-            f"{whose} memory is too small for this model{weights}{_lacking(error)}. Use a smaller model, one with "
-            f"fewer bits (hf:NAME?weights=4bit){others}"
+            f"{whose} memory is too small for this model{weights}. Use a smaller model, one with fewer bits "
+            f"(hf:NAME?weights=4bit){others}. torch says: {said}"
         ) from error
 
 
 def short_of_memory(error: BaseException) -> bool:
     """Whether this is an out-of-memory error, of a GPU or of torch on the CPU."""
     return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: " in str(error)
-
-
-def _lacking(error: BaseException) -> str:
-    """What torch reports about memory: how much it needed, and how much the GPU had."""
-    in_bytes = re.search(r"tried to allocate (\d+) bytes", str(error))
-    if in_bytes:
-        return f" ({int(in_bytes[1]) / 1e9:.1f} GB more were needed)"
-    wanted = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))
-    free = re.search(r"capacity of ([\d.]+ \w+) of which ([\d.]+ \w+) is free", str(error))
-    parts = [f"{wanted[1]} more were needed"] if wanted else []
-    parts += [f"{free[2]} of the GPU's {free[1]} are free"] if free else []
-    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _body(model: Any) -> Any:

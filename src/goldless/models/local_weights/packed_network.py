@@ -10,7 +10,6 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -172,29 +171,17 @@ class _Recorded(dict[int, Any]):
         return dense_mask(self._pack, window).to(self._device)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a model is not computed in packed sequences."""
+def open_packed(network: Network) -> PackedNetwork:
+    """The network for packed sequences, tested on a few tokens. Raises UnsupportedAttention where it does not work.
 
-    reason: str
-    """A reason that is the same in every run, because it is in the model's identity."""
-    detail: str = ""
-    """The message of the failed part, one line."""
-
-    def __str__(self) -> str:
-        """Both."""
-        return f"{self.reason} ({self.detail})" if self.detail else self.reason
-
-
-def open_packed(network: Network) -> PackedNetwork | Refusal:
-    """The network for packed sequences, tested on a few tokens; or why the model does not support them."""
+    The reason is the same in every run, because it is in the model's identity; the detail is only shown.
+    """
     if not network.has_apart_head:
-        return Refusal("its head cannot be run apart")
+        raise UnsupportedAttention("its head cannot be run apart")
     if network.rotates_by_length:
-        return Refusal("its positions are scaled by a text's length")
+        raise UnsupportedAttention("its positions are scaled by a text's length")
     try:
-        windows = _windows(network)
-        packed = PackedNetwork(network, windows)
+        packed = PackedNetwork(network, _windows(network))
         pack, requests = _probe_pack(network.probe, SHORTEST_CUDA if network.device.type == "cuda" else None)
         found = packed.logprobs(pack).tolist()
         if network.device.type == "cuda":
@@ -202,13 +189,14 @@ def open_packed(network: Network) -> PackedNetwork | Refusal:
     except torch.OutOfMemoryError:
         raise
     except UnsupportedAttention as error:
-        return Refusal(f"its attention is of another kind: {error}")
-    except Exception as error:  # noqa: BLE001 - an architecture or a compiler fails in its own way
+        raise UnsupportedAttention(f"its attention is of another kind: {error.reason}") from error
+    except Exception as error:  # an architecture or a compiler fails in its own way
         detail = next(iter(str(error).strip().splitlines()), "")
-        return Refusal(f"tree attention failed: {type(error).__name__}", detail)
+        raise UnsupportedAttention(f"tree attention failed: {type(error).__name__}", detail) from error
     alone = [p for i in pack.requests for p in _alone(network, requests[i])]
-    same = all(abs(a - b) < network.noise_nats for a, b in zip(found, alone, strict=True))
-    return packed if same else Refusal("tree attention gives other values")
+    if any(abs(a - b) >= network.noise_nats for a, b in zip(found, alone, strict=True)):
+        raise UnsupportedAttention("tree attention gives other values")
+    return packed
 
 
 @without_gradients

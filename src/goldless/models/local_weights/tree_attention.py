@@ -30,6 +30,11 @@ NO_WINDOW = 0
 class UnsupportedAttention(Exception):  # noqa: N818 - it is caught here: the model is computed another way
     """The model needs more than this attention supports."""
 
+    def __init__(self, reason: str, detail: str = "") -> None:
+        """``detail``: the message of the part that failed, one line."""
+        self.reason = reason
+        super().__init__(f"{reason} ({detail})" if detail else reason)
+
 
 def tree_attention(
     _module: Any,

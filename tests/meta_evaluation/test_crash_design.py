@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.crash_test import choose_candidates, crash_study, needed_responses
+from goldless.meta_evaluation.crash_test import choose_candidates, crash_study
 from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import PerturbedText
 from goldless.records import CallFailure
@@ -96,7 +96,7 @@ def test_copies_of_candidates_keep_their_peers_and_unchanged_texts_have_no_copy(
 def test_what_is_done_to_everybody_holds_copies_against_copies():
     chosen = choose_candidates(FOUR, agents=["ann"], references=["bob", "cy"])
     pattern = find_perturbation("pattern")
-    wanted = [(r.task, r.agent) for r in needed_responses(FOUR, chosen, pattern)]
+    wanted = [*chosen.peers, *chosen.references]
     assert {agent for _, agent in wanted} == {"ann", "bob", "cy"}
     texts = [changed(t, a, "pattern", None if (t, a) == ("t0", "cy") else f"# {a} #") for t, a in wanted]
     made = crash_study(FOUR, chosen, {"pattern": (pattern, texts)})

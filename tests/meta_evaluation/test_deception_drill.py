@@ -76,7 +76,7 @@ async def test_twins_written_by_a_model_enter_the_study_and_score_below_their_or
     assert rows["gem-raw", "scripted:hazy"].auc == 0.5  # a juror that learns nothing
     good = rows["gem-raw", "scripted:shared_words"]
     assert (good.tasks, good.honest, good.deceptive) == (6, 18, 17)
-    assert found.failures == {"refused": 1}
+    assert found.missing == {"refused": 1}
     assert found.deceptive == ("ann~deceptive", "bob~deceptive", "cy~deceptive")
 
 

@@ -6,16 +6,21 @@ import anyio
 import pytest
 
 from goldless.errors import UserError
-from goldless.meta_evaluation.strategies import STRATEGIES, find_strategy, write_strategy
+from goldless.meta_evaluation.perturbations.perturbation import perturb
+from goldless.meta_evaluation.strategies import STRATEGIES, find_strategy
 from goldless.models.scripted import ScriptedModel
-from goldless.records import Agent, CallFailure, Task
+from goldless.records import CallFailure, Response, Task
+from goldless.studies import study_from_records
 
 TASKS = [Task("t1", prompt="Paper one."), Task("t2", synopses={"abstract": "Abstract two."}), Task("t3")]
 
 
 def write(name, writer=None, tasks=TASKS, **options):
-    work = lambda: write_strategy(tasks, find_strategy(name), writer, **options)  # noqa: E731
-    return anyio.run(work)
+    """The responses of a strategy to the tasks, or why they are missing."""
+    study = study_from_records(tasks, [Response(task.task, "ann", "An answer.") for task in tasks], name="study")
+    asked = [Response(task.task, name, "") for task in tasks]
+    work = lambda: perturb(study, find_strategy(name), responses=asked, writer=writer, **options)  # noqa: E731
+    return [text.text or text.failure for text in anyio.run(work)]
 
 
 def asked(writer):
@@ -73,7 +78,6 @@ def test_strategies_are_good_faith_or_problematic():
         "brief": "good faith",
         "null": "problematic",
     }
-    assert find_strategy("brief").agent == Agent("brief", group="good faith")
 
 
 def test_a_task_is_read_from_its_prompt_or_abstract_and_missing_with_neither():
@@ -92,7 +96,7 @@ def test_a_stage_that_fails_leaves_the_response_missing_with_its_cause():
 
 
 def test_a_strategy_without_a_writer_is_refused():
-    with pytest.raises(UserError, match="the strategy standard needs a chat model"):
+    with pytest.raises(UserError, match="standard needs a chat model"):
         write("standard")
 
 

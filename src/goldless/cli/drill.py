@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from goldless.cli.command import StudyArgument, like, own, verb
@@ -47,6 +48,7 @@ def drill(
       goldless drill answers.csv --writer openai:gpt-4o-mini --scorer hf:SMALL --scorer hf:LARGE
     """
     from goldless.meta_evaluation.deception_drill import deception_drill
+    from goldless.reports.document import write
 
     scorers = tuple(scorer or ())
     if options.recorded and scorers:
@@ -61,7 +63,7 @@ def drill(
         writer=writer,
         scorers=scorers,
     )
-    output.print_tables([found.table()], found.as_json)
+    output.print_tables([found.table()], partial(write, found))
     tell_spending(found.spending)
     if found.open:
         incomplete(f"{found.open} calls are open")

@@ -83,13 +83,8 @@ def perturb(
             options=replace(options, progress=bars, say=say),
         )
         made = run_async(work)
-    written = None if made.folder is None else str(made.folder)
-    report = made.table.table()
-    output.print_tables(
-        [report],
-        lambda: {**made.table.as_json(), "folder": written},
-        markdown=lambda: "\n".join(report.markdown_lines()),
-    )
+    report = made.table()
+    output.print_tables([report], made.as_json, markdown=lambda: "\n".join(report.markdown_lines()))
     _tell_rest(made, chosen)
 
 
@@ -101,7 +96,7 @@ def _tell_rest(made: PerturbedStudy, perturbations: list[Perturbation]) -> None:
         say(f"missing: {count} {kind}, for example: {made.examples[kind]}", style="yellow")
     if made.folder is None:
         incomplete(f"{made.open} texts are open; nothing was written")
-    unchanged = sum(row.unchanged for row in made.table.rows)
+    unchanged = sum(row.unchanged for row in made.rows)
     if unchanged:
         say(
             f"left unchanged by their perturbation: {unchanged}; no metric can distinguish these",

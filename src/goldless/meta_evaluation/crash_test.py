@@ -84,9 +84,19 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
     settings = {
         "perturbations": "+".join(perturbed),
         **({"writer": writing[0].model} if writing else {}),
-        **_settings(study, options, crash, candidates),
+        "responses": f"{len(candidates.peers)}of{candidates.of}",
+        "candidates": "all" if crash.agents is None else "+".join(crash.agents),
+        "references": str(crash.references) if isinstance(crash.references, int) else "+".join(crash.references),
+        "margin": f"{crash.margin:g}",
+        "missing": "left-out",
+        "interval": f"tasks-jackknife-t-{options.level:g}",
+        "test": "one-sided-t-holm",
+        "resamples": str(options.resamples),
+        "seed": str(options.seed),
+        "study": study.fingerprint[:8],
     }
-    evidence, written = scored.collected.evidence, _written(perturbed)
+    evidence = scored.collected.evidence
+    written = [text for one, texts in perturbed.values() if one.needs_writer for text in texts]
     return CrashTest(
         study=study.name,
         margin=crash.margin,
@@ -96,7 +106,7 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
         problems=_problems(perturbed, scored.scores, evidence),
         metrics={
             name: CrashCard(
-                str(Signature(f"crash-test[{name}]", {**_metric_settings(scores), **settings})),
+                str(Signature(f"crash-test[{name}]", {**_of_metric(scores), **settings})),
                 tuple(crash_results(scores, mine, made.copies, options=options, margin=crash.margin)),
             )
             for name, scores in scored.scores.items()
@@ -110,28 +120,7 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
     )
 
 
-def _written(perturbed: Perturbed) -> list[PerturbedText]:
-    """The number of texts requested from a writer."""
-    return [text for perturbation, texts in perturbed.values() if perturbation.needs_writer for text in texts]
-
-
-def _settings(study: Study, options: Options, crash: CrashOptions, candidates: Candidates) -> dict[str, str]:
-    """What the signatures of all metrics say of the crash test."""
-    return {
-        "responses": f"{len(candidates.peers)}of{candidates.of}",
-        "candidates": "all" if crash.agents is None else "+".join(crash.agents),
-        "references": str(crash.references) if isinstance(crash.references, int) else "+".join(crash.references),
-        "margin": f"{crash.margin:g}",
-        "missing": "left-out",
-        "interval": f"tasks-jackknife-t-{options.level:g}",
-        "test": "one-sided-t-holm",
-        "resamples": str(options.resamples),
-        "seed": str(options.seed),
-        "study": study.fingerprint[:8],
-    }
-
-
-def _metric_settings(scores: MetricScores) -> dict[str, str]:
+def _of_metric(scores: MetricScores) -> dict[str, str]:
     """The settings of a metric's signature, without those that a crash test sets differently from a leaderboard."""
     ours = {"peers", "missing", "interval", "test", "resamples", "seed", "study"}
     return {key: value for key, value in scores.signature.settings.items() if key not in ours}
@@ -175,23 +164,22 @@ async def _perturbed(
     needed = any(perturbation.needs_writer for perturbation in perturbations.values())
     async with open_writer(crash.writer if needed else None, options, to="perturb responses") as writer:
         for name, perturbation in perturbations.items():
-            stage = partial(writer.tell, f"perturbing: {name}")
+            keys = dict.fromkeys(candidates.peers)
+            if perturbation.scope == "everybody":
+                keys |= dict.fromkeys(candidates.references)
             texts = await perturb(
                 study,
                 perturbation,
-                responses=needed_responses(study, candidates, perturbation),
+                responses=_responses(study, keys),
                 seed=options.seed,
                 writer=writer.chat,
                 at_once=writer.at_once,
                 peers=candidates.peers,
-                tell=stage if perturbation.needs_writer else _quiet,
+                # those without a writer are too fast for progress
+                tell=partial(writer.tell, f"perturbing: {name}") if perturbation.needs_writer else lambda *_: None,
             )
             found[name] = perturbation, texts
         return found, writer.spending
-
-
-def _quiet(_done: int, _total: int) -> None:
-    """Pure perturbations are too fast for progress."""
 
 
 def _problems(perturbed: Perturbed, scores: Mapping[str, MetricScores], evidence: Evidence) -> dict[str, int]:
@@ -260,7 +248,13 @@ def choose_candidates(
     that an agent has the same peers on every task that they answered.
     """
     known = [agent.agent for agent in study.agents]
-    _check_choice(known, agents, references, most)
+    if most < 1:
+        raise UserError(f"the number of responses must be at least 1, got {most}")
+    for name in (*(agents or ()), *(() if isinstance(references, int) else references)):
+        if name not in known:
+            raise UserError(f"unknown agent {name!r}{nearest(name, known)}")
+    if isinstance(references, int) and references < 1:
+        raise UserError(f"references must be at least 1, got {references}")
     circle = sorted(known, key=lambda name: content_hash("references", seed, name))
     found: dict[Key, tuple[str, ...]] = {}
     for task, responses in study:
@@ -280,29 +274,7 @@ def choose_candidates(
     return Candidates({key: peers for key, peers in found.items() if key in drawn}, len(found))
 
 
-def _check_choice(
-    known: Sequence[str], agents: Sequence[str] | None, references: int | Sequence[str], most: int
-) -> None:
-    if most < 1:
-        raise UserError(f"the number of responses must be at least 1, got {most}")
-    for name in (*(agents or ()), *(() if isinstance(references, int) else references)):
-        if name not in known:
-            raise UserError(f"unknown agent {name!r}{nearest(name, known)}")
-    if isinstance(references, int) and references < 1:
-        raise UserError(f"references must be at least 1, got {references}")
-
-
-def needed_responses(study: Study, candidates: Candidates, perturbation: Perturbation) -> list[Response]:
-    """The responses that a perturbation is applied to."""
-    keys = dict.fromkeys(candidates.peers)
-    if perturbation.scope == "everybody":
-        keys |= dict.fromkeys(candidates.references)
-    return _responses(study, keys)
-
-
-def crash_study(
-    study: Study, candidates: Candidates, perturbed: Mapping[str, tuple[Perturbation, Sequence[PerturbedText]]]
-) -> CrashStudy:
+def crash_study(study: Study, candidates: Candidates, perturbed: Perturbed) -> CrashStudy:
     """The responses and their peers unchanged, and a copy of each for every perturbation that changed it.
 
     A perturbation of all responses compares copies with copies; where a peer could not be perturbed, the pair is left

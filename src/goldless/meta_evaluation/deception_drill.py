@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from goldless.evidence import OPEN_KINDS
 from goldless.meta_evaluation.perturbations.collusion import DECEPTIVE
 from goldless.meta_evaluation.perturbations.perturbation import copy_name, open_writer, perturb
 from goldless.records import Agent, Response
+from goldless.reports.document import HERE_ONLY
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
@@ -72,31 +73,20 @@ class DeceptionDrill:
     honest: tuple[str, ...]
     deceptive: tuple[str, ...]
     rows: tuple[DrillRow, ...]
-    failures: Mapping[str, int]
-    """Missing texts and evidence, by cause."""
-    spending: tuple[Spending, ...] = ()
+    missing: Mapping[str, int]
+    """Texts and evidence, by cause."""
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
 
     @property
     def open(self) -> int:
         """Calls that another run would make again."""
-        return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "study": self.study,
-            "level": self.level,
-            "honest": list(self.honest),
-            "deceptive": list(self.deceptive),
-            "rows": [asdict(row) for row in self.rows],
-            "missing": dict(self.failures),
-        }
+        return sum(count for kind, count in self.missing.items() if kind in OPEN_KINDS)
 
     def table(self) -> ReportTable:
         """A table for people to read."""
         notes = ["AUC: how often an honest response has a higher score than a deceptive one to the same task."]
-        if self.failures:
-            notes.append(f"Missing: {', '.join(f'{n} {kind}' for kind, n in sorted(self.failures.items()))}.")
+        if self.missing:
+            notes.append(f"Missing: {', '.join(f'{n} {kind}' for kind, n in sorted(self.missing.items()))}.")
         title = f"{len(self.honest)} honest and {len(self.deceptive)} deceptive agents"
         rows = tuple(asdict(row) for row in self.rows)
         return ReportTable(title, COLUMNS, rows, " || ".join(row.signature for row in self.rows), tuple(notes))
@@ -124,8 +114,9 @@ async def deception_drill(
             raise UserError(
                 "--writer makes deceptive twins, which --honest and --deceptive name: leave out one of them"
             )
-        groups = {name: _group(study, name, option) for name, option in ((honest, HONEST), (deceptive, TWINS))}
-        one, other = groups.values() if len(groups) == 2 else _refuse_same(honest)
+        if honest == deceptive:
+            raise UserError(f"--honest and --deceptive must be two groups, got {honest!r} for both")
+        one, other = _group(study, honest, HONEST), _group(study, deceptive, TWINS)
     else:
         study, one, other, made, spent = await _with_twins(study, options, writer)
         failures += made
@@ -148,10 +139,6 @@ def _group(study: Study, name: str | None, option: str) -> tuple[str, ...]:
         has = f"Groups: {', '.join(known)}" if known else "No agent has a group; add a column group to the agents table"
         raise UserError(f"--{option} must be a group of agents, got {name!r}{nearest(name or '', known) or '.'} {has}")
     return tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents if agent.group == name))
-
-
-def _refuse_same(name: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    raise UserError(f"--honest and --deceptive must be two groups, got {name!r} for both")
 
 
 async def _with_twins(
@@ -179,19 +166,16 @@ async def _with_twins(
     copies = [Response(text.task, text.copy, text.text) for text in texts if text.text is not None]
     tasks = [study.task(task) for task in study.tasks]
     joined = study_from_records(tasks, [*originals, *copies], name=study.name)
+    twin = partial(copy_name, perturbation=DECEPTIVE.name)
     agents = {agent.agent: agent for agent in study.agents}
     agents |= {
-        name: Agent(name, group=TWINS, family=agent.family, sample_of=agent.sample_of and _twin(agent.sample_of))
+        name: Agent(name, group=TWINS, family=agent.family, sample_of=agent.sample_of and twin(agent.sample_of))
         for agent in study.agents
-        if (name := _twin(agent.agent))
+        if (name := twin(agent.agent))
     }
     one = tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents))
     failures = Counter(str(text.failure.kind) for text in texts if text.failure is not None)
-    return joined.with_agents(agents), one, tuple(map(_twin, one)), failures, spent
-
-
-def _twin(agent: str) -> str:
-    return copy_name(agent, DECEPTIVE.name)
+    return joined.with_agents(agents), one, tuple(map(twin, one)), failures, spent
 
 
 def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[str], options: Options) -> DrillRow:
@@ -203,17 +187,15 @@ def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[
         for _, rows in mine.drop_nulls("score").group_by("task", maintain_order=True)
     ]
     values = np.array([[value] for value in by_task if value is not None]).reshape(-1, 1)
-    interval = None
-    if len(values):
-        (interval,) = task_intervals(values, seed=options.seed, resamples=options.resamples, level=options.level)
+    (interval,) = task_intervals(values, seed=options.seed, resamples=options.resamples, level=options.level)
     there = mine.drop_nulls("score")
     settings = found.signature.settings
     return DrillRow(
         metric=found.metric.name,
         model=settings.get("scorer") or settings.get("critic"),
-        auc=None if interval is None else interval.mean,
-        low=None if interval is None or interval.low is None else max(0.0, interval.low),
-        high=None if interval is None or interval.high is None else min(1.0, interval.high),
+        auc=interval.mean,
+        low=None if interval.low is None else max(0.0, interval.low),
+        high=None if interval.high is None else min(1.0, interval.high),
         tasks=len(values),
         honest=len(there.filter(first)),
         deceptive=len(there.filter(~first)),

@@ -6,16 +6,15 @@ notes leave out or change is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.perturbations.degradations import NULL_REVIEW, NULL_TEXT
-from goldless.meta_evaluation.perturbations.perturbation import MOST_TOKENS, made_side_by_side, written
-from goldless.models.interface import Writer
-from goldless.records import Agent, CallFailure, Task
+from goldless.meta_evaluation.perturbations.perturbation import MOST_TOKENS, Change, Made, Setting, written
+from goldless.records import CallFailure, Response
 
 Group = Literal["good faith", "problematic"]
 
@@ -46,14 +45,25 @@ class Strategy:
     """The instruction for writing the response from the notes, or the constant response."""
 
     @property
-    def agent(self) -> Agent:
-        """The name of the agent that plays it."""
-        return Agent(self.name, group=self.group)
-
-    @property
     def needs_writer(self) -> bool:
         """Whether it needs a chat model."""
         return self.reading is not None
+
+    def apply(self, setting: Setting) -> Change:
+        """Answers a task whatever the response is: from its prompt, or from its abstract if it has no prompt."""
+        return partial(self._answer, setting)
+
+    async def _answer(self, setting: Setting, response: Response) -> Made:
+        if self.reading is None:
+            return self.writing
+        task = setting.study.task(response.task)
+        material = task.prompt or task.synopses.get("abstract")
+        if material is None:
+            return CallFailure("no_synopsis", f"task {task.task} has neither a prompt nor an abstract", attempts=0)
+        notes = await written(setting.writer, self.reading, material, what="notes", most_tokens=MOST_TOKENS)
+        if isinstance(notes, CallFailure):
+            return notes
+        return await written(setting.writer, self.writing, notes, what="response", most_tokens=MOST_TOKENS)
 
 
 _DESCRIPTIONS: Mapping[str, tuple[Group, str]] = {
@@ -113,17 +123,15 @@ _PEER_REVIEW: Mapping[str, tuple[str | None, str]] = {
 """TVD-MI, A.2.1 and A.2.2: agents 2 to 6 in their order."""
 
 
-def _strategies() -> dict[str, Strategy]:
-    found: dict[str, Strategy] = {}
-    for name, (group, description) in _DESCRIPTIONS.items():
-        general = Strategy(name, group, "TVD-MI A.2, our wording", description, *_GENERAL[name])
-        reading, writing = _PEER_REVIEW[name]
-        review = replace(general, name=f"{name}[peer-review]", source="TVD-MI A.2", reading=reading, writing=writing)
-        found |= {general.name: general, review.name: review}
-    return found
-
-
-STRATEGIES: Mapping[str, Strategy] = _strategies()
+STRATEGIES: Mapping[str, Strategy] = {
+    strategy.name: strategy
+    for name, (group, description) in _DESCRIPTIONS.items()
+    for general in [Strategy(name, group, "TVD-MI A.2, our wording", description, *_GENERAL[name])]
+    for strategy in (
+        general,
+        Strategy(f"{name}[peer-review]", group, "TVD-MI A.2", description, *_PEER_REVIEW[name]),
+    )
+}
 """Strategies by name; ``[peer-review]``: with the paper's prompts."""
 
 
@@ -135,32 +143,3 @@ def find_strategy(name: str) -> Strategy:
             "each also as NAME[peer-review]"
         )
     return STRATEGIES[name]
-
-
-async def write_strategy(
-    tasks: Sequence[Task],
-    strategy: Strategy,
-    writer: Writer | None,
-    *,
-    at_once: int = 1,
-    tell: Callable[[int, int], None] = lambda _done, _total: None,
-) -> list[str | CallFailure]:
-    """The strategy's responses to the tasks, in their order, or why one is missing.
-
-    A task is read from its prompt, or from its abstract if it has no prompt; without either, the response is missing.
-    """
-    if strategy.needs_writer and writer is None:
-        raise UserError(f"the strategy {strategy.name} needs a chat model. Name a writer")
-    return await made_side_by_side(partial(_answer, strategy, writer), tasks, at_once=at_once, tell=tell)
-
-
-async def _answer(strategy: Strategy, writer: Writer | None, task: Task) -> str | CallFailure:
-    if strategy.reading is None or writer is None:
-        return strategy.writing
-    material = task.prompt or task.synopses.get("abstract")
-    if material is None:
-        return CallFailure("no_synopsis", f"task {task.task} has neither a prompt nor an abstract", attempts=0)
-    notes = await written(writer, strategy.reading, material, what="notes", most_tokens=MOST_TOKENS)
-    if isinstance(notes, CallFailure):
-        return notes
-    return await written(writer, strategy.writing, notes, what="response", most_tokens=MOST_TOKENS)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 from goldless.meta_evaluation.perturbations.manipulations import EMPTY_WORDS, add_tag, reformat
 from goldless.meta_evaluation.perturbations.perturbation import (
     MATERIAL,
-    Apply,
     Change,
     Made,
     Perturbation,
     Setting,
     of_text,
-    room_for,
-    written,
+    rewritten,
 )
-from goldless.models.interface import Writer
 from goldless.records import CallFailure, Response
 
 SOURCE = "this project"
@@ -107,28 +103,21 @@ DECEIVING = (
 LANGUAGE = "German"
 
 
-def _with_writer(instruction: str, what: str) -> Apply:
-    return lambda setting: partial(_write, setting.writer, instruction.format(language=setting.form or LANGUAGE), what)
-
-
-async def _write(writer: Writer, instruction: str, what: str, response: Response) -> Made:
-    return await written(writer, instruction, response.text, what=what, most_tokens=room_for(response.text))
-
-
+TRANSLATE = rewritten(TRANSLATING, "translation", language=LANGUAGE)
 TRANSLATION = Perturbation(
     "translation",
     "manipulation",
     SOURCE,
     f"translated into {LANGUAGE} by a writer",
-    _with_writer(TRANSLATING, "translation"),
+    TRANSLATE,
     needs_writer=True,
-).with_open_form("LANGUAGE", _with_writer(TRANSLATING, "translation"), description="translated into another language")
+).with_open_form("LANGUAGE", TRANSLATE, description="translated into another language")
 DECEPTIVE = Perturbation(
     "deceptive",
     "degradation",
     SOURCE,
     "rewritten by a writer to be fluent and wrong",
-    _with_writer(DECEIVING, "deceptive version"),
+    rewritten(DECEIVING, "deceptive version"),
     needs_writer=True,
 )
 COLLUSIONS = (COLLUSION, PROMPT_COPY, DECEPTIVE, STYLE_OF_ALL, NEAR_COPY, TRANSLATION)

@@ -15,7 +15,7 @@ from goldless.meta_evaluation.perturbations.perturbation import (
     Made,
     Perturbation,
     of_text,
-    room_for,
+    rewritten,
     written,
 )
 from goldless.models.interface import Writer
@@ -41,23 +41,18 @@ REPHRASING_REVIEW = (
 """GEM, D.2.1."""
 
 
-def _rephrasing(instruction: str) -> Apply:
-    return lambda setting: partial(_rephrase, setting.writer, instruction)
-
-
-async def _rephrase(writer: Writer, instruction: str, response: Response) -> Made:
-    return await written(writer, instruction, response.text, what="rephrasing", most_tokens=room_for(response.text))
-
-
 REPHRASE = Perturbation(
     "rephrase",
     "manipulation",
     "GEM D.2.1, our wording",
     "rewritten in other words by a writer",
-    _rephrasing(REPHRASING),
+    rewritten(REPHRASING, "rephrasing"),
     needs_writer=True,
 ).with_form(
-    "peer-review", _rephrasing(REPHRASING_REVIEW), source="GEM D.2.1", description="the same with the paper's prompt"
+    "peer-review",
+    rewritten(REPHRASING_REVIEW, "rephrasing"),
+    source="GEM D.2.1",
+    description="the same with the paper's prompt",
 )
 
 # --- words that say nothing where a section or paragraph begins (GEM, D.2.2) -----------------------------------------
@@ -341,21 +336,6 @@ VERDICTS: Mapping[str, str] = {
 """Texts that try to make a judge prefer the response, by what they imitate."""
 
 
-def pad(text: str) -> str:
-    """The text followed by filler, the same for every response."""
-    return f"{text}\n\n{EMPTY_WORDS}"
-
-
-def repeat(text: str) -> str:
-    """The text twice."""
-    return f"{text}\n\n{text}"
-
-
-def praise(text: str) -> str:
-    """The text between generic praise."""
-    return f"{PRAISE_BEFORE}\n\n{text}\n\n{PRAISE_AFTER}"
-
-
 def inject_verdict(text: str, *, form: str | None = None) -> str:
     """The text followed by what a judge might read as a verdict: one of the ``VERDICTS``, or all of them."""
     said = VERDICTS.values() if form is None else [VERDICTS[form]]
@@ -380,8 +360,10 @@ PATTERN = _of_everybody(
     "the same meaningless tag at both ends",
     lambda setting: lambda response: add_tag(response.text, seed=setting.seed),
 )
-PADDING = _of_everybody("padding", "the same filler at the end", of_text(pad))
-REPETITION = Perturbation("repetition", "manipulation", "this project", "everything said twice", of_text(repeat))
+PADDING = _of_everybody("padding", "the same filler at the end", of_text(lambda text: f"{text}\n\n{EMPTY_WORDS}"))
+REPETITION = Perturbation(
+    "repetition", "manipulation", "this project", "everything said twice", of_text(lambda text: f"{text}\n\n{text}")
+)
 VERDICT_INJECTION = Perturbation(
     "verdict-injection",
     "manipulation",
@@ -393,7 +375,13 @@ for _form in VERDICTS:
     VERDICT_INJECTION = VERDICT_INJECTION.with_form(
         _form, of_text(partial(inject_verdict, form=_form)), description="the same in one form"
     )
-PRAISE = Perturbation("praise", "manipulation", "this project", "between generic praise", of_text(praise))
+PRAISE = Perturbation(
+    "praise",
+    "manipulation",
+    "this project",
+    "between generic praise",
+    of_text(lambda text: f"{PRAISE_BEFORE}\n\n{text}\n\n{PRAISE_AFTER}"),
+)
 MANIPULATIONS = (
     *(REPHRASE, ELONGATION, CASE_FLIP, FORMAT, PADDING, PATTERN),
     *(REPETITION, VERDICT_INJECTION, PRAISE),

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import isawaitable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol
 
 from goldless.concurrency import side_by_side
 from goldless.errors import GoldlessError, UserError
@@ -62,7 +61,6 @@ class Setting:
         return rest.removesuffix("]") if bracket else None
 
 
-Item = TypeVar("Item")
 Made = str | CallFailure
 Change = Callable[[Response], Made | Awaitable[Made]]
 """The text of a response after the perturbation, or why it is missing; either may be awaitable."""
@@ -121,6 +119,18 @@ def of_text(change: Callable[[str], str]) -> Apply:
     return lambda _: lambda response: change(response.text)
 
 
+def rewritten(instruction: str, what: str, *, language: str = "") -> Apply:
+    """How a writer's new version of the text is made; ``language``: instead of {language}, where no form names one."""
+
+    def apply(setting: Setting) -> Change:
+        said = instruction.replace("{language}", setting.form or language)
+        return lambda response: written(
+            setting.writer, said, response.text, what=what, most_tokens=room_for(response.text)
+        )
+
+    return apply
+
+
 async def written(writer: Writer, instruction: str, material: str, *, what: str, most_tokens: int) -> str | CallFailure:
     """The writer's text, or why it is missing: the call failed, or the text is cut off or empty."""
     messages = (Message("system", instruction), Message("user", material))
@@ -163,9 +173,21 @@ def copy_name(agent: str, perturbation: str) -> str:
     return f"{agent}~{perturbation}"
 
 
+class Applied(Protocol):
+    """What ``perturb`` takes: a perturbation, or a strategy."""
+
+    @property
+    def name(self) -> str:
+        """The full name."""
+
+    @property
+    def apply(self) -> Apply:
+        """Changes the responses of a setting one by one."""
+
+
 async def perturb(
     study: Study,
-    perturbation: Perturbation,
+    perturbation: Applied,
     *,
     responses: Sequence[Response],
     seed: int = 0,
@@ -182,41 +204,31 @@ async def perturb(
     total.
     """
     check_seed(seed)
-    change = perturbation.apply(Setting(study, responses, perturbation.name, seed, sections, writer, peers or {}))
-    made = await made_side_by_side(partial(_made, change, perturbation.name), responses, at_once=at_once, tell=tell)
-    return [_row(response, perturbation.name, one) for response, one in zip(responses, made, strict=True)]
-
-
-async def made_side_by_side(
-    make: Callable[[Item], Awaitable[Made]], items: Sequence[Item], *, at_once: int, tell: Callable[[int, int], None]
-) -> list[Made]:
-    """The result for each item, in their order, ``at_once`` at a time; ``tell`` is called with the number done."""
-    found: dict[int, Made] = {}
+    name = perturbation.name
+    change = perturbation.apply(Setting(study, responses, name, seed, sections, writer, peers or {}))
+    found: dict[int, PerturbedText] = {}
 
     async def one(place: int) -> None:
-        found[place] = await make(items[place])
-        tell(len(found), len(items))
+        found[place] = _row(responses[place], name, await _made(change, name, responses[place]))
+        tell(len(found), len(responses))
 
-    await side_by_side(one, range(len(items)), at_once)
-    return [found[place] for place in range(len(items))]
+    await side_by_side(one, range(len(responses)), at_once)
+    return [found[place] for place in range(len(responses))]
 
 
 async def _made(change: Change, name: str, response: Response) -> Made:
     """The perturbed response. Errors in a perturbation's code are reported with its name."""
+    whose = f"the response of {response.agent!r} to task {response.task!r}"
     try:
         found = change(response)
         made = await found if isawaitable(found) else found
     except GoldlessError:
         raise
     except Exception as error:
-        raise UserError(f"{name} failed on {_whose(response)}: {type(error).__name__}: {error}") from error
+        raise UserError(f"{name} failed on {whose}: {type(error).__name__}: {error}") from error
     if not isinstance(made, str | CallFailure):
-        raise UserError(f"{name} must return a text or a CallFailure for {_whose(response)}, got {made!r}")
+        raise UserError(f"{name} must return a text or a CallFailure for {whose}, got {made!r}")
     return made
-
-
-def _whose(response: Response) -> str:
-    return f"the response of {response.agent!r} to task {response.task!r}"
 
 
 def _row(response: Response, name: str, made: Made) -> PerturbedText:

@@ -24,7 +24,13 @@ import numpy as np
 import goldless
 from goldless.metrics.chair import panel_verdicts
 from goldless.metrics.judgement_table import PairJudgements, pair_judgements
-from goldless.metrics.label_agreement import PairCredits, accuracies, compare_credits, panel_credits, reviewer_credits
+from goldless.metrics.label_agreement import (
+    PairCredits,
+    accuracies,
+    compare_all_credits,
+    panel_credits,
+    reviewer_credits,
+)
 from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.options import Options
 from goldless.runs.review_evidence import what_people_said
@@ -109,7 +115,7 @@ def panel_frontier(
     def described(panel: int, among: np.ndarray) -> Panel:
         (row,) = accuracies([earned[panel]], **draws)
         wrong = np.stack([1 - single[name].credit for name in panels[panel]])
-        less = None if panel == best else compare_credits(earned[panel], earned[best], **draws)
+        less = None if panel == best else compare_all_credits([earned[panel], earned[best]], **draws)[0]
         held, low, high, choosing = _held_out(by_task[among], pairs, splits=splits, draws=draws)
         return Panel(
             panels[panel],

@@ -21,13 +21,13 @@ from goldless.records import Rating
 from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 
-def both_orders(values, first="ann", second="bob"):
+def both_orders(values, first="ann", second="bob", **names):
     """One pair on each task in both orders, (how far ``first`` is better shown first, how far ``second`` is)."""
     rows = []
     for t, (forward, backward) in enumerate(values):
         rows += [(f"t{t}", first, second, forward), (f"t{t}", second, first, backward)]
     task, one, other, value = zip(*rows, strict=True)
-    return pair_judgements_from_columns(["r"] * len(rows), task, one, other, value)
+    return pair_judgements_from_columns(["r"] * len(rows), task, one, other, value, **names)
 
 
 SWAPPED = [(1, 0), (0, 1), (1, 1), (0.5, 0.5), (0.5, 1), (1, None)]
@@ -89,10 +89,11 @@ LABELS = pair_labels([Rating(f"t{t}", a, "p", s) for t in range(4) for a, s in (
 
 
 def test_the_human_exam_is_accuracy_on_the_questioners_pairs():
-    judgements = both_orders([(1, 0), (1, 1), (0, 1), (1, None)])
+    names = {"tasks": LABELS.tasks, "agents": LABELS.agents}
+    judgements = both_orders([(1, 0), (1, 1), (0, 1), (1, None)], **names)
     found = human_exam(judgements, LABELS, questioners=["ann", "bob"])["r"]
     assert (found.value, found.asked, found.used) == (pytest.approx((1 + 0.5 + 0) / 3), 4, 3)
-    ratings = response_ratings_from_columns(["r"] * 2, ["t0"] * 2, ["ann", "bob"], [5, 4])
+    ratings = response_ratings_from_columns(["r"] * 2, ["t0"] * 2, ["ann", "bob"], [5, 4], **names)
     assert human_exam(ratings, LABELS, questioners=["ann", "bob"])["r"].value == 1
 
 

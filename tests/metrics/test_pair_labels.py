@@ -92,14 +92,6 @@ def test_pairs_are_taken_among_some_agents_or_outside_of_them():
         found.among(["ana", "bob"])
 
 
-def test_pairs_are_found_by_name_whatever_their_numbers():
-    found = pair_labels(ratings("t", ann=[3], bob=[1], cy=[2]))
-    zero = np.zeros(3, dtype=np.int64)
-    place, turned = found.places(["t"], ["cy", "zed", "ann"], zero, np.array([0, 0, 1]), np.array([2, 1, 2]))
-    assert place.tolist() == [1, -1, -1]  # ann-bob, ann-cy, bob-cy
-    assert turned.tolist()[0] is True
-
-
 def test_several_criteria_are_not_mixed():
     rows = [
         Rating("t", "ann", "r", 1, "style"),

@@ -28,7 +28,7 @@ from goldless.metrics.exam_traits import (
 from goldless.metrics.judgement_table import read_pairwise, read_rating
 from goldless.metrics.label_agreement import (
     accuracy,
-    compare_credits,
+    compare_all_credits,
     panel_credits,
     rank_agreement,
     reviewer_credits,
@@ -233,7 +233,7 @@ def test_four_of_seven_pass_by_the_book(paper):
 def test_the_equal_vote_is_not_beaten_pairwise_by_the_book(paper):
     """The t-test is that of scipy on the credits of the 1793 pairs."""
     book, equal = (earned_by(paper, panel, "pairwise") for panel in ("by the book", "all"))
-    found = compare_credits(book, equal, **FAST)
+    (found,) = compare_all_credits([book, equal], **FAST)
     other = ttest_rel(book.credit, equal.credit)
     assert (found.t, found.p) == pytest.approx((other.statistic, other.pvalue))
     assert found.p > 0.5

@@ -38,7 +38,9 @@ def comparison(path: Path):
         score_table(task, np.array([column[name] for name in rows[side]]), contrast, **shape)
         for side in ("first", "second")
     )
-    good, bad = (agents["group"].to_numpy() == group for group in ("good faith", "problematic"))
+    good, bad = (
+        np.flatnonzero(agents["group"].to_numpy() == group).tolist() for group in ("good faith", "problematic")
+    )
     return compare_groups((by_row + by_column) / 2, good, bad, resamples=1000)
 
 

@@ -134,10 +134,9 @@ def reviewer_credits(
             for name in judgements.reviewers
         }
     labels = labels.decided()
-    place, turned = labels.places(judgements.tasks, judgements.agents, judgements.task, judgements.low, judgements.high)
+    place = labels.places(judgements)
     kept = place >= 0
     values = judgements.filled(convention)[:, kept]
-    values = np.where(turned[kept][None, :, None], 1 - values, values)
     asked = judgements.asked[:, kept]
     earned = _credit(values, labels.sign[place[kept]][None, :, None])
     orders = asked.sum(axis=2)
@@ -160,10 +159,9 @@ def panel_credits(
     convention = verdicts.convention if convention is None else convention
     check_convention(convention)
     labels = labels.decided()
-    place, turned = labels.places(verdicts.tasks, verdicts.agents, verdicts.task, verdicts.low, verdicts.high)
+    place = labels.places(verdicts)
     kept = (place >= 0) & (verdicts.asked > 0)
-    value = np.where(turned, 1 - verdicts.verdict, verdicts.verdict)
-    return _credits_at(name, labels, place[kept], value[kept], convention)
+    return _credits_at(name, labels, place[kept], verdicts.verdict[kept], convention)
 
 
 def with_each_order(
@@ -187,16 +185,11 @@ def score_credits(
     """The credits of scores: of two responses to a task the one with the higher score is better."""
     check_convention(convention)
     labels = labels.decided()
-    tasks = {task: i for i, task in enumerate(scores.tasks)}
-    agents = {agent: i for i, agent in enumerate(scores.agents)}
-    task = np.array([tasks.get(name, -1) for name in labels.tasks], dtype=np.int64)[labels.task]
-    agent = np.array([agents.get(name, -1) for name in labels.agents], dtype=np.int64)
-    low, high = agent[labels.low], agent[labels.high]
-    known = (task >= 0) & (low >= 0) & (high >= 0)
-    known[known] &= (scores.asked[task[known], low[known]] > 0) & (scores.asked[task[known], high[known]] > 0)
-    place = np.flatnonzero(known)
-    difference = scores.score[task[place], low[place]] - scores.score[task[place], high[place]]
-    return _credits_at(name, labels, place, (np.sign(difference) + 1) / 2, convention)
+    _check_names(labels, scores)
+    task, low, high = labels.task, labels.low, labels.high
+    place = np.flatnonzero((scores.asked[task, low] > 0) & (scores.asked[task, high] > 0))
+    difference = scores.score[task, low] - scores.score[task, high]
+    return _credits_at(name, labels, place, (np.sign(difference[place]) + 1) / 2, convention)
 
 
 def accuracy(earned: PairCredits, **draws: Unpack[Draws]) -> Accuracy:
@@ -234,18 +227,6 @@ def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Ac
         )
         for one, share, mean in zip(judges, shares, by_task, strict=True)
     ]
-
-
-def compare_credits(first: PairCredits, second: PairCredits, **draws: Unpack[Draws]) -> CreditComparison:
-    """Two-sided paired t-test over the pairs that both judged, with the interval of the difference over tasks."""
-    _check_same_labels(first, second)
-    difference = first.credit - second.credit
-    share = task_shares(difference[None], first.labels.task, lowest=-1.0, **draws)[0]
-    used = difference[~np.isnan(difference)]
-    t, p = _t_test(used)
-    return CreditComparison(
-        first.name, second.name, share.value, share.low, share.high, t, p, len(used), share.level, n_tasks=share.n_tasks
-    )
 
 
 def compare_all_credits(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[CreditComparison]:
@@ -321,8 +302,8 @@ def rank_agreement(
     check_convention(convention)
     if coefficient not in get_args(Coefficient):
         raise MetricError(f"coefficient must be 'kendall-b', 'spearman' or 'kendall', got {coefficient!r}")
-    human = _aligned(ratings, scores)
-    by_task = rank_correlations(scores.score, human, coefficient)
+    _check_names(ratings, scores)
+    by_task = rank_correlations(scores.score, ratings.value, coefficient)
     undefined = int(np.isnan(by_task).sum())
     if convention != "default":
         by_task = np.nan_to_num(by_task, nan=0.0)
@@ -330,17 +311,9 @@ def rank_agreement(
     return RankAgreement(coefficient, found.mean, found.low, found.high, found.n, undefined, found.level, convention)
 
 
-def _aligned(ratings: RatingTable, scores: PanelScores) -> FloatArray:
-    """The ratings in the order of the scores' tasks and agents, NaN where there is none."""
-    tasks = {task: i for i, task in enumerate(ratings.tasks)}
-    agents = {agent: i for i, agent in enumerate(ratings.agents)}
-    row = np.array([tasks.get(name, -1) for name in scores.tasks], dtype=np.int64)
-    column = np.array([agents.get(name, -1) for name in scores.agents], dtype=np.int64)
-    known = (row >= 0)[:, None] & (column >= 0)[None, :]
-    if not known.any():
-        raise MetricError("no response is both scored and rated. Do the names of tasks and agents match?")
-    result: FloatArray = np.where(known, ratings.value[row][:, column], np.nan)
-    return result
+def _check_names(labels: PairLabels | RatingTable, scores: PanelScores) -> None:
+    if (labels.tasks, labels.agents) != (scores.tasks, scores.agents):
+        raise MetricError("labels and scores must have the same tasks and agents in the same order")
 
 
 def _credits_at(

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -113,23 +113,16 @@ class PairLabels:
             contradicted=self.contradicted[kept],
         )
 
-    def places(
-        self, tasks: Sequence[str], agents: Sequence[str], task: IntArray, low: IntArray, high: IntArray
-    ) -> tuple[IntArray, BoolArray]:
-        """For pairs numbered by other lists of names: the index of each label, and whether the pair is reversed.
-
-        -1: the pair has no label.
-        """
-        own_task, own_agent = _renumbered(tasks, self.tasks), _renumbered(agents, self.agents)
-        at, first, second = own_task[task], own_agent[low], own_agent[high]
-        known = (at >= 0) & (first >= 0) & (second >= 0)
-        key = _keys(at, np.minimum(first, second), np.maximum(first, second), len(self.agents))
-        own = _keys(self.task, self.low, self.high, len(self.agents))
-        place = np.searchsorted(own, key).clip(max=max(0, len(own) - 1))
-        if len(own):
-            known &= own[place] == key
-        found: IntArray = np.where(known & (len(own) > 0), place, -1)
-        return found, first > second
+    def places(self, pairs: Any) -> IntArray:
+        """The index of the label of each pair of a table of the same tasks and agents; -1: the pair has no label."""
+        if (self.tasks, self.agents) != (pairs.tasks, pairs.agents):
+            raise MetricError("labels and judgements must have the same tasks and agents in the same order")
+        key, own = (_keys(one.task, one.low, one.high, len(self.agents)) for one in (pairs, self))
+        if not len(own):
+            return np.full(len(key), -1)
+        place = np.searchsorted(own, key).clip(max=len(own) - 1)
+        found: IntArray = np.where(own[place] == key, place, -1)
+        return found
 
     def _within(self, agents: Collection[str]) -> BoolArray:
         for agent in agents:
@@ -295,12 +288,6 @@ def _names(given: Sequence[str] | None, found: Iterable[str]) -> list[str]:
 
 def _numbers(names: Sequence[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(names)}
-
-
-def _renumbered(names: Sequence[str], own: Sequence[str]) -> IntArray:
-    """The number that each name has in our own list, -1 where it has none."""
-    number = _numbers(own)
-    return np.array([number.get(name, -1) for name in names], dtype=np.int64)
 
 
 def _keys(task: IntArray, low: IntArray, high: IntArray, agents: int) -> IntArray:

@@ -250,10 +250,10 @@ def _ordered(
     kept, right = np.ones(len(chance), dtype=np.bool_), None
     if labels is not None:
         decided = labels.decided()
-        place, turned = decided.places(votes.tasks, votes.agents, votes.task, votes.low, votes.high)
+        place = decided.places(votes)
         if (place >= 0).any():
             kept = place >= 0
-            sign = decided.sign[place[kept]] * np.where(turned[kept], -1, 1)
+            sign = decided.sign[place[kept]]
             lean = np.sign(chance[kept] - 0.5)
             right = float(np.where(lean == 0, 0.5, lean == sign).mean())
     sure = np.maximum(chance, 1 - chance)[kept]

@@ -15,7 +15,6 @@ from goldless.errors import UserError
 from goldless.statistics.bootstrap import Draws, Method, task_intervals
 from goldless.statistics.checks import check_finite, check_level, check_score_table
 
-Members = Sequence[int] | Sequence[bool] | npt.NDArray[np.bool_] | npt.NDArray[np.integer]
 NO_SPREAD = 1e-12
 """A variance below this share of the mean square is rounding."""
 
@@ -100,9 +99,10 @@ def paired_d(differences: FloatArray, *, clusters: Sequence[object] | None = Non
     present = ~np.isnan(differences)
     codes, n = _codes(clusters, present)
     used = differences[present]
-    note = _no_spread(used, "differences")
-    if note is not None:
-        return EffectSize(None, None, None, n, level, note)
+    if len(used) < 2:
+        return EffectSize(None, None, None, n, level, f"no effect size: n = {len(used)}, needs at least 2")
+    if used.min() == used.max():
+        return EffectSize(None, None, None, n, level, "no effect size: the differences do not vary")
     centre = np.median(used)
     sums = _sums([np.ones_like(used), used - centre, (used - centre) ** 2], codes)
 
@@ -128,26 +128,27 @@ def auc(first: FloatArray, second: FloatArray) -> float | None:
 
 def compare_groups(
     values: FloatArray,
-    first: Members,
-    second: Members,
+    first: Sequence[int],
+    second: Sequence[int],
     **draws: Unpack[Draws],
 ) -> GroupComparison:
     """Compare columns ``first`` of ``values`` [tasks, agents] with columns ``second``; NaN marks a missing score.
 
-    A group is a list of column numbers or a mask over columns; an agent in neither is left out. A group's mean on a
-    task is over the scores present; a task on which one group has none is left out altogether.
+    A group is a list of column numbers; an agent in neither is left out. A group's mean on a task is over the scores
+    present; a task on which one group has none is left out altogether.
     """
-    values = np.asarray(values, dtype=np.float64)
     check_score_table(values)
-    one, other = _columns(first, values.shape[1], "first"), _columns(second, values.shape[1], "second")
-    if shared := sorted(set(one.tolist()) & set(other.tolist())):
+    one, other = list(first), list(second)
+    if shared := sorted(set(one) & set(other)):
         raise UserError(f"groups must not overlap, got columns {shared} in both")
     means = np.stack([_row_means(values[:, one]), _row_means(values[:, other])], axis=1)
     used = ~np.isnan(means).any(axis=1)
     differences = means[used, 0] - means[used, 1]
     (interval,) = task_intervals(differences[:, None], tails=True, **draws)
     by_task = paired_d(differences, level=interval.level)
-    of_first, of_second = (_present(values[used][:, columns]) for columns in (one, other))
+    of_first, of_second = (
+        scores[~np.isnan(scores)] for scores in (values[used][:, columns] for columns in (one, other))
+    )
     d_response, reason = _smd(of_second, of_first)
     notes = (interval.note, by_task.note and f"d_task: {by_task.note}", reason and f"d_response: {reason}")
     return GroupComparison(
@@ -174,12 +175,6 @@ def _smd(before: FloatArray, after: FloatArray) -> tuple[float | None, str | Non
         return None, "no effect size: the scores of each side do not vary"
     spread = np.sqrt((before.var(ddof=1) + after.var(ddof=1)) / 2)
     return float((after.mean() - before.mean()) / spread), None
-
-
-def _no_spread(used: FloatArray, what: str) -> str | None:
-    if len(used) < 2:
-        return f"no effect size: n = {len(used)}, needs at least 2"
-    return f"no effect size: the {what} do not vary" if used.min() == used.max() else None
 
 
 def _with_interval(
@@ -230,24 +225,6 @@ def _column(scores: FloatArray, name: str) -> FloatArray:
     return scores
 
 
-def _columns(members: Members, agents: int, name: str) -> npt.NDArray[np.intp]:
-    """Column numbers of a group given as a mask or as numbers."""
-    given = np.asarray(members)
-    if given.ndim != 1 or not len(given) or given.dtype.kind not in "biu":
-        raise UserError(f"the {name} group must be column numbers or a mask over the agents, got {members!r}")
-    if given.dtype == bool:
-        if len(given) != agents:
-            raise UserError(f"the {name} group's mask must have one entry per agent ({agents}), got {len(given)}")
-        given = np.flatnonzero(given)
-        if not len(given):
-            raise UserError(f"the {name} group must have at least one agent, got a mask that is all false")
-    if given.min() < 0 or given.max() >= agents:
-        raise UserError(f"the {name} group's columns must be 0 to {agents - 1}, got {given.min()} to {given.max()}")
-    if len(np.unique(given)) < len(given):
-        raise UserError(f"the {name} group's columns must be distinct, got {given.tolist()}")
-    return given.astype(np.intp)
-
-
 def _row_means(scores: FloatArray) -> FloatArray:
     """Mean of the scores present in each row, NaN where there are none."""
     present = ~np.isnan(scores)
@@ -255,7 +232,3 @@ def _row_means(scores: FloatArray) -> FloatArray:
     means = np.full(len(scores), np.nan)
     np.divide(np.where(present, scores, 0.0).sum(axis=1), counts, out=means, where=counts > 0)
     return means
-
-
-def _present(scores: FloatArray) -> FloatArray:
-    return scores[~np.isnan(scores)]

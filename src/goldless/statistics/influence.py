@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.arrays import FloatArray
-from goldless.errors import UserError
 from goldless.statistics.checks import check_score_table
 
 TIED = 1e-12
@@ -37,7 +36,7 @@ def leave_one_out_changes(values: FloatArray) -> FloatArray:
     Exact: (mean - score) / (n - 1), 0 where that is rounding. NaN where the agent has no score on the task, or on any
     other.
     """
-    values = _checked(values)
+    check_score_table(values)
     counts = np.sum(~np.isnan(values), axis=0)
     means = _means(values, counts)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -49,11 +48,6 @@ def leave_one_out_changes(values: FloatArray) -> FloatArray:
 
 def most_influential(values: FloatArray, tasks: Sequence[str], agents: Sequence[str], k: int = 10) -> list[Influence]:
     """The k largest changes of an agent's mean when a task is left out, largest first; fewer if there are fewer."""
-    values = _checked(values)
-    if values.shape != (len(tasks), len(agents)):
-        raise UserError(f"scores must have shape ({len(tasks)} tasks, {len(agents)} agents), got {values.shape}")
-    if k < 1:
-        raise UserError(f"k must be at least 1, got {k}")
     changes = leave_one_out_changes(values)
     means = _means(values, np.sum(~np.isnan(values), axis=0))
     ranks = _ranks(means)
@@ -61,7 +55,8 @@ def most_influential(values: FloatArray, tasks: Sequence[str], agents: Sequence[
     order = np.argsort(-sizes, kind="stable")[: min(k, int(np.sum(~np.isnan(sizes))))]
     found = []
     for task, agent in zip(*np.unravel_index(order, changes.shape), strict=True):
-        without = _ranks(_means_without(values, means, changes, task))
+        # an agent that has no score on the task keeps its mean, one that has no other has none
+        without = _ranks(np.where(np.isnan(values[task]), means, means + changes[task]))
         found.append(
             Influence(
                 agent=agents[agent],
@@ -90,13 +85,6 @@ def fewest_to_flip(differences: FloatArray) -> tuple[int, ...] | None:
     return None if not len(flipped) else tuple(order[flipped[-1] + 1 :][::-1].tolist())
 
 
-def _means_without(values: FloatArray, means: FloatArray, changes: FloatArray, task: np.intp) -> FloatArray:
-    """All means without a task; an agent that has no score on it keeps its mean, one that has no other has none."""
-    absent = np.isnan(values[task])
-    result: FloatArray = np.where(absent, means, means + changes[task])
-    return result
-
-
 def _means(values: FloatArray, counts: npt.NDArray[np.int_]) -> FloatArray:
     means = np.full(values.shape[1], np.nan)
     np.divide(np.nansum(values, axis=0), counts, out=means, where=counts > 0)
@@ -110,9 +98,3 @@ def _ranks(means: FloatArray) -> npt.NDArray[np.int_]:
     lower = np.searchsorted(np.sort(means[scored]), means + tolerance, side="right")
     ranks: npt.NDArray[np.int_] = np.where(scored, scored.sum() - lower + 1, 0)
     return ranks
-
-
-def _checked(values: FloatArray) -> FloatArray:
-    values = np.asarray(values, dtype=np.float64)
-    check_score_table(values)
-    return values

@@ -59,44 +59,9 @@ def test_a_contrast_is_the_matched_verdict_less_the_mean_of_the_shuffled_ones():
     assert found == [PairScore("t", "a", "b", pytest.approx(0.7))]
 
 
-def test_a_contrast_has_a_direction_and_a_task():
-    found = contrasts(
-        [
-            said(1.0),
-            said(0.5, "u"),
-            said(0.25, first="b", second="a"),
-            said(0.5, "u", first="b", second="a"),
-            said(1.0, "u", task="u"),
-            said(0.0, "t", task="u"),
-        ]
-    )
-    assert found == [PairScore("t", "a", "b", 0.5), PairScore("t", "b", "a", -0.25), PairScore("u", "a", "b", 1.0)]
-
-
 @given(st.floats(0, 1), st.integers(1, 12))
 def test_equal_verdicts_contrast_to_exactly_zero(value, shuffles):
     assert contrasts([said(value), *(said(value, f"u{i}") for i in range(shuffles))])[0].score == 0.0
-
-
-def test_a_missing_shuffled_verdict_is_left_out_of_the_mean():
-    """.9 - (.1 + .3) / 2 = .7: the lost one counts neither as 0 nor as 1."""
-    found = contrasts([said(0.9), said(0.1, "u"), said(TIMEOUT, "v"), said(0.3, "w")])
-    assert found == [PairScore("t", "a", "b", pytest.approx(0.7))]
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "cause"),
-    [
-        ([said(TIMEOUT), said(0.1, "u")], "timeout"),
-        ([said(0.1, "u"), said(UNPARSABLE, "v"), said(TIMEOUT)], "timeout"),
-        ([said(1.0), said(UNPARSABLE, "u"), said(TIMEOUT, "v")], "unparsable"),
-        ([said(1.0)], None),
-        ([said(0.5, "u")], None),
-    ],
-    ids=["matched lost", "matched lost, with others", "all shuffled lost", "never shuffled", "never matched"],
-)
-def test_a_contrast_without_one_of_its_sides_is_missing_with_the_cause(verdicts, cause):
-    assert contrasts(verdicts) == [PairScore("t", "a", "b", None, cause)]
 
 
 def test_verdicts_of_two_critics_are_never_held_against_each_other():
@@ -138,41 +103,6 @@ def test_a_score_averages_rows_columns_or_both(direction, by_hand, asked):
     found = {row.agent: row for row in response_scores(PAIRS, direction=direction)}
     assert {agent: row.score for agent, row in found.items()} == pytest.approx(by_hand)
     assert {(row.asked, row.used) for row in found.values()} == {(asked, asked)}
-
-
-def test_each_direction_weighs_half_however_many_contrasts_are_left_in_it():
-    """Row of a: .6 alone (the other is lost); column of a: .1 and .3. (.6 + .2) / 2 = .4, not (.6 + .1 + .3) / 3."""
-    pairs = [
-        PairScore("t", "a", "b", 0.6),
-        PairScore("t", "a", "c", None, "timeout"),
-        PairScore("t", "b", "a", 0.1),
-        PairScore("t", "c", "a", 0.3),
-    ]
-    assert response_scores(pairs)[0] == ResponseScore("t", "a", pytest.approx(0.4), asked=4, used=3)
-
-
-def test_where_one_direction_is_lost_altogether_the_score_is_missing():
-    pairs = [PairScore("t", "a", "b", None, "timeout"), PairScore("t", "b", "a", 0.3)]
-    assert response_scores(pairs)[0] == ResponseScore("t", "a", None, asked=2, used=1)
-    assert response_scores(pairs, direction="about")[1] == ResponseScore("t", "a", 0.3, asked=1, used=1)
-
-
-def test_partners_can_be_a_common_panel():
-    """Only c is a partner: a scores from (a, c) = .1 and (c, a) = -.1; c itself has no partner left."""
-    found = {
-        row.agent: row.score
-        for row in response_scores(PAIRS, compared=lambda pairs: pairs.filter(pl.col("peer") == "c"))
-    }
-    assert found == {"a": pytest.approx(0.0), "b": pytest.approx(0.1)}
-
-
-def test_tasks_are_scored_apart():
-    pairs = [*PAIRS, PairScore("u", "a", "b", 1.0), PairScore("u", "b", "a", 0.0)]
-    assert {row.agent: row.score for row in response_scores(pairs) if row.task == "u"} == {"a": 0.5, "b": 0.5}
-
-
-def test_no_pairs_have_no_scores():
-    assert response_scores([]) == []
 
 
 # --- recorded tables ------------------------------------------------------------------------------------

@@ -38,11 +38,6 @@ def test_a_standardised_difference_by_hand():
     assert found.n == 3
 
 
-def test_worse_scores_after_give_a_negative_value():
-    before = np.random.default_rng(0).normal(size=30)
-    assert pooled_smd(before, before - 1).value == pytest.approx(-1 / before.std(ddof=1))
-
-
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_the_interval_leaves_out_one_sample_at_a_time(offset):
     random = np.random.default_rng(1)
@@ -101,11 +96,6 @@ def test_a_value_that_hangs_on_one_task_has_no_interval():
 # --- paired d --------------------------------------------------------------------------------------------------------
 
 
-def test_a_paired_d_by_hand():
-    """Mean 2, deviations -1, 0, 1: a standard deviation of 1."""
-    assert paired_d(np.array([1.0, np.nan, 2.0, 3.0])).value == 2.0
-
-
 def test_a_paired_d_is_t_over_the_root_of_n():
     differences = np.random.default_rng(3).normal(0.5, 2.0, size=40)
     t = scipy.stats.ttest_1samp(differences, 0.0).statistic
@@ -122,11 +112,6 @@ def test_equal_differences_have_no_d_and_it_is_not_infinite():
 
 
 # --- auc -------------------------------------------------------------------------------------------------------------
-
-
-def test_auc_by_hand():
-    """Pairs (2, 1), (2, 2), (5, 1), (5, 2): above, tied, above, above = 3.5 / 4."""
-    assert auc(np.array([2.0, 5.0]), np.array([1.0, 2.0])) == 3.5 / 4
 
 
 @given(
@@ -160,15 +145,6 @@ def test_two_groups_by_hand():
     assert found.method == "t"
     reference = scipy.stats.ttest_1samp([3, 2, 1], 0).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((reference.low, reference.high))
-
-
-def test_swapping_the_groups_turns_all_signs():
-    values = np.random.default_rng(5).normal(size=(6, 5))
-    one, other = compare_groups(values, [0, 1], [2, 3]), compare_groups(values, [2, 3], [0, 1])
-    assert (one.difference, one.d_task, one.d_response) == pytest.approx(
-        (-other.difference, -other.d_task, -other.d_response)
-    )
-    assert one.auc == pytest.approx(1 - other.auc)
 
 
 def test_groups_without_spread_have_no_effect_size_and_say_why():

@@ -129,7 +129,7 @@ def test_reviewers_have_the_same_numbers_in_latex_and_csv(goldless, command):
     assert [(row["reviewer"], float(row["accuracy"])) for row in given] == [("honest", 1.0), ("lazy", 0.5)]
     assert [line[0:3:2] for line in exam.rows[1:]] == [["honest", "1.0000"], ["lazy", "0.5000"]]
     assert [(line[1], line[2]) for line in wins.rows[1:]] == [
-        (row["agent"], f"{float(row['score']):.4f}") for row in ranking
+        (row["agent"], f"{float(row['score']):.3f}") for row in ranking
     ]
 
 

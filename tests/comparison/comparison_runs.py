@@ -42,7 +42,8 @@ def written_run(
     rows = [(metric, task, agent, score, 1, int(score is not None), signature) for task, agent, score in cells]
     columns = ["metric", "task", "agent", "score", "asked", "used", "signature"]
     pl.DataFrame(rows, schema=columns, orient="row").write_csv(folder / "response_scores.csv")
-    document = {"metrics": {metric: {"unit": unit, "rows": [], "signature": signature}}, **(board or {})}
+    found = {"metric": metric, "unit": unit, "level": 0.95, "rows": [], "signature": signature}
+    document = {"metrics": {metric: found}, **(board or {})}
     (folder / "leaderboard.json").write_text(json.dumps(document))
     return folder
 

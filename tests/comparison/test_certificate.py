@@ -222,7 +222,7 @@ def test_verdicts_read_from_log_probabilities_are_certified_by_their_noise(tmp_p
 
 def test_the_noise_of_a_scorer_moves_the_bounds_before_they_decide(tmp_path):
     signature = "gem-raw|scorer:x|peers:all|seed:0"
-    board = {"canaries": {"noise_nats": 0.02}}
+    board = {"canaries": {"tokens_counted": True, "copied_nats": -1.0, "shuffled_nats": -9.0, "noise_nats": 0.02}}
     scores = noisy(40, 0.0, seed=3)
     calm = written_run(tmp_path / "calm", scores, metric="gem-raw", unit="nats", signature=signature)
     low = gate(calm, margin=1).low

@@ -117,7 +117,7 @@ def test_eee_of_a_review_names_the_reviewers_with_their_weights(tmp_path):
 def test_markdown_is_a_table_with_the_numbers_of_the_board(goldless):
     ended = goldless("export", "markdown", SCORED, "--metric", "gem-raw")
     assert ended.code == 0
-    assert "| 1 | careful | 23.776 | 5.595 … 41.957 | 4 | - |" in ended.out
+    assert "| 1 | careful | 23.78 | 5.59 … 41.96 | 4 | 0/8 | - |" in ended.out
     assert f"`{BOARD['signature']}`" in ended.out
     assert "### mi" not in ended.out
 

@@ -128,7 +128,9 @@ def test_a_leaderboard_that_is_damaged_is_told_with_the_file(tmp_path, text):
 
 
 def test_a_run_without_a_metric_of_responses_has_no_board(tmp_path):
-    (tmp_path / "leaderboard.json").write_text('{"metrics": {"tvd-mi[labels]": {"criteria": {}}}}')
+    (tmp_path / "leaderboard.json").write_text(
+        '{"metrics": {"tvd-mi[labels]": {"metric": "", "signature": "", "criteria": {}}}}'
+    )
     with pytest.raises(UserError, match="no agent has a score"):
         read_board(tmp_path)
 

@@ -50,14 +50,14 @@ def test_levels_of_easy_and_hard_items_are_summarised_as_in_auto_pre():
 def test_consistency_is_the_share_of_pairs_judged_the_same_way_in_both_orders():
     found = consistency(both_orders(SWAPPED))["r"]
     assert found.value == pytest.approx(3 / 5)
-    assert (found.asked, found.used, found.n_tasks) == (6, 5, 5)
+    assert (found.asked, found.n, found.n_tasks) == (6, 5, 5)
     assert found.low < found.value < found.high
 
 
 def test_ties_and_missing_orders_count_half_in_the_papers_consistency():
     found = consistency(both_orders(SWAPPED), convention="paper")["r"]
     assert found.value == pytest.approx((1 + 1 + 0 + 0.5 + 0.5 + 0.5) / 6)
-    assert (found.asked, found.used) == (6, 6)
+    assert (found.asked, found.n) == (6, 6)
 
 
 def test_pairs_asked_in_one_order_tell_nothing_of_consistency():
@@ -74,9 +74,9 @@ def test_pertinence_is_the_share_of_comparisons_that_prefer_the_relevant_answer(
     else:
         exam = both_orders([(0, 1), (1, 1), (None, None)], *names)
     found = pertinence(exam)["r"]
-    assert (found.value, found.asked, found.used) == (0.75, 6, 4)
+    assert (found.value, found.asked, found.n) == (0.75, 6, 4)
     paper = pertinence(exam, convention="paper")["r"]
-    assert (paper.value, paper.used) == (pytest.approx((3 + 0.5 * 2) / 6), 6)
+    assert (paper.value, paper.n) == (pytest.approx((3 + 0.5 * 2) / 6), 6)
 
 
 def test_an_exam_without_the_named_answers_is_refused():
@@ -92,7 +92,7 @@ def test_the_human_exam_is_accuracy_on_the_questioners_pairs():
     names = {"tasks": LABELS.tasks, "agents": LABELS.agents}
     judgements = both_orders([(1, 0), (1, 1), (0, 1), (1, None)], **names)
     found = human_exam(judgements, LABELS, questioners=["ann", "bob"])["r"]
-    assert (found.value, found.asked, found.used) == (pytest.approx((1 + 0.5 + 0) / 3), 4, 3)
+    assert (found.value, found.asked, found.n) == (pytest.approx((1 + 0.5 + 0) / 3), 4, 3)
     ratings = response_ratings_from_columns(["r"] * 2, ["t0"] * 2, ["ann", "bob"], [5, 4], **names)
     assert human_exam(ratings, LABELS, questioners=["ann", "bob"])["r"].value == 1
 
@@ -111,7 +111,7 @@ def test_a_reviewer_surer_of_easy_pairs_is_self_confident():
     found = self_confidence(easy, hard, higher_is="less sure")
     gap = -(math.log(0.6) + math.log(0.55)) / 2 + (math.log(0.9) + math.log(0.8)) / 2
     assert (found.value, found.difference) == (1, pytest.approx(gap))
-    assert (found.asked, found.used, found.n_tasks) == (5, 4, 2)
+    assert (found.asked, found.n, found.n_tasks) == (5, 4, 2)
     assert self_confidence(hard, easy, higher_is="less sure").value == 0
     assert self_confidence(easy, easy, higher_is="less sure").value == 0
 
@@ -149,6 +149,6 @@ def test_items_of_one_name_are_paired():
 
 def test_an_unanswered_set_leaves_self_confidence_unmeasured():
     found = self_confidence([("a", None)], [("b", 3)], higher_is="surer")
-    assert (found.value, found.asked, found.used, found.note) == (None, 2, 1, "no easy item has a reply")
+    assert (found.value, found.asked, found.n, found.note) == (None, 2, 1, "no easy item has a reply")
     with pytest.raises(MetricError, match="'surer' or 'less sure', got 'better'"):
         self_confidence([], [], higher_is="better")

@@ -12,7 +12,6 @@ from goldless.metrics import likelihood, metric
 from goldless.metrics.likelihood import GEM, RELATIVES, LikelihoodMetric
 from goldless.metrics.metric import Given
 from goldless.records import CallFailure
-from goldless.runs.store import pair_matrix
 
 
 def pair_scores(evidence, metric) -> list[PairScore]:
@@ -87,8 +86,3 @@ def test_the_mean_over_wordings_is_missing_where_one_wording_is():
         PairScore("t", "a", "b", 2.0),
         PairScore("t", "b", "a", None, "timeout"),
     ]
-
-
-def test_the_matrix_is_the_mean_over_tasks_and_empty_where_nothing_was_scored():
-    pairs = [PairScore("t", "a", "b", 1.0), PairScore("u", "a", "b", 3.0), PairScore("t", "b", "a", None)]
-    assert pair_matrix(pairs_frame(pairs), ["a", "b"]) == [[None, 2.0], [None, None]]

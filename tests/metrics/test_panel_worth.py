@@ -134,7 +134,7 @@ def test_agreeing_reviewers_are_one_vote_without_labels():
     assert worth.votes.votes == pytest.approx(1.0)
     assert worth.errors is None
     assert worth.peers == ()
-    assert worth.as_json()["from"] == "votes"
+    assert worth.source == "votes"
 
 
 def test_one_reviewer_is_one_vote():
@@ -153,7 +153,7 @@ def test_the_exam_by_peers_puts_the_odd_one_below_the_mean():
     found = peers(judgements({"x": honest, "y": honest, "z": odd}), **FAST)
     mean = np.mean([trait.value for trait in found.values()])
     assert found["z"].value < mean < found["x"].value
-    assert (found["x"].asked, found["x"].used, found["x"].n_tasks) == (36, 36, 12)
+    assert (found["x"].asked, found["x"].n, found["x"].n_tasks) == (36, 36, 12)
 
 
 def test_the_exam_by_peers_needs_pairs_in_common():

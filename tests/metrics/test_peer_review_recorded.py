@@ -206,8 +206,8 @@ def test_consistency_and_pertinence_are_as_stated(paper):
     traits = exams_of(paper)
     assert [round(traits[name]["consistency"].value, 4) for name in CANDIDATES] == list(PC)
     assert [round(traits[name]["pertinence"].value, 4) for name in CANDIDATES] == list(PP)
-    assert {traits[name]["consistency"].used for name in CANDIDATES} == {2100}
-    assert {traits[name]["pertinence"].used for name in CANDIDATES} == {200}
+    assert {traits[name]["consistency"].n for name in CANDIDATES} == {2100}
+    assert {traits[name]["pertinence"].n for name in CANDIDATES} == {200}
 
 
 def test_chatgpt_is_surer_of_easy_pairs_by_its_labels(paper):
@@ -218,7 +218,7 @@ def test_chatgpt_is_surer_of_easy_pairs_by_its_labels(paper):
     assert trait.value == 1.0
     assert trait.difference == pytest.approx(easy - hard)
     assert trait.low > 0
-    assert (trait.asked, trait.used) == (389, 389)
+    assert (trait.asked, trait.n) == (389, 389)
 
 
 def test_four_of_seven_pass_by_the_book(paper):

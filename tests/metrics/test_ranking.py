@@ -137,7 +137,6 @@ def test_intervals_are_the_percentiles_of_refits_by_evalica():
     ends = np.quantile(np.array(fits), [0.025, 0.975], axis=0)
     for i in range(4):
         assert (found[f"a{i}"].low, found[f"a{i}"].high) == pytest.approx(tuple(ends[:, i]), abs=1e-5)
-    assert found.method == "percentile"
 
 
 def test_who_never_lost_has_no_finite_strength_unless_ties_are_added():

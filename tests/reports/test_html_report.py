@@ -264,7 +264,7 @@ def test_a_number_that_is_a_text_is_said_to_be_of_another_shape(tmp_path):
     one = board(THREE)
     one["rows"][1]["score"] = "high"
     text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
-    said = "metrics.gem-raw.ranked.rows.1.score: must be a number, got str"
+    said = "metrics.gem-raw.rows.1.score: must be a number, got str"
     assert f"Leaderboard.json does not match what this version of goldless expects ({said})" in text
 
 

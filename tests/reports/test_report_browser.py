@@ -156,7 +156,7 @@ def test_the_csv_of_a_figure_has_the_numbers_of_the_run_to_the_last_digit(browse
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["agent"] for row in rows] == list(scores)
     assert [float(rows[i]["score"]) for i in (0, 1)] == [1 / 3, -1e-7]
-    assert float(rows[0]["95\u202f% low"]) == 0.1 + 0.2
+    assert float(rows[0]["95% low"]) == 0.1 + 0.2
     assert rows[2]["score"] == ""
 
 

@@ -13,8 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from goldless.metrics.label_information import Information, LabelInformation, RaterInformation
 from goldless.reports.formats import code_line, latex_number, latex_text, markdown_cell
-from goldless.reports.leaderboard import RaterRow, RaterTable, make_leaderboard
+from goldless.reports.leaderboard import RaterScores, make_leaderboard
 from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.standings import standings
 from latex_reader import plain_text, read_latex
@@ -181,12 +182,14 @@ def test_a_leaderboard_in_latex_has_the_numbers_of_its_csv(board):
 
 
 def test_a_table_of_raters_has_the_same_numbers_in_latex_and_csv():
-    rows = (RaterRow("tone", "p_1", 0.5, 0.125, 0.0099, 1), RaterRow("tone", None, None, None, None, 0))
-    raters = RaterTable("tvd-mi[labels]", "tvd-mi|labels", rows)
+    known = Information(0.5, 0.125, 0.0099)
+    found = LabelInformation(known, (RaterInformation("p_1", 1, known), RaterInformation("p_2", 0, None)))
+    raters = RaterScores("tvd-mi[labels]", "tvd-mi|labels", {"tone": found})
     (read,) = read_latex(raters.to_latex())
     # 0.5 less what chance gives, 0.125
-    assert read.rows[1] == ["tone", "p_1", "0.500", "0.125", "0.375", "0.0099", "1"]
-    assert read.rows[2] == ["tone", "mean over pairs", "missing", "", "", "", "0"]
+    assert read.rows[1] == ["tone", "mean over pairs", "0.500", "0.125", "0.375", "0.0099", "1"]
+    assert read.rows[2] == ["tone", "p_1", "0.500", "0.125", "0.375", "0.0099", "1"]
+    assert read.rows[3] == ["tone", "p_2", "missing", "", "", "", "0"]
     given = next(csv.DictReader(io.StringIO(raters.to_csv())))
     assert (given["value"], given["null"], given["p"]) == ("0.5", "0.125", "0.0099")
 

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 import goldless
+from goldless.reports.document import write
 from goldless.reports.html.page import write_report
-from goldless.runs.store import as_json, save_run
+from goldless.runs.store import save_run
 
 AGENTS = ("ann", "bob", "cy", "dan", "eve")
 METRICS = ("tvd-mi[given]", "tvd-mi")
@@ -51,7 +52,7 @@ def test_every_difference_is_that_of_the_scores(tmp_path, seed, missing, over):
     save_run(found, tmp_path / "run")
     html = write_report(tmp_path / "run").read_text(encoding="utf-8")
     for metric in METRICS:
-        board = as_json(found)["metrics"][metric]
+        board = write(found)["metrics"][metric]
         scores = {row["agent"]: row["score"] for row in board["rows"]}
         assert f"|over:{over}-peers|" in board["signature"]
         for one in board["comparisons"]:

@@ -10,7 +10,7 @@ import pytest
 import goldless
 from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
-from goldless.runs.review_results import review_as_json
+from goldless.reports.document import write
 
 WORTH = {"ann": 9, "bob": 5, "cy": 2}
 TASKS = [f"t{i}" for i in range(6)]
@@ -65,7 +65,7 @@ def review(reviewers, given=None, **options):
 
 def test_a_review_says_what_its_panel_is_worth():
     found = review({"a": honest(), "b": honest(), "o": odd()})
-    worth = review_as_json(found)["panel"]["worth"]
+    worth = write(found)["panel"]["worth"]
     assert worth["from"] == "votes"
     assert 1 <= worth["effective_votes"] < 3
     assert [row["reviewer"] for row in worth["peers"]] == ["a", "b", "o"]
@@ -74,7 +74,7 @@ def test_a_review_says_what_its_panel_is_worth():
 
 def test_with_labels_errors_count_and_a_judge_that_is_never_wrong_has_none_to_share():
     found = review({"a": odd(), "b": odd(), "h": honest()}, study(labels=people()))
-    worth = review_as_json(found)["panel"]["worth"]
+    worth = write(found)["panel"]["worth"]
     assert worth["by_errors"]["votes"] == pytest.approx(1.0)
     assert "every pair: h" in worth["by_errors"]["note"]
     # two of three are wrong on every third task, and so is the model that believes them
@@ -82,8 +82,8 @@ def test_with_labels_errors_count_and_a_judge_that_is_never_wrong_has_none_to_sh
 
 
 def test_two_reviewers_are_not_ordered_and_one_is_one_vote():
-    assert review({"a": honest(), "o": odd()}).worth.peers == ()
-    assert review({"a": honest()}).worth.best.votes == 1.0
+    assert review({"a": honest(), "o": odd()}).panel.worth.peers == ()
+    assert review({"a": honest()}).panel.worth.best.votes == 1.0
 
 
 # --- peers as an exam ----------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_one_random_order_halves_the_calls_and_ranks_alike():
     both, once = honest(), honest()
     ranked = [review({"r": both}), review({"r": once}, orders="one-random")]
     assert (both.asked, once.asked) == (36, 18)
-    orders = [[row.agent for row in found.rankings[0].agents] for found in ranked]
+    orders = [[row.agent for row in found.ranking] for found in ranked]
     assert orders[0] == orders[1] == ["ann", "bob", "cy"]
     assert "orders:one-random" in ranked[1].signature
     assert "orders" not in ranked[0].signature
@@ -148,7 +148,7 @@ def test_position_bias_is_reported_apart():
     assert rows["h"].value == pytest.approx(0.5)
     # shown first as often as second, all agents win as often with it: its votes are noise, not a lean
     alone = review({"l": lazy()}, orders="one-random")
-    assert [row.score for row in alone.rankings[0].agents] == [0.5] * 3
+    assert [row.score for row in alone.ranking] == [0.5] * 3
 
 
 def test_a_second_run_of_one_order_is_taken_from_the_journal(tmp_path):

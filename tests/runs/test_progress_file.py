@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import threading
 
-from goldless.reports.documents.fields import read_document
-from goldless.reports.documents.scores import ProgressDocument
-from goldless.runs.progress import AgentSoFar, BoardSoFar, Progress
+from goldless.reports.document import read_document
+from goldless.reports.run_record import AgentSoFar, BoardSoFar, RunProgress
+from goldless.runs.progress import Progress
 from goldless.runs.progress_file import PROGRESS_FILE, ProgressFile
 
 
@@ -36,6 +36,6 @@ def test_what_is_known_of_the_agents_stays_in_the_file_when_the_run_is_stopped(t
         tell.so_far([board])
         tell(Progress("scoring", 3, 24, 0, None))
         tell.interrupt()
-    found = read_document(tmp_path / PROGRESS_FILE, ProgressDocument)
+    found = read_document(tmp_path / PROGRESS_FILE, RunProgress)
     assert found.state == "interrupted"
     assert [(row.agent, row.score, row.tasks) for row in found.so_far[0].rows] == [("ann", 1.5, 2), ("bob", None, 0)]

@@ -10,7 +10,7 @@ import pytest
 
 import goldless
 from goldless.errors import MetricError, StudyError
-from goldless.runs.store import as_json
+from goldless.reports import document
 
 AGENTS = [f"a{i}" for i in range(5)]
 TASKS = [f"t{i}" for i in range(12)]
@@ -84,7 +84,7 @@ def turned(rows):
 
 def documents(folder, **options):
     found = goldless.evaluate(folder, recorded=True, resamples=200, **options)
-    return as_json(found) | {"responses": sorted(found.to_polars().iter_rows())}, found
+    return document.write(found) | {"responses": sorted(found.to_polars().iter_rows())}, found
 
 
 def close(first, second):

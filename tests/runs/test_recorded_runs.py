@@ -535,7 +535,7 @@ def test_under_attack_the_effect_sizes_and_the_mean_score_are_as_stated(recorded
 def test_clinicians_tell_about_each_other_as_stated(recorded):
     """Mean over the 10 pairs; the printed nulls are good to Monte-Carlo error, so half a thousandth more is allowed."""
     raters = goldless.evaluate(recorded / "chq_readers", metrics="tvd-mi[labels]").raters
-    found = {criterion: information.overall for criterion, information in raters.by_criterion.items()}
+    found = {criterion: information.overall for criterion, information in raters.criteria.items()}
     assert {c: round(x.value, 3) for c, x in found.items()} == {
         "completeness": 0.143,
         "correctness": 0.046,

@@ -17,7 +17,7 @@ import goldless
 from goldless.errors import MetricError, StudyError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
-from goldless.runs.review_results import review_as_json
+from goldless.reports.document import write
 
 TASKS = {f"t{i}": word for i, word in enumerate(("dogs", "cats", "boats", "rivers", "clocks", "lamps"))}
 WORTH = {"ann": 9, "bob": 5, "cy": 2}
@@ -101,10 +101,10 @@ def by_name(found):
 
 def test_without_an_exam_all_vote_alike_and_the_lazy_ones_orders_cancel():
     found = review({"h": honest(), "l": lazy()})
-    ranking = [(row.agent, row.rank) for row in found.rankings[0].agents]
+    ranking = [(row.agent, row.rank) for row in found.ranking]
     assert ranking == [("ann", 1), ("bob", 2), ("cy", 3)]
     # ann beats both, bob one of two, cy none; the lazy one says "one" in both orders, which is a tie
-    assert [row.score for row in found.rankings[0].agents] == [1.0, 0.5, 0.0]
+    assert [row.score for row in found.ranking] == [1.0, 0.5, 0.0]
     assert found.voters == ("h", "l")
     # 3 pairs of agents on 6 tasks in both orders
     assert {row.asked for row in found.reviewers} == {36}
@@ -133,7 +133,7 @@ def test_the_automatic_exam_measures_three_traits_and_weighs_by_their_mean():
     assert (rows["c"].passed, rows["c"].weight) == (True, 1.0)
     assert rows["l"].traits["pertinence"].value == 0.5
     assert not rows["l"].passed
-    assert found.rankings[0].agents[0].agent == "ann"
+    assert found.ranking[0].agent == "ann"
 
 
 def test_the_human_exam_holds_reviewers_against_labels_and_keeps_its_pairs_out_of_the_test():
@@ -144,8 +144,8 @@ def test_the_human_exam_holds_reviewers_against_labels_and_keeps_its_pairs_out_o
     # the lazy one is right in one order and wrong in the other
     assert rows["l"].traits["human exam"].value == 0.5
     assert found.labels == {"pairs": 18, "decided": 18, "tied": 0, "tested": 12}
-    assert found.panel.accuracy.accuracy == 1.0
-    assert found.panel.accuracy.n_pairs == 12
+    assert found.panel.agreement.accuracy == 1.0
+    assert found.panel.agreement.n_pairs == 12
     overlapping = review(
         {"h": honest()}, study(labels=people()), exams="human", questioners=["ann", "bob"], overlap=True
     )
@@ -161,11 +161,11 @@ def test_logit_weights_are_clipped_as_stated():
 def test_agreement_with_people_is_counted_on_pairs_and_by_rank():
     """People turned round on 2 of 6 tasks: the honest reviewer agrees on 4/6 of the pairs; Spearman is 1 or -1."""
     found = review({"h": honest()}, study(labels=people(flip=("t0", "t1"))))
-    numbers = by_name(found)["h"].agreement.as_json()
-    assert numbers["accuracy"] == pytest.approx(4 / 6)
-    assert numbers["spearman"] == pytest.approx((4 - 2) / 6)
-    assert numbers["kendall_tau_a"] == pytest.approx((4 - 2) / 6)
-    assert numbers["n_pairs"] == 18
+    numbers = by_name(found)["h"].agreement
+    assert numbers.accuracy == pytest.approx(4 / 6)
+    assert numbers.spearman == pytest.approx((4 - 2) / 6)
+    assert numbers.kendall_tau_a == pytest.approx((4 - 2) / 6)
+    assert numbers.n_pairs == 18
 
 
 def test_nobody_passing_says_who_came_nearest_and_asks_for_no_judgement():
@@ -173,7 +173,7 @@ def test_nobody_passing_says_who_came_nearest_and_asks_for_no_judgement():
     assert found.voters == ()
     assert found.nobody is not None
     assert "l" in found.nobody
-    assert found.rankings == ()
+    assert found.rankings == {}
     assert found.judgements.is_empty()
 
 
@@ -189,12 +189,12 @@ def test_ratings_are_fused_z_normalised_and_rank_by_mean():
         return ScriptedModel(answers=lambda r: str(order[points(r)[0][1]] + shift), name=f"plus{shift}")
 
     found = review({"strict": rating(0), "kind": rating(2)}, scale="5-level")
-    scores = [row.score for row in found.rankings[0].agents]
+    scores = [row.score for row in found.ranking]
     # three values one step apart: (x - mean) / sd of 1, 0, -1, whichever way the sd is taken over equal thirds
     assert scores[1] == pytest.approx(0.0, abs=1e-9)
     assert scores[0] == pytest.approx(-scores[2])
     raw = review({"strict": rating(0), "kind": rating(2)}, scale="5-level", fusion="raw")
-    assert [row.score for row in raw.rankings[0].agents] == pytest.approx([4.0, 3.0, 2.0])
+    assert [row.score for row in raw.ranking] == pytest.approx([4.0, 3.0, 2.0])
 
 
 def test_a_rating_out_of_range_is_unparsable_and_not_clamped():
@@ -266,7 +266,7 @@ def test_labels_by_several_criteria_need_one_to_be_named():
     labels = pl.concat([people().with_columns(criterion=pl.lit(c)) for c in ("tone", "facts")])
     with pytest.raises(UserError, match=r"several criteria: facts, tone\. Choose one with --criterion"):
         review({"h": honest()}, study(labels=labels))
-    assert review({"h": honest()}, study(labels=labels), criterion="tone").panel.accuracy.accuracy == 1.0
+    assert review({"h": honest()}, study(labels=labels), criterion="tone").panel.agreement.accuracy == 1.0
 
 
 def test_one_model_under_two_names_with_two_descriptions_is_two_reviewers():
@@ -287,7 +287,7 @@ def test_an_answer_in_another_language_is_missing_and_counted():
     found = review({"f": foreign(), "h": honest()})
     assert by_name(found)["f"].used == 0
     assert dict(found.failures) == {"unparsable": 36}
-    assert [row.agent for row in found.rankings[0].agents] == ["ann", "bob", "cy"]
+    assert [row.agent for row in found.ranking] == ["ann", "bob", "cy"]
 
 
 def test_a_study_without_prompts_is_judged_on_responses_alone_and_says_so():
@@ -328,7 +328,7 @@ def test_a_reviewer_may_be_a_debate_among_copies_of_its_model():
     """C2: two debaters, one round: two calls a question, and the mean of two equal verdicts is the verdict."""
     model = honest()
     found = review({"h": model}, debate="C2")
-    assert [row.agent for row in found.rankings[0].agents] == ["ann", "bob", "cy"]
+    assert [row.agent for row in found.ranking] == ["ann", "bob", "cy"]
     assert len(model.calls) >= 2 * 36
     with pytest.raises(UserError, match="unknown debate 'C9'"):
         review({"h": honest()}, debate="C9")
@@ -354,7 +354,7 @@ def test_another_judge_is_a_scale_like_any_other():
         return f"[[{'A' if first > second else 'B'}]]"
 
     found = review({"j": ScriptedModel(answers=completeness, name="judge")}, scale="completeness")
-    assert [row.agent for row in found.rankings[0].agents] == ["ann", "bob", "cy"]
+    assert [row.agent for row in found.ranking] == ["ann", "bob", "cy"]
 
 
 # --- licences ----------------------------------------------------------------------------------------------------
@@ -400,9 +400,7 @@ def test_a_saved_review_is_a_study_that_gives_the_same_ranking_without_a_model(t
     folder = goldless.save_review(found, tmp_path / "run")
     assert json.loads((folder / "review.json").read_text())["ranking"][0]["agent"] == "ann"
     again = goldless.review(folder, recorded=True, resamples=200, own_family=True)
-    assert [(r.agent, r.score) for r in again.rankings[0].agents] == [
-        (r.agent, r.score) for r in found.rankings[0].agents
-    ]
+    assert [(r.agent, r.score) for r in again.ranking] == [(r.agent, r.score) for r in found.ranking]
 
 
 def test_recorded_values_off_the_scale_and_strange_names_are_not_taken(tmp_path):
@@ -536,10 +534,10 @@ def test_the_papers_count_an_unparsable_rating_as_0(tmp_path):
     folder = rated_study(tmp_path)
     how = {"recorded": True, "scale": "5-level", "resamples": 200}
     paper = by_name(goldless.review(folder, convention="paper", **how))["o"]
-    assert paper.agreement.accuracy.accuracy == pytest.approx((10 + 6 / 2) / 18)
+    assert paper.agreement.accuracy == pytest.approx((10 + 6 / 2) / 18)
     assert (paper.asked, paper.used) == (18, 17)
     default = by_name(goldless.review(folder, **how))["o"]
-    assert default.agreement.accuracy.accuracy == pytest.approx((10 + 6 / 2) / 16)
+    assert default.agreement.accuracy == pytest.approx((10 + 6 / 2) / 16)
 
 
 def test_pre_weighs_by_log_odds_and_adds_z_and_auto_pre_by_accuracy_and_adds_raw(tmp_path):
@@ -600,7 +598,7 @@ def test_recorded_panels_agree_with_people_as_stated(exam, scale, recorded):
         convention="paper",
         resamples=200,
     )
-    data = review_as_json(found)
+    data = write(found)
     assert round(data["panel"]["accuracy"], 4) == CELLS[exam][SCALES.index(scale)]
     assert data["panel"]["n_pairs"] == 1793
     best = max(data["reviewers"], key=lambda row: row["accuracy"])
@@ -624,10 +622,10 @@ def test_a_sweep_of_limits_and_weights_has_the_published_cells(recorded):
         sweep=[0, 0.55, 0.6, 0.99],
         resamples=200,
     )
-    cells = {(cell["limit"], cell["weights"]): cell for cell in review_as_json(found)["sweep"]}
+    cells = {(cell["limit"], cell["weights"]): cell for cell in write(found)["sweep"]}
     assert len(cells) == 4 * 3
     assert round(cells[0, "equal"]["accuracy"], 4) == 0.7401
-    assert round(cells[0.6, "trait"]["accuracy"], 4) == 0.7423 == round(found.panel.accuracy.accuracy, 4)
+    assert round(cells[0.6, "trait"]["accuracy"], 4) == 0.7423 == round(found.panel.agreement.accuracy, 4)
     assert cells[0, "equal"]["reviewers"] == CANDIDATES
     assert cells[0.99, "logit"]["reviewers"] == []
     assert "accuracy" not in cells[0.99, "logit"]

@@ -15,9 +15,8 @@ import polars as pl
 import pytest
 
 import goldless as package
+from goldless.reports.document import write
 from goldless.reports.html.page import write_report
-from goldless.runs.review_results import review_as_json
-from goldless.runs.store import as_json
 from goldless.viewer.library import Library
 from goldless.viewer.server import listening
 
@@ -84,7 +83,7 @@ def known_then(rows: list[dict], then: list[dict]) -> list[dict]:
 
 def test_a_scored_run_gives_its_leaderboards_again_without_a_model(runs):
     before = stored(runs / "score", "leaderboard")
-    again = as_json(package.evaluate(runs / "score", metrics=METRICS, recorded=True, over_peers="own"))
+    again = write(package.evaluate(runs / "score", metrics=METRICS, recorded=True, over_peers="own"))
     assert_same_results(again, before)
     for metric in METRICS:
         then, now = (settings(found["metrics"][metric]["signature"]) for found in (before, again))
@@ -108,9 +107,7 @@ def test_a_scored_run_gives_its_leaderboards_again_on_the_command_line(goldless,
 
 def test_a_review_gives_its_ranking_again_from_its_judgements(runs):
     before = stored(runs / "review", "review")
-    again = review_as_json(
-        package.review(runs / "review", recorded=True, exams="consistency", thresholds={"consistency": 0.0})
-    )
+    again = write(package.review(runs / "review", recorded=True, exams="consistency", thresholds={"consistency": 0.0}))
     for key in ("scale", "exams", "convention", "ranking", "rankings", "labels", "failures", "nobody_passed", "panel"):
         assert same(without_intervals(again[key]), without_intervals(before[key])), key
     ours = ("name", "traits", "passed", "why", "weight", "asked", "used", "missing")

@@ -12,10 +12,10 @@ import pytest
 
 import goldless
 from goldless.models.scripted import ScriptedModel
+from goldless.reports.run_record import AgentSoFar, BoardSoFar
 from goldless.runs import so_far
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study, score_study
-from goldless.runs.progress import AgentSoFar, BoardSoFar
 from goldless.runs.so_far import Arriving
 
 TASKS = 4
@@ -96,7 +96,7 @@ def test_a_review_is_seen_while_reviewers_answer(tmp_path):
     reviewers = {"r": ScriptedModel(answers=longer, name="r")}
     result, boards = seen(review_study, tmp_path, reviewers=reviewers, exams=("none",))
     assert len(boards) > TASKS
-    final = [(row.agent, row.score, row.n_tasks) for row in result.rankings[0].agents]
+    final = [(row.agent, row.score, row.n_tasks) for row in result.ranking]
     # ann is longest and beats both, bob beats cy
     assert shown(boards[-1][0]) == shown(boards[-2][0]) == final == [("ann", 1.0, 4), ("bob", 0.5, 4), ("cy", 0.0, 4)]
 

@@ -16,7 +16,8 @@ from goldless.metrics.likelihood import pair_scores
 from goldless.metrics.metric import over_peers
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
-from goldless.runs.store import as_json, check_writable, save_run
+from goldless.reports.document import write
+from goldless.runs.store import check_writable, save_run
 
 ALWAYS = {
     "agents.jsonl",
@@ -138,7 +139,7 @@ def test_the_json_is_the_plain_data_of_the_evaluation(evaluate, tmp_path):
     result = evaluate()
     save_run(result, tmp_path / "run")
     read = json.loads((tmp_path / "run" / "leaderboard.json").read_text())
-    assert read == json.loads(json.dumps(as_json(result)))
+    assert read == json.loads(json.dumps(write(result)))
     assert (read["asked"], read["open"], read["complete"], read["failures"]) == (27, 0, True, {"refused": 3})
     assert [row["agent"] for row in read["metrics"]["gem-raw"]["rows"]][-1] == "cy"
     assert read["scorer"]["name"] == "toy"

@@ -16,7 +16,7 @@ import goldless
 from goldless.errors import MetricError
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
-from goldless.runs.store import as_json
+from goldless.reports.document import write
 
 WORDS = ["zarn", "bluk", "mipo", "vond", "rask"]
 TEXTS = {f"t{i}": {"ann": f"{w} one", "bob": f"two {w}", "null": "nothing"} for i, w in enumerate(WORDS)}
@@ -65,7 +65,7 @@ def test_agents_that_answer_the_task_are_told_from_one_that_does_not():
 def test_the_objective_critic_is_in_the_document_and_not_said_before_the_table():
     """Of six ordered pairs, ann with bob and bob with ann have 1: 2 / 6, and 2 / 9 with the three zeros."""
     said = []
-    found = as_json(evaluate(say=said.append))["metrics"]["tvd-mi"]
+    found = write(evaluate(say=said.append))["metrics"]["tvd-mi"]
     assert found["summary"] == pytest.approx({"mean_over_pairs": 2 / 6, "objective_critic": 2 / 9})
     assert not [line for line in said if "objective" in line]
 
@@ -133,7 +133,7 @@ def test_a_critic_that_answers_outside_its_labels_is_asked_once_more_then_missin
 
 def test_the_pairwise_matrix_holds_each_ordered_pair():
     result = evaluate()
-    found = as_json(result)["metrics"]["tvd-mi"]["matrix"]
+    found = write(result)["metrics"]["tvd-mi"]["matrix"]
     assert found == {"agents": ["ann", "bob", "null"], "means": [[None, 1.0, 0.0], [1.0, None, 0.0], [0.0, 0.0, None]]}
 
 

@@ -14,7 +14,8 @@ import goldless
 from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity
 from goldless.models.scripted import ScriptedModel
-from goldless.runs.store import as_json, save_run
+from goldless.reports.document import write
+from goldless.runs.store import save_run
 
 TASKS = 60
 USES = {"ann": 0.9, "bob": 0.6, "bess": 0.6, "cy": 0.1}
@@ -93,13 +94,13 @@ def test_a_second_run_pays_nothing_and_another_question_only_for_what_is_new(toy
     first = evaluate(toy_scorer(), tmp_path, "ann>cy")
     again = toy_scorer()
     second = evaluate(again, tmp_path, "ann>cy")
-    assert as_json(second) == as_json(first)
+    assert write(second) == write(first)
     assert (second.spending[0].calls, second.spending[0].reused) == (0, first.spending[0].calls)
     assert first.spending[0].reused == 0
     other = evaluate(toy_scorer(), tmp_path, "best")
     assert other.stopped.answer == "ann is the best"
     fresh = evaluate(toy_scorer(), tmp_path / "fresh", "best")
-    assert as_json(other) == as_json(fresh)
+    assert write(other) == write(fresh)
     assert 0 < other.spending[0].calls < fresh.spending[0].calls
     assert other.spending[0].calls + other.spending[0].reused == fresh.spending[0].calls
 
@@ -169,7 +170,7 @@ def test_only_the_questions_comparisons_are_tested_where_the_data_decided_when_t
         assert {(c.first, c.second) for c in board.comparisons} == {("ann", "cy"), ("bob", "cy"), ("bess", "cy")}
         assert "confidence-sequence-less-skew(alpha=0.05,at-least=10)" in board.signature
         assert any("do not allow for that" in note for note in board.notes)
-    data = as_json(result)["until"]
+    data = write(result)["until"]
     assert (data["decided"], data["by"], len(data["comparisons"])) == (True, "gem-raw", 3)
 
 

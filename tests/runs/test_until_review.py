@@ -11,7 +11,7 @@ import pytest
 import goldless
 from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
-from goldless.runs.review_results import review_as_json
+from goldless.reports.document import write
 from goldless.runs.store import save_review
 
 TASKS = 60
@@ -65,7 +65,7 @@ def test_a_review_stops_and_asks_nothing_about_whoever_is_decided(tmp_path, scal
 def test_a_second_review_pays_nothing_and_recorded_judgements_answer_the_same(tmp_path):
     first = review(tmp_path, "best")
     again = reviewer()
-    assert review_as_json(review(tmp_path, "best", again)) == review_as_json(first)
+    assert write(review(tmp_path, "best", again)) == write(first)
     assert again.calls == []
     save_review(review(tmp_path), tmp_path / "run")
     recorded = goldless.review(tmp_path / "run", recorded=True, until="best", resamples=100)

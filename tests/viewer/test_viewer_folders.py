@@ -125,7 +125,7 @@ def test_a_run_whose_summary_cannot_be_made_is_listed_by_its_name(tmp_path, monk
 def test_half_a_sign_in_a_result_makes_a_page_that_can_be_sent(tmp_path):
     folder = written_run(tmp_path / "runs" / "half", [("m", "t1", "ann", 1.0)])
     row = {"agent": "a\ud800", "score": 1.0, "low": None, "high": None, "n": 1, "rank": 1}
-    metrics = {"m\udfff": {"unit": "\ud801", "level": 0.95, "rows": [row], "signature": "m|x:\ud802"}}
+    metrics = {"m\udfff": {"metric": "m", "unit": "\ud801", "level": 0.95, "rows": [row], "signature": "m|x:\ud802"}}
     (folder / "leaderboard.json").write_text(json.dumps({"study": "\ud803", "metrics": metrics}))
     library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
     for page in (run_list(library, Links()), run_page(library, Links(), "half")):

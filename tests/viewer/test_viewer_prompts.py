@@ -12,7 +12,8 @@ from viewer_runs import chat, scored_run, word_scorer
 import goldless
 from goldless.models.interface import ChatReply
 from goldless.records import CallFailure
-from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
+from goldless.reports.leaderboard import Leaderboards
+from goldless.reports.review import ReviewReport
 from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_review, save_run
@@ -39,7 +40,7 @@ def study(prompt: str | None = None):
 def subject(folder, journal, number: int = 0, agent: str = "ann") -> Subject:
     place = find_place(Library(folder, journal=journal), folder.name, number)
     tables = place.index.tables
-    documents = place.run.leaderboard or LeaderboardDocument(), place.run.review or ReviewDocument()
+    documents = place.run.leaderboard or Leaderboards(), place.run.review or ReviewReport()
     return Subject(place, agent, tables.task(place.name), tables.responses(place.name), *documents)
 
 

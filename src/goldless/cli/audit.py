@@ -20,6 +20,7 @@ def audit(study: StudyArgument, *, output: Output) -> None:
       goldless audit runs/first
     """
     from goldless.audit.texts import text_findings
+    from goldless.reports.document import write
     from goldless.reports.run_folder import RunFolder
     from goldless.studies import as_study
 
@@ -36,7 +37,7 @@ def audit(study: StudyArgument, *, output: Output) -> None:
             for one in run.leaderboard.findings
             if one.metrics
         ]
-        graphs = {metric: board.peer_graph.model_dump() for metric, board in run.boards.items() if board.peer_graph}
+        graphs = {metric: write(board.peer_graph) for metric, board in run.boards.items() if board.peer_graph}
     tables = [_findings(found), *(_links(metric, graph["links"]) for metric, graph in graphs.items() if graph["links"])]
     output.print_tables(
         [table for table in tables if table.rows],

@@ -78,7 +78,7 @@ def _review(study: Study, options: Options, output: Output) -> None:
     review = output.run(review_study, study, asked)
     if output.folder is not None:
         save_review(review, output.folder)
-    print_review(review, output, options.level)
+    print_review(review, output)
     if output.shown_as == "rich":
         out().print("It should fail: a model of 135M parameters follows the position of an answer, not its content.")
     tell_review(review, output)

@@ -17,7 +17,7 @@ from goldless.reports.findings import Said, in_text
 
 if TYPE_CHECKING:
     from goldless.reports.document import Shown
-    from goldless.reports.leaderboard import Leaderboard, RaterTable
+    from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.reports.report_table import ReportTable
     from goldless.runs.opening import Spending
     from goldless.runs.progress import Progress, Tell
@@ -209,7 +209,7 @@ def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator
         yield table.to_latex()
 
 
-def print_whole(table: ReportTable | Leaderboard | RaterTable) -> None:
+def print_whole(table: ReportTable | Leaderboard | RaterScores) -> None:
     """Print a table so that nothing is cut off, in several parts if the terminal is narrow."""
     for part in table.to_rich(out().width):
         # a single name may be wider than the terminal, which then breaks the line

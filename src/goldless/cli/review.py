@@ -30,27 +30,18 @@ def review(study: StudyArgument, *, options: Options, output: Output) -> None:
     found = output.run(review_study, study, options, replaces_evidence=True, ranks=True)
     if output.folder is not None:
         save_review(found, output.folder)
-    print_review(found, output, options.level)
+    print_review(found, output)
     tell_review(found, output)
 
 
-def print_review(review: Review, output: Output, level: float) -> None:
+def print_review(review: Review, output: Output) -> None:
     """Print warnings on standard error, then the verdict, the rankings and the exam report on standard output."""
-    from goldless.reports.documents.tables import review_findings, review_markdown, review_tables
-    from goldless.runs.review_results import review_as_json
-
     if not review.complete:
         say(f"INCOMPLETE: {review.open} calls are left", style="yellow")
     if review.failures:
         causes = ", ".join(f"{count} {kind}" for kind, count in sorted(review.failures.items()))
         say(f"missing: {sum(review.failures.values())} ({causes})", style="yellow")
-    data = review_as_json(review)
-    output.print_tables(
-        review_tables(data, level=level),
-        lambda: data,
-        markdown=lambda: review_markdown(data),
-        findings=review_findings(data),
-    )
+    output.show(review)
     if review.stopped is not None and output.shown_as == "rich":
         print_stopped(review.stopped)
 

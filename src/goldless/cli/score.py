@@ -12,9 +12,9 @@ from goldless.cli.output import Output, print_whole, tell_spending
 from goldless.runs.options import SCORING, STOPPING, Options
 
 if TYPE_CHECKING:
-    from goldless.reports.leaderboard import Leaderboard, RaterTable
+    from goldless.reports.decisions import Stopped
+    from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.runs.evaluation import Evaluation
-    from goldless.runs.rounds import Stopped
 
 
 @verb(
@@ -52,27 +52,23 @@ def score(study: StudyArgument, *, options: Options, output: Output) -> None:
 
 def print_leaderboards(evaluation: Evaluation, output: Output) -> None:
     """Print warnings on standard error, then the verdict and every metric's leaderboard on standard output."""
+    from goldless.reports.document import write
     from goldless.reports.findings import over_all
     from goldless.reports.leaderboard import Leaderboard
-    from goldless.runs.store import as_json
 
     tell_warnings(evaluation)
-    boards: list[Leaderboard | RaterTable] = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
-    if evaluation.raters is not None:
-        boards.append(evaluation.raters.table)
+    boards = list(evaluation.metrics.values())
     output.print_tables(
         [board.table(beaten="ranks") if isinstance(board, Leaderboard) else board.table() for board in boards],
-        lambda: as_json(evaluation),
+        lambda: write(evaluation),
         csv=lambda: _csv(boards),
         markdown=lambda: _markdown(boards),
         rich=lambda: _print_boards(boards, evaluation, output),
-        findings=over_all({name: outcome.leaderboard for name, outcome in evaluation.outcomes.items()})
-        if evaluation.stopped is None
-        else ((evaluation.stopped.sentence,),),
+        findings=over_all(evaluation.boards) if evaluation.stopped is None else ((evaluation.stopped.sentence,),),
     )
 
 
-def _csv(boards: Sequence[Leaderboard | RaterTable]) -> str:
+def _csv(boards: Sequence[Leaderboard | RaterScores]) -> str:
     """One header for all metrics; the table of raters has its own columns."""
     header, text = "", ""
     for board in boards:
@@ -82,11 +78,11 @@ def _csv(boards: Sequence[Leaderboard | RaterTable]) -> str:
     return text
 
 
-def _markdown(boards: Sequence[Leaderboard | RaterTable]) -> str:
+def _markdown(boards: Sequence[Leaderboard | RaterScores]) -> str:
     return "\n".join(f"## {board.metric}\n\n" * (len(boards) > 1) + board.to_markdown() for board in boards)
 
 
-def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evaluation, output: Output) -> None:
+def _print_boards(boards: Sequence[Leaderboard | RaterScores], evaluation: Evaluation, output: Output) -> None:
     from goldless.reports.findings import in_text, of_one
     from goldless.reports.leaderboard import Leaderboard
 
@@ -136,7 +132,7 @@ def _suggest(study: str, evaluation: Evaluation, output: Output) -> None:
         return
     name = as_words(study)
     say(f"next: goldless crashtest {name} --metric {quote(metrics[0])}  # can the metric be trusted on this study?")
-    agents = [row.agent for row in evaluation.outcomes[metrics[0]].leaderboard.rows]
+    agents = [row.agent for row in evaluation.outcomes[metrics[0]].rows]
     task = next(iter(evaluation.outcomes[metrics[0]].responses["task"]), None)
     if evaluation.logprobs.height and task is not None and len(agents) > 1:
         first = {of: sample for sample, of in reversed(list(evaluation.source.samples.items()))}
@@ -184,7 +180,7 @@ def end_evaluation(evaluation: Evaluation) -> None:
     """Exit with 3 where the run is incomplete, with 1 where nothing was scored."""
     if not evaluation.complete:
         incomplete(f"{evaluation.asked - evaluation.open} of {evaluation.asked}")
-    boards = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
+    boards = list(evaluation.boards.values())
     if boards and all(row.score is None for board in boards for row in board.rows):
         end(NOTHING, "nothing could be scored")
 

@@ -144,9 +144,8 @@ def _model_of(run: Run, metric: str, name: str) -> set[str]:
     if isinstance(run.metrics[metric], ReviewedMetric) and run.review is not None:
         models = {one.model for one in run.review.reviewers if one.name == name}
     else:
-        note = None if run.leaderboard is None else run.leaderboard.models.get(name)
-        fields = None if note is None else (note.provider, note.name, note.revision, note.tokenizer, note.settings)
-        models = {None if fields is None else ModelIdentity(*fields).short}
+        identity = None if run.leaderboard is None else run.leaderboard.models.get(name)
+        models = {None if identity is None else identity.short}
     found = {model for model in models if model is not None}
     if not found:
         raise UserError(

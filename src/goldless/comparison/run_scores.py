@@ -19,7 +19,7 @@ from goldless.metrics.chair import PanelVerdicts, panel_scores, panel_verdicts
 from goldless.metrics.judgement_table import Convention, pair_judgements, response_ratings
 from goldless.metrics.metric import Metric
 from goldless.metrics.tvd_mi import Direction, peer_scores
-from goldless.reports.documents.scores import ReviewDocument
+from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import SCORES, RunFolder
 from goldless.runs.review_evidence import recorded_review
 from goldless.runs.review_outcome import shares_by_agent
@@ -159,7 +159,7 @@ class ReviewedMetric:
 
     run: Run
     metric: str
-    review: ReviewDocument
+    review: ReviewReport
 
     @property
     def unit(self) -> str:
@@ -195,7 +195,7 @@ class ReviewedMetric:
 
     @property
     def _convention(self) -> Convention:
-        return getattr(self.review, "convention", None) or "default"
+        return self.review.convention
 
     @cached_property
     def _verdicts(self) -> PanelVerdicts:

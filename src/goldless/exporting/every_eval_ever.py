@@ -16,7 +16,8 @@ from goldless.exporting.files import path_name, write_folder
 from goldless.exporting.scored_run import REVIEW, RunExporter, ScoredRun
 from goldless.judging.judges import JUDGES
 from goldless.metrics.catalogue import find_metric
-from goldless.reports.documents.scores import AgentScore, ModelNote, RankedMetric
+from goldless.models.interface import ModelIdentity
+from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 from goldless.signature import Signature
 
 SCHEMA = "0.3.0"
@@ -112,7 +113,7 @@ def _model(name: str, **details: str) -> dict[str, Any]:
     }
 
 
-def _result(run: ScoredRun, name: str, board: RankedMetric, row: AgentScore) -> dict[str, Any]:
+def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
     settings = Signature.parse(board.signature).settings
     uncertainty: dict[str, Any] = {"num_samples": row.n}
     if row.low is not None and row.high is not None:
@@ -142,7 +143,7 @@ def _result(run: ScoredRun, name: str, board: RankedMetric, row: AgentScore) -> 
     }
 
 
-def _metric(run: ScoredRun, name: str, board: RankedMetric) -> dict[str, Any]:
+def _metric(run: ScoredRun, name: str, board: Leaderboard) -> dict[str, Any]:
     low, high = _bounds(name, board)
     judges = _judges(run, name, board)
     return {
@@ -158,7 +159,7 @@ def _metric(run: ScoredRun, name: str, board: RankedMetric) -> dict[str, Any]:
     }
 
 
-def _bounds(name: str, board: RankedMetric) -> tuple[float | str, float | str]:
+def _bounds(name: str, board: Leaderboard) -> tuple[float | str, float | str]:
     if board.unit == "win rate":
         return 0.0, 1.0
     try:
@@ -168,7 +169,7 @@ def _bounds(name: str, board: RankedMetric) -> tuple[float | str, float | str]:
     return low, high
 
 
-def _judges(run: ScoredRun, name: str, board: RankedMetric) -> dict[str, Any] | None:
+def _judges(run: ScoredRun, name: str, board: Leaderboard) -> dict[str, Any] | None:
     """The critic of TVD-MI, or the reviewers who voted; None if no model judged."""
     review, scores = run.review, run.leaderboard
     if name == REVIEW and review is not None:
@@ -186,7 +187,7 @@ def _judges(run: ScoredRun, name: str, board: RankedMetric) -> dict[str, Any] | 
     return {"judges": [{"model_info": _described(scores.models["critic"])}], "input_prompt": prompt}
 
 
-def _described(note: ModelNote) -> dict[str, Any]:
+def _described(note: ModelIdentity) -> dict[str, Any]:
     return _model(note.name, provider=note.provider, revision=note.revision)
 
 

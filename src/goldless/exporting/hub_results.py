@@ -11,7 +11,7 @@ from typing import Any
 from goldless.errors import UserError
 from goldless.exporting.files import path_name, write_folder
 from goldless.exporting.scored_run import RunExporter
-from goldless.reports.documents.scores import AgentScore, RankedMetric
+from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 
 
 class HubResults(RunExporter):
@@ -36,7 +36,7 @@ class HubResults(RunExporter):
 
 
 def write_results(
-    board: RankedMetric, path: Path, *, dataset: str | None, task_id: str | None, date: str, url: str | None = None
+    board: Leaderboard, path: Path, *, dataset: str | None, task_id: str | None, date: str, url: str | None = None
 ) -> None:
     """Write a folder for every agent of the board that has a score."""
     if dataset is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
@@ -57,7 +57,7 @@ def write_results(
 
 
 def _entry(
-    board: RankedMetric, row: AgentScore, *, dataset: str, task_id: str, date: str, url: str | None
+    board: Leaderboard, row: LeaderboardRow, *, dataset: str, task_id: str, date: str, url: str | None
 ) -> Iterator[str]:
     interval = "" if row.low is None else f" ({board.level * 100:g}% interval {row.low:.4g} to {row.high:.4g})"
     notes = f"{board.unit}{interval}, {row.n} tasks, {row.missing} of {row.asked} missing. {board.signature}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from goldless.errors import UserError
 from goldless.exporting.scored_run import RunExporter, ScoredRun
-from goldless.reports.documents.scores import AgentScore, RankedMetric
+from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 from goldless.studies.checking import all_at_once
 from goldless.studies.importers.inspect_log import OURS, InspectLog, inspect_ai_log, open_logs
 
@@ -66,7 +66,7 @@ def _write_copies(run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, fo
     inspect = inspect_ai_log()
     for log in logs:
         whole = inspect.read_eval_log(str(log.path))
-        used: dict[str, RankedMetric] = {}
+        used: dict[str, Leaderboard] = {}
         for sample in whole.samples or ():
             key = log.task(sample.id), log.agent
             repeats[key] += 1
@@ -102,11 +102,11 @@ def _edit(log: Any, sample: Any, found: Mapping[str, float], run: ScoredRun) -> 
         edit_score(log, sample.id, f"{OURS}/{metric}", edit, recompute_metrics=False, epoch=sample.epoch)
 
 
-def _add_mean(log: Any, metric: str, board: RankedMetric, agent: str) -> None:
+def _add_mean(log: Any, metric: str, board: Leaderboard, agent: str) -> None:
     """The agent's row of the leaderboard among the results; those of other scorers stay as they are."""
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore  # noqa: PLC0415 - an extra
 
-    row = next((row for row in board.rows if row.agent == agent), AgentScore(agent=agent))
+    row = next((row for row in board.rows if row.agent == agent), LeaderboardRow(None, agent))
     values = {"mean": row.score, f"low{board.level * 100:g}": row.low, f"high{board.level * 100:g}": row.high}
     log.results = log.results or EvalResults()
     name = f"{OURS}/{metric}"

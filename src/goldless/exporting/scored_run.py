@@ -9,9 +9,8 @@ from typing import Any
 import polars as pl
 
 from goldless.errors import UserError, nearest
-from goldless.reports.documents.scores import AgentScore, RankedMetric
+from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.run_folder import RunFolder
-from goldless.signature import Signature
 
 REVIEW = "peer-review"
 """The name of a review's ranking among the metrics."""
@@ -21,21 +20,12 @@ class ScoredRun(RunFolder):
     """A run folder with scores of agents."""
 
     @cached_property
-    def ranked(self) -> dict[str, RankedMetric]:
-        """The boards that have scores, by metric; that of a review is ``peer-review``."""
-        found = {**self.boards, **self._reviewed()}
+    def ranked(self) -> dict[str, Leaderboard]:
+        """The boards that have scores, by metric; the first ranking of a review is ``peer-review``."""
+        found = dict(self.boards)
+        for board in [] if self.review is None else [*self.review.boards.values()][:1]:
+            found[REVIEW] = board
         return {name: board for name, board in found.items() if any(row.score is not None for row in board.rows)}
-
-    def _reviewed(self) -> dict[str, RankedMetric]:
-        """The first ranking of the review."""
-        if self.review is None or not self.review.rankings:
-            return {}
-        signature = self.review.signature
-        level = float(Signature.parse(signature).settings.get("level", self.review.level))
-        name, ranking = next(iter(self.review.rankings.items()))
-        rows = tuple(AgentScore(**row.cells(n=row.n_tasks, missing=row.missing)) for row in ranking.agents)
-        unit = ranking.unit if ranking.unit != "score" else name
-        return {REVIEW: RankedMetric(unit=unit, level=level, rows=rows, signature=signature, notes=ranking.notes)}
 
     @property
     def study_name(self) -> str:
@@ -48,7 +38,7 @@ class ScoredRun(RunFolder):
         made = self.made_by.made
         return next((made[verb].at for verb in ("score", "review") if verb in made), "")
 
-    def chosen(self, metric: str | None) -> dict[str, RankedMetric]:
+    def chosen(self, metric: str | None) -> dict[str, Leaderboard]:
         """The board of this metric, or all."""
         if metric is None:
             return self.ranked

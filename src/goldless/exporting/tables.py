@@ -10,9 +10,7 @@ import polars as pl
 
 from goldless.exporting.scored_run import RunExporter, ScoredRun
 from goldless.files import write_text, write_whole
-from goldless.reports.documents.scores import RankedMetric
 from goldless.reports.formats import code_line, markdown_cell
-from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.spreadsheets import guarded_frame
 from goldless.studies import Study
 from goldless.studies.writing import StudyFolder
@@ -78,23 +76,7 @@ def _card(run: ScoredRun, metric: str | None) -> Iterator[str]:
     study = f"{markdown_cell(run.study_name)}, {len(run.study.tasks):,} tasks"
     for name, board in run.chosen(metric).items():
         yield f"### {markdown_cell(name)} on {study}\n"
-        yield from _board_table(board).markdown_lines()
+        yield from board.table().markdown_lines()
         yield f"\nScores in {board.unit}; {board.level * 100:g}% intervals over tasks."
         yield from (f"\n{markdown_cell(note)}" for note in board.notes)
         yield f"\n<details><summary>How it was computed</summary>\n\n{code_line(board.signature)}\n\n</details>\n"
-
-
-def _board_table(board: RankedMetric) -> ReportTable:
-    several = any(row.missing for row in board.rows)
-    compared = any(row.better_than is not None for row in board.rows)
-    columns = (
-        Column("rank", "#", "count"),
-        Column("agent", "model"),
-        Column("score", "score", "number", "missing", 3),
-        Column("low high", f"{board.level * 100:g}% interval", "interval", "", 3, reason="note"),
-        Column("n", "tasks", "figure"),
-        *[Column("missing asked", "missing", "fraction")] * several,
-        *[Column("beaten", "better than")] * compared,
-    )
-    rows = tuple(row.cells(beaten=", ".join(row.better_than or ()) or "-") for row in board.rows)
-    return ReportTable("", columns, rows)

@@ -22,7 +22,7 @@ from goldless.gre_bench.public_results import PublicResults
 from goldless.gre_bench.review_sections import noticed
 from goldless.gre_bench.standing import Standing
 from goldless.gre_bench.submissions import read_log
-from goldless.reports.documents.fields import Unreadable
+from goldless.reports.document import Unreadable
 from goldless.reports.leaderboard import LeaderboardRow
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.reports.run_folder import RunFolder

@@ -20,11 +20,11 @@ from goldless.gre_bench.stages import edition_pairing, hidden_study
 from goldless.gre_bench.standing import Standing, other_runs, standing
 from goldless.gre_bench.submissions import read_log, submission_results
 from goldless.meta_evaluation.judges import ScoredBy, response_scores
+from goldless.reports.document import write
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.replay import compared, recorded_options
-from goldless.runs.store import as_json
 from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 
@@ -113,7 +113,7 @@ async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation
         # said when it was scored
         warnings.simplefilter("ignore")
         found = await evaluate_study(texts, replace(options, pairing=edition_pairing(texts), told=told))
-    made = as_json(found)["metrics"]
+    made = write(found)["metrics"]
     wrong = [
         f"{name} {one.place}: printed {one.printed}, but {one.recomputed} by the evidence"
         for name, then in printed["metrics"].items()

@@ -171,7 +171,7 @@ def _lead(one: Recomputed, rows: Sequence[CleanScore]) -> Iterator[Any]:
     beaten = next(
         (row.better_than for row in one.scores.evaluation.leaderboard(one.metric).rows if row.agent == first.agent), ()
     )
-    decided = sum(row.agent in beaten for row in ranked[1:])
+    decided = sum(row.agent in (beaten or ()) for row in ranked[1:])
     yield (f"; this is decided against {decided} of {plural(len(ranked) - 1, 'other model')}." if ranked[1:] else ".")
 
 

@@ -494,7 +494,7 @@ class _Search:
             present = ~np.isnan(value).any(axis=1)
             ties = int(np.sum((value == NEITHER).any(axis=1) & present))
             changed, high, low = (None if one is None else 1 - one for one in (same.value, same.low, same.high))
-            share = Share(changed, low, high, same.used, same.n_tasks, same.level, same.method, same.note)
+            share = Share(changed, low, high, same.n, same.n_tasks, same.level, same.method, same.note)
             swapped: dict[str, Any] = {"neutral": None, "asked": same.asked, "ties": ties}
             flips.append(row_of(share, "position", "flips when the order is swapped", judge, **swapped))
             both = asked.all(axis=1)[:, None]

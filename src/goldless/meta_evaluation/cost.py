@@ -28,10 +28,10 @@ from goldless.models.catalogue import is_local, open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
 from goldless.models.usage import MILLION, Price, parse_price, price_of
 from goldless.reports.document import write
-from goldless.reports.documents.scores import SpendingNote
 from goldless.reports.findings import Said
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
+from goldless.reports.run_record import Spending
 from goldless.runs.collection import with_peers
 from goldless.runs.estimate import CHARACTERS_A_TOKEN, plan_study
 from goldless.runs.options import Options
@@ -341,11 +341,7 @@ def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pac
     made = {verb: one.spending for verb, one in run.made_by.made.items()}
     rows: list[Cost] = []
     if run.leaderboard is not None and "score" in made:
-        notes = run.leaderboard.models
-        models = {
-            part: ModelIdentity(one.provider, one.name, one.revision, one.tokenizer, one.settings).short
-            for part, one in notes.items()
-        }
+        models = {part: identity.short for part, identity in run.leaderboard.models.items()}
         rows += _spent_rows(made["score"], tuple(run.leaderboard.metrics), models, options, paces)
     if run.review is not None and "review" in made:
         models = {reviewer.name: reviewer.model or "" for reviewer in run.review.reviewers}
@@ -361,7 +357,7 @@ def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pac
 
 
 def _spent_rows(
-    spending: Sequence[SpendingNote],
+    spending: Sequence[Spending],
     metrics: tuple[str, ...],
     parts: Mapping[str, str],
     options: Options,
@@ -371,8 +367,8 @@ def _spent_rows(
     rows = []
     for row in spending:
         played = [part for part, model in parts.items() if model == row.model]
-        calls, tokens, kept = row.calls or 0, sum(row.usage.values()), row.get("kept")
-        kept_usage = row.get("kept_usage") or row.usage
+        tokens = row.usage.input_tokens + row.usage.output_tokens
+        kept = row.kept_usage or row.usage
         pace = paces.get(row.model)
         rows.append(
             Cost(
@@ -380,13 +376,13 @@ def _spent_rows(
                 part=", ".join(played) or "model",
                 model=row.model,
                 source="spent",
-                calls=calls,
-                reused=row.reused or 0,
+                calls=row.calls,
+                reused=row.reused,
                 tokens=tokens,
                 usd=row.cost_usd,
-                seconds=None if pace is None or pace.seconds is None else pace.seconds / pace.calls * calls,
-                unkept_calls=0 if kept is None else calls - kept,
-                unkept_tokens=tokens - sum(kept_usage.values()),
+                seconds=None if pace is None or pace.seconds is None else pace.seconds / pace.calls * row.calls,
+                unkept_calls=0 if row.kept is None else row.calls - row.kept,
+                unkept_tokens=tokens - kept.input_tokens - kept.output_tokens,
                 growth="; ".join(dict.fromkeys(_growth(part, options, metrics[0]) for part in played)),
                 fixed=played == ["critic"] and options.budget_calls is not None,
                 pace=pace,

@@ -9,7 +9,7 @@ labelled (PRE). Peers is accuracy as estimated from the votes of the other candi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Unpack
 
 import numpy as np
@@ -52,22 +52,31 @@ class Sureness:
 class Trait:
     """One trait of one reviewer."""
 
-    name: TraitName
-    value: float | None
+    name: TraitName | Literal[""] = field(default="", metadata={"json": False})
+    value: float | None = None
     """Between 0 and 1; None: not measured, ``note`` says why."""
     low: float | None = None
     """Interval of the value; for self-confidence, of ``difference``."""
     high: float | None = None
     asked: int = 0
-    used: int = 0
-    n_tasks: int = 0
-    level: float = 0.95
-    method: ShareMethod | None = None
+    n: int = 0
+    """Of these, the ones that could be used."""
+    n_tasks: int = field(default=0, metadata={"json": False})
+    level: float = field(default=0.95, metadata={"json": False})
+    method: ShareMethod | None = field(default=None, metadata={"json": False})
     note: str | None = None
     difference: float | None = None
     """For self-confidence: how much surer the reviewer is of easy items than of hard ones, in nats or levels."""
-    easy: Sureness | None = None
-    hard: Sureness | None = None
+    easy: Sureness | None = field(default=None, metadata={"json": "if any"})
+    hard: Sureness | None = field(default=None, metadata={"json": "if any"})
+    threshold: float | None = None
+    """Value that a reviewer must exceed to pass; None: there is no limit."""
+    KEYS = ("value", "low", "high", "n", "asked", "threshold", "difference", "note", "*")
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """The interval of the value; two times None where the interval is one of the difference."""
+        return (self.low, self.high) if self.difference is None else (None, None)
 
 
 def consistency(
@@ -198,7 +207,7 @@ def self_confidence(
     if not kept[0] or not kept[1]:
         which = "easy" if not kept[0] else "hard"
         level = draws.get("level", LEVEL)
-        return Trait("self-confidence", None, asked=asked, used=used, level=level, note=f"no {which} item has a reply")
+        return Trait("self-confidence", None, asked=asked, n=used, level=level, note=f"no {which} item has a reply")
     gaps = _gaps(kept[0], kept[1]) * (1.0 if higher_is == "surer" else -1.0)
     difference = float(gaps.mean())
     found = task_intervals(gaps[:, None], **draws)[0]
@@ -208,7 +217,7 @@ def self_confidence(
         found.low,
         found.high,
         asked=asked,
-        used=used,
+        n=used,
         n_tasks=len(gaps),
         level=found.level,
         method=found.method,
@@ -258,7 +267,7 @@ def _traits(
             share.low,
             share.high,
             asked=int(own.sum()),
-            used=share.n,
+            n=share.n,
             n_tasks=share.n_tasks,
             level=share.level,
             method=share.method,

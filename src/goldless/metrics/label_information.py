@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
@@ -60,6 +60,7 @@ class Information:
     """Its mean over the permutations: what raters with the same label frequencies would reach by chance."""
     p: float
     """(1 + permutations that reach the value) / (1 + permutations)."""
+    KEYS = ("*", "excess")
 
     @property
     def excess(self) -> float:
@@ -75,7 +76,7 @@ class PairInformation:
     second: str
     items: int
     """Items that both labelled."""
-    information: Information | None
+    information: Information | None = field(metadata={"json": "inline"})
     """None: they have no item in common."""
 
 
@@ -86,7 +87,7 @@ class RaterInformation:
     rater: str
     partners: int
     """Raters with items in common."""
-    information: Information | None
+    information: Information | None = field(metadata={"json": "inline"})
     """None: no other rater labelled the same items."""
 
 
@@ -97,26 +98,26 @@ class GroupInformation:
     group: str | None
     """None: all raters."""
     raters: int
-    information: Information
     low: float | None
     """Interval of the value, which includes its bias; None: too few tasks."""
     high: float | None
+    information: Information = field(metadata={"json": "inline"})
 
 
 @dataclass(frozen=True, slots=True)
 class LabelInformation:
     """TVD-MI between raters, and how it was computed."""
 
-    overall: Information
+    overall: Information = field(metadata={"json": "inline"})
     """Mean over the pairs of raters that have items in common."""
     raters: tuple[RaterInformation, ...]
-    pairs: tuple[PairInformation, ...]
-    categories: tuple[float, ...]
-    items: Items
-    permutations: int
-    seed: int
-    groups: tuple[GroupInformation, ...] = ()
+    pairs: tuple[PairInformation, ...] = ()
+    permutations: int = 0
+    groups: tuple[GroupInformation, ...] = field(default=(), metadata={"json": "if any"})
     """All raters, then each group; empty if no groups are given."""
+    categories: tuple[float, ...] = field(default=(), metadata={"json": False})
+    items: Items = field(default="pairwise", metadata={"json": False})
+    seed: int = field(default=0, metadata={"json": False})
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,9 +309,9 @@ def _groups(
         GroupInformation(
             group,
             len(rows),
-            _information(values[[k]], drawn[:, [k]]),
             intervals[k].low,
             intervals[k].high,
+            _information(values[[k]], drawn[:, [k]]),
         )
         for k, (group, rows) in enumerate(members.items())
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 
@@ -66,38 +66,22 @@ class PanelWorth:
     n_claimed: int = 0
     notes: tuple[str, ...] = ()
 
+    KEYS = ("reviewers", "effective_votes", "from:source", "by_errors:errors", "by_votes:votes", "*")
+
     @property
     def best(self) -> EffectiveVotes:
         """By errors where that is known, else by votes."""
         return self.errors if self.errors is not None and self.errors.votes is not None else self.votes
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        errors = None if self.errors is None else _votes_json(self.errors)
-        return {
-            "reviewers": list(self.reviewers),
-            "effective_votes": self.best.votes,
-            "from": "errors" if self.best is self.errors else "votes",
-            "by_errors": errors,
-            "by_votes": _votes_json(self.votes),
-            "peers": [
-                {name: getattr(one, name) for name in ("reviewer", "accuracy", "low", "high", "n", "discrimination")}
-                for one in self.peers
-            ],
-            "claimed": self.claimed,
-            "right": self.right,
-            "n_claimed": self.n_claimed,
-            "notes": list(self.notes),
-        }
+    @property
+    def effective_votes(self) -> float | None:
+        """How many independent votes the panel is worth."""
+        return self.best.votes
 
-
-def _votes_json(found: EffectiveVotes) -> dict[str, Any]:
-    names = ("judges", "votes", "low", "high", "correlation", "n", "n_tasks", "level", "note")
-    between = [
-        {"first": first, "second": second, "correlation": value, "n": n}
-        for (first, second), (value, n) in (found.between or {}).items()
-    ]
-    return {name: getattr(found, name) for name in names} | {"between": between}
+    @property
+    def source(self) -> Literal["errors", "votes"]:
+        """The correlation that this follows from."""
+        return "errors" if self.best is self.errors else "votes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, vote_share
-from goldless.statistics.bootstrap import USUAL, Draws, Method, draw_counts, score_intervals
+from goldless.statistics.bootstrap import Draws, draw_counts, score_intervals
 from goldless.statistics.checks import check_level
 from goldless.statistics.standings import score_table
 
@@ -103,9 +103,6 @@ HALF_TIE = 0.5
 """Ties added between agents that met, in resamples where an agent always wins or always loses."""
 ELEMENTS_AT_ONCE = 1 << 20
 
-RankingName = Literal["mean", "win rate", "bradley-terry"]
-RankingMethod = Method | Literal["percentile"]
-
 
 @dataclass(frozen=True, slots=True)
 class RankedAgent:
@@ -124,18 +121,18 @@ class RankedAgent:
     used: int
     """Number of these with a judgement."""
 
+    @property
+    def missing(self) -> int:
+        """Asked minus used."""
+        return self.asked - self.used
+
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """All agents, best first."""
 
-    name: RankingName
-    agents: tuple[RankedAgent, ...]
     unit: str
-    level: float
-    method: RankingMethod | None
-    seed: int
-    resamples: int
+    agents: tuple[RankedAgent, ...]
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, agent: str) -> RankedAgent:
@@ -151,15 +148,15 @@ def rank_by_mean(panel: PanelScores | PanelVerdicts, **draws: Unpack[Draws]) -> 
     if isinstance(panel, PanelScores):
         asked, used = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
         unit = "rating" if panel.normalisation == "raw" else "standard deviations"
-        return _by_table("mean", panel.agents, panel.score, (asked, used), unit, **draws)
+        return _by_table(panel.agents, panel.score, (asked, used), unit, **draws)
     table = _pair_table(panel, vote_share(panel))
-    return _by_table("mean", panel.agents, table, _counts(panel), "share of votes", **draws)
+    return _by_table(panel.agents, table, _counts(panel), "share of votes", **draws)
 
 
 def rank_by_win_rate(verdicts: PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
     """Rank by the share of peers that an agent beats, ties counting half, averaged over tasks."""
     table = _pair_table(verdicts, verdicts.verdict)
-    return _by_table("win rate", verdicts.agents, table, _counts(verdicts), "win rate", **draws)
+    return _by_table(verdicts.agents, table, _counts(verdicts), "win rate", **draws)
 
 
 def rank_by_bradley_terry(
@@ -186,18 +183,18 @@ def rank_by_bradley_terry(
     empty: FloatArray = np.full(agents, np.nan)
     if apart is not None:
         rows = _rows(verdicts.agents, np.stack([empty] * 3), _tasks_of(verdicts), _counts(verdicts))
-        return Ranking("bradley-terry", rows, "log-odds", level, None, seed, resamples, (apart,))
+        return Ranking("log-odds", rows, (apart,))
     strength = bradley_terry(wins)
     if tasks < 2:
         rows = _rows(verdicts.agents, np.stack([strength, empty, empty]), _tasks_of(verdicts), _counts(verdicts))
         said = f"no interval: n = {tasks}"
-        return Ranking("bradley-terry", rows, "log-odds", level, None, seed, resamples, (said,))
+        return Ranking("log-odds", rows, (said,))
     drawn, irregular = _refitted(by_task, met, strength, virtual_ties=virtual_ties, seed=seed, resamples=resamples)
     ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
     rows = _rows(verdicts.agents, np.vstack([strength, ends]), _tasks_of(verdicts), _counts(verdicts))
     said = f"{irregular} of {resamples} resamples had no finite solution; in these, half a tie was added to every pair"
     notes = (said,) if irregular else ()
-    return Ranking("bradley-terry", rows, "log-odds", level, "percentile", seed, resamples, notes)
+    return Ranking("log-odds", rows, notes)
 
 
 def _refitted(
@@ -257,7 +254,6 @@ def _tasks_of(verdicts: PanelVerdicts) -> IntArray:
 
 
 def _by_table(
-    name: RankingName,
     agents: Sequence[str],
     table: FloatArray,
     counts: tuple[IntArray, IntArray],
@@ -270,9 +266,7 @@ def _by_table(
         numbers = np.clip(numbers, 0.0, 1.0)
     rows = _rows(agents, numbers, np.array([f.n for f in found], dtype=np.int64), counts)
     notes = tuple(f"{agent}: {f.note}" for agent, f in zip(agents, found, strict=True) if f.note)
-    method = min((f.method for f in found if f.method), key="exact".__eq__, default=None)  # that of most agents
-    how: Draws = {**USUAL, **draws}
-    return Ranking(name, rows, unit, how["level"], method, how["seed"], how["resamples"], notes)
+    return Ranking(unit, rows, notes)
 
 
 def _rows(

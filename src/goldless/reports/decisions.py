@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.deciding import IN_RANGE, outlook
 
+Reason = Literal["decided", "all tasks", "budget"]
 LISTED = 3
 ROWS = 12
 """Comparisons shown in a terminal; the rest is in the JSON."""
@@ -68,3 +71,42 @@ def decision_table(question: str, comparisons: Sequence[Comparison], usd_per_tas
     cut = len(shown) - len(rows)
     notes = (f"{cut} more comparisons are in the JSON output.",) if cut else ()
     return ReportTable(f"until {question}", COLUMNS, rows, notes=notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Where a run that was to stop early stopped, and what it knows."""
+
+    question: str
+    alpha: float
+    at_least: int
+    by: str
+    """The metric, or the ranking of a review."""
+    tasks: int
+    """Tasks asked."""
+    tasks_there: int
+    """Tasks in the study that could be asked."""
+    reason: Reason
+    answer: str
+    open: tuple[str, ...]
+    """Agents that the answer still depends on."""
+    tasks_of: Mapping[str, int]
+    """Tasks on which each agent was scored; as a partner of others it is used on all."""
+    comparisons: tuple[Comparison, ...]
+    """Those that are part of the answer, or of what is missing to it."""
+    usd_per_task: float | None
+    """What a task of this run costs; None: unknown or free."""
+    KEYS = ("*", "decided", "summary:sentence")
+
+    @property
+    def decided(self) -> bool:
+        """Whether the question has an answer."""
+        return self.reason == "decided"
+
+    @property
+    def sentence(self) -> str:
+        """The answer with where and why the run stopped."""
+        why = {"decided": "decided", "all tasks": "undecided with all tasks", "budget": "undecided within the budget"}
+        share = sum(self.tasks_of.values()) / (len(self.tasks_of) * self.tasks_there)
+        seen = f"{self.tasks} of {self.tasks_there} tasks, {share:.0%} of the scores"
+        return f"{self.question}: {self.answer} ({why[self.reason]}, {seen}, alpha {self.alpha:g})."

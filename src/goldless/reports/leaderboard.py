@@ -1,19 +1,29 @@
-"""The leaderboard: agents in order, each with interval, n, missing evidence, and the agents it beats; and of raters."""
+"""Leaderboards: agents in order, each with interval, n, missing evidence, and the agents it beats; and of raters."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from goldless.audit.finding import Finding
+from goldless.audit.peer_graph import PeerGraph
+from goldless.metrics.label_information import LabelInformation
+from goldless.models.canaries import CanaryReport
+from goldless.models.interface import ModelIdentity
 from goldless.reports.controls import comparative, heading
-from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.decisions import Stopped
+from goldless.reports.document import IF_ANY, INLINE, write
+from goldless.reports.report_table import Column, ReportTable, decimals_for
 from goldless.reports.terminal_tables import TerminalColumn, fitted_tables
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
+from goldless.statistics.effects import GroupComparison
+from goldless.statistics.influence import Influence
 from goldless.statistics.new_peers import FEWEST_PEERS
 from goldless.statistics.standings import Missing, Standings
+from goldless.templates import FIELDS, TEMPLATES, Template
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,20 +36,20 @@ class LeaderboardRow:
     rank: int | None
     """None: no score."""
     agent: str
-    group: str | None
-    score: float | None
-    low: float | None
-    high: float | None
-    n: int
+    group: str | None = None
+    score: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
     """Number of tasks behind the score."""
-    asked: int
+    asked: int = 0
     """Pairs that should have been scored."""
-    used: int
+    used: int = 0
     """Pairs that were scored."""
-    missing: int
+    missing: int = 0
     """Asked minus used."""
-    better_than: tuple[str, ...]
-    """Agents it beats on common tasks, corrected for multiple comparisons."""
+    better_than: tuple[str, ...] | None = None
+    """Agents it beats on common tasks, corrected for multiple comparisons; None: not tested."""
     note: str | None = None
     """Why there is no interval."""
     between_prompts: float | None = None
@@ -56,6 +66,24 @@ CSV_NAMES = (*(name for name in LeaderboardRow.__slots__ if name != "note"), "no
 
 
 @dataclass(frozen=True, slots=True)
+class PairMeans:
+    """Mean scores of agents (rows) with peers (columns)."""
+
+    agents: tuple[str, ...] = ()
+    means: tuple[tuple[float | None, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what is no square."""
+        if any(len(line) != len(self.agents) for line in (self.means, *self.means)):
+            raise ValueError("means must be a square matrix over agents")
+
+    @property
+    def values(self) -> list[float]:
+        """All means that are not missing."""
+        return [value for line in self.means for value in line if value is not None]
+
+
+@dataclass(frozen=True, slots=True)
 class Leaderboard:
     """Agents by score, highest first, with the settings behind the numbers."""
 
@@ -63,19 +91,35 @@ class Leaderboard:
     unit: str
     level: float
     rows: tuple[LeaderboardRow, ...]
-    comparisons: tuple[Comparison, ...]
-    signature: str
+    comparisons: tuple[Comparison, ...] = ()
+    signature: str = ""
     notes: tuple[str, ...] = ()
+    groups: GroupComparison | None = field(default=None, metadata=INLINE)
+    """Comparison of two groups of agents, if requested."""
+    group_names: str | None = field(default=None, metadata=IF_ANY)
+    summary: Mapping[str, float | None] = field(default_factory=dict, metadata=IF_ANY)
+    """Numbers about the study as a whole, by name."""
+    by_wording: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    """Agents' scores by prompt, if there are several."""
+    influence: tuple[Influence, ...] = ()
+    """The tasks that move an agent's score most."""
+    peer_graph: PeerGraph | None = None
+    """Which agents predict which; None: too few agents, or the metric does not score pairs."""
+    matrix: PairMeans = PairMeans()
+    KEYS = (
+        *("metric", "unit", "level", "rows", "comparisons", "signature", "notes"),
+        *("_:groups", "groups:group_names", "summary", "by_wording", "influence", "peer_graph", "matrix"),
+    )
 
     def to_json(self) -> str:
         """The leaderboard as one JSON object."""
-        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
+        return json.dumps(write(self), ensure_ascii=False, indent=2)
 
     def to_csv(self) -> str:
         """Comma-separated values; the signature is the last column of every row."""
         columns = tuple(Column(name, name) for name in ("metric", *CSV_NAMES))
         rows = tuple(
-            {"metric": self.metric, **asdict(row), "better_than": "; ".join(row.better_than)} for row in self.rows
+            {"metric": self.metric, **asdict(row), "better_than": "; ".join(row.better_than or ())} for row in self.rows
         )
         return ReportTable("", columns, rows, self.signature).to_csv()
 
@@ -94,39 +138,62 @@ class Leaderboard:
         """
         shown = self.table(beaten="ranks")
         columns = shown.terminal_columns()
-        ends = min(self._ends, default=0.0), max(self._ends, default=1.0)
+        ends = min(self.ends, default=0.0), max(self.ends, default=1.0)
         columns.insert(4, TerminalColumn("", [_bar(row, *ends) for row in self.rows], left=True, plot=True))
         return fitted_tables(shown.title, columns, width, keys=shown.keys)
 
-    def table(self, *, beaten: Literal["names", "ranks"] = "names") -> ReportTable:
-        """The table for people; ``beaten``: whether the agents that one beats are given by name or by rank."""
-        decimals, word = 3 if max(map(abs, self._ends), default=0.0) < 2 else 2, comparative(self.metric)
+    def table(self, *, beaten: Literal["names", "ranks"] = "names", full: bool = False) -> ReportTable:
+        """The table for people.
+
+        ``beaten``: whether the agents that one beats are given by name or by rank. ``full``: with everything that is
+        known of an agent, for a page.
+        """
+        word, interval = comparative(self.metric), f"{self.level * 100:g}% interval"
+        decimals = max(2, decimals_for(self.ends))
+        better = f"{word} than" if beaten == "names" else "beats #" if word == "better" else f"{word} #"
         columns = (
-            Column("rank", "#", "count"),
-            Column("agent", "agent"),
+            Column("rank", "#", "count", "-"),
+            Column("agent", "agent", "name"),
+            *[Column("group", "group", "name", "-")] * self._has("group", full),
             Column("score", "score", "number", "missing", decimals),
-            Column("low high", f"{self.level * 100:g}% interval", "interval", "", decimals, reason="note"),
+            Column("low high", interval, "interval", "", decimals, reason="note"),
+            *[Column("new_peers_low new_peers_high", "with other peers", "interval", "-", decimals)]
+            * self._has("new_peers_low", full),
+            *[Column("worst_low worst_high", "worst case", "interval", "-", decimals)] * self._has("worst_low", full),
             Column("n", "tasks", "figure"),
             Column("missing asked", "missing", "fraction"),
-            *[Column("between_prompts", "±prompts", "number", decimals=decimals)] * self.several_prompts,
-            Column("beaten", f"{word} than" if beaten == "names" else "beats #" if word == "better" else f"{word} #"),
+            *[Column("between_prompts", "±prompts", "number", decimals=decimals)] * self._has("between_prompts"),
+            *[Column("beaten", better, absent="-")] * self._has("better_than"),
         )
-        ranks = {row.agent: str(row.rank) for row in self.rows}
+        ranks = {row.agent: str(row.rank) for row in self.rows if row.rank is not None}
         rows = []
         for row in self.rows:
-            others = ", ".join(row.better_than) if beaten == "names" else " ".join(ranks[a] for a in row.better_than)
+            below = row.better_than or ()
+            numbers = " ".join(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
+            others = ", ".join(below) if beaten == "names" else numbers
             rows.append({**asdict(row), "beaten": others or None})
-        title = heading(self.metric, self.unit)
-        return ReportTable(title, columns, tuple(rows), self.signature, notes=self.notes)
+        return ReportTable(heading(self.metric, self.unit), columns, tuple(rows), self.signature, notes=self.notes)
+
+    def _has(self, name: str, wanted: bool = True) -> bool:  # noqa: FBT001, FBT002
+        """Whether a column is wanted, and has a value."""
+        return wanted and any(getattr(row, name) is not None for row in self.rows)
 
     @property
-    def several_prompts(self) -> bool:
-        """Whether scores are means over several prompts."""
-        return any(row.between_prompts is not None for row in self.rows)
-
-    @property
-    def _ends(self) -> list[float]:
+    def ends(self) -> list[float]:
+        """Scores and the ends of their intervals."""
         return [end for row in self.rows for end in (row.low, row.high, row.score) if end is not None]
+
+    @property
+    def counts_pairs(self) -> bool:
+        """Whether asked, used and missing count pairs of responses; else they count responses.
+
+        A signature says what single responses are compared with. Custom metrics do not say so: for them, responses are
+        counted if scores were used and no pair has one.
+        """
+        parts = self.signature.split("|")
+        if "against:nothing" in parts or "against:reference" in parts:
+            return False
+        return not self.matrix.agents or not any(row.used for row in self.rows) or bool(self.matrix.values)
 
 
 BAR_WIDTH = 16
@@ -239,55 +306,31 @@ def _peer_notes(found: Standings) -> Iterator[str]:
 
 # --- raters ----------------------------------------------------------------------------------------------------------
 
-RATER_COLUMNS = (
-    Column("criterion", "criterion"),
-    Column("rater", "rater", "name", "mean over pairs"),
-    Column("value", "TVD-MI", "number", "missing", 3),
-    Column("null", "chance", "number", "", 3),
-    Column("excess", "excess", "number", "", 3),
-    Column("p", "p", "probability", ""),
-    Column("partners", "partners", "figure"),
-)
-
 
 @dataclass(frozen=True, slots=True)
-class RaterRow:
-    """One rater on one criterion, or the mean over all pairs of raters."""
-
-    criterion: str
-    rater: str | None
-    """None: the mean over all pairs of raters."""
-    value: float | None
-    """None: no other rater labelled the same items."""
-    null: float | None
-    """Mean of the value after shuffling each rater's labels."""
-    p: float | None
-    partners: int
-    low: float | None = None
-    """Interval of a group of raters."""
-    high: float | None = None
-
-    @property
-    def excess(self) -> float | None:
-        """The value minus the chance level."""
-        return None if self.value is None or self.null is None else self.value - self.null
-
-
-@dataclass(frozen=True, slots=True)
-class RaterTable:
-    """Raters by criterion, with the settings behind the numbers."""
+class RaterScores:
+    """Information shared between raters' labels, with the settings behind the numbers."""
 
     metric: str
     signature: str
-    rows: tuple[RaterRow, ...]
+    criteria: Mapping[str, LabelInformation]
+    """By criterion; "": labels without criterion."""
 
     def table(self) -> ReportTable:
-        """The table for people."""
+        """The raters by criterion, after the mean over their pairs and over those of each group."""
+        rows = tuple(row for name, found in self.criteria.items() for row in rater_rows(found, name or "-"))
+        grouped = any(row.get("low") is not None for row in rows)
+        columns = (
+            Column("criterion", "criterion"),
+            Column("rater", "rater", "name", "mean over pairs"),
+            Column("value", "TVD-MI", "number", "missing", 3),
+            Column("null", "chance", "number", "", 3),
+            Column("excess", "excess", "number", "", 3),
+            Column("p", "p", "probability", ""),
+            Column("partners", "partners", "figure", wide=grouped),
+            *[Column("low high", "interval", "interval", "", 3)] * grouped,
+        )
         title = f"{self.metric} (total variation; chance: mean after shuffling each rater's labels)"
-        rows = tuple({**asdict(row), "excess": row.excess} for row in self.rows)
-        grouped = any(row.low is not None for row in self.rows)
-        interval = [Column("low high", "interval", "interval", "", 3)] * grouped
-        columns = (*RATER_COLUMNS[:-1], replace(RATER_COLUMNS[-1], wide=grouped), *interval)
         return ReportTable(title, columns, rows, self.signature)
 
     def to_markdown(self) -> str:
@@ -300,10 +343,86 @@ class RaterTable:
 
     def to_csv(self) -> str:
         """Comma-separated values with the signature in every row."""
-        columns = tuple(Column(name, name) for name in ("metric", *RaterRow.__slots__))
-        rows = tuple({"metric": self.metric, **asdict(row)} for row in self.rows)
-        return ReportTable("", columns, rows, self.signature).to_csv()
+        names = ("metric", "criterion", "rater", "value", "null", "p", "partners", "low", "high")
+        rows = tuple({"metric": self.metric, **row} for row in self.table().rows)
+        return ReportTable("", tuple(Column(name, name) for name in names), rows, self.signature).to_csv()
 
     def to_rich(self, width: int = 80) -> list[Table]:
         """Tables for a terminal of that width; print the signature below."""
         return self.table().to_rich(width)
+
+
+def rater_rows(found: LabelInformation, criterion: str) -> Iterator[dict[str, Any]]:
+    """The mean over all pairs of raters, those of groups, and every rater."""
+    partners = len(found.raters) - 1
+    yield {"criterion": criterion, "rater": None, "partners": partners, **write(found.overall)}
+    for group in found.groups:
+        who = "all raters" if group.group is None else f"{group.group} ({group.raters})"
+        yield {"criterion": criterion, "partners": partners, **write(group), "rater": who}
+    for rater in found.raters:
+        yield {"criterion": criterion, **write(rater)}
+
+
+# --- all metrics of a run --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Leaderboards:
+    """``leaderboard.json``: the results of an evaluation. Nothing in it depends on when or how fast it ran."""
+
+    study: str = ""
+    """Name of the study."""
+    fingerprint: str = ""
+    """SHA-256 of its tasks and responses; empty: unknown."""
+    models: Mapping[str, ModelIdentity] = field(default_factory=dict)
+    """By role; empty if only recorded evidence was used."""
+    canaries: CanaryReport | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the results depend on besides evidence, for a replay."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """Text of the critic's prompts, by name."""
+    templates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Texts of custom templates, by name."""
+    asked: int = 0
+    """Number of log-probabilities, verdicts, rewrites and synopses requested."""
+    open: int = 0
+    """Number missing for a temporary cause; 0 if no model was called."""
+    complete: bool = True
+    """Whether everything requested was collected, so that running the command again would change nothing."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """Missing evidence by cause."""
+    tasks_without_peers: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """What the audit found in texts and scores."""
+    stopped: Stopped | None = field(default=None, metadata=IF_ANY)
+    """Where it stopped, and what is decided; None: it was not to stop early."""
+    metrics: Mapping[str, RaterScores | Leaderboard] = field(default_factory=dict)
+    KEYS = (
+        *("study", "fingerprint", "scorer", "models", "canaries", "settings", "options", "prompts", "templates"),
+        *("asked", "open", "complete", "failures", "tasks_without_peers", "findings", "until:stopped", "metrics"),
+    )
+
+    @property
+    def scorer(self) -> ModelIdentity | None:
+        """The model that computed the log-probabilities; None if no model was called."""
+        return self.models.get("scorer")
+
+    @property
+    def boards(self) -> dict[str, Leaderboard]:
+        """The metrics that rank agents, by name."""
+        return {name: found for name, found in self.metrics.items() if isinstance(found, Leaderboard)}
+
+    @property
+    def raters(self) -> RaterScores | None:
+        """Results of ``tvd-mi[labels]``."""
+        return next((found for found in self.metrics.values() if isinstance(found, RaterScores)), None)
+
+    def template(self, name: str | None, source: str) -> Template | None:
+        """The template of that name: a built-in one, or one stored with the run, labelled with ``source``."""
+        if name in TEMPLATES:
+            return TEMPLATES[name]
+        stored = self.templates.get(name or "", {})
+        if not all(one in stored for one in FIELDS):
+            return None
+        return Template(name=name or "", source=source, **{one: stored[one] for one in FIELDS})

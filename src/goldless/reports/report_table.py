@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -227,6 +228,14 @@ class ReportTable:
             cells = [*(row.get(name) for name in names), *([self.signature] if self.signature else [])]
             writer.writerow(map(guarded, cells))
         return out.getvalue()
+
+
+def decimals_for(values: Iterable[float | None]) -> int:
+    """Decimals needed to distinguish values of this size: two from 2 on, three below, more for very small ones."""
+    largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
+    if largest == 0.0 or largest >= 2:
+        return 0 if largest >= 10_000 else 1 if largest >= 1000 else 2
+    return min(8, max(3, 2 - math.floor(math.log10(largest))))
 
 
 def typeset(written: str) -> str:

@@ -19,17 +19,12 @@ import polars as pl
 from goldless.errors import UserError
 from goldless.files import POLARS_FAILED
 from goldless.grouped import sum_in_order
-from goldless.reports.documents.fields import Part, Unreadable, read_document, read_object, read_rows
-from goldless.reports.documents.scores import (
-    AgentNote,
-    EditionDocument,
-    LeaderboardDocument,
-    MadeByDocument,
-    ProgressDocument,
-    RankedMetric,
-    ReviewDocument,
-)
+from goldless.records import Agent
+from goldless.reports.document import Unreadable, read_document, read_object, read_rows
 from goldless.reports.findings import REVIEW
+from goldless.reports.leaderboard import Leaderboard, Leaderboards
+from goldless.reports.review import ReviewReport
+from goldless.reports.run_record import MadeBy, RunProgress
 from goldless.reports.spreadsheets import unguarded_frame
 from goldless.studies import Study, read_study
 from goldless.studies.recorded import texts_as_text
@@ -51,7 +46,7 @@ EVIDENCE = {
 """Tables of evidence: what the rows are, the column with the model, and those that name the response of a row."""
 Stamp = tuple[tuple[str, int, int], ...]
 """Names, times and sizes of files: equal as long as nothing was written."""
-Found = TypeVar("Found", bound=Part)
+Found = TypeVar("Found")
 
 
 def stamp(files: Iterable[Path]) -> Stamp:
@@ -67,7 +62,8 @@ def stamp(files: Iterable[Path]) -> Stamp:
 
 
 @functools.lru_cache(maxsize=256)
-def _read(path: Path, kind: type[Part] | str, _: Stamp) -> Any:
+def _read(path: Path, name: str, _: Stamp) -> Any:
+    kind = DOCUMENTS[name]
     return read_document(path, resolve_name(kind) if isinstance(kind, str) else kind)
 
 
@@ -105,10 +101,9 @@ class Document(Generic[Found]):
 class RunFolder:
     """A folder with results, or with a run in progress. What was read once is kept, so make a new one to look again."""
 
-    leaderboard = Document(LeaderboardDocument)
-    review = Document(ReviewDocument)
-    progress = Document(ProgressDocument)
-    gre = Document(EditionDocument)
+    leaderboard = Document(Leaderboards)
+    review = Document(ReviewReport)
+    progress = Document(RunProgress)
 
     def __init__(self, path: Path | str, name: str | None = None) -> None:
         """``name``: as messages and pages call it; by default the folder's."""
@@ -121,7 +116,7 @@ class RunFolder:
         """The document or result of that name, Unreadable if it is damaged; None: there is no such file."""
         file = self.path / f"{name}.json"
         written = stamp([file])
-        return _read(file, DOCUMENTS[name], written) if written else None
+        return _read(file, name, written) if written else None
 
     def required(self, name: str) -> Any:
         """The document of that name; raises UserError if the file is there and cannot be read."""
@@ -137,10 +132,16 @@ class RunFolder:
         return found if isinstance(found, dict) else None
 
     @property
-    def made_by(self) -> MadeByDocument:
+    def made_by(self) -> MadeBy:
         """How the results were made."""
         found = self.read("made_by")
-        return found if isinstance(found, MadeByDocument) else MadeByDocument()
+        return found if isinstance(found, MadeBy) else MadeBy()
+
+    @property
+    def gre(self) -> Any:
+        """The edition of GRE-bench; None: it is not one, or it cannot be read."""
+        found = self.read("gre")
+        return None if isinstance(found, Unreadable) else found
 
     @property
     def has_results(self) -> bool:
@@ -192,21 +193,21 @@ class RunFolder:
     # --- agents and their scores -------------------------------------------------------------------------------------
 
     @cached_property
-    def _agent_notes(self) -> tuple[AgentNote, ...] | Unreadable:
-        return read_rows(self.path / "agents.jsonl", AgentNote)
+    def _agent_notes(self) -> tuple[Agent, ...] | Unreadable:
+        return read_rows(self.path / "agents.jsonl", Agent)
 
     @property
-    def agent_notes(self) -> tuple[AgentNote, ...]:
+    def agent_notes(self) -> tuple[Agent, ...]:
         """The agents, with what is known of each."""
         return () if isinstance(self._agent_notes, Unreadable) else self._agent_notes
 
     @property
-    def boards(self) -> dict[str, RankedMetric]:
+    def boards(self) -> dict[str, Leaderboard]:
         """The metrics that rank agents, by name."""
         return {} if self.leaderboard is None else self.leaderboard.boards
 
     @cached_property
-    def standings(self) -> dict[str, RankedMetric]:
+    def standings(self) -> dict[str, Leaderboard]:
         """All that ranks agents: the metrics, and the first ranking of the review."""
         reviewed = {} if self.review is None else self.review.boards
         first = list(reviewed.items())[:1]
@@ -248,7 +249,7 @@ class RunFolder:
 
     def _votes(self) -> pl.DataFrame | None:
         """task, agent and score of the reviewers that vote, weighted; None: there are no judgements to read."""
-        review = self.review or ReviewDocument()
+        review = self.review or ReviewReport()
         weights = {row.name: row.weight or 1.0 for row in review.reviewers if row.name in review.panel.reviewers}
         try:
             table = self.scan("judgements") if weights else None
@@ -320,10 +321,11 @@ OTHERS = {
     "consistency": "goldless.meta_evaluation.consistency:Consistency",
 }
 """The classes of other verbs' results, by file name; a class is imported when there is such a file."""
-DOCUMENTS: dict[str, type[Part] | str] = {
+DOCUMENTS: dict[str, type[Any] | str] = {
     **{name: document.kind for name, document in vars(RunFolder).items() if isinstance(document, Document)},
     **OTHERS,
-    "made_by": MadeByDocument,
+    "gre": "goldless.reports.html.sections.edition:EditionDocument",
+    "made_by": MadeBy,
 }
 RESULTS = ("leaderboard", "review", *OTHERS)
 """Results, by file name."""

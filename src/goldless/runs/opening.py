@@ -28,7 +28,6 @@ from goldless.models.interface import (
     ModelIdentity,
     Scorer,
     ScoreRequest,
-    Usage,
     WrappedModel,
     content_hash,
 )
@@ -37,6 +36,7 @@ from goldless.models.journalled import JournalledChat, JournalledScorer, Reused
 from goldless.models.provider import Use
 from goldless.models.usage import Budget, Ledger, batch_share, price_of
 from goldless.records import CallFailure, Response, Task
+from goldless.reports.run_record import Spending as Spending  # noqa: PLC0414 - verbs take it from here
 from goldless.runs.options import Options
 from goldless.runs.progress import Progress
 from goldless.templates import TEMPLATES, Template
@@ -53,27 +53,6 @@ class Part:
     given: Any
     """A specification, or the model itself."""
     use: Use
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """Calls, tokens and cost of one model."""
-
-    model: str
-    calls: int
-    """Calls made now."""
-    reused: int
-    """Replies that were in the journal."""
-    usage: Usage
-    cost_usd: float | None
-    """None: price unknown."""
-    estimated: int = 0
-    """Of the calls, the ones whose tokens and cost are the most they can be: the server did not report them."""
-    kept: int | None = None
-    """Of the calls, the ones with a reply to keep, unlike probes; None: not recorded."""
-    kept_usage: Usage | None = None
-    result_usd: float | None = None
-    """What all replies cost, whichever process made their calls; None: not known of each."""
 
 
 class Judge(WrappedModel):

@@ -17,8 +17,13 @@ from goldless.errors import UserError, nearest
 from goldless.files import frames, whole
 from goldless.metrics.metric import ENOUGH_PEERS, Given, Metric, OverPeers, Scores, over_peers
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
-from goldless.reports.leaderboard import Leaderboard, leaderboard_notes, make_leaderboard
-from goldless.runs.evaluation import MetricOutcome, RaterOutcome
+from goldless.reports.leaderboard import (
+    Leaderboard,
+    RaterScores,
+    leaderboard_notes,
+    make_leaderboard,
+)
+from goldless.runs.evaluation import MetricOutcome
 from goldless.runs.options import Options
 from goldless.signature import Signature
 from goldless.statistics.additive import moved_to_scores, scores_over_tasks
@@ -117,9 +122,10 @@ def _unsaid(metric: Metric, scores: Scores, given: Given) -> dict[str, str]:
     return found
 
 
-def rater_outcome(found: MetricScores) -> RaterOutcome:
+def rater_scores(found: MetricScores) -> RaterScores:
     """The results of a metric that scores raters."""
-    return RaterOutcome(found.metric.name, str(found.signature), found.scores.raters)
+    criteria = {criterion or "": one for criterion, one in (found.scores.raters or {}).items()}
+    return RaterScores(found.metric.name, str(found.signature), criteria)
 
 
 def metric_outcome(
@@ -128,29 +134,31 @@ def metric_outcome(
     """The results of a metric: its scores, ranked. ``until``: the question that decided how many tasks there are."""
     agents = [agent.agent for agent in study.agents]
     values = score_table(found.responses, study)
-    by_name = _agent_scores(found.scores, study) if len(found.scores.by_wording) > 1 else {}
+    by_wording = _agent_scores(found.scores, study) if len(found.scores.by_wording) > 1 else {}
+    spread = _spread(by_wording, agents)
+    board = _leaderboard(found, study, options, values, spread=spread, until=until, usd_per_task=usd_per_task)
+    groups = None
+    if options.compare_groups is not None:
+        members = group_members(study, options.compare_groups)
+        groups = compare_groups(values, *members, **options.some("seed", "resamples", "level"))
     return MetricOutcome(
-        metric=found.metric.name,
-        signature=str(found.signature),
+        metric=board.metric,
+        unit=board.unit,
+        level=board.level,
+        rows=board.rows,
+        comparisons=board.comparisons,
+        signature=board.signature,
+        notes=(*board.notes, *(() if groups is None else groups.notes)),
+        groups=groups,
+        group_names=None if options.compare_groups is None else " against ".join(options.compare_groups),
+        summary=found.scores.summary,
+        by_wording=by_wording,
+        influence=tuple(most_influential(moved_to_scores(values), list(study.tasks), agents, INFLUENTIAL)),
+        peer_graph=peer_graph(found.scores.pairs, agents),
+        agents=tuple(agents),
         pair_table=found.scores.pairs,
         responses=found.responses,
         problems=found.problems,
-        summary=found.scores.summary,
-        leaderboard=_leaderboard(
-            found, study, options, values, spread=_spread(by_name, agents), until=until, usd_per_task=usd_per_task
-        ),
-        by_wording=by_name,
-        influence=tuple(most_influential(moved_to_scores(values), list(study.tasks), agents, INFLUENTIAL)),
-        peer_graph=peer_graph(found.scores.pairs, agents),
-        groups=None
-        if options.compare_groups is None
-        else compare_groups(
-            values,
-            *group_members(study, options.compare_groups),
-            seed=options.seed,
-            resamples=options.resamples,
-            level=options.level,
-        ),
     )
 
 
@@ -160,7 +168,7 @@ def audit_scores(study: Study, outcomes: Mapping[str, MetricOutcome]) -> list[Fi
         Ranking(
             name,
             score_table(outcome.responses, study),
-            {row.agent: row.better_than for row in outcome.leaderboard.rows},
+            {row.agent: row.better_than or () for row in outcome.rows},
         )
         for name, outcome in outcomes.items()
     ]
@@ -168,7 +176,7 @@ def audit_scores(study: Study, outcomes: Mapping[str, MetricOutcome]) -> list[Fi
         finding
         for name, outcome in outcomes.items()
         if outcome.peer_graph is not None
-        for finding in graph_findings(name, outcome.leaderboard.unit, outcome.peer_graph, _ranks_shown(outcome))
+        for finding in graph_findings(name, outcome.unit, outcome.peer_graph, _ranks_shown(outcome))
     ]
     return [*alarms, *score_findings(study, rankings)]
 
@@ -177,7 +185,7 @@ def _ranks_shown(outcome: MetricOutcome) -> dict[str, int] | None:
     """The ranks of a leaderboard without each agent's closest peers; None: with all peers."""
     if Signature.parse(outcome.signature).settings.get("over") != "but-closest-peers":
         return None
-    return {row.agent: row.rank for row in outcome.leaderboard.rows if row.rank is not None}
+    return {row.agent: row.rank for row in outcome.rows if row.rank is not None}
 
 
 def score_table(responses: pl.DataFrame, study: Study) -> npt.NDArray[np.float64]:

@@ -32,8 +32,10 @@ from goldless.models.catalogue import is_small
 from goldless.models.journal import Journal
 from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import MOST_TOKENS
+from goldless.reports.decisions import Stopped
+from goldless.reports.run_record import BoardSoFar
 from goldless.runs.collection import Arrived, Collector, Preprocessor, by_table, check_rewriters, needs
-from goldless.runs.evaluation import Evaluation
+from goldless.runs.evaluation import Evaluation, MetricOutcome
 from goldless.runs.opening import (
     OpenModel,
     Spending,
@@ -46,9 +48,8 @@ from goldless.runs.opening import (
     training_notes,
 )
 from goldless.runs.options import Options, check_options, check_review_options
-from goldless.runs.outcomes import MetricScores, answer, audit_scores, metric_outcome, rater_outcome, signature
+from goldless.runs.outcomes import MetricScores, answer, audit_scores, metric_outcome, rater_scores, signature
 from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, RunPlan, model_name, plan_run, with_default_metrics
-from goldless.runs.progress import BoardSoFar
 from goldless.runs.recorded import recorded_wins
 from goldless.runs.recorded_evidence import recorded_evidence
 from goldless.runs.review_evidence import ReviewEvidence, paired_judgements, recorded_review, what_people_said
@@ -63,12 +64,12 @@ from goldless.runs.review_outcome import (
 from goldless.runs.review_results import Review
 from goldless.runs.review_sweep import sweep
 from goldless.runs.reviewers import ReviewCollector, exam_evidence, review_parts
-from goldless.runs.rounds import Rounds, Stopped, asked_until, usd_per_task
+from goldless.runs.rounds import Rounds, asked_until, usd_per_task
 from goldless.runs.samples import averaged
 from goldless.runs.so_far import Arriving, metric_board, ranking_board
 from goldless.statistics.answering import Until
 from goldless.studies import Study
-from goldless.templates import TEMPLATES
+from goldless.templates import FIELDS, TEMPLATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +128,29 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     if scored.stopped is not None:
         options, tasks = scored.options, scored.stopped.tasks
     price = usd_per_task(scored.spending, tasks)
-    outcomes = {
-        name: metric_outcome(
-            replace(one, scores=averaged(one.scores, study.samples)),
-            agents,
-            options,
-            plan.until,
-            price,
+    metrics = {
+        name: rater_scores(one)
+        if one.scores.raters is not None
+        else metric_outcome(
+            replace(one, scores=averaged(one.scores, study.samples)), agents, options, plan.until, price
         )
         for name, one in found.items()
-        if one.scores.raters is None
     }
-    raters = [rater_outcome(one) for one in found.values() if one.scores.raters is not None]
+    outcomes = {name: one for name, one in metrics.items() if isinstance(one, MetricOutcome)}
+    evidence = collected.evidence
+    open_ = evidence.open if collected.models else 0
+    templates = [t for t in options.chosen_templates() if t.name not in TEMPLATES] if plan.likelihood else []
     return Evaluation(
         source=study,
-        outcomes=outcomes,
+        study=study.name,
+        fingerprint=study.fingerprint,
+        metrics=metrics,
         findings=(*seen, *audit_scores(agents, outcomes)),
-        raters=raters[0] if raters else None,
-        evidence=collected.evidence,
+        evidence=evidence,
+        asked=evidence.asked,
+        open=open_,
+        complete=open_ == 0,
+        failures=dict(sorted(evidence.failures.items())),
         models={name: model.identity for name, model in collected.models.items()},
         canaries=collected.canaries,
         spending=scored.spending,
@@ -158,7 +164,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
         options=plan.options.of_results(),
         stopped=scored.stopped,
         prompts=_critic_words(options) if plan.critic and not options.recorded else {},
-        templates={t.name: t for t in options.chosen_templates() if t.name not in TEMPLATES} if plan.likelihood else {},
+        templates={one.name: {part: getattr(one, part) for part in FIELDS} for one in templates},
     )
 
 
@@ -325,7 +331,7 @@ async def review_study(study: Study, options: Options) -> Review:
         rounds=found.rounds,
     )
     if options.so_far is not None:
-        options.so_far([ranking_board(ranking) for ranking in result.rankings[:1]])
+        options.so_far([ranking_board(*one) for one in [*result.rankings.items()][:1]])
     return result
 
 
@@ -334,7 +340,7 @@ def _ranked(
 ) -> Sequence[BoardSoFar]:
     """What the panel says so far."""
     ranking = first_ranking(study, options, evidence, qualification)
-    return [] if ranking is None else [ranking_board(ranking)]
+    return [ranking_board(*one) for one in ranking.items()]
 
 
 @dataclass(frozen=True, slots=True)

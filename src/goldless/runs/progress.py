@@ -6,6 +6,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from goldless.reports.run_record import BoardSoFar
 
 LOOK_BACK_SECONDS = 60.0
 """The time over which a rate is taken: replies from the journal come in a burst that says nothing about the rest."""
@@ -27,25 +31,7 @@ class Progress:
     """Ended without a reply, and to be asked again by another run."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSoFar:
-    """One agent's mean over the tasks that have a score."""
-
-    agent: str
-    score: float | None
-    tasks: int
-
-
-@dataclass(frozen=True, slots=True)
-class BoardSoFar:
-    """All agents under a metric, or in a ranking, highest first."""
-
-    metric: str
-    unit: str
-    rows: tuple[AgentSoFar, ...]
-
-
-Tell = Callable[[Sequence[BoardSoFar]], None]
+Tell = Callable[[Sequence["BoardSoFar"]], None]
 """Takes the boards so far."""
 
 

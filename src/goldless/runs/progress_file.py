@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Literal, Self
 
 from goldless.files import write_text
-from goldless.runs.progress import BoardSoFar, Pace, Progress
+from goldless.reports.run_record import BoardSoFar
+from goldless.runs.progress import Pace, Progress
 
 PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN = 1.0

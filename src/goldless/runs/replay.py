@@ -11,13 +11,12 @@ from typing import Any, Literal
 from goldless.errors import GoldlessError, UserError
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.metric import Pairing
+from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.option_forms import declared
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study
-from goldless.runs.review_results import review_as_json
-from goldless.runs.store import as_json
 from goldless.studies import Study
 
 OF_REVIEW = ("reviewers", "panel", "ranking", "rankings", "comparisons", "labels", "until", "sweep")
@@ -191,7 +190,7 @@ async def _evaluated(study: Study, printed: Mapping[str, Any], metrics: Sequence
     """The metrics' results as plain data, or why there are none."""
     try:
         options = recorded_options(printed, metrics=tuple(metrics), pairing=pairing)
-        return as_json(await evaluate_study(study, options))["metrics"]
+        return write(await evaluate_study(study, options))["metrics"]
     except GoldlessError as error:
         return str(error).splitlines()[0]
 
@@ -200,7 +199,7 @@ async def _review_again(study: Study, printed: Mapping[str, Any]) -> Part:
     name = f"review, {printed.get('scale')}"
     try:
         options = recorded_options(printed, scale=str(printed.get("scale")))
-        found = review_as_json(await review_study(study, options))
+        found = write(await review_study(study, options))
     except GoldlessError as error:
         return Part(name, left_out=str(error).splitlines()[0])
     then, now = ({key: one[key] for key in OF_REVIEW if key in one} for one in (printed, found))

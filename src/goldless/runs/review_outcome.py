@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from goldless.errors import MetricError
+from goldless.evidence import OPEN_KINDS, failure_counts
 from goldless.judging.licences import (
     Licence,
     LicensedTrait,
@@ -48,11 +48,12 @@ from goldless.metrics.qualification import Qualification, qualify
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
 from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
+from goldless.reports.review import Agreement, Panel, ReviewerResult, ReviewSettings
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import PEERS, Options, check_peers
 from goldless.runs.review_evidence import People, ReviewEvidence, without_own_family
 from goldless.runs.review_orders import first_shown
-from goldless.runs.review_results import Agreement, Review, ReviewerResult
+from goldless.runs.review_results import Review
 from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
@@ -209,8 +210,10 @@ def review_result(
         ReviewerResult(
             name=candidate.reviewer,
             model=identities[candidate.reviewer].short if candidate.reviewer in identities else None,
-            traits=candidate.traits,
-            thresholds=qualification.thresholds,
+            traits={
+                name: replace(trait, threshold=qualification.thresholds.get(name))
+                for name, trait in candidate.traits.items()
+            },
             passed=candidate.passed,
             why=candidate.why,
             weight=weights.get(candidate.reviewer),
@@ -221,36 +224,39 @@ def review_result(
         )
         for candidate in qualification.candidates
     )
+    voting = {one.name: one.weight for one in reviewers if one.passed and one.weight is not None}
+    worth = _worth(table, list(weights), people, options) if weights and table is not None else None
     spending = tuple(model.spending for model in dict.fromkeys((models or {}).values()))
     comparisons = compare_agents(study, options, evidence, qualification, None if rounds is None else rounds.until)
     rankings = _rankings(panel, options)
-    stopped = None if rounds is None or not rankings else rounds.result(rankings[0].name, spending)
+    stopped = None if rounds is None or not rankings else rounds.result(next(iter(rankings)), spending)
     price = usd_per_task(spending, evidence.judgements["task"].n_unique())
     notes += [STOPPED_EARLY] if rounds is not None else outlook_notes(comparisons, price)
+    failures = failure_counts(evidence.judgements, evidence.answers)
     review = Review(
         source=study,
+        study=study.name,
+        fingerprint=study.fingerprint,
         scale=options.scale,
         exams=tuple(options.exams),
         convention=options.convention,
         signature=str(_signature(study, options, evidence, qualification, people=people, identities=identities)),
         reviewers=reviewers,
         nobody=qualification.note or (None if weights else "the reviewers who passed gave no judgements"),
-        panel=agreements.get(""),
+        panel=Panel(tuple(voting), voting, agreements.get(""), worth),
         rankings=rankings,
         comparisons=tuple(comparisons),
         stopped=stopped,
-        worth=_worth(table, list(weights), people, options) if weights and table is not None else None,
         judgements=evidence.judgements,
         answers=evidence.answers,
         spending=spending,
+        failures=dict(sorted(failures.items())),
+        complete=not spending or not any(kind in OPEN_KINDS for kind in failures),
         notes=tuple(notes),
         labels=_counted(people),
-        settings={
-            "task_description": options.task_description,
-            "descriptions": dict(options.descriptions),
-            "orders": options.orders,
-            "readings": dict(readings or {}),
-        },
+        settings=ReviewSettings(
+            options.task_description, dict(options.descriptions), options.orders, dict(readings or {})
+        ),
         options=options.of_results(),
     )
     return replace(review, licences=_licences(study, options, review, identities))
@@ -280,13 +286,15 @@ def compare_agents(
 
 def first_ranking(
     study: Study, options: Options, evidence: ReviewEvidence, qualification: Qualification
-) -> Ranking | None:
-    """The first ranking of a review, of judgements that may be a part; None: there is no vote yet."""
+) -> dict[str, Ranking]:
+    """The first ranking of a review by name, of judgements that may be a part; empty: there is no vote yet."""
     panel = _voted(study, options, evidence, qualification)
     few: Draws = {"seed": options.seed, "resamples": 1}  # its intervals are not shown
     if panel is None:
-        return None
-    return rank_by_mean(panel, **few) if isinstance(panel, PanelScores) else rank_by_win_rate(panel, **few)
+        return {}
+    if isinstance(panel, PanelScores):
+        return {"mean": rank_by_mean(panel, **few)}
+    return {"win rate": rank_by_win_rate(panel, **few)}
 
 
 def _worth(
@@ -360,7 +368,7 @@ def _agreements(
             spearman = rank_agreement(own, ratings, coefficient="spearman", convention=convention, **draws)
             kendall = rank_agreement(own, ratings, coefficient="kendall", convention=convention, **draws)
         difference, p = paired_t(earned[""], earned[name]) if name and "" in earned else (None, None)
-        agreements[name] = Agreement(accuracy, spearman, kendall, difference, p)
+        agreements[name] = Agreement.of(accuracy, spearman, kendall, panel_difference=difference, panel_p_pairs=p)
     return agreements
 
 
@@ -385,15 +393,15 @@ def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
     return PanelScores(verdicts.tasks, verdicts.agents, score, counts, counts, verdicts.weights, "raw")
 
 
-def _rankings(panel: PanelVerdicts | PanelScores | None, options: Options) -> tuple[Ranking, ...]:
+def _rankings(panel: PanelVerdicts | PanelScores | None, options: Options) -> dict[str, Ranking]:
     if panel is None:
-        return ()
+        return {}
     draws = _draws(options)
     if isinstance(panel, PanelScores):
-        return (rank_by_mean(panel, **draws),)
+        return {"mean": rank_by_mean(panel, **draws)}
     refits = min(REFITS, options.resamples)
     bradley_terry = rank_by_bradley_terry(panel, seed=options.seed, resamples=refits, level=options.level)
-    return rank_by_win_rate(panel, **draws), bradley_terry
+    return {"win rate": rank_by_win_rate(panel, **draws), "bradley-terry": bradley_terry}
 
 
 def _counted(people: People) -> dict[str, int]:
@@ -454,14 +462,14 @@ def _wording(name: str, options: Options) -> str:
 
 def _shared(review: Review, name: str) -> dict[str, SharedErrors]:
     """How far a reviewer errs together with each other voter, by the short name of the other's model."""
-    if review.worth is None:
+    worth = review.panel.worth
+    if worth is None:
         return {}
     models = {reviewer.name: str(reviewer.model) for reviewer in review.reviewers}
     alike = Counter(models[voter] for voter in review.voters)
-    of: Literal["errors", "votes"] = "errors" if review.worth.best is review.worth.errors else "votes"
     return {
-        models[other]: SharedErrors(correlation, n, of)
-        for pair, (correlation, n) in panel_correlations(review.worth).items()
+        models[other]: SharedErrors(correlation, n, worth.source)
+        for pair, (correlation, n) in panel_correlations(worth).items()
         if name in pair and alike[models[other := next(one for one in pair if one != name)]] == 1
     }
 
@@ -474,7 +482,7 @@ def _licences(
         return ()
     issued = []
     for reviewer in review.reviewers:
-        limited = any(reviewer.thresholds.get(trait) is not None for trait in reviewer.traits)
+        limited = any(trait.threshold is not None for trait in reviewer.traits.values())
         if not reviewer.passed or not limited or reviewer.weight is None or reviewer.name not in identities:
             continue
         licence = issue(
@@ -482,9 +490,9 @@ def _licences(
             options.chosen_scale,
             task_description=options.descriptions.get(reviewer.name, options.task_description),
             task_kind=options.task_kind or study.name,
-            sittings=[Sitting(trait, {"limit": str(reviewer.thresholds.get(trait))}) for trait in reviewer.traits],
+            sittings=[Sitting(name, {"limit": str(trait.threshold)}) for name, trait in reviewer.traits.items()],
             traits={
-                name: LicensedTrait(trait.value, trait.used, trait.low, trait.high)
+                name: LicensedTrait(trait.value, trait.n, trait.low, trait.high)
                 for name, trait in reviewer.traits.items()
                 if trait.value is not None
             },

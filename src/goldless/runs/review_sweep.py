@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from goldless.errors import MetricError, UserError
 from goldless.metrics.qualification import Threshold, Weighting
+from goldless.reports.review import SweepCell
 from goldless.runs.options import Options
 from goldless.runs.review_evidence import People, ReviewEvidence
 from goldless.runs.review_outcome import panel_agreement, qualified
-from goldless.runs.review_results import SweepCell
 from goldless.studies import Study
 
 PASSED_OR_NOT = "self-confidence"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from goldless.models.interface import content_hash
-from goldless.runs.opening import Spending
+from goldless.reports.decisions import Reason, Stopped
+from goldless.reports.run_record import Spending
 from goldless.runs.options import Options
 from goldless.statistics.answering import Until
 from goldless.statistics.comparisons import Comparison
@@ -21,45 +21,6 @@ from goldless.studies import Study
 
 GROWTH = 1.2
 """How many times the tasks so far there are after one more round: looking is free, and so are few rounds."""
-Reason = Literal["decided", "all tasks", "budget"]
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """Where a run that was to stop early stopped, and what it knows."""
-
-    question: str
-    alpha: float
-    at_least: int
-    by: str
-    """The metric, or the ranking of a review."""
-    tasks: int
-    """Tasks asked."""
-    tasks_there: int
-    """Tasks in the study that could be asked."""
-    reason: Reason
-    answer: str
-    open: tuple[str, ...]
-    """Agents that the answer still depends on."""
-    tasks_of: Mapping[str, int]
-    """Tasks on which each agent was scored; as a partner of others it is used on all."""
-    comparisons: tuple[Comparison, ...]
-    """Those that are part of the answer, or of what is missing to it."""
-    usd_per_task: float | None
-    """What a task of this run costs; None: unknown or free."""
-
-    @property
-    def sentence(self) -> str:
-        """The answer with where and why the run stopped."""
-        why = {"decided": "decided", "all tasks": "undecided with all tasks", "budget": "undecided within the budget"}
-        share = sum(self.tasks_of.values()) / (len(self.tasks_of) * self.tasks_there)
-        seen = f"{self.tasks} of {self.tasks_there} tasks, {share:.0%} of the scores"
-        return f"{self.question}: {self.answer} ({why[self.reason]}, {seen}, alpha {self.alpha:g})."
-
-
-def stopped_as_json(stopped: Stopped) -> dict[str, Any]:
-    """Where a run stopped, as plain data."""
-    return {**asdict(stopped), "decided": stopped.reason == "decided", "summary": stopped.sentence}
 
 
 def asked_until(options: Options, agents: Sequence[str]) -> Until | None:

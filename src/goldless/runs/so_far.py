@@ -10,8 +10,9 @@ import polars as pl
 
 from goldless.metrics.metric import Metric, Scores
 from goldless.metrics.ranking import Ranking
+from goldless.reports.run_record import AgentSoFar, BoardSoFar
 from goldless.runs.outcomes import score_table
-from goldless.runs.progress import AgentSoFar, BoardSoFar, Tell
+from goldless.runs.progress import Tell
 from goldless.runs.samples import averaged
 from goldless.statistics.additive import scores_over_tasks
 from goldless.studies import Study
@@ -36,10 +37,10 @@ def metric_board(metric: Metric, scores: Scores, study: Study) -> BoardSoFar:
     return BoardSoFar(metric.name, metric.unit, _ordered(rows))
 
 
-def ranking_board(ranking: Ranking) -> BoardSoFar:
+def ranking_board(name: str, ranking: Ranking) -> BoardSoFar:
     """The scores of a review's ranking."""
     rows = [AgentSoFar(row.agent, row.score, row.n_tasks) for row in ranking.agents]
-    return BoardSoFar(ranking.name, ranking.unit, _ordered(rows))
+    return BoardSoFar(name, ranking.unit, _ordered(rows))
 
 
 def _ordered(rows: Sequence[AgentSoFar]) -> tuple[AgentSoFar, ...]:

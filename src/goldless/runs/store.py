@@ -17,19 +17,14 @@ import polars as pl
 from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.evidence import VERDICTS
-from goldless.files import Frames, sweep, write_table, write_text, write_whole
-from goldless.metrics.label_information import GroupInformation, Information
-from goldless.metrics.metric import pair_means
-from goldless.reports.documents.fields import read_object
-from goldless.reports.documents.tables import review_markdown
+from goldless.files import sweep, write_table, write_text, write_whole
+from goldless.reports.document import read_document, write
+from goldless.reports.run_record import Made, MadeBy, Spending
 from goldless.reports.spreadsheets import guarded_frame
-from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frames, response_frame
-from goldless.runs.opening import Spending
-from goldless.runs.review_results import Review, review_as_json
-from goldless.runs.rounds import stopped_as_json
+from goldless.runs.evaluation import Evaluation, pair_frames, response_frame
+from goldless.runs.review_results import Review
 from goldless.studies import Study
 from goldless.studies.writing import write_texts
-from goldless.templates import FIELDS
 
 MADE_BY = "made_by.json"
 REPORT = "report.html"
@@ -44,12 +39,13 @@ def check_writable(
     folder. ``option``: the option that names the folder.
     """
     made_by = _made_by(folder)
+    noted = made_by or MadeBy()
     for table in ("tasks", "responses", "labels"):
-        if not made_by and any(folder.glob(f"{table}.*")):
+        if made_by is None and any(folder.glob(f"{table}.*")):
             raise UserError(f"{folder} is a study (it has {table}); results would mix with it. Choose another folder")
-    if study is not None and made_by.get("fingerprint", study.fingerprint) != study.fingerprint:
+    if study is not None and noted.fingerprint not in {"", study.fingerprint}:
         raise UserError(
-            f"{folder} has results of another study ({made_by.get('study')}), or of this one before it changed. "
+            f"{folder} has results of another study ({noted.study}), or of this one before it changed. "
             "Choose another folder, or remove that one"
         )
     if replaces_evidence and study is not None and study.path is not None and study.path.resolve() == folder.resolve():
@@ -98,14 +94,11 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     write_text(folder / "agents.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in agents))
     write_whole(folder / "pair_scores.parquet", partial(_write_pairs, evaluation))
     write_whole(folder / "response_scores.csv", guarded_frame(response_frame(evaluation.outcomes.values())).write_csv)
-    boards = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
-    csv = "".join(board.to_csv() if i == 0 else board.to_csv().split("\n", 1)[1] for i, board in enumerate(boards))
-    write_text(folder / "leaderboard.csv", csv)
-    tables = [f"## {board.metric}\n\n{board.to_markdown()}" for board in boards]
-    if evaluation.raters is not None:
-        tables.append(f"## {evaluation.raters.metric}\n\n{evaluation.raters.table.to_markdown()}")
+    csv = [board.to_csv() for board in evaluation.boards.values()]
+    write_text(folder / "leaderboard.csv", "".join([*csv[:1], *(text.split("\n", 1)[1] for text in csv[1:])]))
+    tables = [f"## {name}\n\n{found.to_markdown()}" for name, found in evaluation.metrics.items()]
     write_text(folder / "leaderboard.md", "\n".join(tables))
-    write_text(folder / "leaderboard.json", json.dumps(as_json(evaluation), ensure_ascii=False, indent=2) + "\n")
+    write_text(folder / "leaderboard.json", json.dumps(write(evaluation), ensure_ascii=False, indent=2) + "\n")
     return finish_folder(folder, "score", evaluation.source, evaluation.spending)
 
 
@@ -127,9 +120,8 @@ def save_review(review: Review, folder: Path | str) -> Path:
     check_writable(folder, review.source, replaces_evidence=True)
     write_table(as_texts(review.judgements), folder, "judgements")
     write_table(review.answers, folder, "exams")
-    data = review_as_json(review)
-    write_text(folder / "review.json", json.dumps(data, ensure_ascii=False, indent=2) + "\n")
-    write_text(folder / "review.md", review_markdown(data))
+    write_text(folder / "review.json", json.dumps(write(review), ensure_ascii=False, indent=2) + "\n")
+    write_text(folder / "review.md", "\n".join(table.to_markdown() for table in review.tables()))
     return finish_folder(folder, "review", review.source, review.spending)
 
 
@@ -174,119 +166,32 @@ def report_of(folder: Path) -> Path:
 
 def note_made_by(folder: Path, verb: str, study: Study | None, spending: Sequence[Spending]) -> None:
     """Record when and with what results were made, next to the records of other verbs."""
-    before = _made_by(folder)
-    made = before.get("made", {})
-    rows = [asdict(row) for row in spending]
-    made[verb] = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "spending": rows}
-    known = {} if study is None else {"study": study.name, "fingerprint": study.fingerprint}
-    # the name it first had: texts read back from a run folder are called like the folder
-    known |= {name: before[name] for name in ("study", "fingerprint") if name in before}
-    noted = {
-        "goldless": __version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        **known,
-        "made": made,
-        "spending": [row for one in made.values() for row in one["spending"]],
-    }
-    write_text(folder / MADE_BY, json.dumps(noted, ensure_ascii=False, indent=2) + "\n")
+    before = _made_by(folder) or MadeBy()
+    made = Made(datetime.now(UTC).isoformat(timespec="seconds"), tuple(spending))
+    noted = MadeBy(
+        goldless=__version__,
+        python=platform.python_version(),
+        machine=platform.machine(),
+        # the name it first had: texts read back from a run folder are called like the folder
+        study=before.study or ("" if study is None else study.name),
+        fingerprint=before.fingerprint or ("" if study is None else study.fingerprint),
+        made={**before.made, verb: made},
+    )
+    write_text(folder / MADE_BY, json.dumps(write(noted), ensure_ascii=False, indent=2) + "\n")
 
 
 def noted_spending(folder: Path) -> tuple[dict[str, Any], ...]:
     """What the results in a run folder cost, a row per verb and model. Raises UserError if it is not a run folder."""
-    made = _made_by(folder).get("made")
-    if not isinstance(made, dict):
+    noted = _made_by(folder)
+    if noted is None:
         raise UserError(f"{folder} is not a run folder (it has no {MADE_BY}). Give a folder written with --out")
-    return tuple({"verb": name, **row} for name, one in made.items() for row in one.get("spending", ()))
+    return tuple({"verb": name, **write(row)} for name, one in noted.made.items() for row in one.spending)
 
 
-def _made_by(folder: Path) -> dict[str, Any]:
-    """The record of a run folder; empty if it is not one."""
-    noted = read_object(folder / MADE_BY)
-    return noted if isinstance(noted, dict) else {}
-
-
-def as_json(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as plain data: what ``--json`` prints. Nothing in it depends on when or how fast it ran."""
-    agents = [agent.agent for agent in evaluation.agents]
-    metrics = {
-        name: _outcome(outcome, agents, evaluation.settings.get("groups"))
-        for name, outcome in evaluation.outcomes.items()
-    }
-    if evaluation.raters is not None:
-        metrics[evaluation.raters.metric] = _raters(evaluation.raters)
-    return {
-        "study": evaluation.study,
-        "fingerprint": evaluation.fingerprint,
-        "scorer": None if evaluation.scorer is None else evaluation.scorer.as_dict(),
-        "models": {part: identity.as_dict() for part, identity in evaluation.models.items()},
-        "canaries": None if evaluation.canaries is None else asdict(evaluation.canaries),
-        "settings": dict(evaluation.settings),
-        "options": dict(evaluation.options),
-        "prompts": dict(evaluation.prompts),
-        "templates": {
-            name: {field: getattr(template, field) for field in FIELDS}
-            for name, template in evaluation.templates.items()
-        },
-        "asked": evaluation.asked,
-        "open": evaluation.open,
-        "complete": evaluation.complete,
-        "failures": dict(sorted(evaluation.failures.items())),
-        "tasks_without_peers": list(evaluation.tasks_without_peers),
-        "findings": [asdict(finding) for finding in evaluation.findings],
-        **({} if evaluation.stopped is None else {"until": stopped_as_json(evaluation.stopped)}),
-        "metrics": metrics,
-    }
-
-
-def _outcome(outcome: MetricOutcome, agents: list[str], groups: str | None) -> dict[str, Any]:
-    return {
-        **asdict(outcome.leaderboard),
-        **({} if outcome.groups is None else {**asdict(outcome.groups), "groups": groups}),
-        "notes": [*outcome.leaderboard.notes, *(outcome.groups.notes if outcome.groups is not None else ())],
-        **({"summary": dict(outcome.summary)} if outcome.summary else {}),
-        "by_wording": {name: dict(scores) for name, scores in outcome.by_wording.items()},
-        "influence": [asdict(row) for row in outcome.influence],
-        "peer_graph": None if outcome.peer_graph is None else asdict(outcome.peer_graph),
-        "matrix": {
-            "agents": agents,
-            "means": pair_matrix(outcome.pair_table, agents),
-        },
-    }
-
-
-def _group(found: GroupInformation) -> dict[str, Any]:
-    own = {"group": found.group, "raters": found.raters, "low": found.low, "high": found.high}
-    return {**own, **asdict(found.information), "excess": found.information.excess}
-
-
-def _raters(outcome: RaterOutcome) -> dict[str, Any]:
-    def numbers(found: Information | None) -> dict[str, Any]:
-        return {} if found is None else {**asdict(found), "excess": found.excess}
-
-    return {
-        "metric": outcome.metric,
-        "signature": outcome.signature,
-        "criteria": {
-            criterion or "": {
-                **numbers(found.overall),
-                "raters": [{"rater": r.rater, "partners": r.partners, **numbers(r.information)} for r in found.raters],
-                "pairs": [
-                    {"first": p.first, "second": p.second, "items": p.items, **numbers(p.information)}
-                    for p in found.pairs
-                ],
-                "permutations": found.permutations,
-                **({"groups": [_group(one) for one in found.groups]} if found.groups else {}),
-            }
-            for criterion, found in outcome.by_criterion.items()
-        },
-    }
-
-
-def pair_matrix(pairs: Frames, agents: Sequence[str]) -> list[list[float | None]]:
-    """Mean over tasks of each ordered pair: [agent, peer], None if there is none."""
-    known = {(agent, peer): score for agent, peer, score, _ in pair_means(pairs).iter_rows()}
-    return [[known.get((agent, peer)) for peer in agents] for agent in agents]
+def _made_by(folder: Path) -> MadeBy | None:
+    """The record of a run folder; None if it is not one."""
+    noted = read_document(folder / MADE_BY, MadeBy)
+    return noted if isinstance(noted, MadeBy) else None
 
 
 def as_texts(table: pl.LazyFrame | pl.DataFrame) -> pl.LazyFrame:

@@ -345,9 +345,9 @@ class Share:
     high: float | None
     n: int
     """Judgements used."""
-    n_tasks: int
+    n_tasks: int = 0
     """Tasks they are on."""
-    level: float
+    level: float = 0.95
     method: ShareMethod | None = None
     note: str | None = None
 

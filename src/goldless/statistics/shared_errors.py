@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Unpack
 
 import numpy as np
@@ -38,8 +38,17 @@ class EffectiveVotes:
     n_tasks: int
     level: float
     note: str | None = None
-    between: Mapping[tuple[str, str], tuple[float, int]] | None = None
+    between: Mapping[tuple[str, str], tuple[float, int]] | None = field(default=None, metadata={"json": False})
     """The correlation of each two, and the number of items that both judged; without those that have none."""
+    KEYS = ("*", "between:pairs")
+
+    @property
+    def pairs(self) -> list[dict[str, str | float]]:
+        """The correlations as rows."""
+        return [
+            {"first": first, "second": second, "correlation": correlation, "n": n}
+            for (first, second), (correlation, n) in (self.between or {}).items()
+        ]
 
 
 def kish(judges: int, correlation: float) -> float:

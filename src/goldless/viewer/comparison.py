@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goldless.reports.documents.scores import LeaderboardDocument
 from goldless.reports.html.labels import decimals_for
+from goldless.reports.leaderboard import Leaderboards
 from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Interval, task_intervals
@@ -163,7 +163,7 @@ def _tasks(
 
 
 def _signature(run: RunFolder, metric: str) -> dict[str, str]:
-    board = run.leaderboard or LeaderboardDocument()
+    board = run.leaderboard or Leaderboards()
     found = run.review if metric.startswith("review: ") else board.metrics.get(metric)
     return Signature.parse("" if found is None else found.signature).parts
 

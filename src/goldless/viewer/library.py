@@ -10,8 +10,8 @@ from typing import Literal, Self
 
 from goldless.errors import UserError, nearest
 from goldless.models.embedded import TokenTexts
-from goldless.reports.documents.scores import ProgressDocument
 from goldless.reports.run_folder import RESULTS, RunFolder, stamp
+from goldless.reports.run_record import RunProgress
 from goldless.viewer.pair_map import MapMaker
 from goldless.viewer.prompts import JournalLookup
 from goldless.viewer.task_index import TaskIndex, kept_index
@@ -34,7 +34,7 @@ class RunSummary:
     state: State = "unknown"
     missing: int | None = None
     """Missing pieces of evidence over all results; None: unknown."""
-    progress: ProgressDocument | None = None
+    progress: RunProgress | None = None
     has_report: bool = False
     leader: str | None = None
     """The agent ranked first under the first metric, or in the first ranking."""
@@ -116,7 +116,7 @@ def _is_run(path: Path) -> bool:
         return False
 
 
-def _state(progress: ProgressDocument | None, results: Sequence[object]) -> State:
+def _state(progress: RunProgress | None, results: Sequence[object]) -> State:
     if progress is not None and progress.state == "running":
         age = None if progress.updated_at is None else datetime.now(UTC).timestamp() - progress.updated_at
         return "silent" if age is not None and age > STALE_SECONDS else "running"

@@ -25,7 +25,8 @@ from goldless.models.journalled import chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
-from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
+from goldless.reports.leaderboard import Leaderboards
+from goldless.reports.review import ReviewReport
 from goldless.runs.recorded_table import RECORDED
 from goldless.scoring import Question, ScoringStage
 from goldless.signature import Signature
@@ -65,7 +66,7 @@ class Prompt:
         return replace(self, note="", unproved=False) if self.unproved else self
 
 
-def words_note(leaderboard: LeaderboardDocument) -> str:
+def words_note(leaderboard: Leaderboards) -> str:
     """A note on goldless's own wording in a run's prompts; empty: the run was made by this version."""
     settings = [Signature.parse(one.signature).settings for one in leaderboard.metrics.values()]
     versions = {one.get("goldless", "") for one in settings}
@@ -149,7 +150,7 @@ def rewrite_prompt(row: Mapping[str, Any], template: Template | None, text: str 
 # --- verdicts of a critic --------------------------------------------------------------------------------------------
 
 
-def critic_reading(leaderboard: LeaderboardDocument) -> str | None:
+def critic_reading(leaderboard: Leaderboards) -> str | None:
     """How the critic's verdicts were read, from the signature; None: recorded ones."""
     for metric in leaderboard.metrics.values():
         settings = Signature.parse(metric.signature).settings
@@ -193,7 +194,7 @@ def verdict_prompt(
 class ReviewWording:
     """What a review records about its prompts."""
 
-    review: ReviewDocument
+    review: ReviewReport
 
     def model(self, reviewer: str) -> str | None:
         """The short name of a reviewer's model; None: recorded."""

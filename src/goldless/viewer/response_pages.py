@@ -10,7 +10,8 @@ from typing import Any
 import polars as pl
 
 from goldless.records import Task
-from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
+from goldless.reports.leaderboard import Leaderboards
+from goldless.reports.review import ReviewReport
 from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.judged_pairs import OUTCOMES, judged_pairs
 from goldless.viewer.library import Library, RunSummary
@@ -70,8 +71,8 @@ class Subject:
     task: Task
     texts: Mapping[str, str]
     """All responses to the task, by agent."""
-    leaderboard: LeaderboardDocument
-    review: ReviewDocument
+    leaderboard: Leaderboards
+    review: ReviewReport
 
     @property
     def tables(self) -> EvidenceTables:
@@ -94,8 +95,8 @@ def response_page(library: Library, links: Links, run: str, numbers: tuple[int, 
         agent=agent,
         task=place.index.tables.task(place.name),
         texts=place.index.tables.responses(place.name),
-        leaderboard=place.run.leaderboard or LeaderboardDocument(),
-        review=place.run.review or ReviewDocument(),
+        leaderboard=place.run.leaderboard or Leaderboards(),
+        review=place.run.review or ReviewReport(),
     )
     scores = {metric: row for (metric, name), row in place.index.of_task(place.name).items() if name == agent}
     return render(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -13,18 +13,13 @@ from markupsafe import Markup
 
 from goldless.errors import UserError
 from goldless.reports.document import Shown
-from goldless.reports.documents.scores import (
-    AgentScore,
-    LeaderboardDocument,
-    RankedAgent,
-    ReviewDocument,
-    ReviewerNote,
-)
 from goldless.reports.findings import in_text
 from goldless.reports.html.blocks import table_html
 from goldless.reports.html.charts.svg import element
-from goldless.reports.html.labels import decimals_for, label, numeral
-from goldless.reports.report_table import Column
+from goldless.reports.html.labels import decimals_for, label
+from goldless.reports.leaderboard import Leaderboard, Leaderboards
+from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.review import ReviewReport
 from goldless.viewer.library import Library, RunSummary
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import bar, render
@@ -33,7 +28,7 @@ from goldless.viewer.task_index import ORDERS, SCOPES, Order, TaskIndex, TaskQue
 FAILURES_A_PAGE = 100
 EVERYTHING: Mapping[str, str] = MappingProxyType({})
 """The query that leaves nothing out."""
-MISSING = Column("missing asked", "missing", "fraction", "unknown")
+PLOT = Column("plot", Markup('<span class="hidden">interval plot</span>'))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,7 @@ def run_page(library: Library, links: Links, name: str) -> str:
     """One run: progress, leaderboards, reviewers, other results and spending."""
     run = library.run(name)
     index = library.index(run)
-    leaderboard, review = run.leaderboard or LeaderboardDocument(), run.review or ReviewDocument()
+    leaderboard, review = run.leaderboard or Leaderboards(), run.review or ReviewReport()
 
     def board_link(metric: str, agent: str) -> str | None:
         query = {"metric": metric, "agent": agent, "order": "score"}
@@ -90,8 +85,8 @@ def run_page(library: Library, links: Links, name: str) -> str:
         run=RunSummary.of(run),
         index=index,
         boards=list(_boards(leaderboard, review, board_link)),
-        review=review,
-        reviewers=_reviewers(review.reviewers) if review.reviewers else None,
+        no_voters=review.nobody,
+        reviewers=[_html(one) for one in (review.reviewers_table(), review.exam_table())] if review.reviewers else [],
         others=[_other(title, result) for title, result in run.others.items()],
         models=leaderboard.models,
         settings=leaderboard.settings,
@@ -105,84 +100,34 @@ BoardLink = Callable[[str, str], str | None]
 """The address that lists an agent's tasks under a metric."""
 
 
-def _boards(leaderboard: LeaderboardDocument, review: ReviewDocument, link: BoardLink) -> Iterator[Board]:
-    for metric, found in leaderboard.boards.items():
-        if found.rows:
-            table = _board_table(metric, found.rows, unit=found.unit, level=found.level, caption=metric, link=link)
-            yield Board(metric, table, found.signature, found.notes)
-    for name, ranking in review.rankings.items():
-        if ranking.agents:
-            metric, title = f"review: {review.scale}", f"review, {name}"
-            table = _board_table(metric, ranking.agents, unit=ranking.unit, level=0.95, caption=title, link=link)
-            yield Board(title, table, review.signature, ranking.notes)
+def _boards(leaderboard: Leaderboards, review: ReviewReport, link: BoardLink) -> Iterator[Board]:
+    for metric, board in leaderboard.boards.items():
+        yield Board(metric, _board_table(metric, board, metric, link), board.signature, board.notes)
+    for name, board in review.boards.items():
+        title = f"review, {name}"
+        table = _board_table(f"review: {review.scale}", board, title, link)
+        yield Board(title, table, board.signature, board.notes)
 
 
-def _board_table(
-    metric: str,
-    rows: Sequence[AgentScore] | Sequence[RankedAgent],
-    *,
-    unit: str,
-    level: float,
-    caption: str,
-    link: BoardLink,
-) -> Markup:
-    ends = [end for row in rows for end in (row.score, row.low, row.high) if end is not None]
-    scale, decimals = (min(ends, default=0.0), max(ends, default=1.0)), decimals_for(ends)
-    compared = any(isinstance(row, AgentScore) and row.better_than is not None for row in rows)
-    columns = (
-        Column("rank", "rank", "count", "-"),
-        Column("link", "agent", "name"),
-        *[Column("group", "group", "name", "")] * any(isinstance(row, AgentScore) and row.group for row in rows),
-        Column("score", unit, "number", decimals=decimals),
-        Column("low high", f"{100 * level:g} % interval", "interval", "none", decimals, reason="note"),
-        Column("plot", Markup('<span class="hidden">interval plot</span>')),
-        Column("tasks", "tasks", "count"),
-        MISSING,
-        *[Column("beats", "better than", absent="nobody")] * compared,
-    )
-    shown = [
-        row.cells(
-            link=agent_link(row.agent, link(metric, row.agent)),
-            plot=bar(row.score, row.low, row.high, *scale),
-            tasks=row.n if isinstance(row, AgentScore) else row.n_tasks,
-            missing=row.asked - row.used,
-            beats=", ".join(row.better_than or ()) if isinstance(row, AgentScore) else None,
-        )
-        for row in rows
+def _board_table(metric: str, board: Leaderboard, caption: str, link: BoardLink) -> Markup:
+    found = board.table(full=True)
+    ends = min(board.ends, default=0.0), max(board.ends, default=1.0)
+    columns = [replace(one, name="link") if one.name == "agent" else one for one in found.columns]
+    columns.insert(1 + [one.name for one in columns].index("low high"), PLOT)
+    rows = [
+        {
+            **row,
+            "link": agent_link(row["agent"], link(metric, row["agent"])),
+            "plot": bar(row["score"], row["low"], row["high"], *ends),
+        }
+        for row in found.rows
     ]
-    return table_html(columns, shown, f"{caption}, in {unit}, higher is better", class_="hidden")
+    return table_html(columns, rows, f"{caption}, in {board.unit}, higher is better", class_="hidden")
 
 
 def agent_link(agent: str, address: str | None) -> Markup | str:
     """An agent's name, as a link if there is an address."""
     return agent if address is None else element("a", element("bdi", label(agent)), href=address)
-
-
-def _reviewers(reviewers: Sequence[ReviewerNote]) -> Markup:
-    traits = list(dict.fromkeys(trait for row in reviewers for trait in row.traits))
-    columns = (
-        Column("name", "reviewer", "name"),
-        Column("model", "model", "name", "recorded"),
-        Column("exam", "exam"),
-        Column("why", "why", absent=""),
-        *(Column(f"trait {trait}", trait, "figure") for trait in traits),
-        Column("weight", "weight", "number", "none", 3),
-        Column("accuracy", "agrees with people", "number", "no labels", 3),
-        MISSING,
-    )
-    rows = [
-        row.cells(
-            exam=tag("votes", "good") if row.passed else tag("does not vote", "bad"),
-            **{f"trait {name}": _trait(trait.value, trait.threshold) for name, trait in row.traits.items()},
-        )
-        for row in reviewers
-    ]
-    return table_html(columns, rows, "Reviewers", class_="hidden")
-
-
-def _trait(value: float | None, limit: float | None) -> str | None:
-    above = "" if limit is None else f" (limit {numeral(limit)})"
-    return None if value is None else f"{numeral(value)}{above}"
 
 
 def tag(text: str, kind: str) -> Markup:
@@ -193,8 +138,15 @@ def tag(text: str, kind: str) -> Markup:
 def _other(name: str, result: Shown) -> dict[str, Any]:
     """A result of another verb: what it says, and its tables."""
     said = [in_text(one, label) for one in result.findings()]
-    tables = [table_html(table.columns, table.rows, table.title) for table in result.tables()]
-    return {"title": name.replace("_", " ").capitalize(), "findings": said, "tables": tables}
+    return {
+        "title": name.replace("_", " ").capitalize(),
+        "findings": said,
+        "tables": [_html(table) for table in result.tables()],
+    }
+
+
+def _html(table: ReportTable) -> Markup:
+    return table_html(table.columns, table.rows, table.title)
 
 
 # --- tasks -----------------------------------------------------------------------------------------------------------

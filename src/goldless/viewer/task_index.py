@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import polars as pl
 
 from goldless.grouped import mean_in_order
-from goldless.reports.documents.scores import AgentNote
+from goldless.records import Agent
 from goldless.reports.run_folder import EVIDENCE, RunFolder, Stamp, failed_rows, judged_responses, stamp
 from goldless.reports.run_folder import SCORES as SCORES_FILE
 from goldless.viewer.evidence_tables import TABLES, EvidenceTables
@@ -78,7 +78,7 @@ class TaskIndex:
 
     tables: EvidenceTables
     tasks: tuple[str, ...]
-    agents: tuple[AgentNote, ...]
+    agents: tuple[Agent, ...]
     prompts: pl.DataFrame
     """task, number, prompt (its beginning)"""
     scores: pl.DataFrame
@@ -249,7 +249,7 @@ def make_index(run: RunFolder) -> TaskIndex:
     prompts = _prompts(tables, scores, failures)
     agents = {agent.agent: agent for agent in run.agent_notes}
     others = [*_unique(tables, "responses", "agent"), *scores["agent"].drop_nulls().unique(maintain_order=True)]
-    agents |= {name: AgentNote(agent=name) for name in others if name not in agents}
+    agents |= {name: Agent(agent=name) for name in others if name not in agents}
     tasks = tuple(prompts["task"])
     numbers = {task: number for number, task in enumerate(tasks)}
     return TaskIndex(tables, tasks, tuple(agents.values()), prompts, scores, _splits(tables), failures, numbers)

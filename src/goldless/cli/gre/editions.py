@@ -312,9 +312,9 @@ def score(
 
 def _print_scores(scores: EditionScores, output: Output) -> None:
     """Print the metrics side by side, the differences to human, the contamination clock, and clean leaderboards."""
-    from goldless.runs.store import as_json
+    from goldless.reports.document import write
 
-    output.print_tables(scores.tables(), lambda: {**scores.as_json(), "scores": as_json(scores.evaluation)})
+    output.print_tables(scores.tables(), lambda: {**scores.as_json(), "scores": write(scores.evaluation)})
 
 
 def _tell_scores(edition: Edition, scores: EditionScores, run: str | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -82,7 +83,7 @@ def publish(
     found = run_async(partial(recompute, opened))
     run = scored_run(opened.run_folder())
     (board,) = run.chosen(found.metric).values()
-    board = board.model_copy(update={"rows": tuple(row for row in board.rows if not is_person(row.agent))})
+    board = replace(board, rows=tuple(row for row in board.rows if not is_person(row.agent)))
     models = target / "models"
     write_results(board, models, dataset=dataset, task_id=task_id(found), date=run.made_at[:10], url=url)
     write_folder(target / "dataset", dataset_files(found))

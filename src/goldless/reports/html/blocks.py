@@ -19,7 +19,7 @@ from goldless.reports.html.words import WORDS
 from goldless.reports.report_table import Column, Kind, ReportTable
 
 if TYPE_CHECKING:
-    from goldless.reports.documents.scores import RankedMetric
+    from goldless.reports.leaderboard import Leaderboard
     from goldless.reports.run_folder import RunFolder
 
 LONG = 40
@@ -255,7 +255,7 @@ def listed(names: Sequence[str], most: int = 6) -> tuple[Inline, ...]:
     return named(names, most)
 
 
-def each_metric(run: RunFolder, make: Callable[[str, RankedMetric], Iterable[Block]]) -> Iterator[Switched]:
+def each_metric(run: RunFolder, make: Callable[[str, Leaderboard], Iterable[Block]]) -> Iterator[Switched]:
     """Blocks of each metric that has some, shown one metric at a time."""
     for place, (metric, board) in enumerate(run.standings.items()):
         blocks = tuple(make(metric, board))

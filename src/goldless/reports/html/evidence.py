@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 
 from goldless.files import POLARS_FAILED
-from goldless.reports.documents.scores import RankedMetric
 from goldless.reports.html.blocks import Card, CardText, Words
 from goldless.reports.html.labels import decimals_for, excerpt, label, numeral
+from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.run_folder import RunFolder
 
 MOST_CHARACTERS, MOST_OF_PROMPT = 1000, 500
@@ -80,7 +80,7 @@ def deciding_cards(run: RunFolder) -> list[Card]:
     return _cards(run, chosen, scores)
 
 
-def _between_leaders(board: RankedMetric, scores: pl.DataFrame) -> Iterator[tuple[str, str, str, Words]]:
+def _between_leaders(board: Leaderboard, scores: pl.DataFrame) -> Iterator[tuple[str, str, str, Words]]:
     """Tasks where the two leading agents differ most, and what is said of each."""
     leaders = [row.agent for row in board.rows if row.score is not None][:2]
     if len(leaders) < 2:

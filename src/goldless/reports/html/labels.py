@@ -6,9 +6,9 @@ import hashlib
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
 from typing import TypeGuard
 
+from goldless.reports.report_table import decimals_for as decimals_for  # noqa: PLC0414 - pages take it from here
 from goldless.reports.report_table import typeset
 
 LONGEST_LABEL = 48
@@ -91,14 +91,6 @@ def is_number(value: object) -> TypeGuard[float]:
         return math.isfinite(value)
     except OverflowError:
         return False
-
-
-def decimals_for(values: Iterable[float | None]) -> int:
-    """Decimals needed to distinguish values of this size: two from 2 on, three below, more for very small ones."""
-    largest = max((abs(value) for value in values if value is not None and is_number(value)), default=0.0)
-    if largest == 0.0 or largest >= 2:
-        return 0 if largest >= 10_000 else 1 if largest >= 1000 else 2
-    return min(8, max(3, 2 - math.floor(math.log10(largest))))
 
 
 def numeral(value: float | None, decimals: int = 3, *, absent: str = "missing", signed: bool = False) -> str:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from goldless.errors import UserError
 from goldless.files import write_text
 from goldless.plugins import Catalogue
-from goldless.reports.documents.fields import Unreadable
+from goldless.reports.document import Unreadable
 from goldless.reports.html.blocks import Section, SectionMaker, environment, warning
 from goldless.reports.html.charts.svg import light_css, theme_css
 from goldless.reports.html.labels import label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from goldless.reports.documents.scores import LeaderboardDocument
+from goldless.reports.document import cells
 from goldless.reports.html.blocks import (
     Block,
     Code,
@@ -26,6 +26,7 @@ from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.labels import excerpt, is_shortened, numeral, plural
 from goldless.reports.html.words import MEANINGS
+from goldless.reports.leaderboard import Leaderboards
 from goldless.reports.report_table import Column
 from goldless.reports.run_folder import Failed, RunFolder
 from goldless.signature import Signature
@@ -71,13 +72,13 @@ AGENT_COLUMNS = (
 @section("asked", "How this was run, and signatures", appendix=True)
 def asked_section(run: RunFolder) -> Iterator[Block]:
     """How the run was made; every report has this section."""
-    board = run.leaderboard or LeaderboardDocument()
+    board = run.leaderboard or Leaderboards()
     yield _facts(run, board)
     for part in (_models(run, board), _spending(run), _agents(run), _prompts(board), _signatures(run)):
         yield from part
 
 
-def _facts(run: RunFolder, board: LeaderboardDocument) -> Table:
+def _facts(run: RunFolder, board: Leaderboards) -> Table:
     tasks = 0 if run.scores is None else run.scores["task"].n_unique()
     made = run.made_by
     rows = [
@@ -86,7 +87,7 @@ def _facts(run: RunFolder, board: LeaderboardDocument) -> Table:
         ("tasks", f"{tasks:,}" if tasks else ""),
         ("agents", f"{len(run.agent_notes):,}" if run.agent_notes else ""),
         ("metrics", ", ".join(board.metrics)),
-        ("model replies used by the metrics", "" if board.asked is None else f"{board.asked:,}"),
+        ("model replies used by the metrics", f"{board.asked:,}" if run.leaderboard is not None else ""),
         *((f"made by goldless {verb}", one.at) for verb, one in made.made.items()),
         ("version", f"goldless {made.goldless}, Python {made.python}" if made.goldless else ""),
     ]
@@ -94,7 +95,7 @@ def _facts(run: RunFolder, board: LeaderboardDocument) -> Table:
     return Table("The run", columns, [{"what": key, "value": value} for key, value in rows if value])
 
 
-def _models(run: RunFolder, board: LeaderboardDocument) -> Iterator[Block]:
+def _models(run: RunFolder, board: Leaderboards) -> Iterator[Block]:
     rows = [
         {
             "part": part,
@@ -122,8 +123,11 @@ def _models(run: RunFolder, board: LeaderboardDocument) -> Iterator[Block]:
 
 
 def _spending(run: RunFolder) -> Iterator[Block]:
-    sources = {verb: one.spending for verb, one in run.made_by.made.items()} or {"": run.made_by.spending}
-    rows = [row.cells(verb=verb, tokens=sum(row.usage.values())) for verb, spent in sources.items() for row in spent]
+    rows = [
+        cells(row, verb=verb, tokens=row.usage.input_tokens + row.usage.output_tokens)
+        for verb, one in run.made_by.made.items()
+        for row in one.spending
+    ]
     if rows:
         caption = "What the last process paid, and what the result cost with the replies that had been paid for before"
         guessed = counts(estimated="estimated calls") if any(row["estimated"] for row in rows) else ()
@@ -136,16 +140,17 @@ def _spending(run: RunFolder) -> Iterator[Block]:
 
 
 def _agents(run: RunFolder) -> Iterator[Block]:
-    given = [column for column in AGENT_COLUMNS if any(row.get(column.name) for row in run.agent_notes)]
+    rows = [cells(agent) for agent in run.agent_notes]
+    given = [column for column in AGENT_COLUMNS if any(row[column.name] for row in rows)]
     if len(given) > 1:
-        yield Fold(f"The {plural(len(run.agent_notes), 'agent')}", [Table("The agents", given, run.agent_notes)])
+        yield Fold(f"The {plural(len(rows), 'agent')}", [Table("The agents", given, rows)])
     long = [row.agent for row in run.agent_notes if is_shortened(row.agent)]
     if long:
         blocks = [block for name in long for block in (note(Name(name)), Code(name))]
         yield Fold(f"{plural(len(long), 'name')} too long to show in full", blocks)
 
 
-def _prompts(board: LeaderboardDocument) -> Iterator[Block]:
+def _prompts(board: Leaderboards) -> Iterator[Block]:
     used = str(board.settings.get("template") or "").split(",") if board.models else []
     for name in used:
         template = board.template(name, "a custom file, as stored with the run")

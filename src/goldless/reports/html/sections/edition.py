@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from goldless.reports.documents.scores import ClockNote, EditionDocument, WrittenNote
 from goldless.reports.html.blocks import (
     Block,
     Code,
@@ -43,6 +43,65 @@ CLOCK_COLUMNS = (
     *counts(dated="dated papers"),
     number("share", "share", 2, absent="unknown"),
 )
+
+
+Rows = tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClockNote:
+    """Which agents cannot have seen which papers."""
+
+    common: tuple[str, ...] = ()
+    agents: Rows = ()
+    scores: Rows = ()
+    """Scores of agents on the papers of a scope."""
+    level: float = 0.9
+    scope_signatures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredNote:
+    """The pre-registration of an edition."""
+
+    hash: str = ""
+    date: str = ""
+    changed: tuple[str, ...] = ()
+    """Parts of the edition that are not as registered."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingNote:
+    """Whether scores hold under hidden instructions."""
+
+    metric: str = ""
+    level: float = 0.9
+    agents: Rows = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionsNote:
+    """The best submission of each team."""
+
+    level: float = 0.9
+    teams: Rows = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EditionDocument:
+    """``gre.json``."""
+
+    source: str = ""
+    demonstration: str | None = None
+    papers: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    written: Rows = ()
+    """How many reviews each agent has written."""
+    contamination: ClockNote | None = None
+    preregistered: RegisteredNote | None = None
+    injected: HoldingNote | None = None
+    submissions: SubmissionsNote | None = None
 
 
 @section("edition", "The edition")
@@ -100,13 +159,13 @@ def _side_by_side(run: RunFolder, found: EditionDocument) -> Table:
             mine = rows.setdefault(row.agent, {"agent": row.agent})
             mine |= {f"score{place}": row.score, f"low{place}": row.low, f"high{place}": row.high}
     for written in found.written:
-        rows.setdefault(written.agent, {"agent": written.agent})
+        rows.setdefault(written["agent"], {"agent": written["agent"]})
     return Table("The metrics side by side", columns, [*rows.values()])
 
 
-def _written(row: WrittenNote) -> dict[str, Any]:
-    seen = _counted(row.flags) if row.noticed is None else ", ".join(row.noticed)
-    return row.cells(why=_counted(row.missing), seen=seen)
+def _written(row: Mapping[str, Any]) -> dict[str, Any]:
+    seen = ", ".join(row["noticed"]) if row.get("noticed") is not None else _counted(row.get("flags") or {})
+    return {**row, "why": _counted(row.get("missing") or {}), "seen": seen}
 
 
 def _counted(counts: Mapping[str, int]) -> str:

@@ -9,8 +9,10 @@ import numpy as np
 import polars as pl
 
 from goldless.grouped import mean_in_order
-from goldless.reports.controls import comparative, direction
-from goldless.reports.documents.scores import AgentNote, AgentScore, Information, RankedMetric, RaterMetric
+from goldless.metrics.label_information import LabelInformation
+from goldless.records import Agent
+from goldless.reports.controls import direction
+from goldless.reports.document import cells
 from goldless.reports.findings import in_text, of_one
 from goldless.reports.html.blocks import (
     Block,
@@ -36,7 +38,7 @@ from goldless.reports.html.charts.scatter import Point, family_lines, scatter_pl
 from goldless.reports.html.charts.svg import SERIES, SHAPES, pictures
 from goldless.reports.html.evidence import TextLinks
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
-from goldless.reports.leaderboard import RATER_COLUMNS
+from goldless.reports.leaderboard import Leaderboard, LeaderboardRow, RaterScores, rater_rows
 from goldless.reports.report_table import Column, large_text
 from goldless.reports.run_folder import RunFolder
 from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
@@ -53,7 +55,7 @@ def leaderboard_section(run: RunFolder) -> Iterator[Block]:
     return each_metric(run, partial(_leaderboard, TextLinks(run)))
 
 
-def _leaderboard(links: TextLinks, metric: str, board: RankedMetric) -> Iterator[Block]:
+def _leaderboard(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Block]:
     yield _figure(links, metric, board)
     summary = (f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}" for name, value in board.summary.items())
     yield from remarks((*board.notes, *summary))
@@ -67,7 +69,7 @@ def interval_source(tasks: Iterable[int]) -> str:
     return "from resampling tasks" if most >= FEW_TASKS else f"by Student's t over tasks (fewer than {FEW_TASKS})"
 
 
-def _figure(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
+def _figure(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
     decimals, level = decimals_for(board.ends), percent(board.level)
     drawn = [
         IntervalRow.of(row.agent, row.score, row, decimals=decimals, hint=_hint(row, decimals)) for row in board.rows
@@ -78,12 +80,12 @@ def _figure(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
         ("Scores: ", Name(metric)),
         (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *_intervals(board.rows, level)),
         pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
-        [_table(links, metric, board, decimals)],
+        [_table(links, metric, board)],
         finding=in_text(of_one(metric, board), label),
     )
 
 
-def _intervals(rows: Sequence[AgentScore], level: str) -> tuple[Inline, ...]:
+def _intervals(rows: Sequence[LeaderboardRow], level: str) -> tuple[Inline, ...]:
     tasks = [row.n for row in rows if row.low is not None]
     if not tasks:
         return ("No agent has an ", Term("interval"), ".")
@@ -91,36 +93,21 @@ def _intervals(rows: Sequence[AgentScore], level: str) -> tuple[Inline, ...]:
     return ("Lines are ", Term("interval", f"{level} intervals"), f" {interval_source(tasks)}. {rest}")
 
 
-def _hint(row: AgentScore, decimals: int) -> str:
+def _hint(row: LeaderboardRow, decimals: int) -> str:
     if row.score is None:
         return f"{row.agent}: missing; {row.note or ''}"
     low, high = (numeral(end, decimals, absent="none") for end in (row.low, row.high))
     return f"{row.agent}: {numeral(row.score, decimals)} ({low} to {high}), {row.n} tasks"
 
 
-def _table(links: TextLinks, metric: str, board: RankedMetric, decimals: int) -> Table:
-    rows = [row.cells(beats=len(row.better_than or ()), behind=links.behind(metric, row.agent)) for row in board.rows]
-    spread = any(row.between_prompts is not None for row in board.rows)
-    columns = (
-        *counts("-", rank="#"),
-        AGENT,
-        *names("-", group="group") * any(row.group for row in board.rows),
-        number("score", "score", decimals),
-        ends(percent(board.level), decimals),
-        *(
-            Column(f"{name}_low {name}_high", heading, "interval", "-", decimals)
-            for name, heading in (("new_peers", "with other peers"), ("worst", "worst case"))
-            if any(row.get(f"{name}_low") is not None for row in rows)
-        ),
-        *[number("between_prompts", "± prompts", decimals, absent="-")] * spread,
-        *counts(n="tasks", asked="asked", used="used", missing="missing", beats=f"{comparative(metric)} than"),
-    )
+def _table(links: TextLinks, metric: str, board: Leaderboard) -> Table:
+    found = board.table(full=True)
+    rows = [{**row, "behind": links.behind(metric, row["agent"])} for row in found.rows]
     counted = "pairs of responses" if board.counts_pairs else "responses"
-    said = f": asked, used and missing count {counted}; {comparative(metric)} than is a number of agents"
-    return Table((Name(metric), said), columns, rows)
+    return Table((Name(metric), f": missing and asked count {counted}"), found.columns, rows)
 
 
-def _wordings(board: RankedMetric) -> Iterator[Block]:
+def _wordings(board: Leaderboard) -> Iterator[Block]:
     if not board.by_wording:
         return
     by_place = [(f"w{place}", name, found) for place, (name, found) in enumerate(board.by_wording.items())]
@@ -130,16 +117,17 @@ def _wordings(board: RankedMetric) -> Iterator[Block]:
     yield note("± prompts is the standard deviation of a score between prompts: how much the prompt matters.")
 
 
-def _groups(board: RankedMetric) -> Iterator[Block]:
-    if "d_response" not in board.model_fields_set and board.groups is None:
+def _groups(board: Leaderboard) -> Iterator[Block]:
+    groups = board.groups
+    if groups is None:
         return
     decimals = decimals_for(board.ends)
-    low, high = (numeral(end, decimals, absent="none") for end in (board.low, board.high))
+    low, high = (numeral(end, decimals, absent="none") for end in (groups.low, groups.high))
     yield words(
-        f"Groups ({board.groups or 'first and second'}): the means differ by ",
-        f"{numeral(board.difference, decimals, signed=True)} ({low} to {high}) on {plural(board.n_tasks, 'task')}. ",
+        f"Groups ({board.group_names or 'first and second'}): the means differ by ",
+        f"{numeral(groups.difference, decimals, signed=True)} ({low} to {high}) on {plural(groups.n_tasks, 'task')}. ",
         "A response of the first group scores higher than one of the second with probability ",
-        f"{numeral(board.auc)}; standardised difference {numeral(board.d_response, 2)}.",
+        f"{numeral(groups.auc)}; standardised difference {numeral(groups.d_response, 2)}.",
     )
 
 
@@ -151,7 +139,7 @@ def sizes_section(run: RunFolder) -> Iterator[Block]:
     """Scores by number of parameters; None if fewer than two agents have a size and a score."""
     sized = {row.agent: row for row in run.agent_notes if (row.parameters or 0.0) > 0}
 
-    def one(metric: str, board: RankedMetric) -> Iterator[Block]:
+    def one(metric: str, board: Leaderboard) -> Iterator[Block]:
         found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
         if len(found) >= FEWEST_SIZES:
             yield _sizes(run, metric, board, found)
@@ -159,7 +147,7 @@ def sizes_section(run: RunFolder) -> Iterator[Block]:
     return each_metric(run, one)
 
 
-def _sizes(run: RunFolder, metric: str, board: RankedMetric, found: Sequence[tuple[AgentScore, AgentNote]]) -> Figure:
+def _sizes(run: RunFolder, metric: str, board: Leaderboard, found: Sequence[tuple[LeaderboardRow, Agent]]) -> Figure:
     families = list(dict.fromkeys(agent.family or "other" for _, agent in found))
     decimals = decimals_for(board.ends)
     points = []
@@ -190,7 +178,7 @@ def _sizes(run: RunFolder, metric: str, board: RankedMetric, found: Sequence[tup
         *counts(n="tasks"),
     )
     about_people, theirs = _people_note(people)
-    rows = [row.cells(parameters=agent.parameters, family=agent.family) for row, agent in found]
+    rows = [cells(row, parameters=agent.parameters, family=agent.family) for row, agent in found]
     return Figure(
         "sizes",
         ("Score by size: ", Name(metric)),
@@ -206,7 +194,7 @@ def _sizes(run: RunFolder, metric: str, board: RankedMetric, found: Sequence[tup
     )
 
 
-def _people(run: RunFolder, metric: str, board: RankedMetric) -> Interval | None:
+def _people(run: RunFolder, metric: str, board: Leaderboard) -> Interval | None:
     """The mean over people with its interval over tasks; None if no person has a score."""
     people = [
         row.agent
@@ -240,20 +228,23 @@ def _people_note(people: Interval | None) -> tuple[str, tuple[Row, ...]]:
 @section("raters", "Raters")
 def raters_section(run: RunFolder) -> Iterator[Block]:
     """How much one rater's labels say about another's; None if no metric scores raters."""
-    metrics = {} if run.leaderboard is None else run.leaderboard.metrics
-    for criteria in [metric.criteria for metric in metrics.values() if isinstance(metric, RaterMetric)]:
-        for criterion, one in criteria.items():
-            if len(criteria) > 1:
-                yield Heading((Name(criterion or "labels"),))
-            yield _raters(one)
+    found = None if run.leaderboard is None else run.leaderboard.raters
+    if found is None:
+        return
+    for criterion, one in found.criteria.items():
+        if len(found.criteria) > 1:
+            yield Heading((Name(criterion or "labels"),))
+        yield _raters(found, criterion, one)
 
 
-def _raters(found: Information) -> Figure:
-    rows = (found, *found.raters)
+def _raters(scores: RaterScores, criterion: str, found: LabelInformation) -> Figure:
+    rows = [{**row, "rater": row["rater"] or "mean over pairs of raters"} for row in rater_rows(found, criterion)]
     drawn = [
-        IntervalRow.of(row.rater, row.value, hint=f"{row.rater}: {numeral(row.value)}, chance {numeral(row.null)}")
-        for row in sorted(rows, key=lambda row: -(row.value or 0.0))
+        IntervalRow.of(row["rater"], value, hint=f"{row['rater']}: {numeral(value)}, chance {numeral(row.get('null'))}")
+        for row in sorted(rows, key=lambda row: -(row.get("value") or 0.0))
+        for value in [row.get("value")]
     ]
+    overall = found.overall
     return Figure(
         "raters",
         "Information shared between raters",
@@ -261,7 +252,7 @@ def _raters(found: Information) -> Figure:
             "TVD-MI between a rater's labels and those of the others; higher means more information. ",
             "The line is the mean for shuffled labels.",
         ),
-        pictures(interval_plot, drawn, title="Information between raters", axis="TVD-MI", reference=found.null),
-        [Table("Raters", RATER_COLUMNS[1:], rows)],
-        finding=f"{label(found.rater).capitalize()}: {numeral(found.value)}; by chance {numeral(found.null)}.",
+        pictures(interval_plot, drawn, title="Information between raters", axis="TVD-MI", reference=overall.null),
+        [Table("Raters", scores.table().columns[1:], rows)],
+        finding=f"Mean over pairs of raters: {numeral(overall.value)}; by chance {numeral(overall.null)}.",
     )

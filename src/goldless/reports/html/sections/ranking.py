@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from goldless.reports.controls import comparative, direction
-from goldless.reports.documents.scores import AgentScore, RankedMetric
 from goldless.reports.html.blocks import (
     Block,
     Matrix,
@@ -20,6 +19,7 @@ from goldless.reports.html.charts.axis import Scale, scale_over
 from goldless.reports.html.charts.row_plots import mini_interval
 from goldless.reports.html.evidence import MOST_CHARACTERS, deciding_cards, has_texts
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
+from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 from goldless.reports.run_folder import RunFolder
 
 PLOT_WIDTHS = {1: 300.0, 2: 170.0, 3: 120.0}
@@ -57,7 +57,7 @@ def ranking_section(run: RunFolder) -> Iterator[Block]:
         yield from remarks(run.review.notes)
 
 
-def _what(metric: str, board: RankedMetric) -> str:
+def _what(metric: str, board: Leaderboard) -> str:
     return f"{board.unit}, {direction(metric)}"
 
 
@@ -66,7 +66,7 @@ def _above(metric: str) -> str:
     return "beats" if word == "better" else f"{word} than"
 
 
-def _cell(row: AgentScore, board: RankedMetric, scale: Scale) -> ScoreCell:
+def _cell(row: LeaderboardRow, board: Leaderboard, scale: Scale) -> ScoreCell:
     decimals = decimals_for(board.ends)
     missing = f"{row.missing:,}" if row.missing else "0"
     if row.score is None:
@@ -79,7 +79,7 @@ def _cell(row: AgentScore, board: RankedMetric, scale: Scale) -> ScoreCell:
     return ScoreCell(rank, score, repr(row.score), ends, plot, _beats(row, board), missing)
 
 
-def _beats(row: AgentScore, board: RankedMetric) -> str:
+def _beats(row: LeaderboardRow, board: Leaderboard) -> str:
     """The agents that this one is shown to be above."""
     if row.better_than is None:
         return "not tested"

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from goldless.audit.peer_graph import PeerGraph
 from goldless.reports.controls import comparative, direction
-from goldless.reports.documents.scores import AgentComparison, PeerGraphNote, RankedMetric, TaskInfluence
+from goldless.reports.document import cells
 from goldless.reports.html.blocks import (
     Block,
     Figure,
@@ -33,9 +34,12 @@ from goldless.reports.html.charts.row_plots import IntervalRow, Ringed, interval
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.evidence import TextLinks
 from goldless.reports.html.labels import decimals_for, label, numeral, plural
+from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.report_table import Column
 from goldless.reports.run_folder import RunFolder
+from goldless.statistics.comparisons import Comparison
 from goldless.statistics.deciding import outlook
+from goldless.statistics.influence import Influence
 
 NEAREST = 3
 """Undecided differences that are named."""
@@ -48,9 +52,9 @@ def comparisons_section(run: RunFolder) -> Iterator[Block]:
     return each_metric(run, lambda metric, board: [_differences(links, metric, board)] if board.comparisons else [])
 
 
-def _differences(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
+def _differences(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
     agents, word = [row.agent for row in board.rows], comparative(metric)
-    by_pair: dict[tuple[str, str], tuple[AgentComparison, float]] = {}
+    by_pair: dict[tuple[str, str], tuple[Comparison, float]] = {}
     for row in board.comparisons:
         by_pair[row.first, row.second] = (row, 1.0)
         by_pair[row.second, row.first] = (row, -1.0)
@@ -89,7 +93,8 @@ def _differences(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
         *_linked(links),
     )
     rows = [
-        row.cells(
+        cells(
+            row,
             decided=_decided(row, word),
             corrected=row.p_adjusted,
             behind=links.behind(metric, row.first, row.second),
@@ -101,7 +106,7 @@ def _differences(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
     return Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table], finding)
 
 
-def _told(comparisons: Sequence[AgentComparison]) -> str:
+def _told(comparisons: Sequence[Comparison]) -> str:
     """How many differences are decided, and what would decide the nearest of the others."""
     undecided = [row for row in comparisons if not row.decided and row.difference is not None]
     many = f"{len(comparisons) - len(undecided):,} of {plural(len(comparisons), 'difference')}"
@@ -112,11 +117,11 @@ def _told(comparisons: Sequence[AgentComparison]) -> str:
     return f"{begin} Not decided: {open_}{' and others' * (len(undecided) > NEAREST)}." if undecided else begin
 
 
-def _outlook(row: AgentComparison) -> str:
+def _outlook(row: Comparison) -> str:
     return outlook(row.n, row.more_tasks, row.more_tasks_high, skewed=row.skewed)
 
 
-def _decided(row: AgentComparison, word: str = "better") -> str:
+def _decided(row: Comparison, word: str = "better") -> str:
     if row.difference is None:
         return "no common task"
     if row.p_adjusted is None:
@@ -132,7 +137,7 @@ def _linked(links: TextLinks) -> tuple[Inline, ...]:
 
 
 def _difference(
-    found: tuple[AgentComparison, float] | None, largest: float, decimals: int, behind: str | None
+    found: tuple[Comparison, float] | None, largest: float, decimals: int, behind: str | None
 ) -> HeatCell | None:
     if found is None:
         return None
@@ -159,7 +164,7 @@ def pair_scores_section(run: RunFolder) -> Iterator[Block]:
     return each_metric(run, partial(_pair_blocks, TextLinks(run)))
 
 
-def _pair_blocks(links: TextLinks, metric: str, board: RankedMetric) -> Iterator[Block]:
+def _pair_blocks(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Block]:
     if board.matrix.values:
         yield (_pair_table if _apart(board) else _pair_figure)(links, metric, board)
     graph = board.peer_graph
@@ -167,7 +172,7 @@ def _pair_blocks(links: TextLinks, metric: str, board: RankedMetric) -> Iterator
         yield _graph_figure(metric, board, graph)
 
 
-def _graph_figure(metric: str, board: RankedMetric, graph: PeerGraphNote) -> Figure:
+def _graph_figure(metric: str, board: Leaderboard, graph: PeerGraph) -> Figure:
     """Who is predictable from whom, beyond what each predicts in general."""
     largest = max(link.excess or 0.0 for link in graph.links) or 1.0
     decimals = decimals_for([largest])
@@ -188,7 +193,7 @@ def _graph_figure(metric: str, board: RankedMetric, graph: PeerGraphNote) -> Fig
         alarm,
     )
     columns = (*names(first="first", second="second"), signed("excess", f"excess ({board.unit})", decimals))
-    table = Table("Every link", columns, [link.cells() for link in graph.links])
+    table = Table("Every link", columns, [cells(link) for link in graph.links])
     title = f"{metric}: which agents predict which"
     drawn = pictures(peer_circle, graph.agents, links, blocks, title=title)
     most = max(graph.links, key=lambda link: link.excess or 0.0)
@@ -196,7 +201,7 @@ def _graph_figure(metric: str, board: RankedMetric, graph: PeerGraphNote) -> Fig
     return Figure("peer-graph", ("Peer graph under ", Name(metric)), caption, drawn, [table], finding)
 
 
-def _apart(board: RankedMetric) -> bool:
+def _apart(board: Leaderboard) -> bool:
     """Whether agents are compared with others than each other, such as references that are not ranked."""
     ranked = {row.agent for row in board.rows}
     agents = board.matrix.agents
@@ -206,7 +211,7 @@ def _apart(board: RankedMetric) -> bool:
 Pair = tuple[str, str, float | None]
 
 
-def _pairs(board: RankedMetric, peers: Sequence[str] | None = None) -> list[list[Pair]]:
+def _pairs(board: Leaderboard, peers: Sequence[str] | None = None) -> list[list[Pair]]:
     """Agent, peer and mean score: a line for each agent in the order of the leaderboard."""
     place = {name: i for i, name in enumerate(board.matrix.agents)}
     order = [row.agent for row in board.rows if row.agent in place]
@@ -232,14 +237,14 @@ def _table_of_pairs(
     return Table(caption, columns, rows)
 
 
-def _pair_table(links: TextLinks, metric: str, board: RankedMetric) -> Table:
+def _pair_table(links: TextLinks, metric: str, board: Leaderboard) -> Table:
     """Each agent with each peer it was compared with."""
     compared = [[pair for pair in line if pair[2] is not None] for line in _pairs(board, board.matrix.agents)]
     title = ("Mean score with each ", Term("peer"), ": ", Name(metric))
     return _table_of_pairs(title, compared, 3, partial(links.behind, metric))
 
 
-def _pair_figure(links: TextLinks, metric: str, board: RankedMetric) -> Figure:
+def _pair_figure(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
     values = board.matrix.values
     least, most = min(values), max(values)
     decimals = decimals_for(values) - (1 if max(abs(least), abs(most)) >= 10 else 0)
@@ -317,7 +322,7 @@ def task_scores_section(run: RunFolder) -> Iterator[Block]:
     """The spread of scores over tasks; None if the folder has no scores of responses."""
     links = TextLinks(run)
 
-    def one(metric: str, board: RankedMetric) -> Iterator[Block]:
+    def one(metric: str, board: Leaderboard) -> Iterator[Block]:
         scores = None if run.scores is None else run.scores.filter(pl.col("metric") == metric)
         if scores is not None and len(scores):
             yield _tasks_figure(metric, board, scores, partial(links.behind, metric))
@@ -325,9 +330,7 @@ def task_scores_section(run: RunFolder) -> Iterator[Block]:
     return each_metric(run, one)
 
 
-def _tasks_figure(
-    metric: str, board: RankedMetric, scores: pl.DataFrame, behind: Callable[[str], str | None]
-) -> Figure:
+def _tasks_figure(metric: str, board: Leaderboard, scores: pl.DataFrame, behind: Callable[[str], str | None]) -> Figure:
     numbers = {(row.agent, row.task): place for place, row in enumerate(board.influence, 1)}
     by_agent = {str(key[0]): frame for key, frame in scores.group_by("agent", maintain_order=True)}
     every = max((len(frame) for frame in by_agent.values()), default=0) <= EVERY_POINT_UP_TO
@@ -418,7 +421,7 @@ def _far(values: npt.NDArray[np.float64], quantiles: Sequence[float]) -> list[in
 
 
 def _influence(
-    influence: Sequence[TaskInfluence],
+    influence: Sequence[Influence],
     by_agent: Mapping[str, pl.DataFrame],
     decimals: int,
     behind: Callable[[str], str | None],
@@ -429,7 +432,7 @@ def _influence(
         score = None if frame is None else frame.filter(pl.col("task") == row.task)["score"].first()
         moved = "yes" if row.ranking_changes else "no"
         ranks, texts_of = f"{row.rank} → {row.rank_without}", behind(row.agent)
-        rows.append(row.cells(place=place, score=score, ranks=ranks, moved=moved, behind=texts_of))
+        rows.append(cells(row, place=place, score=score, ranks=ranks, moved=moved, behind=texts_of))
     columns = (
         *counts(place="#"),
         *names(task="task", agent="agent"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from goldless.reports.documents.tables import found_in_review
 from goldless.reports.findings import over_all
 from goldless.reports.html.blocks import Block, Bullets, Inline, Link, Name, Paragraph, Term, listed, warning
 from goldless.reports.html.labels import plural
@@ -55,11 +54,11 @@ def _about_all(run: RunFolder) -> Iterator[Block]:
 
 
 def _scores(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
-    until = None if run.leaderboard is None else run.leaderboard.until
+    until = None if run.leaderboard is None else run.leaderboard.stopped
     if until is not None:
-        yield Name(until.by), f": {until.summary}"
-    elif run.review is not None and run.review.until is not None and not run.boards:
-        yield (f"The review: {run.review.until.summary}",)
+        yield Name(until.by), f": {until.sentence}"
+    elif run.review is not None and run.review.stopped is not None and not run.boards:
+        yield (f"The review: {run.review.stopped.sentence}",)
     lead, *rest = [*over_all(run.standings), ()]
     without = _without_reviews(run)
     if lead:
@@ -72,7 +71,7 @@ def _scores(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
             yield Name(metric), ": no agent could be scored."
     if run.review is not None:
         scored = any(row.score is not None for row in run.review.ranking)
-        for said in found_in_review(run.review)[1 if scored else 0 :]:
+        for said in run.review.findings()[1 if scored else 0 :]:
             yield (*said, " ", Link("review", "Who judged"))
 
 
@@ -97,7 +96,7 @@ def _missing(run: RunFolder) -> Iterator[Inline]:
 
 def _without_reviews(run: RunFolder) -> tuple[Inline, ...]:
     """Which models of an edition have no score because they have no review."""
-    names = [] if run.gre is None else [row.agent for row in run.gre.written if not row.written]
+    names = [] if run.gre is None else [row["agent"] for row in run.gre.written if not row.get("written")]
     since = "has no score because it has no review" if len(names) == 1 else "have no score because they have no reviews"
     return (" ", *listed(names), f" {since}.") if names else ()
 

@@ -1,0 +1,441 @@
+"""The results of a review: reviewers with their exam, the panel and its worth, and the rankings of agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from goldless.metrics.exam_traits import Trait
+from goldless.metrics.judgement_table import Convention
+from goldless.metrics.label_agreement import Accuracy, RankAgreement
+from goldless.metrics.panel_worth import PanelWorth
+from goldless.metrics.ranking import RankedAgent, Ranking
+from goldless.reports.decisions import Stopped
+from goldless.reports.document import IF_ANY, INLINE, cells
+from goldless.reports.findings import REVIEW, Said, of_one
+from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
+from goldless.reports.report_table import Column, ReportTable
+from goldless.signature import Signature
+from goldless.statistics.bootstrap import Share
+from goldless.statistics.comparisons import Comparison
+from goldless.statistics.shared_errors import EffectiveVotes
+
+MEASURED = "on recorded XSum the model claimed .97 and was right on .73"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well a reviewer or a panel agrees with people."""
+
+    accuracy: float | None = None
+    """On pairs with a human preference; None: no pair is left."""
+    accuracy_low: float | None = None
+    accuracy_high: float | None = None
+    n_pairs: int = 0
+    """Pairs with a decided label."""
+    pairs_used: int = 0
+    """Of these, pairs with a judgement."""
+    pairs_tied: int = 0
+    """Judgements that found neither better, one for each order."""
+    spearman: float | None = None
+    """Over agents, averaged over tasks; None if there are no ratings."""
+    kendall_tau_a: float | None = None
+    accuracy_by_task: float | None = None
+    """Mean over tasks of the accuracy on each."""
+    accuracy_each_order: float | None = None
+    """Of a panel's votes in each order on its own."""
+    panel_difference: float | None = None
+    """Of a reviewer: accuracy of the panel minus its own, on the pairs that both judged."""
+    panel_p_pairs: float | None = None
+    """p of that difference by a paired t-test over pairs, as the papers print it."""
+
+    @classmethod
+    def of(
+        cls, found: Accuracy, spearman: RankAgreement | None, kendall: RankAgreement | None, **more: float | None
+    ) -> Agreement:
+        """The numbers of an accuracy and of two rank correlations."""
+        return cls(
+            accuracy=found.accuracy,
+            accuracy_low=found.low,
+            accuracy_high=found.high,
+            n_pairs=found.n_pairs,
+            pairs_used=found.used,
+            pairs_tied=found.tied,
+            spearman=None if spearman is None else spearman.mean,
+            kendall_tau_a=None if kendall is None else kendall.mean,
+            accuracy_by_task=found.by_task,
+            accuracy_each_order=found.each_order,
+            **more,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewerResult:
+    """One reviewer: its exam, its vote, its agreement with people."""
+
+    name: str
+    model: str | None = None
+    """Short name of the model; None: recorded."""
+    traits: Mapping[str, Trait] = field(default_factory=dict)
+    passed: bool = False
+    why: str = ""
+    weight: float | None = None
+    """Weight of its vote; None: no vote."""
+    asked: int = 0
+    used: int = 0
+    first_shown: Share | None = field(default=None, metadata=IF_ANY)
+    """How far it prefers the response shown first, one half: not at all; None: it rates single responses."""
+    agreement: Agreement | None = field(default=None, metadata=INLINE)
+    """None: no labels, or no judgements."""
+    KEYS = ("name", "model", "traits", "passed", "why", "weight", "asked", "used", "missing", "*")
+
+    @property
+    def missing(self) -> int:
+        """Asked minus used."""
+        return self.asked - self.used
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the pairs on which it agrees with people; None: no labels."""
+        return None if self.agreement is None else self.agreement.accuracy
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCell:
+    """The panel at one limit and with one kind of weights."""
+
+    limit: float | str | None
+    weights: str
+    reviewers: tuple[str, ...] = ()
+    """Those who pass."""
+    agreement: Agreement | None = field(default=None, metadata=INLINE)
+    """None: no reviewer passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The reviewers that vote."""
+
+    reviewers: tuple[str, ...] = ()
+    weights: Mapping[str, float | None] = field(default_factory=dict)
+    agreement: Agreement | None = field(default=None, metadata=INLINE)
+    """None: no panel, or no labels."""
+    worth: PanelWorth | None = None
+    """None: no panel."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSettings:
+    """Settings of the reviewers."""
+
+    task_description: str = ""
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    """By reviewer, where it has its own."""
+    orders: str = "both"
+    readings: Mapping[str, str] = field(default_factory=dict)
+    """How verdicts were read, by reviewer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReviewReport:
+    """``review.json``: the results of a review."""
+
+    study: str = ""
+    """Name of the study."""
+    fingerprint: str = ""
+    """SHA-256 of its tasks and responses; empty: unknown."""
+    scale: str = "?"
+    exams: tuple[str, ...] = ()
+    convention: Convention = "default"
+    signature: str = ""
+    reviewers: tuple[ReviewerResult, ...] = ()
+    nobody: str | None = None
+    """Why there is no panel, with the reviewers closest to passing; None if there is one."""
+    panel: Panel = Panel()
+    rankings: Mapping[str, Ranking] = field(default_factory=dict)
+    """By name; the first one is the ranking. Empty: no panel."""
+    comparisons: tuple[Comparison, ...] | None = None
+    """Pairs of agents by the first ranking: decided, or about how many more tasks it would take; None: not tested."""
+    stopped: Stopped | None = field(default=None, metadata=IF_ANY)
+    """Where it stopped, and what is decided; None: it was not to stop early."""
+    labels: Mapping[str, int] = field(default_factory=dict)
+    """Labelled pairs: all, decided, tied, tested on."""
+    settings: ReviewSettings = ReviewSettings()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the results depend on besides evidence, for a replay."""
+    sweep: tuple[SweepCell, ...] = field(default=(), metadata=IF_ANY)
+    """The panel at other limits and weights, if requested."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """Missing judgements and exam answers by cause."""
+    complete: bool = True
+    """Whether everything requested was collected, so that running the command again would change nothing."""
+    notes: tuple[str, ...] = ()
+    KEYS = (
+        *("study", "fingerprint", "scale", "exams", "convention", "signature", "reviewers", "nobody_passed:nobody"),
+        *("panel", "ranking", "rankings", "comparisons", "until:stopped", "*"),
+    )
+
+    def __repr__(self) -> str:
+        """Study, scale and panel, without the evidence."""
+        return f"<Review of {self.study!r} on {self.scale}; panel: {', '.join(self.voters) or 'none'}>"
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """Reviewers with a vote."""
+        return self.panel.reviewers
+
+    @property
+    def ranking(self) -> tuple[RankedAgent, ...]:
+        """The agents of the first ranking, best first; empty: no panel."""
+        return next((one.agents for one in self.rankings.values()), ())
+
+    @property
+    def level(self) -> float:
+        """Level of the intervals."""
+        return float(Signature.parse(self.signature).settings.get("level", 0.95))
+
+    @property
+    def boards(self) -> dict[str, Leaderboard]:
+        """Each ranking as a leaderboard: with the agents that one is shown to beat."""
+        beaten: dict[str, set[str]] = {}
+        for one in self.comparisons or ():
+            if one.better is not None and one.difference:
+                beaten.setdefault(one.better, set()).add(one.second if one.better == one.first else one.first)
+        return {name: self._board(name, ranking, beaten) for name, ranking in self.rankings.items()}
+
+    def _board(self, name: str, ranking: Ranking, beaten: Mapping[str, set[str]]) -> Leaderboard:
+        rows = tuple(
+            LeaderboardRow(
+                rank=row.rank,
+                agent=row.agent,
+                score=row.score,
+                low=row.low,
+                high=row.high,
+                n=row.n_tasks,
+                asked=row.asked,
+                used=row.used,
+                missing=row.missing,
+                better_than=None
+                if self.comparisons is None
+                else tuple(other.agent for other in ranking.agents if other.agent in beaten.get(row.agent, ())),
+            )
+            for row in ranking.agents
+        )
+        level, signature = self.level, self.signature
+        return Leaderboard(name, ranking.unit, level, rows, self.comparisons or (), signature, ranking.notes)
+
+    # --- in words ----------------------------------------------------------------------------------------------------
+
+    def findings(self) -> list[Said]:
+        """Who leads, whom it beats, and who voted."""
+        passed = sum(row.passed for row in self.reviewers)
+        who = f"{passed} of {len(self.reviewers)} reviewer{'s' * (len(self.reviewers) != 1)} can vote"
+        name, board = next(iter(self.boards.items()), ("", None))
+        if board is None or all(row.score is None for row in board.rows):
+            return [(f"The review has no ranking; {who}{f': {self.nobody}' if self.nobody else ''}.",)]
+        lead = of_one(f"{REVIEW}{name}", board) if self.stopped is None else (self.stopped.sentence,)
+        agreement, agrees = self.panel.agreement, ""
+        if agreement is not None and agreement.accuracy is not None:
+            used = f"{agreement.pairs_used or agreement.n_pairs:,}"
+            agrees = f", and agree with people on {agreement.accuracy:.3f} of {used} pairs"
+        return [lead, (f"{who}{agrees}.",)]
+
+    @property
+    def worth_sentences(self) -> tuple[str, ...]:
+        """What the panel is worth, in a sentence without its full stop; empty: there is no panel."""
+        worth = self.panel.worth
+        if worth is None or not worth.reviewers:
+            return ()
+        many, best = len(worth.reviewers), worth.best
+        if many == 1:
+            return ("one reviewer is one vote",)
+        if best.votes is None:
+            why = best.note or "no pair in common"
+            return (f"how many votes the {many} reviewers are worth is not known: {why}",)
+        who = f"the {many}" if best.judges == many else f"{best.judges} of the {many}"
+        ends = "" if best.low is None or best.high is None else f" ({best.low:.2f} … {best.high:.2f})"
+        votes = f"{best.votes:.2f}{ends} independent votes"
+        why = _why(best, by_errors=worth.source == "errors")
+        return (f"{who} reviewers are worth {votes}: {why}", *(() if worth.peers else worth.notes))
+
+    def _panel_notes(self) -> Iterator[str]:
+        """The panel's agreement with people, and what it is worth."""
+        found = self.panel.agreement
+        if found is not None and found.accuracy is not None:
+            low, high = found.accuracy_low, found.accuracy_high
+            ends = "" if low is None else f" ({low:.4f} … {high:.4f})"
+            yield f"panel agrees with people on {found.accuracy:.4f} of {found.n_pairs} pairs{ends}"
+            if found.accuracy_by_task is not None:
+                yield f"mean over tasks of its accuracy: {found.accuracy_by_task:.4f}"
+            if found.accuracy_each_order is not None:
+                yield f"accuracy of its votes in each order on its own: {found.accuracy_each_order:.4f}"
+            best = max(self.reviewers, key=lambda row: -1.0 if row.accuracy is None else row.accuracy)
+            own = best.agreement
+            if own is not None and own.panel_difference is not None and own.panel_p_pairs is not None:
+                p = f"p {own.panel_p_pairs:.4f}, paired t-test over pairs"
+                yield f"panel minus {best.name}, the most accurate reviewer: {own.panel_difference:+.4f} ({p})"
+        yield from self.worth_sentences
+
+    # --- in tables ---------------------------------------------------------------------------------------------------
+
+    def tables(self) -> list[ReportTable]:
+        """Every ranking, then the exam and what the votes alone show; the panel's agreement is below the last ranking.
+
+        The tables for pages alone, of the reviewers, are ``reviewers_table``.
+        """
+        boards = [_ranking_table(name, board) for name, board in self.boards.items()]
+        if boards:
+            boards[-1] = replace(boards[-1], notes=(*boards[-1].notes, *self._panel_notes()))
+        others = (self._confidence_table, self._sweep_table, self.position_table, self.peers_table)
+        return [*boards, self.exam_table(), *(table for make in others if (table := make()) is not None)]
+
+    def reviewers_table(self) -> ReportTable:
+        """One row per reviewer: its vote, what it was asked, how well it agrees with people."""
+        judged = any(row.accuracy is not None for row in self.reviewers)
+        columns = (
+            Column("name", "reviewer", "name"),
+            Column("model", "model", "name", "recorded"),
+            Column("vote", "can vote"),
+            Column("weight", "weight", "number", "none", 3),
+            Column("missing asked", "missing", "fraction"),
+            *[Column("accuracy", "agrees with people", "number", "-", 3)] * judged,
+            *[Column("spearman", "Spearman", "number", "-", 2)] * judged,
+            Column("why", "exam"),
+        )
+        ordered = sorted(self.reviewers, key=lambda row: (not row.passed, -(row.weight or 0.0)))
+        rows = tuple(cells(row, vote="yes" if row.passed else "no") for row in ordered)
+        return ReportTable("Reviewers", columns, rows, self.signature)
+
+    def exam_table(self) -> ReportTable:
+        """One row per reviewer and trait: value with interval and n, limit, weight of the vote, agreement."""
+        columns = (
+            Column("reviewer", "reviewer", "name"),
+            Column("passed", "passed", wide=True),
+            Column("weight", "vote", "number", "none"),
+            *[Column("accuracy", "accuracy", "number", "-")] * any(row.accuracy is not None for row in self.reviewers),
+            Column("trait", "trait"),
+            Column("value", "value", "number", "missing", 3),
+            Column("low high", "interval", "interval", "", 2),
+            Column("n", "n", "figure"),
+            Column("threshold", "> limit", "number", decimals=2),
+        )
+        rows: list[dict[str, Any]] = []
+        for row in self.reviewers:
+            vote = {"reviewer": row.name, "passed": "yes" if row.passed else "no", "weight": row.weight}
+            vote["accuracy"] = row.accuracy
+            for name, trait in row.traits.items():
+                low, high = trait.interval
+                rows.append(cells(trait, **vote, trait=name, low=low, high=high))
+            if not row.traits:
+                rows.append({**vote, "trait": "-", "value": "", "n": "", "threshold": ""})
+        notes = tuple(f"{row.name} did not pass: {row.why}" for row in self.reviewers if not row.passed)
+        return ReportTable("Exam report", columns, tuple(rows), self.signature, notes)
+
+    def _confidence_table(self) -> ReportTable | None:
+        """One row per reviewer: how sure it was of easy and of hard items, beside its accuracy in the human exam."""
+        columns = (
+            Column("reviewer", "reviewer"),
+            Column("unit", "in"),
+            *(
+                Column(f"{part}_{name}", f"{part} {name}", "number")
+                for part in ("easy", "hard")
+                for name in ("mean", "sd", "median")
+            ),
+            *[Column("human exam", "human exam", "number")] * any("human exam" in row.traits for row in self.reviewers),
+        )
+        rows = []
+        for row in self.reviewers:
+            found, exam = row.traits.get("self-confidence"), row.traits.get("human exam")
+            if found is not None and found.easy is not None and found.hard is not None:
+                easy = {f"easy_{name}": value for name, value in cells(found.easy).items()}
+                hard = {f"hard_{name}": value for name, value in cells(found.hard).items()}
+                known = None if exam is None else exam.value
+                rows.append({"reviewer": row.name, "unit": found.hard.unit, "human exam": known, **easy, **hard})
+        title = "Self-confidence (levels: higher is surer; nats of uncertainty: lower is surer)"
+        return ReportTable(title, columns, tuple(rows), self.signature) if rows else None
+
+    def _sweep_table(self) -> ReportTable | None:
+        """One row per limit and kind of weights."""
+        columns = (
+            Column("limit", "> limit", "figure"),
+            Column("weights", "weights"),
+            Column("accuracy", "accuracy", "number", "no panel"),
+            Column("accuracy_low accuracy_high", f"{self.level * 100:g}% interval", "interval", "", 3),
+            Column("accuracy_by_task", "by task", "number", ""),
+            Column("spearman", "Spearman", "number", ""),
+            Column("panel", "panel"),
+        )
+        rows = tuple(cells(cell, panel=", ".join(cell.reviewers)) for cell in self.sweep)
+        title = "The panel's agreement with people by limit and weights"
+        return ReportTable(title, columns, rows, self.signature) if rows else None
+
+    def position_table(self) -> ReportTable | None:
+        """How far reviewers prefer the response shown first; None where each pair was asked about in both orders."""
+        rows = tuple(cells(row.first_shown, reviewer=row.name) for row in self.reviewers if row.first_shown is not None)
+        columns = (
+            Column("reviewer", "reviewer", "name"),
+            Column("value", "prefers the first", "number", "missing", 3),
+            Column("low high", "interval", "interval", "", 3),
+            Column("n", "comparisons", "figure"),
+        )
+        title = "Position bias: each pair was shown once, in an order drawn by the seed (.5: none)"
+        return ReportTable(title, columns, rows, self.signature) if rows and self.settings.orders != "both" else None
+
+    def peers_table(self) -> ReportTable | None:
+        """The reviewers as their votes show them, without labels; None for fewer than three."""
+        worth = self.panel.worth
+        if worth is None or not worth.peers:
+            return None
+        known = {row.name: row.accuracy for row in self.reviewers if row.accuracy is not None}
+        columns = (
+            Column("reviewer", "reviewer", "name"),
+            Column("accuracy", "estimate", "number", decimals=3),
+            Column("low high", "interval", "interval", "", 2),
+            Column("n", "n", "figure"),
+            Column("discrimination", "judge-aware d", "number", decimals=2),
+            *[Column("people", "accuracy", "number", "-")] * bool(known),
+        )
+        rows = tuple(cells(one, people=known.get(one.reviewer)) for one in worth.peers)
+        title = "Reviewers in the order that their votes alone show"
+        return ReportTable(title, columns, rows, self.signature, tuple(_order_notes(worth)))
+
+
+def _ranking_table(name: str, board: Leaderboard) -> ReportTable:
+    """The ranking, with its name in a column where there is room; the agents that one beats are given by rank."""
+    found = board.table(beaten="ranks")
+    columns = (Column("ranking", "ranking", wide=True), *found.columns)
+    return replace(
+        found,
+        title=f"{name} ({board.unit}, higher is better)",
+        columns=columns,
+        rows=tuple({**row, "ranking": name} for row in found.rows),
+    )
+
+
+def _why(found: EffectiveVotes, *, by_errors: bool) -> str:
+    if (found.correlation or 0.0) < 0:
+        return (
+            f"their {'errors' if by_errors else 'votes'} correlate at {found.correlation:.3f} on {found.n} pairs. They "
+            "contradict each other, and no panel is worth more votes than it has reviewers"
+        )
+    if by_errors:
+        return f"their errors correlate at {found.correlation:.3f} on {found.n} labelled pairs"
+    return (
+        f"their votes correlate at {found.correlation:.3f} on {found.n} pairs. Agreement on what is right counts as "
+        "shared error here, so this is too low as a rule; labels would show"
+    )
+
+
+def _order_notes(worth: PanelWorth) -> Iterator[str]:
+    """How far the order of reviewers can be trusted."""
+    if worth.claimed is not None:
+        claims = f"the model behind this order (Dawid-Skene) claims to be right on {worth.claimed:.3f} of the pairs"
+        if worth.right is None:
+            yield f"{claims}: far too much, because reviewers share errors; {MEASURED}. Trust the order, not the values"
+        else:
+            yield (
+                f"{claims} and is right on {worth.right:.3f} of {worth.n_claimed} labelled ones: reviewers share "
+                "errors. Trust the order, not the values"
+            )
+    yield from worth.notes

@@ -14,6 +14,7 @@ from scipy import stats
 import goldless
 from goldless.comparison.comparing import compare_runs
 from goldless.errors import UserError
+from goldless.reports.document import write
 
 
 def differences(scores):
@@ -295,6 +296,6 @@ def test_runs_without_a_metric_in_common_are_refused_with_what_they_have(tmp_pat
 
 def test_everything_goes_into_json(tmp_path):
     found = goldless.compare(written_run(tmp_path / "run", noisy(12, 2)), agents=["old", "new"])
-    data = json.loads(json.dumps(found.as_json()))
+    data = json.loads(json.dumps(write(found)))
     assert data["metrics"][0]["decided"] is True
     assert {"pulls", "p", "d_low", "signature", "outcome"} <= set(data["metrics"][0])

@@ -16,6 +16,7 @@ import goldless
 from goldless.comparison.gating import parse_margin
 from goldless.comparison.pull_request import as_junit, as_markdown
 from goldless.errors import UserError
+from goldless.reports.document import write
 
 VERDICTS = {(True, False): "SHIP", (False, True): "BLOCK", (False, False): "INCONCLUSIVE"}
 
@@ -194,6 +195,6 @@ def test_junit_has_a_failure_for_block_and_an_error_for_inconclusive(tmp_path, s
 
 
 def test_everything_goes_into_json(tmp_path):
-    data = json.loads(json.dumps(gate(written_run(tmp_path / "run", noisy(12, 2))).as_json()))
+    data = json.loads(json.dumps(write(gate(written_run(tmp_path / "run", noisy(12, 2))))))
     assert (data["verdict"], data["certificate"]["state"]) == ("SHIP", "not needed")
     assert {"margin", "alpha", "low", "high", "reason", "comparison", "warnings"} <= set(data)

@@ -7,7 +7,7 @@ import math
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Literal
@@ -20,6 +20,7 @@ from goldless.reports.document import UnexpectedDataError, Unreadable, read, rea
 from goldless.reports.html.blocks import Figure, Fold, Table
 from goldless.reports.html.page import made_sections, write_report
 from goldless.reports.leaderboard import Leaderboard, Leaderboards, PairMeans, RaterScores
+from goldless.reports.report_table import Column
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import DOCUMENTS, OTHERS, RunFolder
 from goldless.reports.run_record import MadeBy, RunProgress
@@ -210,3 +211,56 @@ def test_every_column_has_values_in_what_the_other_verbs_write_now(tmp_path, gol
     ):
         goldless(*arguments, "--out", str(tmp_path / "run"))
     assert {"agreement", "bias", "crash-test", "cost"} <= check_columns(tmp_path / "run")
+
+
+def fits(data, schema) -> bool:
+    """Whether data are as a schema says: the part of JSON schema that ours use."""
+    if "anyOf" in schema:
+        return any(fits(data, one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return data in schema["enum"]
+    kinds = {"string": str, "boolean": bool, "integer": int, "number": int | float, "null": type(None)}
+    kind = schema.get("type")
+    if kind == "array":
+        return isinstance(data, list) and all(fits(one, schema["items"]) for one in data)
+    if kind != "object":
+        return kind is None or isinstance(data, kinds[kind])
+    if "properties" not in schema:
+        return all(fits(one, schema["additionalProperties"]) for one in data.values())
+    there = isinstance(data, dict) and set(schema["required"]) <= set(data) <= set(schema["properties"])
+    return there and all(fits(value, schema["properties"][key]) for key, value in data.items())
+
+
+def test_the_exported_schemas_are_those_of_the_files_that_are_written(tmp_path, goldless):
+    schemas = json.loads(goldless("export", "schema", str(FIXTURES / "score")).out)["$defs"]
+    goldless(
+        "score", str(FIXTURES / "score"), "--recorded", "--metric", "gem-raw,length", "--out", str(tmp_path / "run")
+    )
+    goldless("review", str(FIXTURES / "review"), "--recorded", "--out", str(tmp_path / "reviewed"))
+    for file in ("run/leaderboard.json", "run/made_by.json", "reviewed/review.json"):
+        assert fits(json.loads((tmp_path / file).read_text()), schemas[Path(file).name]), file
+
+
+@pytest.mark.parametrize("shown_as", ["rich", "markdown", "csv", "latex"])
+def test_a_column_that_is_added_to_a_table_is_shown_in_every_medium(tmp_path, goldless, monkeypatch, shown_as):
+    whole = ReviewReport.exam_table
+
+    def with_a_column(review):
+        table = whole(review)
+        rows = tuple({**row, "shoe_size": "forty-two"} for row in table.rows)
+        return replace(table, columns=(*table.columns, Column("shoe_size", "shoe size")), rows=rows)
+
+    monkeypatch.setattr(ReviewReport, "exam_table", with_a_column)
+    monkeypatch.setenv("COLUMNS", "200")
+    command = (
+        "review",
+        str(FIXTURES / "review"),
+        "--recorded",
+        "--exam",
+        "consistency",
+        "--out",
+        str(tmp_path / "run"),
+    )
+    assert "forty-two" in goldless(*command, "--format", shown_as).out
+    assert "forty-two" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "forty-two" in run_page(Library(tmp_path, journal=tmp_path / "j.sqlite"), Links(), "run")

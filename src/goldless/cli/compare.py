@@ -40,6 +40,7 @@ def compare(
       goldless compare runs/main runs/pr --agents support-bot
     """
     from goldless.comparison.comparing import compare_runs
+    from goldless.reports.document import write
     from goldless.runs.option_forms import metric_names, split
 
     found = compare_runs(
@@ -48,7 +49,6 @@ def compare(
         metrics=metric_names(metrics or ()),
         **options.some("seed", "resamples", "level"),
     )
-    tables = [found.table(), *([found.pulls_table()] if found.metrics[0].pulls else [])]
-    output.print_tables(tables, found.as_json)
+    output.print_tables(found.tables(), lambda: write(found))
     for warning in found.warnings:
         say(f"warning: {warning}", style="yellow")

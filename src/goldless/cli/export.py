@@ -12,7 +12,7 @@ from goldless.cli.command import OUTPUT, own, verb
 from goldless.cli.console import echo, say
 from goldless.errors import UserError
 
-FORMATS = "eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, otel, jsonl, parquet, or one that a plugin adds."
+FORMATS = "eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, otel, schema, jsonl, parquet, or a plugin's."
 HUB, EVERY, INSPECT, PAIRS = "hf-eval-results", "eee", "inspect", "dpo-pairs"
 
 

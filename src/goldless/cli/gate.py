@@ -90,6 +90,7 @@ def gate(
     """
     from goldless.comparison.gating import gate_runs
     from goldless.comparison.pull_request import as_junit, as_markdown
+    from goldless.reports.document import write
 
     work = functools.partial(
         gate_runs,
@@ -107,10 +108,10 @@ def gate(
     for path in (markdown, junit):
         _check_file(path)
     found: Gate = run_async(work)
-    for path, write in ((markdown, as_markdown), (junit, as_junit)):
+    for path, made in ((markdown, as_markdown), (junit, as_junit)):
         if path is not None:
-            path.write_text(write(found), encoding="utf-8")
-    output.print_tables([found.table()], found.as_json, markdown=lambda: as_markdown(found))
+            path.write_text(made(found), encoding="utf-8")
+    output.print_tables([found.table()], lambda: write(found), markdown=lambda: as_markdown(found))
     for warning in found.warnings:
         say(f"warning: {warning}", style="yellow")
     tell_spending(found.spending)

@@ -33,6 +33,7 @@ def replay(
     import anyio
 
     from goldless.files import write_text
+    from goldless.reports.document import write
     from goldless.reports.formats import Colour, badge_svg
     from goldless.runs.published import published_run
     from goldless.runs.replay import SHOWN
@@ -45,7 +46,7 @@ def replay(
 
             again = functools.partial(again, pairing=edition_pairing)
         found = anyio.run(again)
-    output.print_tables([found.table()], found.as_json)
+    output.print_tables([found.table()], lambda: write(found))
     if output.shown_as == "rich":
         for part in found.parts:
             for one in part.differences[:SHOWN]:

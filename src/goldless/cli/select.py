@@ -55,6 +55,7 @@ def select(
       goldless select samples.csv --metric 'gem-s[prompt]+control' --format csv
       goldless select tasks/ --sampler openai:gpt-4o-mini --most 20
     """
+    from goldless.reports.document import write
     from goldless.selection.samples import Sampling
     from goldless.selection.selecting import select_responses
 
@@ -62,7 +63,7 @@ def select(
     if sampler is not None:
         sampling = Sampling(writer=sampler, most=most, temperature=temperature, max_tokens=max_tokens, system=system)
     found = output.run(select_responses, study, options, averages_samples=True, tolerance=tolerance, sampling=sampling)
-    output.print_tables([found.table()], found.as_json)
+    output.print_tables([found.table()], lambda: write(found))
     tell_spending(found.spending)
     if found.open:
         incomplete(f"{found.open} calls are open")

@@ -47,6 +47,7 @@ class Certificate:
     """Largest change of a log-probability when the same texts were scored again."""
     shift: float = 0.0
     """How far this noise can move a difference of scores."""
+    KEYS = ("*", "rate")
 
     @property
     def rate(self) -> float | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from goldless.comparison.run_scores import open_run
 from goldless.errors import UserError
 from goldless.metrics.metric import OverPeers
 from goldless.models.embedded import TokenTexts
-from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.document import write
+from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.statistics.comparisons import Pairs, compare_pairs, too_few_tasks
 from goldless.statistics.deciding import FIXED_SAMPLE, more_tasks, outlook
@@ -57,6 +57,7 @@ class MetricDifference:
     signature: str
     pulls: tuple[TaskPull, ...] = ()
     notes: tuple[str, ...] = ()
+    KEYS = ("*", "decided", "outcome:outlook")
 
     @property
     def decided(self) -> bool:
@@ -95,6 +96,10 @@ class PairedComparison:
         ends = [abs(x) for one in self.metrics for x in (one.first, one.second, one.low, one.high) if x is not None]
         return 3 if max(ends, default=0.0) < 2 else 2
 
+    def tables(self) -> list[ReportTable]:
+        """The difference under each metric, and the tasks that pull most under the first."""
+        return [self.table(), *([self.pulls_table()] if self.metrics[0].pulls else [])]
+
     def table(self) -> ReportTable:
         """One row per metric."""
         interval = f"{self.metrics[0].level * 100:g}% interval"
@@ -111,11 +116,11 @@ class PairedComparison:
             Column("left_out", "left out", "count", wide=True),
             Column("more_tasks", "more tasks", "count", wide=True),
             Column("more_tasks_high", "at most", "count", wide=True),
-            Column("outlook", "outcome", wide=True),
+            Column("outcome", "outcome", wide=True),
             Column("unit", "unit", wide=True),
             Column("peers", "peers", wide=True),
         )
-        rows = tuple(_row(one) for one in self.metrics)
+        rows = tuple(write(one) for one in self.metrics)
         notes = tuple(f"{one.metric}: {self._sentence(one)}" for one in self.metrics)
         signatures = dict.fromkeys(one.signature for one in self.metrics)
         return ReportTable(f"{self.second} minus {self.first}", columns, rows, " || ".join(signatures), notes)
@@ -164,18 +169,6 @@ class PairedComparison:
             return None
         better = self.second if found.gain_nats > 0 else self.first
         return f"{better} gives {abs(found.gain_nats):.2f} nats more about {found.peer}'s: {found.text}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        return asdict(self) | {
-            "metrics": [asdict(one) | {"decided": one.decided, "outcome": one.outlook} for one in self.metrics]
-        }
-
-
-def _row(one: MetricDifference) -> dict[str, Cell]:
-    names = ("metric", "unit", "first", "second", "difference", "low", "high", "d", "p", "n", "left_out")
-    more = ("more_tasks", "more_tasks_high", "outlook", "peers")
-    return {name: getattr(one, name) for name in (*names, *more)}
 
 
 def compare_runs(

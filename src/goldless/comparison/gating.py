@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -27,6 +27,7 @@ from goldless.comparison.pulls import Pieces, task_pulls
 from goldless.comparison.run_scores import check_agent, open_run
 from goldless.errors import UserError
 from goldless.models.embedded import TokenTexts
+from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
@@ -104,7 +105,23 @@ class Gate:
     comparison: PairedComparison
     """The difference with its two-sided interval, and the tasks that pull most."""
     warnings: tuple[str, ...] = ()
-    spending: tuple[Spending, ...] = ()
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    KEYS = (
+        *(
+            "verdict",
+            "reason",
+            "baseline",
+            "candidate",
+            "metric",
+            "unit",
+            "margin",
+            "margin_given",
+            "alpha",
+            "low",
+            "high",
+        ),
+        *("more_tasks", "more_tasks_high", "certificate", "warnings", "comparison"),
+    )
 
     @property
     def difference(self) -> MetricDifference:
@@ -125,31 +142,11 @@ class Gate:
             Column("verdict", "verdict", wide=True),
         )
         found = self.difference
-        row = {
-            "metric": self.metric,
-            "first": found.first,
-            "second": found.second,
-            "difference": found.difference,
-            "low": self.low,
-            "high": self.high,
-            "limit": -self.margin,
-            "n": found.n,
-            "unit": self.unit,
-            "verdict": self.verdict,
-        }
+        row = {**write(found), "low": self.low, "high": self.high, "limit": -self.margin, "verdict": self.verdict}
         notes = (self.reason, f"A/A certificate {self.certificate.state}: {self.certificate.words}")
         return ReportTable(
             f"{self.verdict}: {self.candidate} in place of {self.baseline}", columns, (row,), found.signature, notes
         )
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        found = {name: value for name, value in asdict(self).items() if name not in {"comparison", "spending"}}
-        rate = self.certificate.rate
-        return found | {
-            "certificate": found["certificate"] | {"rate": rate},
-            "comparison": self.comparison.as_json(),
-        }
 
 
 async def gate_runs(
@@ -193,8 +190,7 @@ async def gate_runs(
     runs = tuple(dict.fromkeys((str(sides.first.run.path), str(sides.second.run.path))))
     found = _decide(paired, limit, alpha, certificate, draws, uncertified=uncertified)
     return Gate(
-        verdict=found.verdict,
-        reason=found.reason,
+        **found._asdict(),
         baseline=first,
         candidate=second,
         metric=name,
@@ -202,10 +198,6 @@ async def gate_runs(
         margin=limit,
         margin_given=str(allowed),
         alpha=alpha,
-        low=found.low,
-        high=found.high,
-        more_tasks=found.more_tasks,
-        more_tasks_high=found.more_tasks_high,
         certificate=certificate,
         comparison=PairedComparison(first, second, runs, (shown,), paired.warnings),
         warnings=paired.warnings,
@@ -269,8 +261,7 @@ def _one_metric(sides: Sides, metric: str | None) -> str:
 # --- the verdict -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Decided:
+class _Decided(NamedTuple):
     verdict: Verdict
     reason: str
     low: float | None

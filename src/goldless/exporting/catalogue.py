@@ -20,7 +20,7 @@ from goldless.exporting.inspect_scores import InspectScores
 from goldless.exporting.open_telemetry import OpenTelemetry
 from goldless.exporting.preference_pairs import PreferencePairs
 from goldless.exporting.scored_run import scored_run
-from goldless.exporting.tables import CsvTables, MarkdownTable
+from goldless.exporting.tables import CsvTables, MarkdownTable, ResultSchemas
 from goldless.plugins import Catalogue
 from goldless.reports.run_folder import RunFolder
 from goldless.studies import as_study
@@ -46,6 +46,7 @@ BUILT_IN: Mapping[str, Exporter] = {
     "hf-eval-results": HubResults(),
     "dpo-pairs": PreferencePairs(),
     "otel": OpenTelemetry(),
+    "schema": ResultSchemas(),
 }
 EXPORTERS: Catalogue[Exporter] = Catalogue("goldless.exporters", BUILT_IN, _shape)
 

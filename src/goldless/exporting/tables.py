@@ -1,16 +1,20 @@
-"""Scores as tables: CSV for a spreadsheet, Markdown for a model card."""
+"""Scores as tables, CSV for a spreadsheet, Markdown for a model card; and the schemas of results."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import polars as pl
 
 from goldless.exporting.scored_run import RunExporter, ScoredRun
 from goldless.files import write_text, write_whole
+from goldless.reports.document import schema
 from goldless.reports.formats import code_line, markdown_cell
+from goldless.reports.run_folder import DOCUMENTS
 from goldless.reports.spreadsheets import guarded_frame
 from goldless.studies import Study
 from goldless.studies.writing import StudyFolder
@@ -80,3 +84,17 @@ def _card(run: ScoredRun, metric: str | None) -> Iterator[str]:
         yield f"\nScores in {board.unit}; {board.level * 100:g}% intervals over tasks."
         yield from (f"\n{markdown_cell(note)}" for note in board.notes)
         yield f"\n<details><summary>How it was computed</summary>\n\n{code_line(board.signature)}\n\n</details>\n"
+
+
+class ResultSchemas(RunExporter):
+    """JSON schemas of the files with results, the same for every run."""
+
+    description = "JSON schemas of all files with results"
+    suffix = ".json"
+
+    def write(self, _: Any, path: Path) -> None:
+        """Write one definition per file."""
+        kinds = {name: resolve_name(kind) if isinstance(kind, str) else kind for name, kind in DOCUMENTS.items()}
+        found = {f"{name}.json": schema(kind) for name, kind in kinds.items()}
+        data = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": found}
+        write_text(path, json.dumps(data, indent=2) + "\n")

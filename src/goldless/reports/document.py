@@ -207,6 +207,41 @@ def _unexpected(place: str, said: str) -> UnexpectedDataError:
     return UnexpectedDataError(f"{place.removeprefix('.')}: {said}" if place else said)
 
 
+# --- schemas -------------------------------------------------------------------------------------------------------
+
+
+def schema(kind: Any) -> dict[str, Any]:
+    """The JSON schema of what a class of results writes."""
+    properties: dict[str, Any] = {}
+    required = []
+    for name, key in _keys(kind).items():
+        hint = _types(kind).get(name) or get_type_hints(getattr(kind, name).fget)["return"]
+        if _marks(kind).get(name) == "inline":
+            inner = next(one for one in get_args(hint) or (hint,) if one is not type(None))
+            properties = {**schema(inner)["properties"], **properties}
+            continue
+        properties[key] = _schema_of(hint)
+        required += [key] * (_marks(kind).get(name) != "if any")
+    return {"title": kind.__name__, "type": "object", "properties": properties, "required": required}
+
+
+def _schema_of(hint: Any) -> dict[str, Any]:
+    if is_dataclass(hint):
+        return schema(hint)
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return {"anyOf": [_schema_of(one) for one in inner]}
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin in (tuple, list):
+        items = _schema_of(inner[0]) if inner[-1] is ... or origin is list else {"anyOf": list(map(_schema_of, inner))}
+        return {"type": "array", "items": items}
+    if origin is not None:  # a mapping
+        return {"type": "object", "additionalProperties": _schema_of(inner[1])}
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+    return {"type": names[hint]} if hint in names else {}
+
+
 # --- files ---------------------------------------------------------------------------------------------------------
 
 

@@ -46,8 +46,9 @@ class Part:
     values: int = 0
     """Values compared."""
     differences: tuple[Difference, ...] = ()
-    left_out: str = ""
+    left_out: str | None = None
     """Why it was not replayed."""
+    KEYS = ("name", "outcome", "values", "left_out", "differences")
 
     @property
     def outcome(self) -> Outcome:
@@ -65,6 +66,7 @@ class Replay:
     texts_as_noted: bool
     """Whether the texts are those that the run noted the hash of."""
     parts: tuple[Part, ...]
+    KEYS = ("study", "outcome", "texts_as_noted", "values", "parts")
 
     @property
     def outcome(self) -> Outcome:
@@ -95,46 +97,15 @@ class Replay:
 
     def table(self) -> ReportTable:
         """One row a metric or review."""
-        rows = tuple(
-            {
-                "part": part.name,
-                "values": part.values,
-                "different": len(part.differences),
-                "outcome": part.outcome,
-                "why": part.left_out or None,
-            }
-            for part in self.parts
-        )
+        rows = tuple({**write(part), "different": len(part.differences)} for part in self.parts)
         columns = (
-            Column("part", "replayed", "name"),
+            Column("name", "replayed", "name"),
             Column("values", "values", "count"),
             Column("different", "different", "count"),
             Column("outcome", "outcome"),
-            Column("why", "why", absent=""),
+            Column("left_out", "why", absent=""),
         )
         return ReportTable("Replay", columns, rows)
-
-    def as_json(self) -> dict[str, Any]:
-        """The replay as plain data."""
-        return {
-            "study": self.study,
-            "outcome": self.outcome,
-            "texts_as_noted": self.texts_as_noted,
-            "values": self.values,
-            "parts": [
-                {
-                    "name": part.name,
-                    "outcome": part.outcome,
-                    "values": part.values,
-                    "left_out": part.left_out or None,
-                    "differences": [
-                        {"place": one.place, "printed": one.printed, "recomputed": one.recomputed}
-                        for one in part.differences
-                    ],
-                }
-                for part in self.parts
-            ],
-        }
 
 
 async def replay(folder: Path, *, pairing: Callable[[Study], Pairing] | None = None) -> Replay:

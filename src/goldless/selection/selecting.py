@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from goldless.errors import MetricError, UserError
 from goldless.evidence import OPEN_KINDS
 from goldless.files import whole
 from goldless.metrics.likelihood import CONTROL
+from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options
@@ -50,14 +51,15 @@ class Selection:
     signature: str
     sampled: int = 0
     """Samples that were asked of a model."""
-    failures: Mapping[str, int] | None = None
+    failures: Mapping[str, int] = field(default_factory=dict)
     """Missing evidence and samples by cause."""
-    spending: tuple[Spending, ...] = ()
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+    KEYS = ("study", "metric", "unit", "decided", "sampled", "choices", "missing:failures", "signature")
 
     @property
     def open(self) -> int:
         """Calls that another run would make again."""
-        return sum(count for kind, count in (self.failures or {}).items() if kind in OPEN_KINDS)
+        return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
 
     @property
     def decided(self) -> int:
@@ -70,20 +72,7 @@ class Selection:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per task."""
-        return [asdict(choice) for choice in self.choices]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "study": self.study,
-            "metric": self.metric,
-            "unit": self.unit,
-            "decided": self.decided,
-            "sampled": self.sampled,
-            "choices": self.rows(),
-            "missing": dict(self.failures or {}),
-            "signature": self.signature,
-        }
+        return [write(choice) for choice in self.choices]
 
     def table(self) -> ReportTable:
         """A table for people to read."""

@@ -55,14 +55,14 @@ class Problem:
 class StudyError(UserError):
     """A study that cannot be read, with every problem found in it."""
 
-    def __init__(self, problems: Sequence[Problem], *, study: str = "study") -> None:
-        """Keep all problems and print the first hundred."""
+    def __init__(self, problems: Sequence[Problem], *, study: str = "study", total: int | None = None) -> None:
+        """Keep the problems and print the first hundred; ``total``: their number, where not all are given."""
         self.problems = tuple(problems)
         shown = [f"  {problem}" for problem in self.problems[:100]]
         if len(self.problems) > len(shown):
             shown.append(f"  … and {len(self.problems) - len(shown)} more")
-        count = len(self.problems)
-        super().__init__("\n".join([f"{study}: {count} problem{'s' * (count != 1)}", *shown]))
+        count = len(self.problems) if total is None else total
+        super().__init__("\n".join([f"{study}: {count:,} problem{'s' * (count != 1)}", *shown]))
 
 
 class ModelSpecError(UserError):

@@ -7,13 +7,12 @@ and the recorded tables of a study use the same schemas. A missing value is null
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import polars as pl
 
-from goldless.files import FrameParts
 from goldless.records import CallFailure, FailureKind
 
 Schema = dict[str, pl.DataType | type[pl.DataType]]
@@ -110,35 +109,6 @@ def failure_cells(failure: CallFailure | None) -> tuple[str | None, str | None]:
     return (None, None) if failure is None else (failure.kind, failure.message)
 
 
-@dataclass(slots=True)
-class LargeTable:
-    """A recorded table that does not fit memory: parts on disk, each with all rows of its tasks."""
-
-    parts: FrameParts
-    keep: pl.Expr | None = None
-    """The rows that are used; None: all."""
-    ways: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """How its values were made, in the order of the rows, with the number of rows each: ``len``."""
-    failures: Counter[FailureKind] = field(default_factory=Counter)
-    """Missing rows by cause."""
-    examples: dict[FailureKind, str] = field(default_factory=dict)
-    """One message per cause."""
-    hash: str = ""
-    """Identifies its rows, in signatures."""
-
-    def __len__(self) -> int:
-        """Number of rows used."""
-        return int(self.ways["len"].sum())
-
-    def __iter__(self) -> Iterator[pl.DataFrame]:
-        """The rows used, part by part."""
-        return map(self.kept, self.parts)
-
-    def kept(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Those of the rows that are used."""
-        return rows if self.keep is None else rows.filter(self.keep)
-
-
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """All evidence behind a run's metrics, without per-token values."""
@@ -154,28 +124,21 @@ class Evidence:
     """What signatures say about a table: its source and settings."""
     with_tokens: Callable[[], pl.LazyFrame] | None = None
     """The log-probabilities with their per-token values, read from disk on demand; None: there are none."""
-    large: Mapping[Literal["logprobs", "verdicts"], LargeTable] = field(default_factory=dict)
-    """Tables that do not fit memory; their frames above are empty. Only metrics that score task by task are given
-    them."""
-
-    def parts(self, name: Literal["logprobs", "verdicts"]) -> Iterable[pl.DataFrame]:
-        """The table in parts, each with all rows of its tasks; one part where it fits memory."""
-        return self.large[name] if name in self.large else (getattr(self, name),)
 
     @property
     def wanted(self) -> tuple[pl.DataFrame, ...]:
-        """The tables in memory in which every row was requested, present or missing."""
+        """The tables in which every row was requested, present or missing."""
         return self.logprobs, self.control, self.verdicts, self.rewrites, self.synopses, self.judgements
 
     @property
     def asked(self) -> int:
         """The number of log-probabilities, verdicts, rewrites and synopses requested."""
-        return sum(map(len, self.wanted)) + sum(map(len, self.large.values()))
+        return sum(map(len, self.wanted))
 
     @property
     def failures(self) -> Counter[FailureKind]:
         """Missing evidence by cause."""
-        return sum((table.failures for table in self.large.values()), failure_counts(*self.wanted))
+        return failure_counts(*self.wanted)
 
     @property
     def examples(self) -> dict[FailureKind, str]:
@@ -183,8 +146,6 @@ class Evidence:
         found: dict[FailureKind, str] = {}
         for frame in self.wanted:
             found |= failure_examples(frame)
-        for table in self.large.values():
-            found |= table.examples
         return found
 
     @property

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -191,54 +191,6 @@ class _Table:
             self.ready.clear()
 
 
-class FrameParts:
-    """Frames of one schema on disk, in order, for what does not fit memory; deleted with this object.
-
-    Enum columns are written as numbers: in each file, a million names would be larger than its rows.
-    """
-
-    def __init__(self) -> None:
-        self._folder = _temporary_folder(self)
-        self._names: dict[str, pl.Series] = {}
-        self._files: dict[int, list[Path]] = {}
-        self._written = 0
-        self.height = 0
-        """Number of rows."""
-
-    def add(self, rows: pl.DataFrame, part: int | None = None) -> None:
-        """Append rows to the part with this number; None: as a part of their own."""
-        if not self._written:
-            kinds = {name: kind for name, kind in rows.schema.items() if isinstance(kind, pl.Enum)}
-            self._names = {name: kind.categories.cast(kind) for name, kind in kinds.items()}
-        file = self._folder / f"{self._written:06}.parquet"
-        numbers = [pl.col(name).to_physical() for name in self._names]
-        with _told(self._folder.parent):
-            rows.with_columns(numbers).write_parquet(file, compression="lz4", statistics=False)
-        self._files.setdefault(self._written if part is None else part, []).append(file)
-        self._written += 1
-        self.height += len(rows)
-
-    def __iter__(self) -> Iterator[pl.DataFrame]:
-        """The parts, by their numbers."""
-        for _, files in sorted(self._files.items()):
-            rows = pl.read_parquet(files, glob=False)
-            yield rows.with_columns(names.gather(rows[name]).alias(name) for name, names in self._names.items())
-
-
-Frames = pl.DataFrame | FrameParts
-"""A table in memory or in parts on disk."""
-
-
-def frames(table: Frames) -> Iterable[pl.DataFrame]:
-    """The parts of a table; one that is in memory is one part."""
-    return (table,) if isinstance(table, pl.DataFrame) else table
-
-
-def whole(table: Frames) -> pl.DataFrame:
-    """All rows of a table, in memory."""
-    return table if isinstance(table, pl.DataFrame) else pl.concat(table)
-
-
 def write_part(rows: pl.DataFrame, folder: Path, number: int) -> None:
     """Write one part of a table, completely or not at all."""
     with _told(folder):
@@ -248,7 +200,7 @@ def write_part(rows: pl.DataFrame, folder: Path, number: int) -> None:
     )
 
 
-def write_table(table: pl.LazyFrame | pl.DataFrame | Iterable[pl.DataFrame] | None, folder: Path, name: str) -> None:
+def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: str) -> None:
     """Write a table in parts and replace that of an earlier run; without rows the table is removed."""
     fresh = aside(folder / name)
     old = fresh.with_name(f"{fresh.name}.old")
@@ -274,9 +226,8 @@ def write_table(table: pl.LazyFrame | pl.DataFrame | Iterable[pl.DataFrame] | No
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _batches(table: pl.LazyFrame | pl.DataFrame | Iterable[pl.DataFrame] | None) -> Iterator[pl.DataFrame]:
+def _batches(table: pl.LazyFrame | pl.DataFrame | None) -> Iterator[pl.DataFrame]:
     if isinstance(table, pl.LazyFrame):
         yield from (rows for rows in table.collect_batches(chunk_size=ROWS_PER_PART, maintain_order=True) if len(rows))
     elif table is not None:
-        parts = (table,) if isinstance(table, pl.DataFrame) else table
-        yield from (rows for part in parts for rows in part.iter_slices(ROWS_PER_PART) if len(rows))
+        yield from table.iter_slices(ROWS_PER_PART)

@@ -47,31 +47,12 @@ class Signature:
 
 def table_hash(table: pl.DataFrame) -> str:
     """Eight digits that distinguish two evidence tables, independent of row order and machine."""
-    return TableHash().add(table).digits()
-
-
-class TableHash:
-    """The hash of a table that is added part by part, in any order."""
-
-    def __init__(self) -> None:
-        self._sum = self._xor = np.zeros(1, np.uint64)
-        self._rows = 0
-
-    def add(self, part: pl.DataFrame) -> Self:
-        """Add rows."""
-        rows = np.zeros(len(part), np.uint64)
-        for column in part:
-            rows = rows * np.uint64(0x9E3779B97F4A7C15) + _words(column)  # odd, so that no bit is lost
-        rows = _mixed(rows)
-        self._sum = self._sum + rows.sum(dtype=np.uint64)
-        self._xor = self._xor ^ np.bitwise_xor.reduce(rows, initial=np.uint64(0))
-        self._rows += len(rows)
-        return self
-
-    def digits(self) -> str:
-        """Eight digits."""
-        total = self._sum.tobytes() + self._xor.tobytes() + self._rows.to_bytes(8, "little")
-        return hashlib.sha256(total).hexdigest()[:8]
+    rows = np.zeros(len(table), np.uint64)
+    for column in table:
+        rows = rows * np.uint64(0x9E3779B97F4A7C15) + _words(column)  # odd, so that no bit is lost
+    rows = _mixed(rows)
+    total, either = rows.sum(dtype=np.uint64), np.bitwise_xor.reduce(rows, initial=np.uint64(0))
+    return hashlib.sha256(total.tobytes() + either.tobytes() + len(rows).to_bytes(8, "little")).hexdigest()[:8]
 
 
 def _words(column: pl.Series) -> Words:

@@ -10,7 +10,6 @@ import pytest
 
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import Ranking, score_findings
-from goldless.files import FrameParts
 from goldless.records import Response, Task
 from goldless.studies import study_from_records
 from tickets import study
@@ -43,12 +42,11 @@ def test_scores_that_are_all_the_same_link_nobody_by_rounding():
     assert peer_graph(pl.DataFrame(rows), tuple("abcdef")).links == ()
 
 
-@pytest.mark.parametrize("in_parts", [False, True])
-def test_a_link_is_what_levels_leave_over_with_its_standard_error(in_parts):
+def test_a_link_is_what_levels_leave_over_with_its_standard_error():
     """a and b share 21 and 19 on two tasks, all others nothing.
 
     By least squares the levels are 20/3 for a and b and -10/3 for c and d, so 20 - 40/3 is left over. The standard
-    error is the root of 2 over the root of 2, also where each task is a part of its own.
+    error is the root of 2 over the root of 2.
     """
     tables = [
         pl.DataFrame(
@@ -59,10 +57,7 @@ def test_a_link_is_what_levels_leave_over_with_its_standard_error(in_parts):
         )
         for task, shared in (("t", 21.0), ("u", 19.0))
     ]
-    parts = FrameParts()
-    for table in tables:
-        parts.add(table)
-    links = peer_graph(parts if in_parts else pl.concat(tables), HONEST).links
+    links = peer_graph(pl.concat(tables), HONEST).links
     (link,) = [link for link in links if (link.first, link.second) == ("a", "b")]
     assert (link.excess, link.standard_error) == pytest.approx((20 / 3, 1))
 

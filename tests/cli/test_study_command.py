@@ -42,14 +42,15 @@ def test_check_says_ok_with_counts_and_what_is_missing(run, study):
     assert result.stdout == "tiny: OK, 2 tasks, 2 agents, 3 responses (1 missing), 1 ratings, recorded: rewrites\n"
 
 
-def test_check_prints_every_problem_on_standard_error_and_exits_with_2(run, study):
+def test_check_prints_problems_of_every_kind_on_standard_error_and_exits_with_2(run, study):
     rows = [{"task": "t1", "agent": f"a{i}", "text": ""} for i in range(150)]
     write(study / "responses.jsonl", rows)
     result = run("check", study)
     assert result.exit_code == 2
     assert result.stdout == ""
     lines = result.stderr.splitlines()
-    assert sum(line.startswith("responses.jsonl:") for line in lines) == 150
+    assert sum(line.startswith("responses.jsonl:") for line in lines) == 11
+    assert lines[10].startswith("responses.jsonl: … and 140 more like this: text is empty")
     assert lines[-1].endswith("150 problems")
 
 

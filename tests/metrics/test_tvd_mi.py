@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,10 @@ from hypothesis import strategies as st
 
 from evidence_frames import PairScore, ResponseScore, pair_rows, pairs_frame, response_rows, verdicts
 from evidence_frames import verdict as said
-from goldless.errors import MetricError
-from goldless.files import FrameParts
 from goldless.metrics import tvd_mi
-from goldless.metrics.tvd_mi import checked_contrasts, objective_critic, recorded_pairs
+from goldless.metrics.tvd_mi import objective_critic, recorded_pairs
 from goldless.records import CallFailure
+from goldless.runs.recorded import CONTRAST_KIND, read_recorded
 from goldless.studies import read_study
 
 TIMEOUT, UNPARSABLE = CallFailure("timeout", "late"), CallFailure("unparsable", "hm")
@@ -43,14 +41,6 @@ def test_the_objective_critic_of_the_paper_is_a_mean_with_a_zero_diagonal():
     found = objective_critic(pl.DataFrame(rows))
     assert round(found["objective_critic"], 3) == 0.191
     assert found["mean_over_pairs"] == pytest.approx(sum(scores.values()) / 6)
-
-
-def test_a_mean_over_tasks_in_parts_counts_every_task_once():
-    """One task with a score of 1 in one part, three with 5 in another: 16 / 4."""
-    parts = FrameParts()
-    parts.add(pairs_frame([("t", "a", "b", 1.0)]))
-    parts.add(pairs_frame([(task, "a", "b", 5.0) for task in "uvw"]))
-    assert objective_critic(parts)["mean_over_pairs"] == 4
 
 
 def test_a_contrast_is_the_matched_verdict_less_the_mean_of_the_shuffled_ones():
@@ -105,68 +95,6 @@ def test_a_score_averages_rows_columns_or_both(direction, by_hand, asked):
     assert {(row.asked, row.used) for row in found.values()} == {(asked, asked)}
 
 
-# --- recorded tables ------------------------------------------------------------------------------------
-
-NAMES = dict.fromkeys(("task", "first", "second"), pl.String)
-ROWS = [
-    {"task": "t", "first": "a", "second": "b", "contrast": 0.25},
-    {"task": "t", "first": "b", "second": "a", "contrast": None},
-    {"task": "t", "first": "a", "second": "a", "contrast": 0.0},
-]
-
-
-def contrasts_from_table(table) -> list[PairScore]:
-    frame = table if isinstance(table, pl.DataFrame) else pl.DataFrame(table, schema_overrides=NAMES)
-    return pair_rows(recorded_pairs(checked_contrasts(frame)))
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        pl.DataFrame,
-        lambda rows: pl.DataFrame(rows).with_columns(pl.col("first", "second").cast(pl.Categorical)),
-    ],
-    ids=["names", "categories"],
-)
-def test_recorded_contrasts_are_read_and_an_agent_with_itself_is_left_out(make):
-    assert contrasts_from_table(make(ROWS)) == [
-        PairScore("t", "a", "b", 0.25),
-        PairScore("t", "b", "a", None, "not_recorded"),
-    ]
-
-
-def test_an_empty_table_has_no_contrasts():
-    assert contrasts_from_table(pl.DataFrame(schema={**NAMES, "contrast": pl.Float64})) == []
-    assert contrasts_from_table(pl.DataFrame(schema={**NAMES, "contrast": pl.Boolean})) == []
-
-
-@pytest.mark.parametrize("value", [math.nan, np.float32("nan")])
-def test_a_contrast_that_is_no_number_was_not_recorded(value):
-    assert contrasts_from_table([{**ROWS[0], "contrast": value}])[0].missing == "not_recorded"
-
-
-@pytest.mark.parametrize("value", ["half", True, 1.5, -2, math.inf])
-def test_what_cannot_be_a_contrast_is_refused_with_its_place(value):
-    with pytest.raises(MetricError, match=r"task t, a and b: contrast must be a number from -1 to 1"):
-        contrasts_from_table([{**ROWS[0], "contrast": value}])
-
-
-def test_a_missing_column_is_named_with_its_nearest():
-    frame = pl.DataFrame(ROWS).rename({"contrast": "contrasts"})
-    with pytest.raises(MetricError, match=r"no column 'contrast'. Did you mean 'contrasts'"):
-        contrasts_from_table(frame)
-
-
-def test_a_row_without_a_name_is_refused():
-    with pytest.raises(MetricError, match="row 2 of the recorded contrasts has no first"):
-        contrasts_from_table([ROWS[0], {**ROWS[0], "first": None}])
-
-
-def test_contrasts_that_are_there_twice_are_refused():
-    with pytest.raises(MetricError, match="1 of 2 recorded contrasts repeat"):
-        contrasts_from_table([ROWS[0], ROWS[0]])
-
-
 # --- recorded critics -----------------------------------------------------------------------------------
 
 
@@ -177,7 +105,7 @@ def scored(folder: Path) -> tuple[float, float]:
     The agent Reference is in neither group but is everybody's partner.
     """
     study = read_study(folder)
-    recorded = recorded_pairs(checked_contrasts(study.table("critic_contrasts")))
+    recorded = recorded_pairs(read_recorded(study, "critic_contrasts", CONTRAST_KIND))
     rows = response_rows(tvd_mi.response_scores(recorded, over="own", direction="both", compared=lambda pairs: pairs))
     groups = {agent.agent: agent.group for agent in study.agents}
     by_task: dict[str, dict[str | None, list[float]]] = {}

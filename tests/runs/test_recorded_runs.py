@@ -348,7 +348,7 @@ def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, s
             "judge_mine",
             {"task": "t1", "first": "ann", "second": "bob", "first_wins": 2},
             "judge[mine]",
-            "judge_mine has first_wins 2 for ann and bob on t1; it must be between 0 and 1",
+            "the table judge_mine, ann and bob on t1: first_wins must be between 0 and 1, got 2",
         ),
     ],
 )
@@ -407,12 +407,21 @@ def test_contrasts_in_one_direction_are_not_taken_for_both(tmp_path):
     assert goldless.evaluate(tmp_path / "s", metrics="tvd-mi[given]", recorded=True, resamples=200).leaderboard()
 
 
-def test_a_contrast_that_is_no_number_is_named_and_not_its_neighbour(tmp_path):
-    (tmp_path / "s").mkdir()
-    rows = [{"task": "t", "first": a, "second": b, "contrast": c} for a, b, c in (("x", "y", 0.5), ("y", "x", "?"))]
-    (tmp_path / "s" / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(MetricError, match=r"task t, y and x: .*got '\?'"):
-        goldless.evaluate(tmp_path / "s", metrics="tvd-mi", recorded=True)
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (("y", "x", "?"), r"the table critic_contrasts, y and x on t: contrast must be a number, got '\?'"),
+        (("y", "x", 1.5), "y and x on t: contrast must be between -1 and 1, got 1.5"),
+        (("x", "y", 0.1), "more than one row for t, x, y. Keep one"),
+        (("x", "z", None), "in only one direction"),
+    ],
+)
+def test_contrasts_that_cannot_be_are_refused_with_their_row(tmp_path, second, message):
+    itself = ("x", "x", 7)  # left out
+    rows = [{"task": "t", "first": a, "second": b, "contrast": c} for a, b, c in (("x", "y", 0.5), itself, second)]
+    (tmp_path / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(MetricError, match=message):
+        goldless.evaluate(tmp_path, metrics="tvd-mi", recorded=True)
 
 
 def test_results_are_not_written_into_a_study(study_file, toy_scorer, tmp_path):

@@ -119,7 +119,7 @@ def test_a_broken_tasks_table_is_not_blamed_on_the_responses(folder, problems):
         ({"task": "t1", "rater": "r", "agent": "a", "score": "good"}, "score must be a finite number, got str 'good'"),
         ({"task": "t1", "rater": "r", "agent": "a", "score": True}, "score must be a finite number, got bool True"),
         ({"task": "t1", "rater": "r", "agent": "a", "score": "nan"}, "score must be a finite number, got str 'nan'"),
-        ({"task": "t1", "rater": "r", "agent": "a", "score": None}, "score must be a finite number, got null"),
+        ({"task": "t1", "rater": "r", "agent": "a", "score": None}, "score must be a finite number, got an empty cell"),
         ({"task": "t1", "rater": "", "agent": "a", "score": 1}, "rater must be a name, got an empty cell"),
         ({"task": "t1", "rater": "r", "first": "a", "second": "a", "preference": 1}, "'a' is compared with itself"),
         (
@@ -128,7 +128,7 @@ def test_a_broken_tasks_table_is_not_blamed_on_the_responses(folder, problems):
         ),
         (
             {"task": "t1", "rater": "r", "first": "a", "second": None, "preference": 1},
-            "second must be a name, got null",
+            "second must be a name, got an empty cell",
         ),
         ({"task": "t2", "rater": "r", "agent": "a", "score": 1}, "no such response"),
         ({"task": "t2", "rater": "r", "first": "b", "second": "a", "preference": 1}, "agent 'a' to task 't2'"),
@@ -150,7 +150,7 @@ def test_not_a_number_in_a_parquet_table_of_labels_is_a_problem(folder, problems
     labels.write_parquet(path / "labels.parquet")
     found = problems(path)
     assert places(found) == [("labels.parquet", 1)]
-    assert "score must be a finite number, got float nan" in found[0][2]
+    assert "score must be a finite number, got an empty cell" in found[0][2]
 
 
 @pytest.mark.parametrize(
@@ -277,12 +277,12 @@ def test_recorded_evidence_with_a_bad_line_or_without_a_column_is_a_problem(fold
     assert "Did you mean 'traget'?" in found[2][2]
 
 
-def test_problems_beyond_the_kept_ones_are_still_counted(folder):
-    rows = [GOOD] + [{"task": "t1", "agent": f"a{i}", "text": ""} for i in range(10_050)]
-    with pytest.raises(StudyError) as caught:
+def test_ten_problems_of_a_kind_are_shown_and_the_others_counted(folder):
+    rows = [GOOD] + [{"task": "t1", "agent": f"a{i}", "text": ""} for i in range(10_050)] + [{**GOOD, "text": 5}]
+    with pytest.raises(StudyError, match="10,051 problems") as caught:
         read_study(folder(responses=rows))
-    assert len(caught.value.problems) == 10_001
-    assert "50 more" in caught.value.problems[-1].message
+    assert [problem.line for problem in caught.value.problems] == [*range(2, 12), None, 10_052]
+    assert caught.value.problems[10].message.startswith("… and 10,040 more like this: text is empty")
 
 
 def test_parquet_texts_that_are_not_utf8_are_a_problem_also_in_recorded_tables(folder, problems, tmp_path):

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import functools
 import json
-import random
-import tracemalloc
 
 import pandas as pd
 import polars as pl
@@ -12,8 +9,7 @@ import pytest
 
 from goldless.errors import StudyError, UserError
 from goldless.records import Agent, Preference, Rating, Response, Task
-from goldless.studies import Study, as_study, read_study, reading, study_from_frame
-from goldless.studies.spool import Spool
+from goldless.studies import Study, as_study, read_study, study_from_frame
 
 ROWS = [
     {"task": "t2", "agent": "b", "text": "two b"},
@@ -195,28 +191,6 @@ def test_what_is_no_study_says_what_is_allowed():
         as_study(3)
     with pytest.raises(UserError, match="mixed types"):
         as_study(pd.DataFrame({"task": ["t", 1], "agent": ["a", "a"], "text": ["x", "y"]}, dtype=object))
-
-
-@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
-def test_texts_are_not_held_in_memory_while_a_study_is_read(tmp_path, monkeypatch, suffix):
-    """A study of 16 MB of text is read within 6 MB, its spool on disk, and every text comes back."""
-    monkeypatch.setattr(reading, "Spool", functools.partial(Spool, memory_bytes=1 << 16))
-    source = random.Random(0)
-    texts = [source.randbytes(1000).hex() for _ in range(100)]
-    rows = {
-        "task": [f"t{i // 10}" for i in range(8000)],
-        "agent": [f"a{i % 10}" for i in range(8000)],
-        "text": [f"{i} {texts[i % 100]}" for i in range(8000)],
-    }
-    path = tmp_path / f"big.{suffix}"
-    frame = pl.DataFrame(rows)
-    {"jsonl": frame.write_ndjson, "csv": frame.write_csv, "parquet": frame.write_parquet}[suffix](path)
-    tracemalloc.start()
-    study = read_study(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 6_000_000
-    assert [r.text for _, responses in study for r in responses] == rows["text"]
 
 
 def test_a_chunk_with_one_bad_row_keeps_its_good_rows_in_place(folder, problems):

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.errors import UserError
-from goldless.studies import read_study, study_from_frame, write_study
-from goldless.studies.content import StudyContent
+from goldless.studies import Study, read_study, study_from_frame, write_study
 
 FORMATS = ["jsonl", "csv", "parquet"]
 
@@ -167,15 +166,11 @@ def test_a_file_in_the_way_and_an_unknown_format_are_errors(folder, tmp_path):
 def test_a_writing_that_fails_leaves_nothing_behind(tmp_path, monkeypatch, suffix):
     frame = pl.DataFrame({"task": [f"t{i}" for i in range(50)], "agent": ["a"] * 50, "text": ["x"] * 50})
     study = study_from_frame(frame)
-    rows = StudyContent.rows
 
-    def failing(content, table):
-        for number, row in enumerate(rows(content, table)):
-            if table == "responses" and number == 20:
-                raise OSError(28, "No space left on device")
-            yield row
+    def failing(self, name):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(StudyContent, "rows", failing)
+    monkeypatch.setattr(Study, "rows" if suffix != "parquet" else "table", failing)
     with pytest.raises(OSError, match="No space left"):
         write_study(study, tmp_path / "out", format=suffix)
     assert list(tmp_path.iterdir()) == []

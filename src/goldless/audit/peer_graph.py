@@ -19,8 +19,7 @@ from scipy.spatial.distance import squareform
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.audit.finding import Finding, listed
-from goldless.files import Frames, frames
-from goldless.grouped import mean_in_order, sd_in_order, sum_in_order
+from goldless.grouped import mean_in_order, sd_in_order
 
 LEAST_AGENTS = 4
 """With fewer there is nothing beyond the levels of agents and peers."""
@@ -69,7 +68,7 @@ class PeerGraph:
     blocks: tuple[Block, ...]
 
 
-def peer_graph(pairs: Frames, agents: Sequence[str]) -> PeerGraph | None:
+def peer_graph(pairs: pl.DataFrame, agents: Sequence[str]) -> PeerGraph | None:
     """The graph of a metric's pair scores (task, agent, peer, score); None where there are too few agents or scores."""
     if len(agents) < LEAST_AGENTS or 2 * pairs.height < len(agents) * (len(agents) - 1):
         return None
@@ -124,12 +123,11 @@ def _ordinals(ranks: tuple[int, ...]) -> str:
     return listed([f"{rank}{'th' if rank % 100 in (11, 12, 13) else endings.get(rank % 10, 'th')}" for rank in ranks])
 
 
-def _both_directions(pairs: Frames, agents: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+def _both_directions(pairs: pl.DataFrame, agents: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     """Mean over tasks and both directions of every two agents, and its standard error; NaN where there is none."""
     number = {agent: place for place, agent in enumerate(agents)}
-    found = _combined([_by_pair(rows) for rows in frames(pairs)])
     means, errors = (np.full((len(agents), len(agents)), np.nan) for _ in range(2))
-    for first, second, mean, sd, n in found.iter_rows():
+    for first, second, mean, sd, n in _by_pair(pairs).iter_rows():
         if first in number and second in number:
             i, j = number[first], number[second]
             means[i, j] = means[j, i] = mean
@@ -150,21 +148,6 @@ def _by_pair(rows: pl.DataFrame) -> pl.DataFrame:
         .group_by("first", "second")
         .agg(mean=mean_in_order(pl.col("score")), sd=sd_in_order(pl.col("score")), n=pl.len())
         .collect()
-    )
-
-
-def _combined(parts: list[pl.DataFrame]) -> pl.DataFrame:
-    """The same over all parts, each of other tasks (Chan, Golub and LeVeque 1979)."""
-    if len(parts) == 1:
-        return parts[0]
-    n, mean = pl.col("n"), pl.col("mean")
-    whole_mean = sum_in_order(n * mean) / n.sum()
-    squares = sum_in_order(pl.col("sd").fill_null(0.0) ** 2 * (n - 1) + n * (mean - whole_mean) ** 2)
-    return (
-        pl.concat(parts)
-        .with_columns(n.cast(pl.Int64))
-        .group_by("first", "second")
-        .agg(whole_mean.alias("mean"), pl.when(n.sum() > 1).then((squares / (n.sum() - 1)).sqrt()).alias("sd"), n.sum())
     )
 
 

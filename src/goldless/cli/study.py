@@ -27,11 +27,11 @@ def check(path: StudyArgument) -> None:
     """
     from goldless.audit.texts import study_warnings
     from goldless.studies import as_study
-    from goldless.studies.soundness import check_inside
+    from goldless.studies.recorded import check_inside
 
     try:
         study = as_study(path)
-        check_inside(study.content.recorded, study.name)
+        check_inside(study.recorded_tables, study.name)
     except StudyError as error:
         for problem in error.problems:
             say(str(problem))

@@ -12,7 +12,7 @@ from goldless.errors import UserError
 from goldless.gre_bench.edition_study import REVIEWS, table_rows
 from goldless.gre_bench.papers import REFERENCE, draw_rank, is_person
 from goldless.studies import Study
-from goldless.studies.content import task_row
+from goldless.studies.study import task_row
 
 ANCHOR = "anchor"
 """The column of tasks with the name of the earlier edition."""

@@ -22,8 +22,8 @@ from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
 from goldless.studies.checking import Checking, Problems, Row, all_at_once, is_empty
+from goldless.studies.frames import checked_agent, read_agents
 from goldless.studies.tables import Source
-from goldless.studies.task_table import checked_agent, read_agents
 
 ABOUT_AGENTS = ("agent", "group", "family", "parameters", "size_estimated", "cutoff_date", "published_as")
 """Columns that are not scores."""

@@ -25,8 +25,8 @@ from goldless.gre_bench.papers import CollectConfig, Part, reads_as_person
 from goldless.records import Agent
 from goldless.studies import Study, read_study
 from goldless.studies.checking import all_at_once
+from goldless.studies.frames import read_agents
 from goldless.studies.tables import Source
-from goldless.studies.task_table import read_agents
 
 METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 """The three of the GEM paper, section 5."""

@@ -36,8 +36,8 @@ from goldless.gre_bench.reviewarena import source_name
 from goldless.records import Agent, Rating
 from goldless.runs.store import try_writing
 from goldless.studies import Study, read_study, write_study
-from goldless.studies.content import MADE
 from goldless.studies.recorded import AGENTS
+from goldless.studies.study import MADE
 from goldless.studies.tables import is_table
 from goldless.studies.writing import Format, check_target, copy_table
 

@@ -18,7 +18,6 @@ from typing import Literal, TypeVar
 import polars as pl
 
 from goldless.errors import MetricError, nearest
-from goldless.files import Frames
 from goldless.grouped import mean_in_order
 from goldless.metrics.metric import (
     ENOUGH_PEERS,
@@ -28,7 +27,6 @@ from goldless.metrics.metric import (
     Needs,
     Scores,
     Text,
-    joined_scores,
     mean_over_variants,
     scores_over_peers,
 )
@@ -145,11 +143,6 @@ class LikelihoodMetric:
         return self.likelihood.unit
 
     @property
-    def task_by_task(self) -> bool:
-        """Whether scores on a task depend on that task's evidence alone."""
-        return not self.control
-
-    @property
     def needs(self) -> Needs:
         """The log-probabilities it takes."""
         return Needs(
@@ -171,10 +164,9 @@ class LikelihoodMetric:
     def scores(self, given: Given) -> Scores:
         """The metric on every pair, averaged over all query variants, and that of each response over its peers."""
         evidence = given.evidence
-        ways = evidence.large["logprobs"].ways if "logprobs" in evidence.large else evidence.logprobs
-        variants = _wordings(ways, self.text, self.synopsis)
+        variants = _wordings(evidence.logprobs, self.text, self.synopsis)
         if not variants:
-            raise MetricError(_no_evidence(self, given, ways))
+            raise MetricError(_no_evidence(self, given, evidence.logprobs))
         controls = {wording: _of_wording(evidence.control, wording) for wording in variants} if self.control else {}
         if self.control and not all(map(len, controls.values())):
             raise MetricError(
@@ -182,9 +174,7 @@ class LikelihoodMetric:
                 f"control_logprobs), which {self.name} needs. Leave --recorded out to request them, or use "
                 f"{self.without_control}"
             )
-        found = joined_scores(
-            self._of_rows(given, _by_wording(rows, variants, ways), controls) for rows in evidence.parts("logprobs")
-        )
+        found = self._of_rows(given, _by_wording(evidence.logprobs, variants), controls)
         settings = {**self._settings(given, variants, found.pairs), **_control_settings(given, controls)}
         return replace(found, settings=settings)
 
@@ -201,7 +191,7 @@ class LikelihoodMetric:
         but_closest = self.but_closest and len(agents) > ENOUGH_PEERS
         return scores_over_peers(pairs, given.over_peers, but_closest=but_closest, by_wording=by_wording)
 
-    def _settings(self, given: Given, asked: list[Wording], pairs: Frames) -> dict[str, str]:
+    def _settings(self, given: Given, asked: list[Wording], pairs: pl.DataFrame) -> dict[str, str]:
         rewriters = list(dict.fromkeys(w.rewriter for w in asked if w.rewriter is not None))
         written = given.evidence.synopses.filter(pl.col("synopsis") == (self.synopsis or ""))
         writers = written["writer"].unique(maintain_order=True).to_list()
@@ -247,7 +237,7 @@ def wordings(
 
     ``worked``: those after worked examples, or after examples with the same value in this column.
     """
-    return _by_wording(logprobs, _wordings(logprobs, text, synopsis, worked=worked), logprobs)
+    return _by_wording(logprobs, _wordings(logprobs, text, synopsis, worked=worked))
 
 
 WAYS = ("template", "rewriter", "synopsis")
@@ -263,9 +253,9 @@ def _wordings(rows: pl.DataFrame, text: Text, synopsis: str | None, *, worked: b
     return raw if text == "responses" or (text == "rewrites if any" and not rewritten) else rewritten
 
 
-def _by_wording(rows: pl.DataFrame, chosen: list[Wording], ways: pl.DataFrame) -> dict[Wording, pl.DataFrame]:
-    """The rows of each variant; ``ways``: a table with every variant that there is."""
-    if _one_way(ways):
+def _by_wording(rows: pl.DataFrame, chosen: list[Wording]) -> dict[Wording, pl.DataFrame]:
+    """The rows of each variant."""
+    if _one_way(rows):
         return dict.fromkeys(chosen, rows)
     return {wording: _of_wording(rows, wording) for wording in chosen}
 

@@ -6,8 +6,7 @@ collects what all metrics need, each piece once, and passes it to each of them.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -18,8 +17,7 @@ import polars as pl
 from goldless.arrays import IntArray
 from goldless.errors import MetricError
 from goldless.evidence import Evidence, Schema
-from goldless.files import FrameParts, Frames, frames
-from goldless.grouped import mean_in_order, sum_in_order
+from goldless.grouped import mean_in_order
 from goldless.records import TextItem
 from goldless.statistics.additive import adjusted_for_peers
 from goldless.studies import Study
@@ -103,15 +101,15 @@ class Scores:
 
     responses: pl.DataFrame
     """Columns of ``RESPONSES``."""
-    pairs: Frames = field(default_factory=lambda: pl.DataFrame(schema=PAIRS))
+    pairs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PAIRS))
     """Columns of ``PAIRS``; empty where responses are not compared one by one."""
-    by_wording: Mapping[str, Frames] = field(default_factory=dict)
+    by_wording: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """The pairs of each query variant, by its name."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings for the signature: the evidence and how it was used, in order."""
     problems: Mapping[str, int] = field(default_factory=dict)
     """Problems that a custom metric reported, with the number of responses each."""
-    by_peer: Frames | None = None
+    by_peer: pl.DataFrame | None = None
     """Columns of ``PAIRS``: the scores with each peer that responses' scores are over; None: there are none."""
     over: OverPeers | None = None
     """Which peers that are; None: responses' scores are not over peers."""
@@ -123,10 +121,7 @@ class Scores:
 
 @runtime_checkable
 class Metric(Protocol):
-    """A metric. One with an attribute ``task_by_task`` that is True is given evidence that does not fit memory.
-
-    Its scores on a task may depend on that task's evidence alone, and it must read ``given.evidence.parts``.
-    """
+    """A metric: a pure function of evidence."""
 
     @property
     def name(self) -> str:
@@ -220,7 +215,7 @@ class Given:
                     continue
                 yield TextItem(task, agent, text, {name: texts[name] for name in names})
 
-    def peers_shown(self, pairs: Frames) -> str:
+    def peers_shown(self, pairs: pl.DataFrame) -> str:
         """The peers used, for signatures; ``as-recorded`` for recorded evidence without every ordered pair."""
         if self.peers is not None:
             return "+".join(self.peers)
@@ -230,10 +225,9 @@ class Given:
         if not self.recorded or not pairs.height:
             return "all"
         there = np.zeros((len(self.study.tasks), len(self.agents)), dtype=np.bool_)
-        for rows in frames(pairs):
-            numbers = self.named(rows, {"task": "task", "agent": "agent", "peer": "agent"})
-            task, agent, peer = (numbers[name].to_physical().to_numpy() for name in ("task", "agent", "peer"))
-            there[task, agent] = there[task, peer] = True
+        numbers = self.named(pairs, {"task": "task", "agent": "agent", "peer": "agent"})
+        task, agent, peer = (numbers[name].to_physical().to_numpy() for name in ("task", "agent", "peer"))
+        there[task, agent] = there[task, peer] = True
         met = there.sum(axis=1)
         return "all" if pairs.height == int((met * (met - 1)).sum()) else "as-recorded"
 
@@ -318,38 +312,13 @@ def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:
     )
 
 
-def joined_scores(parts: Iterable[Scores]) -> Scores:
-    """Scores of parts of the evidence as one; with several parts, all but the responses' scores are on disk."""
-    first, *more = itertools.islice(parts := iter(parts), 2)
-    if not more:
-        return first
-    pairs, by_peer, responses = FrameParts(), FrameParts(), []
-    by_wording: dict[str, FrameParts] = {name: FrameParts() for name in first.by_wording}
-    for part in itertools.chain((first, *more), parts):
-        responses.append(part.responses)
-        for table, some in ((pairs, part.pairs), (by_peer, part.by_peer)):
-            for rows in () if some is None else frames(some):
-                table.add(rows)
-        for name, table in by_wording.items() if len(by_wording) > 1 else ():
-            for rows in frames(part.by_wording[name]):
-                table.add(rows)
-    whose = None if first.by_peer is None else by_peer
-    return Scores(pl.concat(responses), pairs, by_wording, by_peer=whose, over=first.over)
-
-
-def pair_means(pairs: Frames) -> pl.DataFrame:
+def pair_means(pairs: pl.DataFrame) -> pl.DataFrame:
     """Agent, peer, mean score over tasks and number of tasks of every ordered pair that has a score."""
-    score = pl.col("score")
-    found = [
-        rows.drop_nulls("score")
+    return (
+        pairs.drop_nulls("score")
         .group_by(pl.col("agent", "peer").cast(pl.String), maintain_order=True)
-        .agg(mean_in_order(score), n=pl.len())
-        for rows in frames(pairs)
-    ]
-    if len(found) == 1:
-        return found[0]
-    means = pl.concat(found).group_by("agent", "peer", maintain_order=True)
-    return means.agg(sum_in_order(score * pl.col("n")) / pl.col("n").sum(), pl.col("n").sum())
+        .agg(mean_in_order(pl.col("score")), n=pl.len())
+    )
 
 
 def checked_scores(metric: str, found: object, given: Given) -> Scores:
@@ -364,19 +333,16 @@ def checked_scores(metric: str, found: object, given: Given) -> Scores:
         ("summary", Mapping),
     ):
         value = getattr(found, what)
-        if not isinstance(value, kind) and not (what == "pairs" and isinstance(value, FrameParts)):
+        if not isinstance(value, kind):
             raise MetricError(f"{metric}: {what} must be a {kind.__name__}, got {type(value).__name__}")
-    # what is on disk was written by a metric of this package
-    pairs = found.pairs if isinstance(found.pairs, pl.DataFrame) else pl.DataFrame(schema=PAIRS)
-    for what, frame, columns in (("responses", found.responses, RESPONSES), ("pairs", pairs, PAIRS)):
+    for what, frame, columns in (("responses", found.responses, RESPONSES), ("pairs", found.pairs, PAIRS)):
         _check_columns(f"{metric}: the {what}", frame, columns)
         _check_names(f"{metric}: the {what}", frame, given)
     twice = found.responses.filter(pl.struct("task", "agent").is_duplicated()).head(1)
     for task, agent in twice.select("task", "agent").iter_rows():
         raise MetricError(f"{metric}: responses must have one row per task and agent, got more for {task}, {agent}")
     score = pl.col("score").cast(pl.Float64).fill_nan(None)
-    scored = replace(found, responses=found.responses.with_columns(score))
-    return scored if found.pairs is not pairs else replace(scored, pairs=pairs.with_columns(score))
+    return replace(found, responses=found.responses.with_columns(score), pairs=found.pairs.with_columns(score))
 
 
 def _check_columns(where: str, frame: pl.DataFrame, columns: Schema) -> None:

@@ -24,11 +24,8 @@ from typing import ClassVar, Literal, TypedDict, Unpack
 
 import polars as pl
 
-from goldless.errors import MetricError, nearest
-from goldless.evidence import CONTRASTS, number
-from goldless.files import Frames
 from goldless.grouped import mean_in_order
-from goldless.metrics.metric import PAIRS, Given, Needs, OverPeers, Scores, joined_scores, over_peers, pair_means
+from goldless.metrics.metric import PAIRS, Given, Needs, OverPeers, Scores, over_peers, pair_means
 
 Direction = Literal["both", "given", "about"]
 """``given``: what a response reveals about its partners'. ``about``: what they reveal about it. ``both``: the mean."""
@@ -42,7 +39,6 @@ class CriticMetric:
     direction: Direction = "both"
     unit: str = "matched less shuffled"
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-    task_by_task: ClassVar[bool] = True
 
     @property
     def needs(self) -> Needs:
@@ -55,7 +51,7 @@ class CriticMetric:
         if len(evidence.contrasts):
             found = self._of_pairs(given, recorded_pairs(evidence.contrasts))
         else:
-            found = joined_scores(self._of_pairs(given, contrasts(rows)) for rows in evidence.parts("verdicts"))
+            found = self._of_pairs(given, contrasts(evidence.verdicts))
         settings = {
             **evidence.described.get("verdicts", {}),
             "direction": self.direction,
@@ -102,7 +98,7 @@ def contrasts(verdicts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def objective_critic(pairs: Frames) -> dict[str, float]:
+def objective_critic(pairs: pl.DataFrame) -> dict[str, float]:
     """Mean over ordered pairs of agents of their mean contrast over tasks, and the same with a zero diagonal.
 
     The latter is the TVD-MI paper's (table 1: .191). Empty if no contrast is known.
@@ -119,50 +115,6 @@ def recorded_pairs(recorded: pl.DataFrame) -> pl.DataFrame:
     """Recorded contrasts as pairs; an empty one is missing as not recorded."""
     missing = pl.when(pl.col("contrast").is_null()).then(pl.lit("not_recorded"))
     return recorded.select("task", agent="first", peer="second", score="contrast", missing=missing)
-
-
-def checked_contrasts(table: pl.DataFrame) -> pl.DataFrame:
-    """Check a study's recorded contrasts, in the columns task, first, second and contrast.
-
-    An empty or NaN contrast is null: missing. Rows that pair an agent with itself, zeros in some tables, are left out.
-    """
-    for column in CONTRASTS:
-        if table.columns and column not in table.columns:
-            raise MetricError(
-                f"recorded contrasts have no column {column!r}{nearest(column, table.columns) or '.'} "
-                f"Needed: {', '.join(CONTRASTS)}. Found: {', '.join(table.columns)}"
-            )
-    rows = table.select(*CONTRASTS)
-    for column in ("task", "first", "second"):
-        if rows[column].null_count():
-            place = rows[column].is_null().arg_true()[0]
-            raise MetricError(f"row {place + 1} of the recorded contrasts has no {column}")
-    rows = rows.filter(pl.col("first") != pl.col("second"))
-    values = rows.select(number("contrast", rows["contrast"].dtype).fill_nan(None)).to_series()
-    _check_contrasts(rows, values)
-    repeated = len(rows) - rows.select("task", "first", "second").n_unique()
-    if repeated:
-        raise MetricError(
-            f"{repeated} of {len(rows)} recorded contrasts repeat the task, first and second of another. "
-            "Keep the contrasts of one critic on one set of responses"
-        )
-    return rows.with_columns(contrast=values)
-
-
-def _check_contrasts(rows: pl.DataFrame, values: pl.Series) -> None:
-    """Refuse contrasts that are not numbers from -1 to 1."""
-    given = rows["contrast"]
-    there = given.is_not_nan().fill_null(False) if given.dtype.is_float() else given.is_not_null()
-    wrong = there & (values.is_null() | ~values.is_between(-1, 1))
-    if given.dtype == pl.Boolean:
-        wrong = there
-    if wrong.any():
-        place = wrong.arg_true()[0]
-        task, first, second, value = rows.row(place)
-        raise MetricError(
-            f"task {task}, {first} and {second}: contrast must be a number from -1 to 1 (matched minus shuffled "
-            f"verdict), or empty where missing, got {value!r}"
-        )
 
 
 class _Which(TypedDict):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from goldless.errors import MetricError, nearest
 from goldless.evidence import Evidence, Schema
-from goldless.files import Frames, frames, whole
 from goldless.metrics.metric import PAIRS, RESPONSES, pair_means
 from goldless.records import Agent, FailureKind
 from goldless.reports.document import HERE_ONLY
@@ -22,8 +21,8 @@ from goldless.studies import Study
 class MetricOutcome(Leaderboard):
     """One metric's leaderboard with its scores of pairs and responses."""
 
-    pair_table: Frames = field(metadata=HERE_ONLY, compare=False)
-    """Columns of ``metrics.metric.PAIRS``, in parts on disk where they do not fit memory."""
+    pair_table: pl.DataFrame = field(metadata=HERE_ONLY, compare=False)
+    """Columns of ``metrics.metric.PAIRS``."""
     responses: pl.DataFrame = field(metadata=HERE_ONLY, compare=False)
     """Columns of ``metrics.metric.RESPONSES``."""
     agents: tuple[str, ...] = field(metadata=HERE_ONLY)
@@ -40,7 +39,7 @@ class MetricOutcome(Leaderboard):
     @property
     def pairs(self) -> pl.DataFrame:
         """Columns of ``metrics.metric.PAIRS``, all rows in memory."""
-        return whole(self.pair_table)
+        return self.pair_table
 
     @property
     def pair_means(self) -> PairMeans:
@@ -75,8 +74,7 @@ class Evaluation(Leaderboards):
     @property
     def logprobs(self) -> pl.DataFrame:
         """The log-probabilities used by the metrics, without per-token values."""
-        large = self.evidence.large.get("logprobs")
-        return self.evidence.logprobs.clone() if large is None else pl.concat(large)
+        return self.evidence.logprobs.clone()
 
     @property
     def rewrites(self) -> pl.DataFrame:
@@ -86,8 +84,7 @@ class Evaluation(Leaderboards):
     @property
     def verdicts(self) -> pl.DataFrame:
         """The critic's verdicts used by the metrics."""
-        large = self.evidence.large.get("verdicts")
-        return self.evidence.verdicts.clone() if large is None else pl.concat(large)
+        return self.evidence.verdicts.clone()
 
     def leaderboard(self, metric: str | None = None) -> Leaderboard:
         """The leaderboard of a metric, which must be named if there are several besides length, a control."""
@@ -124,13 +121,10 @@ def response_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:
     return _one_table(frames, columns)
 
 
-def pair_frames(outcomes: Iterable[MetricOutcome]) -> Iterator[pl.DataFrame]:
-    """Pair scores of several metrics as the parts of one table."""
-    columns: Schema = {"metric": pl.String, **PAIRS}
-    yield pl.DataFrame(schema=columns)
-    for outcome in outcomes:
-        for rows in frames(outcome.pair_table):
-            yield _one_table([rows.with_columns(metric=pl.lit(outcome.metric))], columns)
+def pair_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:
+    """Pair scores of several metrics as one table."""
+    frames = [outcome.pair_table.with_columns(metric=pl.lit(outcome.metric)) for outcome in outcomes]
+    return _one_table(frames, {"metric": pl.String, **PAIRS})
 
 
 def _one_table(frames: Iterable[pl.DataFrame], columns: Schema) -> pl.DataFrame:

@@ -14,7 +14,6 @@ from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import Ranking, score_findings
 from goldless.errors import UserError, nearest
-from goldless.files import frames, whole
 from goldless.metrics.metric import ENOUGH_PEERS, Given, Metric, OverPeers, Scores, over_peers
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.leaderboard import (
@@ -60,7 +59,7 @@ class MetricScores:
     @property
     def pairs(self) -> pl.DataFrame:
         """Columns of ``metrics.metric.PAIRS``, all rows in memory."""
-        return whole(self.scores.pairs)
+        return self.scores.pairs
 
     @property
     def responses(self) -> pl.DataFrame:
@@ -204,11 +203,8 @@ def _agent_scores(scores: Scores, study: Study) -> dict[str, dict[str, float | N
     keys = ["task", "agent", "peer"]
     used = scores.pairs if scores.by_peer is None else scores.by_peer
     for name, mine in scores.by_wording.items():
-        shared = [
-            rows.join(common.drop_nulls("score"), on=keys, how="semi", maintain_order="left")
-            for rows, common in zip(frames(mine), frames(used), strict=True)
-        ]
-        responses = pl.concat([over_peers(rows, scores.over or "own") for rows in shared])
+        shared = mine.join(used.drop_nulls("score"), on=keys, how="semi", maintain_order="left")
+        responses = over_peers(shared, scores.over or "own")
         means = scores_over_tasks(score_table(responses, study))
         known = [None if np.isnan(mean) else float(mean) for mean in means]
         found[name] = dict(zip([agent.agent for agent in study.agents], known, strict=True))
@@ -300,11 +296,10 @@ def _by_peer(found: MetricScores, study: Study) -> FloatArray | None:
         return None
     table: FloatArray = np.full((len(study.tasks), agents, agents), np.nan)
     met = np.zeros(agents, np.bool_)
-    for some in frames(rows):
-        task = some["task"].cast(study.task_names).to_physical().to_numpy()
-        agent, peer = (some[side].cast(study.agent_names).to_physical().to_numpy() for side in ("agent", "peer"))
-        table[task, agent, peer] = some["score"].fill_null(np.nan).to_numpy()
-        met[peer] = True
+    task = rows["task"].cast(study.task_names).to_physical().to_numpy()
+    agent, peer = (rows[side].cast(study.agent_names).to_physical().to_numpy() for side in ("agent", "peer"))
+    table[task, agent, peer] = rows["score"].fill_null(np.nan).to_numpy()
+    met[peer] = True
     np.einsum("tii->ti", table)[:] = np.nan  # an agent is no peer of its own
     return table if met.all() else table[:, :, met]
 

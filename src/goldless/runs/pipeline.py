@@ -21,7 +21,7 @@ import polars as pl
 from goldless.audit.texts import text_findings
 from goldless.errors import GoldlessError, MetricError
 from goldless.evidence import SYNOPSES, Evidence, empty, failure_counts
-from goldless.files import EvidenceParts, whole
+from goldless.files import EvidenceParts
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.metrics.metric import Given, Metric, Scores, checked_scores
@@ -214,7 +214,7 @@ def _limited(found: MetricScores, rounds: Rounds) -> MetricScores:
         return found
     kept = replace(scores, responses=rounds.scored(scores.responses))
     if scores.by_peer is not None:
-        kept = replace(kept, by_peer=rounds.scored(whole(scores.by_peer)))
+        kept = replace(kept, by_peer=rounds.scored(scores.by_peer))
     return replace(found, scores=kept)
 
 

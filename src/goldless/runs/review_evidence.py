@@ -21,7 +21,7 @@ from goldless.metrics.metric import Pairing
 from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, pair_labels, rating_table, usual_margin
 from goldless.models.interface import content_hash
 from goldless.runs.options import Options
-from goldless.runs.recorded_table import RecordedTable, find_table
+from goldless.runs.recorded import RecordedTable, find_table
 from goldless.studies import Study
 
 PAIRWISE = "pairwise"

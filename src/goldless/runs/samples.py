@@ -8,7 +8,6 @@ from dataclasses import replace
 import polars as pl
 
 from goldless.errors import UserError, nearest
-from goldless.files import Frames, whole
 from goldless.grouped import mean_in_order
 from goldless.metrics.metric import PAIRS, RESPONSES, Scores, over_peers, without_closest
 from goldless.models.interface import content_hash
@@ -64,11 +63,11 @@ def averaged(scores: Scores, samples: Mapping[str, str]) -> Scores:
     score = mean_in_order(pl.col("score"))
     missing = pl.when(pl.col("score").count() == 0).then(pl.col("missing").drop_nulls().first())
 
-    def with_own(table: Frames) -> pl.DataFrame:
-        named = _named(whole(table), samples, "agent", "peer")
+    def with_own(table: pl.DataFrame) -> pl.DataFrame:
+        named = _named(table, samples, "agent", "peer")
         return named.group_by("task", "agent", "peer", maintain_order=True).agg(score, missing).select(*PAIRS)
 
-    def pairs(table: Frames) -> pl.DataFrame:
+    def pairs(table: pl.DataFrame) -> pl.DataFrame:
         return with_own(table).filter(pl.col("agent") != pl.col("peer"))
 
     by_agent = _named(scores.responses, samples, "agent").group_by("task", "agent", maintain_order=True)

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,11 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.evidence import VERDICTS
 from goldless.files import sweep, write_table, write_text, write_whole
 from goldless.reports.document import read_document, write
 from goldless.reports.run_record import Made, MadeBy, Spending
 from goldless.reports.spreadsheets import guarded_frame
-from goldless.runs.evaluation import Evaluation, pair_frames, response_frame
+from goldless.runs.evaluation import Evaluation, pair_frame, response_frame
 from goldless.runs.review_results import Review
 from goldless.studies import Study
 from goldless.studies.writing import write_texts
@@ -87,12 +85,9 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
         evidence_tables["judgements"] = evidence.judgements
     for name, table in evidence_tables.items():
         write_table(None if table is None else as_texts(table), folder, name)
-    if "verdicts" in evidence.large:
-        parts = (as_texts(rows.select(*VERDICTS)).collect() for rows in evidence.large["verdicts"])
-        write_table(parts, folder, "verdicts")
     agents = [{k: v for k, v in asdict(agent).items() if v is not None} for agent in evaluation.agents]
     write_text(folder / "agents.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in agents))
-    write_whole(folder / "pair_scores.parquet", partial(_write_pairs, evaluation))
+    write_whole(folder / "pair_scores.parquet", pair_frame(evaluation.outcomes.values()).write_parquet)
     write_whole(folder / "response_scores.csv", guarded_frame(response_frame(evaluation.outcomes.values())).write_csv)
     csv = [board.to_csv() for board in evaluation.boards.values()]
     write_text(folder / "leaderboard.csv", "".join([*csv[:1], *(text.split("\n", 1)[1] for text in csv[1:])]))
@@ -100,18 +95,6 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     write_text(folder / "leaderboard.md", "\n".join(tables))
     write_text(folder / "leaderboard.json", json.dumps(write(evaluation), ensure_ascii=False, indent=2) + "\n")
     return finish_folder(folder, "score", evaluation.source, evaluation.spending)
-
-
-def _write_pairs(evaluation: Evaluation, path: Path) -> None:
-    parts = pair_frames(evaluation.outcomes.values())
-    if all(isinstance(outcome.pair_table, pl.DataFrame) for outcome in evaluation.outcomes.values()):
-        pl.concat(parts).write_parquet(path)
-        return
-    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import, and needed only where pairs do not fit memory
-
-    with pq.ParquetWriter(path, next(parts).to_arrow().schema, compression="zstd") as writer:
-        for rows in parts:
-            writer.write_table(rows.to_arrow())
 
 
 def save_review(review: Review, folder: Path | str) -> Path:

@@ -9,7 +9,6 @@ from typing import Any
 
 from goldless.errors import MetricError, UserError
 from goldless.evidence import OPEN_KINDS
-from goldless.files import whole
 from goldless.metrics.likelihood import CONTROL
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
@@ -187,7 +186,7 @@ def _scores(found: MetricScores) -> dict[str, dict[tuple[str, str], float]]:
     """By task, the scores of responses with each peer that are not missing."""
     by_peer = found.scores.pairs if found.scores.by_peer is None else found.scores.by_peer
     by_task: dict[str, dict[tuple[str, str], float]] = {}
-    for task, agent, peer, score in whole(by_peer).select("task", "agent", "peer", "score").iter_rows():
+    for task, agent, peer, score in by_peer.select("task", "agent", "peer", "score").iter_rows():
         if score is not None:
             by_task.setdefault(str(task), {})[str(agent), str(peer)] = score
     return by_task

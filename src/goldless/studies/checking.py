@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -15,8 +17,9 @@ from goldless.errors import Problem, StudyError, nearest
 
 Row = dict[str, Any]
 
-KEPT = 10_000
-"""Problems kept; further ones are only counted."""
+SHOWN = 10
+"""Problems of one kind that are shown; further ones are counted."""
+NAMES_AND_NUMBERS = re.compile(r"""'[^']*'|"[^"]*"|[\d.,]+""")
 
 HINT_AMONG = 1000
 """With more names than this no nearest name is searched: it takes too long."""
@@ -63,29 +66,34 @@ def describe(value: Any) -> str:
 
 
 class Problems:
-    """The problems found so far."""
+    """The problems found so far; of each kind in a file, the first are kept and the others counted."""
 
-    def __init__(self, *, kept: int = KEPT) -> None:
+    def __init__(self) -> None:
         self.total = 0
-        """Number of problems found; at most ``kept`` of them are kept."""
-        self._kept = kept
-        self._problems: list[Problem] = []
+        """Number of problems found."""
+        self._kinds: dict[tuple[str, str], list[Problem]] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, message: str, file: str = "", line: int | None = None) -> None:
-        """Count one problem, and keep it if there is room."""
+        """Count one problem; the first of a kind are kept, that is, of those that differ in names and numbers."""
         self.total += 1
-        if len(self._problems) < self._kept:
-            self._problems.append(Problem(message, file, line))
+        kind = file, NAMES_AND_NUMBERS.sub("", message)
+        self._counts[kind] += 1
+        if self._counts[kind] <= SHOWN:
+            self._kinds.setdefault(kind, []).append(Problem(message, file, line))
 
     def error(self, study: str) -> StudyError:
         """The error with these problems, ordered by file as read and by line."""
-        rank: dict[str, int] = {}
-        for problem in self._problems:
-            rank.setdefault(problem.file, len(rank))
-        ordered = sorted(self._problems, key=lambda problem: (rank[problem.file], problem.line or 0))
-        if self.total > len(ordered):
-            ordered.append(Problem(f"… and {self.total - len(ordered):,} more problems"))
-        return StudyError(ordered, study=study)
+        rank = {file: place for place, file in enumerate(dict.fromkeys(file for file, _ in self._kinds))}
+        found: list[tuple[int, int, Problem]] = []
+        for (file, kind), problems in self._kinds.items():
+            found += [(rank[file], problem.line or 0, problem) for problem in problems]
+            if (more := self._counts[file, kind] - len(problems)) > 0:
+                last = problems[-1]
+                said = Problem(f"… and {more:,} more like this: {last.message}", file)
+                found.append((rank[file], last.line or 0, said))
+        ordered = [problem for *_, problem in sorted(found, key=itemgetter(0, 1))]
+        return StudyError(ordered, study=study, total=self.total)
 
 
 @contextmanager
@@ -152,6 +160,11 @@ class Checking:
         """Report a row that repeats another; the table still counts as complete."""
         self.duplicates += 1
         self.add(message, line)
+
+    @property
+    def reported(self) -> int:
+        """Number of problems so far, of rows without a required column too."""
+        return self._problems.total + sum(self._absences.values())
 
     @property
     def broken(self) -> bool:
@@ -234,8 +247,7 @@ class Checking:
     def _note_absent(self, row: Row, column: str, line: int) -> None:
         self._columns.update(dict.fromkeys(row))
         self._absences[column] += 1
-        if len(self._absent[column]) < KEPT:
-            self._absent[column].append(line)
+        self._absent[column].append(line)
 
 
 def missing_column(column: str, columns: list[str]) -> str:

@@ -9,27 +9,33 @@ from pathlib import Path
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
 from goldless.errors import UserError
 from goldless.records import Agent, Response, Task
-from goldless.studies.checking import Names, Problems, all_at_once
-from goldless.studies.content import MADE, Recorded, StudyContent
+from goldless.studies.checking import Problems, all_at_once
+from goldless.studies.frames import (
+    NO_LABELS,
+    NO_RESPONSES,
+    REQUIRED,
+    AgentTable,
+    Listed,
+    read_agents,
+    read_labels,
+    read_responses,
+    read_tasks,
+    task_frame,
+    with_samples,
+)
 from goldless.studies.hub import PREFIX, hub_files
 from goldless.studies.importers import imported_tables, is_rows
 from goldless.studies.importers.log import Repeats
 from goldless.studies.importers.plain_table import mapped
-from goldless.studies.label_table import LabelTable
-from goldless.studies.recorded import frame_of, names_from_evidence
-from goldless.studies.response_table import ResponseColumns, ResponseTable, pair_keys
-from goldless.studies.soundness import check_evidence
-from goldless.studies.spool import Spool
+from goldless.studies.recorded import Recorded, check_evidence, frame_of, names_used
 from goldless.studies.standard_input import standard_input
-from goldless.studies.study import Origin, Study
+from goldless.studies.study import MADE, Origin, Study
 from goldless.studies.tables import ALLOWED, Source, is_table
-from goldless.studies.task_table import AgentTable, TaskTable, read_agents, record_of
 
 SAMPLE = "sample"
 
@@ -63,10 +69,10 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
         with all_at_once(_said(files)) as problems:
             read = imported_tables(files, importer, problems, options)
             if read.tables or not problems.total:
-                content = _checked(read.tables, first.name, problems)
+                tables = _read_tables(*_sources(read.tables, first.name), problems)
     place = None if paths[0] == "-" else first
     origin = Origin(read.importer, len(files), tuple(read.notes))
-    return Study(first.resolve().name if first.is_dir() else first.stem, place, content, origin=origin)
+    return Study(first.resolve().name if first.is_dir() else first.stem, place, **tables, origin=origin)
 
 
 def _files(path: str | os.PathLike[str], stack: ExitStack) -> list[Path]:
@@ -107,8 +113,8 @@ def study_from_frame(
         if columns or wide or repeats:
             lines = mapped(sources["responses"], problems, columns, wide=wide, repeats=repeats)
             sources["responses"] = Source(lines, "")
-        content = _read_tables(sources, {}, problems)
-    return Study(name, None, content)
+        made = _read_tables(sources, {}, problems)
+    return Study(name, None, **made)
 
 
 def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, name: str = "records") -> Study:
@@ -116,28 +122,26 @@ def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, 
 
     A blank text is kept, because a perturbed copy may be blank. Raises if a response has no task or is duplicated.
     """
-    spool = Spool()
-    table, task_numbers = TaskTable(spool), Names()
-    for task in tasks:
-        if task.task in task_numbers:
-            raise UserError(f"task {task.task!r} is given twice. Give each task once")
-        task_numbers[task.task] = len(task_numbers)
-        table.keep(record_of(task))
-    given, agents = list(responses), Names()
-    if stranger := next((r for r in given if r.task not in task_numbers), None):
-        raise UserError(f"the response of {stranger.agent!r} is to {stranger.task!r}, which is not one of the tasks")
-    key = pair_keys([task_numbers[r.task] for r in given], [agents[r.agent] for r in given])
-    order = np.argsort(key, kind="stable")
-    again = np.flatnonzero(np.diff(key[order]) == 0)
-    if len(again):
-        twice = given[order[again[0]]]
-        raise UserError(f"{twice.agent!r} has two responses to task {twice.task!r}. Give one")
-    data = [response.text.encode() for response in given]
-    length = np.array([len(text) for text in data], np.int64)
-    offset = np.array([spool.append(text) for text in data], np.int64)
-    columns = ResponseColumns(spool, key[order], offset[order], length[order])
-    content = StudyContent(tuple(task_numbers), table.finish(), tuple(map(Agent, agents)), columns, None, {})
-    return Study(name, None, content)
+    listed = task_frame(list(tasks))
+    given = pl.DataFrame(
+        [(r.task, r.agent, r.text) for r in responses], schema=dict.fromkeys(REQUIRED, pl.String), orient="row"
+    )
+    for task in listed.filter(pl.col("task").is_duplicated())["task"].head(1):
+        raise UserError(f"task {task!r} is given twice. Give each task once")
+    for task, agent, _ in given.join(listed, on="task", how="anti").head(1).iter_rows():
+        raise UserError(f"the response of {agent!r} is to {task!r}, which is not one of the tasks")
+    for task, agent, _ in given.filter(pl.struct("task", "agent").is_duplicated()).head(1).iter_rows():
+        raise UserError(f"{agent!r} has two responses to task {task!r}. Give one")
+    agents = Listed("agent", given["agent"].unique(maintain_order=True))
+    numbered = _numbered(given, Listed("task", listed["task"]), agents)
+    return Study(
+        name,
+        None,
+        task_table=listed,
+        agents=tuple(map(Agent, agents.names)),
+        response_table=numbered,
+        label_table=NO_LABELS,
+    )
 
 
 class StudyFiles(str):  # noqa: SLOT000 - it has attributes
@@ -183,94 +187,92 @@ def with_labels(study: Study, labels: Any) -> Study:
         source = Source(path, path.name)
     else:
         source = Source(_data(labels), "labels")
-    tasks, agents = Names(study.name), Names(study.name)
-    tasks.update({task: number for number, task in enumerate(study.tasks)})
-    agents.update({agent.agent: number for number, agent in enumerate(study.agents)})
-    responses = study.content.response_columns
+    tasks = Listed("task", study.task_table["task"], study.name)
+    agents = Listed("agent", pl.Series("agent", [agent.agent for agent in study.agents], pl.String), study.name)
     with all_at_once("labels") as problems:
-        table = LabelTable(tasks, agents)
-        table.read(source, problems, responses if len(responses.key) else None)
-    return study.with_labels(table.finish())
+        found = read_labels(source, tasks, agents, problems, study.table("responses"))
+    return study.with_labels(found)
 
 
 def _data(given: Any) -> Any:
-    """An Arrow table of a frame, or rows as they are."""
+    """A frame, or rows as they are."""
     rows = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    if rows and all(isinstance(row, Mapping) for row in given):
-        return given
-    return _arrow(given)
+    return given if rows and all(isinstance(row, Mapping) for row in given) else _frame(given)
 
 
-def _arrow(frame: Any) -> Any:
+def _frame(given: Any) -> pl.DataFrame:
     try:
-        native = nw.from_native(frame)
+        native = nw.from_native(given)
         eager = native.collect() if isinstance(native, nw.LazyFrame) else native
-        return eager.to_arrow()
+        found = pl.from_arrow(eager.to_arrow())
     except (pa.ArrowException, UnicodeError) as error:  # some of them are TypeErrors
         raise UserError(f"the frame has a column with mixed types: {error}") from error
     except TypeError as error:
-        got = f"{type(frame).__module__}.{type(frame).__qualname__}"
+        got = f"{type(given).__module__}.{type(given).__qualname__}"
         raise UserError(
             f"a study must be a path, a pandas, polars or pyarrow frame, or a list of dictionaries, got a {got}"
         ) from error
+    assert isinstance(found, pl.DataFrame)
+    return found
 
 
-def _checked(tables: Mapping[str, Any], name: str, problems: Problems) -> StudyContent:
-    """The content of an importer's tables; those that are not files are named after what was read."""
+def _sources(tables: Mapping[str, Any], name: str) -> tuple[dict[str, Source], dict[str, Recorded]]:
+    """The study's own tables and the recorded ones of an importer; those that are no files are named after ``name``."""
     sources: dict[str, Source] = {}
     recorded: dict[str, Recorded] = {}
     for table, data in tables.items():
-        file = data.name if isinstance(data, Path) else f"{name} ({table})"
-        if table in MADE:
-            kept = data if isinstance(data, Path) or is_rows(data) else _arrow(data)
-            sources[table] = Source(kept, file)
+        if isinstance(data, Path):
+            source = Source(data, data.name)
         else:
-            recorded[table] = _recorded(data, file, problems)
-    return _read_tables(sources, recorded, problems)
+            source = Source(data if is_rows(data) else _frame(data), f"{name} ({table})")
+        if table in MADE:
+            sources[table] = source
+        elif isinstance(source.data, Path):
+            recorded[table] = source.data
+        else:
+            given = source.data
+            recorded[table] = (given if isinstance(given, pl.DataFrame) else frame_of(source.chunks(Problems()))).lazy()
+    return sources, recorded
 
 
-def _recorded(data: Any, file: str, problems: Problems) -> Recorded:
-    """The table as it is read later: a file in place, a frame as given, rows all at once."""
-    if isinstance(data, Path | pl.LazyFrame):
-        return data
-    if isinstance(data, pl.DataFrame):
-        return data.lazy()
-    return frame_of(Source(data if is_rows(data) else _arrow(data), file).chunks(problems)).lazy()
-
-
-def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded], problems: Problems) -> StudyContent:
-    """Read everything, in the order in which each table can be checked against the earlier ones."""
-    spool = Spool()
-    task_table = TaskTable(spool)
-    tasks = task_table.read(sources["tasks"], problems) if "tasks" in sources else Names()
-    agents = read_agents(sources["agents"], problems) if "agents" in sources else AgentTable()
-    response_table = ResponseTable(spool, tasks, agents.names)
-    whole = "responses" in sources and response_table.read(sources["responses"], problems)
-    responses = response_table.finish()
-    label_table = LabelTable(tasks, agents.names)
+def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded], problems: Problems) -> dict[str, Any]:
+    """The frames of a study, read in the order in which each table can be checked against the earlier ones."""
+    task_table, tasks = None, Listed("task", pl.Series("task", [], pl.String))
+    if "tasks" in sources:
+        task_table, tasks = read_tasks(sources["tasks"], problems)
+    about = read_agents(sources["agents"], problems) if "agents" in sources else AgentTable()
+    agents = Listed("agent", pl.Series("agent", list(about), pl.String), about.listed_in)
+    responses = NO_RESPONSES
+    if "responses" in sources:
+        responses = read_responses(sources["responses"], tasks, agents, problems)
+    labels = NO_LABELS
     if "labels" in sources:
-        label_table.read(sources["labels"], problems, responses if whole else None)
+        labels = read_labels(sources["labels"], tasks, agents, problems, responses.frame if responses.whole else None)
     check_evidence(recorded, problems)
-    if not tasks and not problems.total:
-        names_from_evidence(recorded, tasks, agents.names)
-    if not tasks and not problems.total:
+    if not len(tasks.names) and not problems.total:
+        tasks.names, used = names_used(recorded)
+        agents.names = agents.names if agents.file else pl.concat([agents.names, used]).unique(maintain_order=True)
+    if not len(tasks.names) and not problems.total:
         problems.add("no table names a task. A study needs at least one")
-    if "tasks" not in sources:
-        for record in response_table.task_records():
-            task_table.keep(record)
-    content = StudyContent(
-        tasks=tuple(tasks),
-        task_columns=task_table.finish(),
-        agents=agents.records(response_table.samples),
-        response_columns=responses,
-        label_columns=label_table.finish() if "labels" in sources else None,
-        recorded=recorded,
+    if task_table is None:
+        known = responses.tasks()
+        task_table = tasks.names.to_frame().join(known, on="task", how="left", maintain_order="left")
+    # An agent that a table lists but that answered only in samples is not one of its own.
+    sampled = set(responses.samples.values()) - set(responses.frame["agent"])
+    agents.names = agents.names.filter(~agents.names.is_in(list(sampled)))
+    return {
+        "task_table": task_table,
+        "agents": with_samples(about, agents.names.to_list(), responses.samples),
+        "response_table": _numbered(responses.frame, tasks, agents),
+        "label_table": labels,
+        "recorded_tables": recorded,
+    }
+
+
+def _numbered(responses: pl.DataFrame, tasks: Listed, agents: Listed) -> pl.DataFrame:
+    """The responses by numbers of tasks and agents, and in this order."""
+    key = ["task", "agent"]
+    numbered = responses.select(
+        tasks.numbers(responses["task"]).alias("task"), agents.numbers(responses["agent"]).alias("agent"), "text"
     )
-    return _without_names_of_samples(content, set(response_table.samples.values()))
-
-
-def _without_names_of_samples(content: StudyContent, sampled: set[str]) -> StudyContent:
-    """The content without agents that a table lists but that answered only in samples."""
-    answered = set(np.unique(content.response_columns.key & 0xFFFFFFFF).tolist())
-    kept = [a.agent for number, a in enumerate(content.agents) if a.agent not in sampled or number in answered]
-    return content if len(kept) == len(content.agents) else Study("", None, content).subset(agents=kept).content
+    return numbered.sort(key).rechunk()

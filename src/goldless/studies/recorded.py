@@ -1,10 +1,12 @@
 """Recorded tables: evidence, and unknown tables; checked with the study, read only when needed.
 
-A table is one file, or a folder ``NAME/part-*.parquet`` with its parts.
+A table is one file, or a folder ``NAME/part-*.parquet`` with its parts. Names are checked whenever a study is read;
+``check_inside`` reads everything: damaged pages, and values of another type than the evidence has.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,31 +14,37 @@ from typing import Any
 
 import polars as pl
 
+from goldless.evidence import TABLES, Schema
 from goldless.files import POLARS_FAILED
-from goldless.studies.checking import Names, all_at_once, as_text
-from goldless.studies.content import Recorded
-from goldless.studies.tables import UNREADABLE, Chunk, Source, is_parquet, parts_of
+from goldless.studies.checking import Checking, Problems, all_at_once, as_text, missing_column
+from goldless.studies.tables import UNREADABLE, Chunk, Source, check_parquet, is_parquet, parts_of
 
+Recorded = Path | pl.LazyFrame
+"""A recorded table: its file, its folder of parts, or the frame an importer returned."""
+EVIDENCE = {
+    "judgements": ("reviewer", "task", "output"),
+    "exams": ("reviewer", "exam"),
+    "rewrites": ("task", "agent", "text"),
+    "logprobs": ("task", "target"),
+    "control_logprobs": ("task", "target", "target_task"),
+    "verdicts": ("task", "first", "second", "second_task", "value"),
+    "critic_contrasts": ("task", "first", "second", "contrast"),
+}
+"""Tables of recorded evidence, with their required columns."""
+JUDGE = "judge_"
+"""Tables with the scores of one judge begin so."""
 AGENTS = ("agent", "first", "second", "target", "given")
 """Columns that name an agent in a recorded table."""
-
+NAMES = frozenset({"task", "target_task", "second_task", "agent", "first", "second", "target", "reviewer", "exam"})
+"""Columns whose cells name something; where one is required, no cell may be empty."""
 TEXTS = (
-    *(
-        "task",
-        "second_task",
-        "target_task",
-        *AGENTS,
-        "synopsis",
-        "template",
-        "rater",
-        "reviewer",
-        "rewriter",
-        "scorer",
-        "critic",
-    ),
-    *("prompt", "label", "text", "output", "format", "criterion"),
+    *("task", "second_task", "target_task", *AGENTS, "synopsis", "template", "rater", "reviewer", "rewriter"),
+    *("scorer", "critic", "prompt", "label", "text", "output", "format", "criterion"),
 )
 """Columns with names or text: always text, even if all values are numbers."""
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
 
 
 def scan(data: Recorded) -> pl.LazyFrame:
@@ -44,14 +52,15 @@ def scan(data: Recorded) -> pl.LazyFrame:
 
     Damaged pages raise when it is collected; inside ``reading`` that becomes a ``StudyError``.
     """
-    if isinstance(data, Path) and not is_parquet(data):
-        with reading(data):
-            return _read_rows(data).lazy()
-    if isinstance(data, Path):
-        with reading(data):
-            lazy = _scan_parquet(parts_of(data))
-            return texts_as_text(lazy)
-    return texts_as_text(data)
+    if not isinstance(data, Path):
+        return texts_as_text(data)
+    with reading(data) as problems:
+        if is_parquet(data):
+            return texts_as_text(_scan_parquet(parts_of(data)))
+        frame = frame_of(Source(data, data.name).chunks(problems))
+        if data.suffix.lower() == ".csv":
+            frame = frame.with_columns(_numbers(frame[name]) for name in frame.columns if name not in TEXTS)
+        return texts_as_text(frame.lazy())
 
 
 def _scan_parquet(files: list[Path]) -> pl.LazyFrame:
@@ -69,30 +78,21 @@ def texts_as_text(lazy: pl.LazyFrame) -> pl.LazyFrame:
     return lazy.with_columns(casts) if casts else lazy
 
 
-def read(data: Recorded) -> pl.DataFrame:
-    """The whole table; problems in it raise a ``StudyError``."""
-    with reading(data):
-        return scan(data).collect()
+@contextmanager
+def reading(data: Recorded) -> Iterator[Problems]:
+    """Turn errors of an unreadable file inside the block into a ``StudyError`` with its name."""
+    file = data if isinstance(data, Path) else Path("frame")
+    with all_at_once(str(file)) as problems, _unreadable(file.name, problems):
+        yield problems
 
 
 @contextmanager
-def reading(data: Recorded) -> Iterator[None]:
-    """Turn errors of an unreadable file inside the block into a ``StudyError`` with its name."""
-    file = data if isinstance(data, Path) else Path("frame")
-    with all_at_once(str(file)) as problems:
-        try:
-            yield
-        except (*POLARS_FAILED, *UNREADABLE) as error:
-            problems.add(f"cannot be read: {str(error).splitlines()[0]}", file.name)
-
-
-def _read_rows(path: Path) -> pl.DataFrame:
-    """The table of a JSONL or CSV file."""
-    with all_at_once(str(path)) as problems:
-        frame = frame_of(Source(path, path.name).chunks(problems))
-    if path.suffix.lower() == ".csv":
-        frame = frame.with_columns(_numbers(frame[name]) for name in frame.columns if name not in TEXTS)
-    return frame.with_columns(pl.col(name).cast(pl.String) for name in TEXTS if name in frame.columns)
+def _unreadable(file: str, problems: Problems) -> Iterator[None]:
+    try:
+        yield
+    except (*POLARS_FAILED, *UNREADABLE) as error:
+        said = re.split(r"[\r\n]", str(error), maxsplit=1)[0]
+        problems.add(f"cannot be read: {said}", file)
 
 
 def frame_of(chunks: Iterator[Chunk]) -> pl.DataFrame:
@@ -100,11 +100,12 @@ def frame_of(chunks: Iterator[Chunk]) -> pl.DataFrame:
     columns: dict[str, list[Any]] = {}
     height = 0
     for chunk in chunks:
-        for name in dict.fromkeys(name for row in chunk.rows for name in row):
+        rows = chunk.rows
+        for name in chunk.columns:
             columns.setdefault(name, [None] * height)
         for name, values in columns.items():
-            values.extend([None if (value := row.get(name)) == "" else value for row in chunk.rows])
-        height += len(chunk.rows)
+            values.extend([None if (value := row.get(name)) == "" else value for row in rows])
+        height += len(rows)
     return pl.DataFrame([_series(name, values) for name, values in columns.items()])
 
 
@@ -145,23 +146,114 @@ def restricted(lazy: pl.LazyFrame, table: str, tasks: Collection[str], agents: C
     return lazy
 
 
-def names_from_evidence(recorded: Mapping[str, Recorded], tasks: Names, agents: Names) -> None:
-    """Add the tasks, and the agents if no table lists them, that the recorded tables mention."""
+def names_used(recorded: Mapping[str, Recorded]) -> tuple[pl.Series, pl.Series]:
+    """The tasks and agents that the recorded tables mention."""
+    tasks: list[pl.Series] = [pl.Series("task", [], pl.String)]
+    agents: list[pl.Series] = [pl.Series("agent", [], pl.String)]
     for table, data in recorded.items():
         with reading(data):
             lazy = scan(data)
             columns = lazy.collect_schema()
-            if "task" not in columns:
-                continue
-            _take(tasks, lazy, "task")
             # What an exam compares are its own items, not agents.
-            if table != "exams" and not agents.listed_in:
-                for column in AGENTS:
-                    if column in columns:
-                        _take(agents, lazy, column)
+            used = [] if "task" not in columns else ["task", *(AGENTS if table != "exams" else ())]
+            for column in (name for name in used if name in columns):
+                found = lazy.select(pl.col(column).unique(maintain_order=True)).collect()[column].drop_nulls()
+                (tasks if column == "task" else agents).append(found)
+    return pl.concat(tasks).unique(maintain_order=True), pl.concat(agents).unique(maintain_order=True)
 
 
-def _take(names: Names, lazy: pl.LazyFrame, column: str) -> None:
-    found = lazy.select(pl.col(column).unique(maintain_order=True)).collect()
-    for name in found[column].drop_nulls():
-        names.setdefault(name, len(names))
+# --- checking --------------------------------------------------------------------------------------------------------
+
+
+def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None:
+    """Report unreadable lines, missing columns and missing names of recorded evidence."""
+    for table, data in recorded.items():
+        required = EVIDENCE.get(table, ())
+        names = [column for column in required if column in NAMES]
+        if not required and table.startswith(JUDGE):
+            names = ["task", "first", "second"]
+        for file, part in _files(data, table) if names else ():
+            with _unreadable(file, problems):
+                if isinstance(part, Path) and not is_parquet(part):
+                    columns = _check_lines(part, names, problems)
+                else:
+                    lazy = part if isinstance(part, pl.LazyFrame) else pl.scan_parquet(part, glob=False)
+                    columns = lazy.collect_schema().names()
+                    _check_cells(lazy, [name for name in names if name in columns], Checking(file, problems))
+                for column in required:
+                    if columns and column not in columns:
+                        problems.add(missing_column(column, columns), file)
+
+
+def _files(data: Recorded, table: str) -> Iterator[tuple[str, Path | pl.LazyFrame]]:
+    """Each file of a table with its name in messages; a frame as it is."""
+    if not isinstance(data, Path):
+        yield table, data
+        return
+    for path in parts_of(data):
+        yield (f"{data.name}/{path.name}" if data.is_dir() else data.name), path
+
+
+def _check_lines(path: Path, names: list[str], problems: Problems) -> list[str]:
+    """Report rows without a name; the columns of the table."""
+    columns: dict[str, None] = {}
+    check = Checking(path.name, problems)
+    for chunk in Source(path, path.name).chunks(problems):
+        for line, row in zip(chunk.lines, chunk.rows, strict=True):
+            columns |= dict.fromkeys(row)
+            for name in names:
+                if name in row:
+                    check.name(row, name, line)
+                elif name in columns:
+                    check.add(f"no {name!r} in this row", line)
+    return list(columns)
+
+
+def _check_cells(lazy: pl.LazyFrame, names: list[str], check: Checking) -> None:
+    bare = {name: pl.col(name).is_null() | (pl.col(name).cast(pl.String).str.strip_chars() == "") for name in names}
+    counts = lazy.select(cells.sum().alias(name) for name, cells in bare.items()).collect(engine="streaming")
+    for name in (name for name in names if counts[name].item()):
+        found = lazy.with_row_index("row", 1).filter(bare[name]).select("row").collect(engine="streaming")
+        for row in found["row"]:
+            check.add(f"{name} must be a name, got an empty cell", row)
+
+
+def check_inside(recorded: Mapping[str, Recorded], study: str, *, schemas: Mapping[str, Schema] = TABLES) -> None:
+    """Read all of every recorded table; raise one ``StudyError`` with everything that is wrong."""
+    with all_at_once(study) as problems:
+        for table, data in recorded.items():
+            for file, part in _files(data, table):
+                if isinstance(part, Path):
+                    check = _check_parquet if is_parquet(part) else _check_rows
+                    with _unreadable(file, problems):
+                        check(part, file, schemas.get(table, {}), problems)
+
+
+def _check_rows(path: Path, file: str, schema: Schema, problems: Problems) -> None:
+    check = Checking(file, problems)
+    for chunk in Source(path, file).chunks(Problems()):  # lines that are none were reported when it was read
+        for line, row in zip(chunk.lines, chunk.rows, strict=True):
+            for name, kind in schema.items():
+                if kind in {pl.Float64, pl.Int64}:
+                    check.optional_number(row, name, line)
+                elif kind == pl.String and isinstance(row.get(name), list | dict):
+                    check.add(f"{name} must be a text, got {type(row[name]).__name__}", line)
+
+
+def _check_parquet(path: Path, file: str, schema: Schema, problems: Problems) -> None:
+    check_parquet(path)
+    lazy = pl.scan_parquet(path, glob=False)
+    there = lazy.collect_schema()
+    for name, wanted in schema.items():
+        kind = there.get(name, pl.Null())
+        word, fits = (
+            ("numbers", kind.is_numeric())
+            if wanted in {pl.Float64, pl.Int64}
+            else ("texts", not kind.is_nested())
+            if wanted == pl.String
+            else ("lists", kind.is_nested())
+        )
+        if not fits and kind != pl.Null:
+            problems.add(f"{name} must be {word}, got {kind}", file)
+    for _ in lazy.collect_batches():  # damaged pages raise
+        pass

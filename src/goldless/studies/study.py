@@ -1,25 +1,31 @@
-"""The study: tasks, responses, labels and recorded evidence; immutable."""
+"""The study: tasks, responses and labels as frames, and recorded tables read when needed; immutable."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import polars as pl
 
 from goldless.errors import UserError, nearest
 from goldless.records import Agent, Preference, Rating, Response, Task
 from goldless.studies import recorded
 from goldless.studies.checking import Row, as_json, as_text
-from goldless.studies.content import MADE, StudyContent
-from goldless.studies.label_table import LabelColumns
-from goldless.studies.response_table import pair_keys
+from goldless.studies.frames import EXTRA, SYNOPSIS
+
+MADE = ("tasks", "responses", "agents", "labels")
+"""The study's own tables; all others are recorded."""
+BLOCK = 1000
+"""Tasks whose texts are made Python's at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,6 @@ class Origin:
 class Study:
     """Tasks, responses, labels and recorded evidence, read and checked; made by ``read_study`` and similar functions.
 
-    Texts are kept in memory while they are few, then in a temporary file that is deleted with the study.
     Iterating yields each task with its responses.
     """
 
@@ -44,8 +49,12 @@ class Study:
         self,
         name: str,
         path: Path | None,
-        content: StudyContent,
         *,
+        task_table: pl.DataFrame,
+        agents: tuple[Agent, ...],
+        response_table: pl.DataFrame,
+        label_table: pl.DataFrame,
+        recorded_tables: Mapping[str, recorded.Recorded] = MappingProxyType({}),
         part_of_whole: bool = False,
         origin: Origin | None = None,
     ) -> None:
@@ -53,13 +62,25 @@ class Study:
         """Name of its folder or file."""
         self.path = path
         """Where it was read from; None for a frame."""
-        self.content = content
-        """Its content."""
+        self.task_table = task_table
+        """task, prompt, reference, synopsis_…, and other columns as one object in JSON."""
+        self.agents = agents
+        """The agents, in the order of the agents table, or of first appearance."""
+        self.response_table = response_table
+        """task and agent, as numbers of tasks and agents, and text; in this order."""
+        self.label_table = label_table
+        """Ratings (task, agent, rater, score), preferences (task, first, second, rater, preference), and criterion."""
+        self.recorded_tables = recorded_tables
+        """Recorded evidence and unknown tables, by name."""
+        self.part_of_whole = part_of_whole
+        """Whether recorded tables may have other tasks and agents."""
         self.origin = origin
         """How it was read; None if it is not from files."""
-        self._part_of_whole = part_of_whole
-        self._number = {task: number for number, task in enumerate(content.tasks)}
-        self._agent_number = {agent.agent: number for number, agent in enumerate(content.agents)}
+
+    def _with(self, **changes: Any) -> Study:
+        """The same study with other tables."""
+        fields = ("task_table", "agents", "response_table", "label_table", "recorded_tables", "part_of_whole")
+        return Study(self.name, self.path, **{name: getattr(self, name) for name in fields} | changes)
 
     def __repr__(self) -> str:
         """Name and size."""
@@ -69,27 +90,23 @@ class Study:
 
     def __len__(self) -> int:
         """Number of tasks."""
-        return len(self.content.tasks)
+        return self.task_table.height
 
     def __iter__(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
         """Each task with its responses, in order."""
-        for number in range(len(self)):
-            yield self.content.task(number), self.content.responses(number)
+        for start in range(0, len(self), BLOCK):
+            tasks = map(_task, self.task_table.slice(start, BLOCK).iter_rows(named=True))
+            yield from zip(tasks, self._responses(start, min(start + BLOCK, len(self))), strict=True)
 
-    @property
-    def tasks(self) -> Sequence[str]:
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
         """Names of the tasks, in the order of the tasks table, or of first appearance."""
-        return self.content.tasks
-
-    @property
-    def agents(self) -> tuple[Agent, ...]:
-        """The agents, in the order of the agents table, or of first appearance."""
-        return self.content.agents
+        return tuple(self.task_table["task"])
 
     @cached_property
     def task_names(self) -> pl.Enum:
         """The names of the tasks as a column's type, which joins fast; slow to make where there are millions."""
-        return pl.Enum(self.tasks)
+        return pl.Enum(self.task_table["task"])
 
     @cached_property
     def agent_names(self) -> pl.Enum:
@@ -99,32 +116,33 @@ class Study:
     @property
     def n_responses(self) -> int:
         """Number of responses: ``len(tasks) * len(agents)`` minus the missing ones."""
-        return len(self.content.response_columns.key)
+        return self.response_table.height
 
     @property
     def n_tasks_with_peers(self) -> int:
         """Number of tasks that at least two agents answered."""
-        return int(np.sum(np.bincount(self.content.response_columns.key >> 32, minlength=1) > 1))
+        return int((np.diff(self._starts) > 1).sum())
 
     @property
     def n_ratings(self) -> int:
         """Number of human ratings."""
-        return self.content.n_ratings
+        return self.label_table.height - self.n_preferences
 
     @property
     def n_preferences(self) -> int:
         """Number of human preferences."""
-        return self.content.n_labels - self.content.n_ratings
+        return int(self.label_table["second"].count())
 
     @property
     def recorded(self) -> tuple[str, ...]:
         """Names of the recorded tables, apart from tasks, responses, agents and labels."""
-        return tuple(self.content.recorded)
+        return tuple(self.recorded_tables)
 
     @cached_property
     def synopses(self) -> tuple[str, ...]:
         """Names of the synopses that at least one task has, sorted."""
-        return tuple(sorted({name for task in self.tasks for name in self.task(task).synopses}))
+        used = (c.name for c in self.task_table if c.name.startswith(SYNOPSIS) and c.null_count() < len(c))
+        return tuple(sorted(name.removeprefix(SYNOPSIS) for name in used))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -145,24 +163,35 @@ class Study:
 
     def task(self, task: str) -> Task:
         """The task of this name."""
-        return self.content.task(self._task_number(task))
+        return _task(self.task_table.row(self._task_number(task), named=True))
 
     def responses(self, task: str) -> tuple[Response, ...]:
         """The responses to the task, in the order of the agents."""
-        return self.content.responses(self._task_number(task))
+        number = self._task_number(task)
+        return next(self._responses(number, number + 1))
 
     def response(self, task: str, agent: str) -> Response | None:
         """The agent's response to the task, or None if it is missing."""
-        if agent not in self._agent_number:
-            raise _unknown("agent", agent, self._agent_number)
-        key = pair_keys([self._task_number(task)], [self._agent_number[agent]])
-        columns = self.content.response_columns
-        place = int(columns.places(key)[0])
-        return None if place < 0 else Response(task, agent, columns.data(place).decode())
+        if agent not in self._agent_numbers:
+            raise _unknown("agent", agent, self._agent_numbers)
+        number = self._task_number(task)
+        start, stop = self._starts[number], self._starts[number + 1]
+        agents = self.response_table["agent"].to_numpy()[start:stop]
+        place = int(np.searchsorted(agents, self._agent_numbers[agent]))
+        if place == len(agents) or agents[place] != self._agent_numbers[agent]:
+            return None
+        return Response(task, agent, self.response_table["text"][int(start) + place])
 
     def labels(self) -> Iterator[Rating | Preference]:
         """All human labels, in the order they were recorded."""
-        return self.content.labels()
+        columns = ("task", "agent", "first", "second", "rater", "score", "preference", "criterion")
+        for task, agent, first, second, rater, score, preference, criterion in self.label_table.select(
+            columns
+        ).iter_rows():
+            if second is None:
+                yield Rating(task, agent, rater, score, criterion)
+            else:
+                yield Preference(task, first, second, rater, preference, criterion)
 
     def ratings(self) -> Iterator[Rating]:
         """The human ratings, in the order they were recorded."""
@@ -174,7 +203,14 @@ class Study:
 
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of tasks, responses, agents or labels, without empty cells."""
-        return self.content.rows(name)
+        if name == "tasks":
+            yield from (task_row(task) for task in map(_task, self.task_table.iter_rows(named=True)))
+        elif name == "agents":
+            yield from map(record_row, self.agents)
+        elif name == "labels":
+            yield from map(record_row, self.labels())
+        else:
+            yield from self._named_responses().iter_rows(named=True)
 
     def table(self, name: str) -> pl.DataFrame | None:
         """A table of the study, read again at each call, or None if there is no such table.
@@ -182,8 +218,8 @@ class Study:
         Columns that name tasks, agents, reviewers and the like are text.
         """
         if name in MADE:
-            return self.content.frame(name)
-        if name not in self.content.recorded:
+            return self._made(name)
+        if name not in self.recorded_tables:
             return None
         with self.reading(name):
             lazy = self.scan(name)
@@ -195,43 +231,45 @@ class Study:
         Collect it inside ``reading(name)``, so that a damaged file raises an error that names it.
         """
         if name in MADE:
-            made = self.content.frame(name)
+            made = self._made(name)
             return None if made is None else made.lazy()
-        data = self.content.recorded.get(name)
-        if data is None:
+        if name not in self.recorded_tables:
             return None
-        lazy = recorded.scan(data)
-        if not self._part_of_whole:
+        lazy = recorded.scan(self.recorded_tables[name])
+        if not self.part_of_whole:
             return lazy
         return recorded.restricted(lazy, name, self.tasks, [agent.agent for agent in self.agents])
 
-    def reading(self, name: str) -> AbstractContextManager[None]:
+    def reading(self, name: str) -> AbstractContextManager[object]:
         """A ``with`` block for collecting a recorded table: errors of a damaged file become a ``StudyError``."""
-        return recorded.reading(self.content.recorded[name])
+        return recorded.reading(self.recorded_tables[name])
 
     def recorded_file(self, name: str) -> Path | None:
         """The file, or folder of parts, with exactly what ``table(name)`` returns; None if there is none."""
-        data = None if self._part_of_whole else self.content.recorded.get(name)
+        data = None if self.part_of_whole else self.recorded_tables.get(name)
         return data if isinstance(data, Path) else None
 
     def subset(self, *, tasks: Iterable[str] | None = None, agents: Iterable[str] | None = None) -> Study:
         """The study of some tasks and agents, in the same order, with their labels and evidence."""
-        content = self.content
-        task_keep, new_task = _chosen("task", self._number, tasks)
-        agent_keep, new_agent = _chosen("agent", self._agent_number, agents)
-        key = content.response_columns.key
-        task, agent = new_task[key >> 32], new_agent[key & 0xFFFFFFFF]
-        keep = (task >= 0) & (agent >= 0)
-        labels = content.label_columns
-        chosen = StudyContent(
-            tasks=tuple(content.tasks[number] for number in task_keep),
-            task_columns=content.task_columns.take(task_keep),
-            agents=tuple(content.agents[number] for number in agent_keep),
-            response_columns=content.response_columns.take(keep, pair_keys(task[keep], agent[keep])),
-            label_columns=None if labels is None else labels.take(new_task, new_agent),
-            recorded=content.recorded,
+        task_keep, new_task = _chosen("task", self._task_numbers, tasks)
+        agent_keep, new_agent = _chosen("agent", self._agent_numbers, agents)
+        responses = self.response_table.with_columns(
+            pl.Series("task", new_task[self.response_table["task"].to_numpy()]),
+            pl.Series("agent", new_agent[self.response_table["agent"].to_numpy()]),
         )
-        return Study(self.name, self.path, chosen, part_of_whole=True)
+        kept = tuple(self.agents[number] for number in agent_keep)
+        kept_tasks, kept_agents = self.task_table["task"][task_keep].implode(), [agent.agent for agent in kept]
+        labels = self.label_table.filter(
+            pl.col("task").is_in(kept_tasks),
+            *(pl.col(c).is_null() | pl.col(c).is_in(kept_agents) for c in ("agent", "first", "second")),
+        )
+        return self._with(
+            task_table=self.task_table[task_keep],
+            agents=kept,
+            response_table=responses.filter(pl.col("task") >= 0, pl.col("agent") >= 0),
+            label_table=labels,
+            part_of_whole=True,
+        )
 
     @cached_property
     def samples(self) -> Mapping[str, str]:
@@ -249,48 +287,77 @@ class Study:
         named: dict[str, Agent] = {}
         for agent in self.agents:
             named.setdefault(agent.sample_of or agent.agent, agent)
-        numbers = {agent: number for number, agent in enumerate(named)}
-        content = self.content
-        key = content.response_columns.key
-        new = np.array([numbers[agent.sample_of or agent.agent] for agent in self.agents])[key & 0xFFFFFFFF]
-        moved = pair_keys(key >> 32, new)
-        order = np.argsort(moved, kind="stable")
-        moved, first = np.unique(moved[order], return_index=True)
-        columns = content.response_columns
-        offset, length = (column[order][first] for column in (columns.offset, columns.length))
-        chosen = StudyContent(
-            tasks=content.tasks,
-            task_columns=content.task_columns,
+        places = {name: place for place, name in enumerate(named)}
+        new = np.array([places[agent.sample_of or agent.agent] for agent in self.agents])
+        moved = self.response_table.with_columns(pl.Series("agent", new[self.response_table["agent"].to_numpy()]))
+        moved = moved.sort("task", "agent", maintain_order=True)
+        return self._with(
             agents=tuple(replace(agent, agent=name, sample_of=None) for name, agent in named.items()),
-            response_columns=replace(columns, key=moved, offset=offset, length=length),
-            label_columns=None,
-            recorded={},
+            response_table=moved.unique(["task", "agent"], keep="first", maintain_order=True),
+            label_table=self.label_table.clear(),
+            recorded_tables={},
+            part_of_whole=False,
         )
-        return Study(self.name, self.path, chosen)
 
     def with_agents(self, known: Mapping[str, Agent]) -> Study:
         """The same study with these records of the agents they name; other agents are unchanged.
 
         Names that are not agents of the study are ignored.
         """
-        agents = tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents)
-        content = replace(self.content, agents=agents)
-        return Study(self.name, self.path, content, part_of_whole=self._part_of_whole)
+        return self._with(agents=tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents))
 
     def without_recorded(self, *, except_: Collection[str] = ()) -> Study:
         """The same study without recorded evidence, apart from some tables."""
-        kept = {name: data for name, data in self.content.recorded.items() if name in except_}
-        return Study(self.name, self.path, replace(self.content, recorded=kept), part_of_whole=self._part_of_whole)
+        kept = {name: data for name, data in self.recorded_tables.items() if name in except_}
+        return self._with(recorded_tables=kept)
 
-    def with_labels(self, labels: LabelColumns | None) -> Study:
+    def with_labels(self, labels: pl.DataFrame) -> Study:
         """The same study with these labels in place of its own."""
-        content = replace(self.content, label_columns=labels)
-        return Study(self.name, self.path, content, part_of_whole=self._part_of_whole)
+        return self._with(label_table=labels)
+
+    @cached_property
+    def _task_numbers(self) -> dict[str, int]:
+        return {task: number for number, task in enumerate(self.tasks)}
+
+    @cached_property
+    def _agent_numbers(self) -> dict[str, int]:
+        return {agent.agent: number for number, agent in enumerate(self.agents)}
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int64]:
+        """Where the responses to each task begin, and the end."""
+        return np.searchsorted(self.response_table["task"].to_numpy(), np.arange(len(self) + 1))
 
     def _task_number(self, task: str) -> int:
-        if task not in self._number:
-            raise _unknown("task", task, self._number)
-        return self._number[task]
+        if task not in self._task_numbers:
+            raise _unknown("task", task, self._task_numbers)
+        return self._task_numbers[task]
+
+    def _responses(self, start: int, stop: int) -> Iterator[tuple[Response, ...]]:
+        """The responses to each of the tasks with these numbers."""
+        places = (self._starts[start : stop + 1] - self._starts[start]).tolist()
+        rows = self.response_table.slice(int(self._starts[start]), places[-1])
+        agents, texts = rows["agent"].to_list(), rows["text"].to_list()
+        for task, first, last in zip(self.tasks[start:stop], places, places[1:], strict=False):
+            found = zip(agents[first:last], texts[first:last], strict=True)
+            yield tuple(Response(task, self.agents[agent].agent, text) for agent, text in found)
+
+    def _named_responses(self) -> pl.DataFrame:
+        agents = pl.Series("agent", [agent.agent for agent in self.agents], pl.String)
+        responses = self.response_table
+        return pl.DataFrame([self.task_table["task"][responses["task"]], agents[responses["agent"]], responses["text"]])
+
+    def _made(self, name: str) -> pl.DataFrame | None:
+        """A table of the study's own, without empty columns; None if it has no rows."""
+        if name == "responses":
+            frame = self._named_responses()
+        elif name == "labels":
+            frame = self.label_table
+        elif name == "agents":
+            frame = pl.DataFrame(self.agents, infer_schema_length=None, orient="row")
+        else:
+            frame = pl.DataFrame([*self.task_table.drop(EXTRA), *_extra_columns(self.task_table[EXTRA])])
+        return frame.select(c for c in frame if c.null_count() < len(c)) if frame.height else None
 
 
 def _update(digest: hashlib._Hash, data: bytes) -> None:
@@ -299,9 +366,46 @@ def _update(digest: hashlib._Hash, data: bytes) -> None:
     digest.update(data)
 
 
+def _task(row: Mapping[str, Any]) -> Task:
+    synopses = {
+        name.removeprefix(SYNOPSIS): text
+        for name, text in row.items()
+        if text is not None and name.startswith(SYNOPSIS)
+    }
+    extra = orjson.loads(row[EXTRA]) if row[EXTRA] is not None else {}
+    return Task(row["task"], row["prompt"], row["reference"], synopses, extra)
+
+
+def _extra_columns(extra: pl.Series) -> Iterator[pl.Series]:
+    """The other columns of tasks: of one plain type, or text."""
+    rows = [{} if row is None else orjson.loads(row) for row in extra]
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        kinds = set(map(type, values)) - {type(None)}
+        if kinds in ({str}, {bool}, {float}) or (kinds == {int} and all(-(2**63) <= (v or 0) < 2**63 for v in values)):
+            yield pl.Series(name, values)
+        else:
+            yield pl.Series(name, [None if value is None else as_text(value) for value in values], pl.String)
+
+
+def task_row(task: Task) -> Row:
+    """The task as a row, without empty cells."""
+    synopses = {f"{SYNOPSIS}{key}": text for key, text in task.synopses.items()}
+    return _filled({"task": task.task, "prompt": task.prompt, "reference": task.reference, **synopses, **task.extra})
+
+
+def record_row(record: Agent | Rating | Preference) -> Row:
+    """The record as a row, without empty cells."""
+    return _filled({name: getattr(record, name) for name in type(record).__slots__})
+
+
+def _filled(row: Row) -> Row:
+    return {column: value for column, value in row.items() if value is not None}
+
+
 def _chosen(
     what: str, numbers: Mapping[str, int], names: Iterable[str] | None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+) -> tuple[list[int], npt.NDArray[np.int64]]:
     """Numbers of the chosen names in ascending order, and the new number for each old one, or -1."""
     chosen = set(numbers) if names is None else set(names)
     for name in chosen:
@@ -309,11 +413,11 @@ def _chosen(
             raise _unknown(what, name, numbers)
     if not chosen:
         raise UserError(f"a subset must have at least one {what}, got none")
-    keep = np.array(sorted(numbers[name] for name in chosen), np.int64)
-    new = np.full(len(numbers), -1, np.int32)
+    keep = sorted(numbers[name] for name in chosen)
+    new = np.full(len(numbers), -1, np.int64)
     new[keep] = np.arange(len(keep))
     return keep, new
 
 
-def _unknown(what: str, name: str, known: Mapping[str, int]) -> UserError:
+def _unknown(what: str, name: str, known: Iterable[str]) -> UserError:
     return UserError(f"no {what} {name!r} in the study{nearest(name, known)}")

@@ -1,4 +1,4 @@
-"""Tables as streams of rows, in chunks of about a megabyte, each row with its line.
+"""Tables as rows with their lines: JSONL, JSON, CSV and TSV in chunks, Parquet and frames as they are.
 
 Text files are read as bytes and split at line feeds only: a line is what an editor shows, and a bad byte has
 an offset. Unreadable lines become problems, and the rows around them are still returned.
@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import orjson
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Problems, Row, describe
 
 CHUNK_BYTES = 1 << 20
@@ -33,6 +35,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 """Other separators in files that are called CSV."""
 BOM = b"\xef\xbb\xbf"
+LONGEST_LINE = 1 << 28
 MOST_COLUMNS = 10_000
 MANY_ROWS = 1_000_000
 MOST_ROWS_PER_BYTE = 10
@@ -41,7 +44,6 @@ UNREADABLE = (OSError, UnicodeError, pa.ArrowException)
 """Errors of a file that is damaged or not in the format its extension says."""
 
 Rows = Iterable["Mapping[str, Any] | Line"]
-Choice = Callable[[Sequence[str]], list[str]]
 
 
 class Line(NamedTuple):
@@ -51,40 +53,63 @@ class Line(NamedTuple):
     row: Mapping[str, Any]
 
 
-class Chunk(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Chunk:
     """Consecutive rows; never empty."""
 
     lines: Sequence[int]
     """The line (of a text file) or row (of a Parquet file or frame) where each row begins, counted from 1."""
-    rows: list[Row]
+    data: list[Row] | pl.DataFrame
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows as dictionaries."""
+        return self.data if isinstance(self.data, list) else self.data.to_dicts()
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that any row has."""
+        return (
+            list(dict.fromkeys(name for row in self.data for name in row))
+            if isinstance(self.data, list)
+            else self.data.columns
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where the rows of one table come from."""
 
-    data: Path | pa.Table | Rows
-    """A file, a folder of parts, an Arrow table, or rows, which can be read once."""
+    data: Path | pl.DataFrame | Rows
+    """A file, a folder of parts, a frame, or rows, which can be read once."""
     file: str
     """Its name in messages; empty for the main frame passed from Python."""
 
-    def chunks(self, problems: Problems, *, choose: Choice | None = None) -> Iterator[Chunk]:
-        """The rows; column formats read only the columns that ``choose`` picks."""
+    def chunks(self, problems: Problems, *, choose: Callable[[list[str]], list[str]] | None = None) -> Iterator[Chunk]:
+        """The rows; of Parquet only the columns that ``choose`` picks are read."""
         try:
-            if isinstance(self.data, pa.Table):
-                yield from _arrow_chunks(self.data.to_batches(max_chunksize=CHUNK_ROWS))
+            if isinstance(self.data, pl.DataFrame):
+                yield from _frame_chunks([self.data])
             elif not isinstance(self.data, Path):
                 yield from _row_chunks(self.data)
             elif is_parquet(self.data):
-                yield from _arrow_chunks(_parquet_batches(parts_of(self.data), choose))
+                yield from _frame_chunks(_read_parquet(part, choose) for part in parts_of(self.data))
             elif self.data.suffix.lower() in SEPARATORS:
                 yield from _csv_chunks(self.data, self.file, problems)
             elif self.data.suffix.lower() == ".json":
                 yield from _json_chunks(self.data, self.file, problems)
             else:
                 yield from _jsonl_chunks(self.data, self.file, problems)
-        except UNREADABLE as error:
+        except (*UNREADABLE, *POLARS_FAILED) as error:
             problems.add(f"cannot be read: {str(error).splitlines()[0]}", self.file)
+
+    def first_row(self) -> Row:
+        """The first row; empty if there is none or it cannot be read."""
+        first = next(self.chunks(Problems()), None)
+        return {} if first is None else first.data[0] if isinstance(first.data, list) else first.data.row(0, named=True)
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
 
 
 def _jsonl_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
@@ -108,6 +133,29 @@ def _jsonl_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
                 yield Chunk(numbers, rows)
 
 
+def _careful(
+    numbers: Sequence[int], lines: list[bytes], end: int, file: str, problems: Problems
+) -> tuple[list[int], list[Row]]:
+    """The lines of a chunk that are objects; blank ones are skipped, others reported."""
+    kept: list[int] = []
+    rows: list[Row] = []
+    offset = end - sum(map(len, lines))
+    for number, line in zip(numbers, lines, strict=True):
+        try:
+            row = orjson.loads(line) if line.strip() else None
+        except orjson.JSONDecodeError as error:
+            if _decoded(line, offset, number, file, problems) is not None:
+                problems.add(f"not JSON: {error.msg} at character {error.pos + 1}", file, number)
+        else:
+            if isinstance(row, dict):
+                kept.append(number)
+                rows.append(row)
+            elif line.strip():
+                problems.add(f"a line must be a JSON object, got {describe(row)}", file, number)
+        offset += len(line)
+    return kept, rows
+
+
 def _json_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
     """The objects of a JSON array, numbered from 1; a file of one object per line is read by line."""
     data = path.read_bytes().removeprefix(BOM).lstrip()
@@ -123,41 +171,19 @@ def _json_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
     except orjson.JSONDecodeError as error:
         problems.add(f"not JSON: {error.msg} at character {error.pos + 1:,}. Is the file complete?", file)
         return
-    kept = [Line(number, row) for number, row in enumerate(rows, 1) if isinstance(row, dict)]
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             problems.add(f"an item of the array must be a JSON object, got {describe(row)}", file, number)
-    yield from _row_chunks(kept)
-
-
-def _careful(
-    numbers: Sequence[int], lines: list[bytes], end: int, file: str, problems: Problems
-) -> tuple[list[int], list[Row]]:
-    """The lines of a chunk that are objects; blank ones are skipped, others reported."""
-    kept: list[int] = []
-    rows: list[Row] = []
-    offset = end - sum(map(len, lines))
-    for number, line in zip(numbers, lines, strict=True):
-        try:
-            row = orjson.loads(line) if line.strip() else None
-        except orjson.JSONDecodeError as error:
-            row = None
-            if _decoded(line, offset, number, file, problems) is not None:
-                problems.add(f"not JSON: {error.msg} at character {error.pos + 1}", file, number)
-        else:
-            if isinstance(row, dict):
-                kept.append(number)
-                rows.append(row)
-            elif line.strip():
-                problems.add(f"a line must be a JSON object, got {describe(row)}", file, number)
-        offset += len(line)
-    return kept, rows
+    yield from _row_chunks(Line(number, row) for number, row in enumerate(rows, 1) if isinstance(row, dict))
 
 
 def _row_chunks(rows: Rows) -> Iterator[Chunk]:
     placed = (row if isinstance(row, Line) else Line(number, row) for number, row in enumerate(rows, 1))
     while held := list(islice(placed, CHUNK_ROWS)):
         yield Chunk([line.number for line in held], [dict(line.row) for line in held])
+
+
+# --- CSV -------------------------------------------------------------------------------------------------------------
 
 
 def _csv_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
@@ -172,44 +198,30 @@ def _csv_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
         line, header = next(records, (0, []))
         if not header or _has_bad_header(header, file, line, problems):
             return
-        rows = _csv_rows(records, header, file, problems)
-        while held := list(_within_bounds(rows)):
-            yield Chunk([line for line, _ in held], [dict(zip(header, cells, strict=True)) for _, cells in held])
+        while held := list(islice(records, CHUNK_ROWS)):
+            for number, cells in held:
+                if len(cells) != len(header):
+                    got = f"{len(cells)} cells, but the header has {len(header)}"
+                    problems.add(f"{got}. Put quotes around text with a comma or line break", file, number)
+            rows = [
+                (number, dict(zip(header, cells, strict=True))) for number, cells in held if len(cells) == len(header)
+            ]
+            if rows:
+                yield Chunk([number for number, _ in rows], [row for _, row in rows])
 
 
 def _has_bad_header(header: list[str], file: str, line: int, problems: Problems) -> bool:
     """Whether the header is unusable, which is reported."""
-    if used := [mark for mark in OTHER_MARKS if len(header) == 1 and mark in header[0]]:
+    used = [mark for mark in OTHER_MARKS if len(header) == 1 and mark in header[0]]
+    twice = sorted(name for name, count in Counter(header).items() if count > 1)
+    if used:
         got = f"the columns are separated by {OTHER_MARKS[used[0]]}"
         problems.add(f"{got}. Save the table with commas", file, line)
-        return True
-    if len(header) > MOST_COLUMNS:
+    elif len(header) > MOST_COLUMNS:
         problems.add(f"a table must have at most {MOST_COLUMNS:,} columns, got {len(header):,}", file, line)
-        return True
-    if twice := sorted(name for name, count in Counter(header).items() if count > 1):
+    elif twice:
         problems.add(f"column {twice[0]!r} is in the header twice", file, line)
-    return bool(twice)
-
-
-def _csv_rows(
-    records: Iterator[tuple[int, list[str]]], header: list[str], file: str, problems: Problems
-) -> Iterator[tuple[int, list[str]]]:
-    for line, cells in records:
-        if len(cells) == len(header):
-            yield line, cells
-            continue
-        got = f"{len(cells)} cells, but the header has {len(header)}"
-        problems.add(f"{got}. Put quotes around text with a comma or line break", file, line)
-
-
-def _within_bounds(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    """The next rows, at most one chunk."""
-    size = 0
-    for line, cells in islice(rows, CHUNK_ROWS):
-        yield line, cells
-        size += sum(map(len, cells))
-        if size >= CHUNK_BYTES:
-            return
+    return bool(used or twice) or len(header) > MOST_COLUMNS
 
 
 def _records(reader: Any, file: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:
@@ -221,10 +233,10 @@ def _records(reader: Any, file: str, problems: Problems) -> Iterator[tuple[int, 
         except StopIteration:
             return
         except csv.Error as error:
-            message = f"not CSV: {error}"
-            if str(error) == "unexpected end of data":
-                message = "the quote opened in this row is never closed"
-            problems.add(message, file, line)
+            unclosed = str(error) == "unexpected end of data"
+            problems.add(
+                "the quote opened in this row is never closed" if unclosed else f"not CSV: {error}", file, line
+            )
             continue
         if cells:
             yield line, cells
@@ -257,46 +269,32 @@ def _skip_bom(stream: IO[bytes], file: str, problems: Problems) -> int | None:
     return stream.seek(len(BOM) if head == BOM else 0)
 
 
-def open_parquet(path: Path) -> pq.ParquetFile:
-    """A Parquet file to be read in pieces; one made to be far larger than it looks is refused."""
-    table = pq.ParquetFile(path, buffer_size=CHUNK_BYTES, pre_buffer=False)
-    rows, size = table.metadata.num_rows, path.stat().st_size
+# --- Parquet ---------------------------------------------------------------------------------------------------------
+
+
+def check_parquet(path: Path) -> list[str]:
+    """The columns of a Parquet file; one made to be far larger than it looks is refused."""
+    about = pq.read_metadata(path)
+    rows, size = about.num_rows, path.stat().st_size
     if rows > MANY_ROWS and rows > MOST_ROWS_PER_BYTE * size:
-        table.close()
         raise pa.ArrowInvalid(f"{rows:,} rows in a file of {size:,} bytes; that many equal rows are not evidence")
-    if table.metadata.num_columns > MOST_COLUMNS:
-        table.close()
-        raise pa.ArrowInvalid(f"{table.metadata.num_columns:,} columns; at most {MOST_COLUMNS:,} are read")
-    return table
+    if about.num_columns > MOST_COLUMNS:
+        raise pa.ArrowInvalid(f"{about.num_columns:,} columns; at most {MOST_COLUMNS:,} are read")
+    names: list[str] = about.schema.to_arrow_schema().names
+    return names
 
 
-def _parquet_batches(files: Iterable[Path], choose: Choice | None) -> Iterator[Any]:
-    for file in files:
-        # Buffered streams, not whole column chunks: a row group may be as large as the file.
-        with open_parquet(file) as table:
-            names = table.schema_arrow.names
-            size = sum(table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups))
-            rows = max(1, min(CHUNK_ROWS, CHUNK_BYTES * table.metadata.num_rows // max(size, 1)))
-            columns = names if choose is None else choose(names)
-            yield from table.iter_batches(batch_size=rows, columns=columns, use_threads=False)
+def _read_parquet(path: Path, choose: Callable[[list[str]], list[str]] | None) -> pl.DataFrame:
+    names = check_parquet(path)
+    return pl.read_parquet(path, columns=names if choose is None else choose(names), glob=False)
 
 
-def _arrow_chunks(batches: Iterable[Any]) -> Iterator[Chunk]:
+def _frame_chunks(frames: Iterable[pl.DataFrame]) -> Iterator[Chunk]:
     start = 1
-    for batch in batches:
-        columns = [_plain(column).to_pylist() for column in batch.columns]
-        names = batch.schema.names
-        rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-        if rows:
-            yield Chunk(range(start, start + len(rows)), rows)
-        start += batch.num_rows
-
-
-def _plain(column: Any) -> Any:
-    """The column; nanoseconds, which Python has no type for, as microseconds."""
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        return column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
-    return column
+    for frame in frames:
+        if frame.height:
+            yield Chunk(range(start, start + frame.height), frame)
+        start += frame.height
 
 
 def parts_of(path: Path) -> list[Path]:

@@ -12,14 +12,11 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from goldless.errors import UserError
 from goldless.files import write_whole
 from goldless.studies.checking import as_text
-from goldless.studies.content import MADE
-from goldless.studies.study import Study
+from goldless.studies.study import MADE, Study
 from goldless.studies.tables import is_table
 
 Format = Literal["jsonl", "csv", "parquet"]
@@ -141,27 +138,22 @@ def _put(fresh: Path, path: Path) -> None:
 
 
 def _write_made(study: Study, table: str, path: Path) -> None:
-    content = study.content
-    counts = {"responses": study.n_responses, "agents": len(study.agents), "tasks": len(study.tasks)}
-    if not counts.get(table, content.n_labels):
+    frame = study.table(table)
+    if frame is None:
         return
-    columns = content.schema(table)
     if path.suffix == ".parquet":
-        with pq.ParquetWriter(path, pa.schema(list(columns.items())), compression="zstd") as parquet:
-            for batch in content.batches(table):
-                parquet.write_batch(batch)
-        return
-    if path.suffix == ".jsonl":
+        frame.write_parquet(path)
+    elif path.suffix == ".jsonl":
         with path.open("wb") as lines:
-            for row in content.rows(table):
+            for row in study.rows(table):
                 lines.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
-        return
-    with path.open("w", encoding="utf-8", newline="") as cells:
-        # Everything quoted: a lone carriage return would else end the row for some readers.
-        writer = csv.writer(cells, quoting=csv.QUOTE_ALL, lineterminator="\n")
-        writer.writerow(columns)
-        for row in content.rows(table):
-            writer.writerow([as_text(row[column]) if column in row else "" for column in columns])
+    else:
+        with path.open("w", encoding="utf-8", newline="") as cells:
+            # Everything quoted: a lone carriage return would else end the row for some readers.
+            writer = csv.writer(cells, quoting=csv.QUOTE_ALL, lineterminator="\n")
+            writer.writerow(frame.columns)
+            for row in study.rows(table):
+                writer.writerow([as_text(row[column]) if column in row else "" for column in frame.columns])
 
 
 def _write_recorded(study: Study, table: str, folder: Path) -> None:

@@ -17,7 +17,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from goldless.audit.texts import study_warnings
 from goldless.errors import GoldlessError, StudyError, UserError
 from goldless.studies import Study, import_study
-from goldless.studies.soundness import check_inside
+from goldless.studies.recorded import check_inside
 from goldless.studies.summary import import_summary
 from goldless.viewer.library import PageNotFoundError
 from goldless.viewer.server import RefusedError
@@ -135,7 +135,7 @@ def checked_name(given: str) -> str:
 def _check(files: tuple[Path, ...], reading: Reading) -> Checked:
     try:
         study = import_study(files, **reading.options)
-        check_inside(study.content.recorded, study.name)
+        check_inside(study.recorded_tables, study.name)
     except StudyError as error:
         return Checked(None, {}, problems=tuple(map(str, error.problems)))
     except GoldlessError as error:

@@ -12,7 +12,7 @@ from goldless.evidence import TABLES as EVIDENCE
 from goldless.evidence import Schema
 from goldless.files import POLARS_FAILED
 from goldless.reports.run_folder import RunFolder
-from goldless.studies.soundness import check_inside
+from goldless.studies.recorded import check_inside
 from goldless.studies.tables import UNREADABLE
 from goldless.viewer.evidence_tables import TABLES, EvidenceTables
 from goldless.viewer.library import Library

@@ -27,7 +27,7 @@ from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.reports.leaderboard import Leaderboards
 from goldless.reports.review import ReviewReport
-from goldless.runs.recorded_table import RECORDED
+from goldless.runs.recorded import RECORDED
 from goldless.scoring import Question, ScoringStage
 from goldless.signature import Signature
 from goldless.templates import EXAMPLES, Template

@@ -9,10 +9,9 @@ from typing import Any
 
 from goldless.errors import UserError
 from goldless.studies.checking import ALIASES, Problems, Row, as_text, is_empty, probable_column
+from goldless.studies.frames import REQUIRED, SAMPLE, is_task_column
 from goldless.studies.importers.log import Repeats
-from goldless.studies.response_table import REQUIRED, SAMPLE
 from goldless.studies.tables import SINGLE, Line, Source
-from goldless.studies.task_table import is_task_column
 
 Columns = Mapping[str, Sequence[str]]
 """The columns of a file, by their names in a study; only ``agent`` of a wide table may have several."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from goldless.errors import UserError
 from goldless.studies.checking import Problems, Row
-from goldless.studies.content import MADE
+from goldless.studies.frames import REQUIRED
 from goldless.studies.importers.plain_table import how_to_read
-from goldless.studies.response_table import REQUIRED
-from goldless.studies.soundness import EVIDENCE
+from goldless.studies.recorded import EVIDENCE
+from goldless.studies.study import MADE
 from goldless.studies.tables import ALLOWED, SINGLE, Source, is_table, table_name
 
 TABLES = (*MADE, *EVIDENCE)

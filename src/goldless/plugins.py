@@ -6,6 +6,8 @@ entry point:
     [project.entry-points."goldless.metrics"]
     novelty = "my_package:novelty"
 
+goldless's own apps, the packages in ``goldless/apps``, come in by the same groups: each lists in ``ADDS`` what it adds.
+
 The loaded object must have the shape that the group's catalogue requires. A plugin that cannot be loaded, has another
 shape or takes a name in use is recorded with the reason, and everything else works without it.
 """
@@ -15,7 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import iter_modules
 from typing import Any, Generic, TypeVar
 
 from goldless.errors import UserError
@@ -48,6 +52,17 @@ def plugins(group: str) -> tuple[Plugin, ...]:
     """The entry points of a group, each loaded once; one that fails carries the reason instead of raising."""
     found = sorted(entry_points(group=group), key=lambda entry: (entry.name, _package(entry)))
     return tuple(_loaded(entry) for entry in found)
+
+
+@cache
+def added_by_apps(group: str) -> dict[str, Any]:
+    """What goldless's own apps add to a group, by name; nothing where their folder is not installed."""
+    try:
+        folder = import_module("goldless.apps").__path__
+    except ModuleNotFoundError:
+        return {}
+    apps = [import_module(f"goldless.apps.{app.name}") for app in iter_modules(folder)]
+    return {name: value for app in apps for name, value in app.ADDS.get(group, {}).items()}
 
 
 def _package(entry: EntryPoint) -> str:

@@ -16,8 +16,9 @@ from loopback import Behaviour, LoopbackServer, chat_reply
 from openreview_server import OpenReviewServer, Submitted
 
 from goldless.gre_bench.edition import METRICS, open_edition
-from goldless.gre_bench.stages import Asking, score_edition
+from goldless.gre_bench.scoring import score_edition
 from goldless.models.scripted import ScriptedModel
+from goldless.runs.options import Options
 from goldless.studies import read_study
 
 TABLE3 = {
@@ -236,9 +237,9 @@ def test_the_three_metrics_are_scored_by_default(goldless, configured, toy_score
     scorer = toy_scorer()
     rewriter = ScriptedModel(answers=lambda r: str(r.messages[-1].content), name="plain")
     settings = {"metrics": list(METRICS), "resamples": 200}
-    asking = Asking(journal=tmp_path / "writing-the-scripts.sqlite")
+    asking = Options(journal=tmp_path / "writing-the-scripts.sqlite")
     stand_ins = {"scorer": scorer, "rewriters": (rewriter,)}
-    asyncio.run(score_edition(open_edition(folder), settings, run="scripts", stand_ins=stand_ins, asking=asking))
+    asyncio.run(score_edition(open_edition(folder), settings, run="scripts", stand_ins=stand_ins, options=asking))
     known = sorted({(call.context, call.target) for call in scorer.calls})
     rows = [{"context": c, "target": t, "logprobs": scorer._logprobs(c, t)} for c, t in known]
     words = {call.messages[-1].content for call in rewriter.calls}

@@ -8,13 +8,16 @@ import shutil
 from pathlib import Path
 
 from goldless.concurrency import in_own_thread
+from goldless.gre_bench.collecting import collect_edition
 from goldless.gre_bench.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
 from goldless.gre_bench.edition import Edition, open_edition
-from goldless.gre_bench.injected import injected_papers
+from goldless.gre_bench.hidden_instructions import injected_papers
 from goldless.gre_bench.preregistration import preregister
-from goldless.gre_bench.stages import Asking, collect_edition, review_edition, score_edition
+from goldless.gre_bench.reviewing import review_edition
+from goldless.gre_bench.scoring import score_edition
 from goldless.gre_bench.submissions import submit
 from goldless.models.scripted import ScriptedModel
+from goldless.runs.options import Options
 
 REVIEW = "<summary>It is about a method.</summary><weaknesses>Few experiments were run.</weaknesses>"
 SUBMITTED = ("<summary>The experiments are few.</summary>", "<summary>The baselines are weak.</summary>")
@@ -34,7 +37,7 @@ def scored_demonstration(folder: Path, scorer, **scorers) -> Path:
     preregister(edition)
     write_scripts(edition)
     reviewer = {EMBEDDED: ScriptedModel(answers=lambda _: REVIEW, name=EMBEDDED)}
-    edition, _ = _run(review_edition, edition, {}, stand_ins=reviewer, asking=_asking(folder))
+    edition, _ = _run(review_edition, edition, {}, stand_ins=reviewer, options=_asking(folder))
     add_invented_rewrites(edition)
     whole = edition.whole_study()
     for number, text in enumerate(SUBMITTED, start=1):
@@ -67,7 +70,7 @@ def later_edition(folder: Path, earlier: Path, scorer) -> Path:
 def _score(edition: Edition, scorer, run=None) -> None:
     rewriter = ScriptedModel(answers=lambda request: request.messages[-1].content[-200:], name="rewriter")
     given = {"scorer": scorer, "rewriters": (rewriter,)}
-    _run(score_edition, edition, SCORE, run=run, stand_ins=given, asking=_asking(edition.folder))
+    _run(score_edition, edition, SCORE, run=run, stand_ins=given, options=_asking(edition.folder))
 
 
 def _run(work, *arguments, **options):
@@ -75,5 +78,5 @@ def _run(work, *arguments, **options):
     return in_own_thread(functools.partial(work, *arguments, **options))
 
 
-def _asking(folder: Path) -> Asking:
-    return Asking(journal=folder.parent / "journal.sqlite")
+def _asking(folder: Path) -> Options:
+    return Options(journal=folder.parent / "journal.sqlite")

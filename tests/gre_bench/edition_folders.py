@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from goldless.gre_bench.collecting import collect_edition
 from goldless.gre_bench.edition import open_or_begin
-from goldless.gre_bench.stages import Asking, collect_edition, review_edition
+from goldless.gre_bench.reviewing import review_edition
 from goldless.models.scripted import ScriptedModel
+from goldless.runs.options import Options
 
 TAGS = "<summary>{0}</summary>\n<strengths>good</strengths>\n<weaknesses>bad</weaknesses>\n<questions>why</questions>"
 QUICK = {"metrics": ["gem-raw"], "resamples": 200}
@@ -46,7 +48,7 @@ def papers_folder(folder: Path, reviews=REVIEWS) -> Path:
 
 @pytest.fixture
 def asking(tmp_path):
-    return Asking(journal=tmp_path / "journal.sqlite")
+    return Options(journal=tmp_path / "journal.sqlite")
 
 
 @pytest.fixture
@@ -72,4 +74,4 @@ async def reviewed(edition, asking, **models):
     """The edition after these models, named with what is known of them, wrote the same about both papers."""
     settings = {name: {"model": "embedded", **known} for name, known in models.items()}
     stand_ins = {name: reviewer(dict.fromkeys(("p1", "p2"), "zarn vors"), name) for name in models}
-    return (await review_edition(edition, {}, models=settings, stand_ins=stand_ins, asking=asking))[0]
+    return (await review_edition(edition, {}, models=settings, stand_ins=stand_ins, options=asking))[0]

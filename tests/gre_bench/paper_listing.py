@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from goldless.gre_bench.paper_text import UnusablePaperError
 from goldless.gre_bench.papers import CollectConfig, Draw, LeftOut, Paper, draw_papers
 
 
@@ -19,9 +20,20 @@ class Listing:
     def papers(self) -> Sequence[str]:
         return [paper.paper for paper in self.held]
 
-    def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
+    def paper(self, name: str, *, reviews: int) -> Paper:
         self.asked.append(name)
-        return next(paper for paper in self.held if paper.paper == name)
+        found = next(paper for paper in self.held if paper.paper == name)
+        if isinstance(found, LeftOut):
+            raise UnusablePaperError(found.reason, found.detail)
+        return found
+
+
+def looked_up(source, name, reviews=3) -> Paper | LeftOut:
+    """A paper of a source, or why it cannot be used."""
+    try:
+        return source.paper(name, reviews=reviews)
+    except UnusablePaperError as error:
+        return LeftOut(name, error.reason, error.detail)
 
 
 def drawn(source, *, progress=lambda _: None, **asked) -> Draw:

@@ -8,9 +8,10 @@ import pytest
 
 import goldless
 from goldless.gre_bench.edition import ModelConfig, ReviewConfig
-from goldless.gre_bench.review_forms import REVIEW_PROMPT
-from goldless.gre_bench.review_generation import Asking, ReviewRequest, generate_reviews
+from goldless.gre_bench.review_form import REVIEW_PROMPT
+from goldless.gre_bench.reviewing import ReviewRequest, generate_reviews
 from goldless.models.scripted import ScriptedModel
+from goldless.runs.options import Options
 
 PAPERS = {"p1": "alpha beta gamma", "p2": "delta epsilon zeta eta"}
 PEOPLE = {"human": "human", "reference1": "reference", "reference2": "reference"}
@@ -51,7 +52,7 @@ def folder(tmp_path):
     return make
 
 
-def review_request(models, *, agents=None, context_length=None, asking=None, **review) -> ReviewRequest:
+def review_request(models, *, agents=None, context_length=None, options=None, **review) -> ReviewRequest:
     """A request of these models, named or given themselves, with what is known of each."""
     agents, lengths = agents or {}, context_length or {}
     stand_ins = {name: model for name, model in models.items() if not isinstance(model, str)}
@@ -60,7 +61,9 @@ def review_request(models, *, agents=None, context_length=None, asking=None, **r
         known = {fact: getattr(agents.get(name), fact, None) for fact in ("parameters", "family", "cutoff_date")}
         spec = model if isinstance(model, str) else "embedded"
         configs[name] = ModelConfig(model=spec, context_length=lengths.get(name), **known)
-    return ReviewRequest(models=configs, stand_ins=stand_ins, review=ReviewConfig(**review), asking=asking or Asking())
+    return ReviewRequest(
+        models=configs, stand_ins=stand_ins, review=ReviewConfig(**review), options=options or Options()
+    )
 
 
 @pytest.fixture
@@ -69,7 +72,7 @@ def generate(tmp_path):
 
     async def run(folder, models, **options):
         asked = {name: options.pop(name) for name in ("budget_usd", "price", "progress", "say") if name in options}
-        asking = Asking(journal=tmp_path / "journal.sqlite", **asked)
-        return await generate_reviews(goldless.read_study(folder), review_request(models, asking=asking, **options))
+        asking = Options(journal=tmp_path / "journal.sqlite", **asked)
+        return await generate_reviews(goldless.read_study(folder), review_request(models, options=asking, **options))
 
     return run

@@ -6,9 +6,9 @@ import pytest
 from edition_folders import asking, edition, papers_folder, reviewed
 
 from goldless.errors import UserError
-from goldless.gre_bench.anchors import anchored_papers
+from goldless.gre_bench.collecting import collect_edition
 from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.stages import collect_edition
+from goldless.gre_bench.edition_study import anchored_papers
 
 __all__ = ["asking", "edition"]
 

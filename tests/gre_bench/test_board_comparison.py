@@ -1,38 +1,63 @@
-"""The 70B board of the GEM paper against its 8B board, and what cannot be compared."""
+"""The 70B board of the GEM paper against its 8B board and other benchmarks (Table 3); linking of editions' scales."""
 
 from __future__ import annotations
 
-import json
+import itertools
+import math
+import statistics
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from goldless.errors import UserError
-from goldless.gre_bench.agent_statistics import Inference
-from goldless.gre_bench.board_comparison import compare_boards
+from goldless.gre_bench.board_comparison import (
+    agent_correlations,
+    compare_boards,
+    corrected,
+    correlate,
+    fisher_interval,
+    read_benchmark_scores,
+)
 from goldless.gre_bench.boards import Board, BoardScore, read_board
+from goldless.gre_bench.linking import FEWEST_ANCHORS, RESAMPLES, Side, linear_link, link_sides
 from goldless.records import Agent
+from goldless.statistics.bootstrap import draw_counts
 
-FAST = {"inference": Inference(permutations=200)}
 # From Tables 6 and 7 of the GEM paper: its section 5 gives .93, .92 and .90, calls them Spearman, and swaps two labels.
 PEARSON = {"gem": 0.931, "gem-s[abstract]": 0.915, "gem-s[assw]": 0.899}
 SPEARMAN = {"gem": 0.942, "gem-s[abstract]": 0.905, "gem-s[assw]": 0.895}
+# "Benchmarking LLMs' Judgments with No Gold Standard", table 3, in its order of benchmarks.
+BENCHMARKS = ("MMLU", "ARC-C", "HellaSwag", "GSM8K", "MATH", "HumanEval", "GPQA")
+TABLE_3 = {
+    "gem": (0.55, 0.68, 0.74, 0.58, 0.37, 0.36, 0.60),
+    "gem-s[abstract]": (0.66, 0.70, 0.82, 0.73, 0.43, 0.43, 0.67),
+    "gem-s[assw]": (0.68, 0.78, 0.84, 0.73, 0.43, 0.48, 0.71),
+}
+THREE = {"a": 3.0, "b": 2.0, "c": 1.0}
 
 
 @pytest.fixture(scope="module")
 def published():
-    return compare_boards(read_board("published:70b"), read_board("published:8b"), **FAST)
+    return compare_boards(read_board("published:70b"), read_board("published:8b"))
 
 
-def board(name, scores, *, signature="", metric="gem"):
-    made = {agent: BoardScore(score) for agent, score in scores.items()}
-    signatures = {metric: signature} if signature else {}
-    return Board(name, {metric: made}, {agent: Agent(agent) for agent in scores}, signatures=signatures)
+def board(name, *, signature="", **metrics):
+    made = {metric: {agent: BoardScore(s) for agent, s in scores.items()} for metric, scores in metrics.items()}
+    agents = dict.fromkeys(agent for scores in metrics.values() for agent in scores)
+    return Board(name, made, tuple(map(Agent, agents)), signatures={"gem": signature} if signature else {})
+
+
+# --- two boards ------------------------------------------------------------------------------------------------------
 
 
 def test_the_two_scorers_of_the_paper_agree_as_its_tables_say(published):
     assert {found.metric: round(found.coefficients[0].value, 3) for found in published.agreements} == PEARSON
     assert {found.metric: round(found.coefficients[1].value, 3) for found in published.agreements} == SPEARMAN
     assert {found.n for found in published.agreements} == {18}
+    agreement, change, *_ = published.tables()
+    assert "0.931" in agreement.to_markdown()
+    assert [row["agent"] for row in change.rows][:3] == ["claude-3-opus", "claude-3-sonnet", "claude-2"]
 
 
 def test_ranks_change_as_counted_in_tables_6_and_7(published):
@@ -47,95 +72,229 @@ def test_ranks_change_as_counted_in_tables_6_and_7(published):
 
 def test_differences_are_said_not_to_compare_and_what_is_not_known_is_told(published):
     told = " ".join(published.notes)
-    assert "the change of a score alone means nothing" in told
-    assert "no distance to a human baseline" in told
-    assert "no signature on published:70b and published:8b" in told
-    assert "scorer Llama 3.1 70B" in told
+    for part in (
+        "the change of a score alone means nothing",
+        "no distance to a human baseline",
+        "no signature on published:70b and published:8b",
+        "scorer Llama 3.1 70B",
+    ):
+        assert part in told
+    parts = published.signatures["gem"].split("|")
+    assert parts[:3] == ["comparison[gem]", "first:published:table6", "second:published:table7"]
+    assert {"interval:fisher-z-0.95", "permutations:10000", "seed:0"} < set(parts)
 
 
-def test_tables_print_and_json_is_plain(published):
-    assert "0.931" in published.table().to_markdown()
-    change = published.change_table("gem")
-    assert [row["agent"] for row in change.rows][:3] == ["claude-3-opus", "claude-3-sonnet", "claude-2"]
-    change.to_rich()
-    assert len(json.loads(json.dumps(published.as_json(), allow_nan=False))["changes"]) == 54
-    with pytest.raises(UserError, match="metric 'tvd-mi' was not compared"):
-        published.change_table("tvd-mi")
-
-
-def test_distances_to_each_boards_own_human_baseline_are_given():
+def test_distances_to_each_boards_own_human_baseline_and_agents_on_one_board_only():
     """By hand: 5 - 4 and 50 - 45."""
-    first = board("y1", {"a": 5.0, "b": 3.0, "c": 1.0, "human": 4.0})
-    second = board("y2", {"a": 50.0, "b": 30.0, "c": 10.0, "human": 45.0})
-    found = compare_boards(first, second, **FAST)
-    change = next(change for change in found.changes if change.agent == "a")
-    assert (change.first_to_human, change.second_to_human) == (1.0, 5.0)
-    assert "human" not in {change.agent for change in found.changes}
-    assert "| +1.00 | +5.00 |" in found.change_table("gem").to_markdown()
-
-
-def test_agents_on_one_board_only_are_left_out_of_ranks_and_named():
-    first = board("y1", {"a": 5.0, "b": 3.0, "c": 1.0, "old": 9.0})
-    second = board("y2", {"a": 5.0, "b": 3.0, "c": 1.0, "new": 9.0})
-    found = compare_boards(first, second, **FAST)
+    first = board("y", gem={"a": 5.0, "b": 3.0, "c": 3.0, "old": 9.0, "human": 4.0}, other={"a": 1.0})
+    second = board("y", gem={"a": 50.0, "b": 30.0, "c": 10.0, "new": 9.0, "human": 45.0}, other={"a": 2.0})
+    found = compare_boards(first, second)
+    changes = {change.agent: change for change in found.changes}
+    assert (changes["a"].first_to_human, changes["a"].second_to_human) == (1.0, 5.0)
+    # equal scores share the better rank
+    assert {agent: change.first_rank for agent, change in changes.items()} == {"a": 1, "b": 2, "c": 2}
+    assert (found.first, found.second) == ("y (first)", "y (second)")
     assert (found.only[0].first, found.only[0].second) == (("old",), ("new",))
-    assert {change.agent: change.first_rank for change in found.changes} == {"a": 1, "b": 2, "c": 3}
-    assert any("left out, because only y2 has a score: new" in note for note in found.notes)
-
-
-def test_equal_scores_share_the_better_rank():
-    scores = {"a": 2.0, "b": 2.0, "c": 1.0}
-    found = compare_boards(board("x", scores), board("y", scores), **FAST)
-    assert {change.agent: change.first_rank for change in found.changes} == {"a": 1, "b": 1, "c": 3}
+    assert any("left out, because only y (second) has a score: new" in note for note in found.notes)
+    assert "Not compared, because fewer than 3 agents have a score on both boards: other (1)." in found.notes
+    assert "| +1.00 | +5.00 |" in found.tables()[1].to_markdown()
 
 
 def test_what_differs_between_signatures_is_told_and_noise_is_not():
-    scores = {"a": 2.0, "b": 3.0, "c": 1.0}
-    first = board("x", scores, signature="gem|scorer:A|template:t|noise:0nats|study:1|goldless:0.1")
-    second = board("y", scores, signature="gem|scorer:B|template:t|noise:1nats|study:2|goldless:0.2")
-    told = [note for note in compare_boards(first, second, **FAST).notes if "differs" in note]
+    first = board("x", gem=THREE, signature="gem|scorer:A|template:t|noise:0nats|study:1|goldless:0.1")
+    second = board("y", gem=THREE, signature="gem|scorer:B|template:t|noise:1nats|study:2|goldless:0.2")
+    told = [note for note in compare_boards(first, second).notes if "differs" in note]
     assert told == ["gem: scorer differs: A and B.", "gem: study differs: 1 and 2."]
 
 
-def test_boards_of_one_name_are_told_apart():
-    scores = {"a": 2.0, "b": 3.0, "c": 1.0}
-    found = compare_boards(board("run", scores), board("run", scores), **FAST)
-    assert (found.first, found.second) == ("run (first)", "run (second)")
-    assert set(found.board_signatures) == {"run (first)", "run (second)"}
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        (board("y", tvd={"a": 2.0}), r"the boards have no metric in common \(x: gem; y: tvd\)"),
+        (board("y", gem={"a": 2.0, "b": 3.0, "human": 1.0}), r"gem: 2.*at least 3 with the same name, besides"),
+    ],
+)
+def test_boards_without_a_common_metric_or_with_too_few_agents_are_told(second, told):
+    with pytest.raises(UserError, match=told):
+        compare_boards(board("x", gem=THREE), second)
 
 
-def test_the_signature_tells_both_boards_and_how_interval_and_p_were_made(published):
-    line = published.signatures["gem"]
-    parts = line.split("|")
-    assert parts[:3] == ["comparison[gem]", "first:published:table6", "second:published:table7"]
-    assert {"interval:fisher-z-0.95", "permutations:200", "seed:0"} < set(parts)
-    assert published.change_table("gem").signature == line
-    assert published.table().signature.split(" || ") == list(published.signatures.values())
-    scores = {"a": 2.0, "b": 3.0, "c": 1.0}
-    first = board("x", scores, signature="gem|scorer:A|goldless:0.1")
-    told = compare_boards(first, board("y", scores), **FAST).signatures["gem"].split("|")
-    assert told[1] == "first:gem/scorer:A/goldless:0.1"
-    assert told[2].startswith("second:y-")
+# --- other benchmarks ------------------------------------------------------------------------------------------------
 
 
-def test_a_metric_with_too_few_common_agents_is_told_and_the_others_are_compared():
-    """Under gem three agents stand on both boards, under sparse one."""
-    gem = {agent: BoardScore(score) for agent, score in {"a": 3.0, "b": 2.0, "c": 1.0}.items()}
-    agents = {agent: Agent(agent) for agent in gem}
-    first = Board("x", {"sparse": {"a": BoardScore(1.0)}, "gem": gem}, agents)
-    found = compare_boards(first, Board("y", {"gem": gem, "sparse": {"a": BoardScore(2.0)}}, agents), **FAST)
-    assert [agreement.metric for agreement in found.agreements] == ["gem"]
-    assert {change.metric for change in found.changes} == {"gem"}
-    assert list(found.signatures) == ["gem"]
-    assert "Not compared, because fewer than 3 agents have a score on both boards: sparse (1)." in found.notes
-    with pytest.raises(UserError, match=r"metric 'sparse' was not compared. Compared: gem"):
-        found.change_table("sparse")
-    json.dumps(found.as_json(), allow_nan=False)
+def test_all_21_cells_of_table_3_come_out_as_pearsons_coefficient_beside_scipys_rank_correlations():
+    given, scores = read_board("published:70b"), read_benchmark_scores("published")
+    found = correlate(given, scores)
+    rounded = {(row.metric, row.benchmark): round(row.coefficients[0].value, 2) for row in found.rows}
+    assert rounded == {(m, b): cell for m, row in TABLE_3.items() for b, cell in zip(BENCHMARKS, row, strict=True)}
+    for row in found.rows:
+        pairs = [(s, scores.models(row.benchmark).get(a)) for a, s in given.models(row.metric).items()]
+        x, y = zip(*[pair for pair in pairs if pair[1] is not None], strict=True)
+        assert row.n == len(x)
+        assert row.coefficients[1].value == pytest.approx(stats.spearmanr(x, y).statistic)
+        assert row.coefficients[2].value == pytest.approx(stats.kendalltau(x, y).statistic)
+    # the paper calls its cells Spearman's: GEM against GSM8K is .58 there, and .72 as a rank correlation
+    (gsm8k,) = [row for row in found.rows if (row.metric, row.benchmark) == ("gem", "GSM8K")]
+    assert round(gsm8k.coefficients[1].value, 2) == 0.72
+    assert found.only_on_board == {"mistral-small": ("mistral-large", "mistral-tiny")}
+    assert any("mistral-small (similar: mistral-large, mistral-tiny)" in note for note in found.notes)
+    parts = found.signatures["gem-s[assw]"].split("|")
+    assert parts[:2] == ["correlation[gem-s[assw]]", "board:published:table6"]
+    assert "test:pairings-holm-over-21" in parts
+    assert found.table().to_csv().count("\n") == 22
 
 
-def test_boards_without_a_common_metric_or_with_too_few_agents_are_told():
-    scores = {"a": 2.0, "b": 3.0, "human": 1.0}
-    with pytest.raises(UserError, match=r"the boards have no metric in common \(x: gem; y: tvd-mi\)"):
-        compare_boards(board("x", scores), board("y", scores, metric="tvd-mi"))
-    with pytest.raises(UserError, match=r"gem: 2.*at least 3 with the same name, besides the human baseline"):
-        compare_boards(board("x", scores), board("y", scores))
+def test_the_human_baseline_takes_no_part_and_a_benchmark_with_too_few_agents_says_why():
+    scores = board("s", X={"a": 1, "b": 2, "c": 3, "human": -99}, Y={"a": 1})
+    rows = correlate(board("b", gem={**THREE, "human": 50.0}), scores).rows
+    assert (rows[0].n, rows[0].coefficients[0].value) == (3, pytest.approx(-1))
+    assert rows[1].coefficients[0].value is None
+    assert rows[1].as_row()["pearson_note"] == "fewer than 3 agents in both"
+
+
+def test_too_few_agents_in_common_or_a_file_that_is_no_csv_is_told(tmp_path):
+    with pytest.raises(UserError, match=r"needs at least 3.*claude-opus-3 \(similar: claude-3-opus\)"):
+        correlate(board("b", gem={"claude-opus-3": 1.0}), board("s", X={"claude-3-opus": 1, "b": 2}))
+    with pytest.raises(UserError, match=r"no such file. Give a .csv file"):
+        read_benchmark_scores(tmp_path / "x.csv")
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(UserError, match=r"not a .csv file"):
+        read_benchmark_scores(tmp_path / "x.json")
+
+
+# --- correlations over a handful of agents ---------------------------------------------------------------------------
+
+
+def columns(n, seed=0):
+    random = np.random.default_rng(seed)
+    x = random.normal(size=n)
+    y = x + random.normal(size=n)
+    names = [f"a{i}" for i in range(n)]
+    return dict(zip(names, x.tolist(), strict=True)), dict(zip(names, y.tolist(), strict=True))
+
+
+def test_pearsons_interval_is_scipys_and_those_of_ranks_are_bonett_and_wrights_and_fiellers():
+    """By hand for r = .5, n = 13: artanh .5 = .549306; 1.959964 times the root of 1.125 / 10, and of .437 / 9."""
+    x, y = columns(12)
+    pearson = agent_correlations(x, y)[0]
+    expected = stats.pearsonr(list(x.values()), list(y.values()))
+    assert pearson.value == pytest.approx(expected.statistic)
+    assert (pearson.low, pearson.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    for coefficient, variance in (("spearman", 0.1125), ("kendall", 0.437 / 9)):
+        reach = 1.959964 * math.sqrt(variance)
+        ends = [math.tanh(0.549306 - reach), math.tanh(0.549306 + reach), None]
+        assert list(fisher_interval(0.5, 13, coefficient)) == pytest.approx(ends, abs=1e-6)
+
+
+def test_p_of_few_agents_is_that_of_all_pairings_and_of_many_it_is_drawn_and_never_zero():
+    """SciPy tries all pairings of 6 agents, too."""
+    x, y = columns(6, seed=3)
+    expected = stats.permutation_test(
+        (list(x.values()),),
+        lambda a: stats.pearsonr(a, list(y.values())).statistic,
+        permutation_type="pairings",
+        alternative="two-sided",
+        n_resamples=np.inf,
+    )
+    both_sides = np.mean(np.abs(expected.null_distribution) >= abs(expected.statistic) - 1e-9)
+    assert agent_correlations(x, y)[0].p == pytest.approx(both_sides)
+    many = {f"a{i}": float(i) for i in range(12)}
+    assert agent_correlations(many, many)[0].p == pytest.approx(1 / 10_001)
+    # the order in which agents come changes nothing
+    assert agent_correlations(dict(reversed(x.items())), y) == agent_correlations(x, y)
+
+
+def test_what_is_not_defined_or_has_no_interval_says_why():
+    flat = dict.fromkeys("abc", 1.0)
+    assert agent_correlations(flat, THREE)[0].note == "not defined: all agents have the same value"
+    assert fisher_interval(0.5, 3, "pearson") == (None, None, "no interval: n = 3")
+    assert fisher_interval(1.0, 9, "pearson") == (None, None, "no interval: the coefficient is 1")
+
+
+def test_holm_corrects_each_coefficient_by_itself():
+    """Two tests: the smaller p counts twice, by hand."""
+    first, second = corrected([agent_correlations(*columns(12)), agent_correlations(*columns(12, seed=5))])
+    for a, b in zip(first, second, strict=True):
+        assert min(a.p_holm, b.p_holm) == pytest.approx(min(1, 2 * min(a.p, b.p)))
+
+
+# --- linking ---------------------------------------------------------------------------------------------------------
+
+PAPERS = [f"p{number}" for number in range(14)]
+
+
+def edition(name, scores, *, anchors=(), texts=None) -> Side:
+    return Side(name, texts or dict.fromkeys(scores, "same"), frozenset(anchors), {"gem": scores}, {"gem": "gem|x:y"})
+
+
+def scores_of(function, papers=PAPERS, agents=("human", "ann")):
+    random = np.random.default_rng(3)
+    return {(paper, agent): function(float(random.normal())) for paper in papers for agent in agents}
+
+
+def test_the_line_gives_the_moments_of_the_other_form_and_linking_back_is_the_inverse():
+    # two forms of a test, X with mean 19.8524 and sd 8.2116, Y with 18.9798 and 8.9393. Worked by hand:
+    # slope 8.9393 / 8.2116 = 1.08862, and a raw score of 0 on X is 18.9798 - 1.08862 * 19.8524 = -2.6319 on Y
+    form_x, form_y = (np.array([mean - sd, mean + sd]) for mean, sd in ((19.8524, 8.2116), (18.9798, 8.9393)))
+    slope, intercept = linear_link(form_x, form_y)
+    assert (slope, intercept) == (pytest.approx(1.08862, abs=5e-6), pytest.approx(-2.6319, abs=5e-5))
+    assert linear_link(form_y, form_x) == pytest.approx((1 / slope, -intercept / slope))
+
+
+def test_a_scale_that_was_only_stretched_and_moved_is_met_again_without_any_error():
+    scores = scores_of(lambda x: x)
+    second = {pair: 3 * score + 7 for pair, score in scores.items()} | {("new1", "new"): 7.0, ("new2", "new"): 13.0}
+    ((found,), _) = link_sides(edition("2024", scores), edition("2025", second, anchors=PAPERS))
+    assert (found.slope, found.intercept) == (pytest.approx(1 / 3), pytest.approx(-7 / 3))
+    assert (found.slope_low, found.slope_high) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    rows = {row.agent: row for row in found.scores}
+    for name in ("human", "ann"):
+        assert rows[name].linked == pytest.approx(rows[name].first)
+        ends = (rows[name].change, rows[name].change_low, rows[name].change_high)
+        assert ends == pytest.approx((0, 0, 0), abs=1e-9)
+        assert rows[name].linked_low < rows[name].linked < rows[name].linked_high
+    assert rows["new"].linked == pytest.approx(1.0)
+    assert (rows["new"].first, rows["new"].change, rows["new"].change_low) == (None, None, None)
+
+
+def test_score_and_interval_are_those_of_an_independent_computation():
+    random = np.random.default_rng(1)
+    ours = scores_of(lambda x: x + float(random.normal(scale=0.3)))
+    theirs = scores_of(lambda x: 2 * x + float(random.normal(scale=0.3)))
+    ((found,), _) = link_sides(edition("2024", ours), edition("2025", theirs, anchors=PAPERS), seed=5)
+    pairs = sorted(theirs)
+
+    def slope_of(chosen):
+        return statistics.pstdev(ours[p] for p in chosen) / statistics.pstdev(theirs[p] for p in chosen)
+
+    assert found.slope == pytest.approx(slope_of(pairs))
+    mean = statistics.fmean(score for (_, agent), score in theirs.items() if agent == "ann")
+    shift = statistics.fmean(ours.values()) - found.slope * statistics.fmean(theirs.values())
+    (ann,) = [row for row in found.scores if row.agent == "ann"]
+    assert ann.linked == pytest.approx(found.slope * mean + shift)
+    papers, slopes = sorted(PAPERS), []
+    for counts in itertools.chain(*draw_counts(len(papers), seed=5, resamples=RESAMPLES)):
+        times = dict(zip(papers, counts.astype(int).tolist(), strict=True))
+        slopes.append(slope_of([pair for pair in pairs for _ in range(times[pair[0]])]))
+    assert (found.slope_low, found.slope_high) == tuple(pytest.approx(q) for q in np.quantile(slopes, [0.05, 0.95]))
+
+
+def test_reviews_whose_text_changed_do_not_link():
+    scores = scores_of(lambda x: x)
+    changed = {pair: "same" if pair[1] == "human" else "other" for pair in scores}
+    ((found,), _) = link_sides(edition("2024", scores), edition("2025", scores, anchors=PAPERS, texts=changed))
+    assert found.reviews == len(PAPERS)
+
+
+@pytest.mark.parametrize(
+    ("anchors", "scores", "told"),
+    [
+        ((), scores_of(lambda x: x), "Not linked: 2024 and 2025 share no anchors."),
+        (PAPERS[: FEWEST_ANCHORS - 1], scores_of(lambda x: x), "9 of 9 anchors"),
+        (PAPERS, scores_of(lambda _: 1.0), "all reviews of the anchors have the same score"),
+    ],
+)
+def test_editions_that_cannot_be_linked_say_why(anchors, scores, told):
+    links, (note,) = link_sides(edition("2024", scores_of(lambda x: x)), edition("2025", scores, anchors=anchors))
+    assert links == []
+    assert told in note

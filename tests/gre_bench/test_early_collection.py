@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from openreview_server import OpenReviewServer, Submitted
+from paper_listing import looked_up
 from requests_cache.backends.sqlite import SQLiteCache
 
+from goldless.gre_bench.collecting import collect_edition
 from goldless.gre_bench.edition import open_or_begin
 from goldless.gre_bench.openreview_venue import OpenReviewVenue
 from goldless.gre_bench.papers import Paper, UnansweredError
-from goldless.gre_bench.stages import collect_edition
 from goldless.studies import read_study
 
 VENUE = "Loopback.cc/2024/Conference"
@@ -53,7 +54,7 @@ def test_replies_with_too_few_reviews_are_asked_for_again_when_they_are_older_th
         venue = OpenReviewVenue(
             VENUE, cache=tmp_path / "cache", api1=server.api1, api2=server.api2, seconds_between_requests=0
         )
-        found = {name: venue.paper(name, reviews=3) for name in venue.papers()}
+        found = {name: looked_up(venue, name) for name in venue.papers()}
         asked = "".join(server.asked[before:])
         return found, {name for name in found if f"forum={name}" in asked or f"pdf?id={name}" in asked}
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from goldless.errors import UserError
-from goldless.gre_bench.edition import METRICS, checked, read_config, write_settings
+from goldless.gre_bench.edition import METRICS, Edition, EditionConfig, checked, open_edition
+
+
+def read_config(path):
+    return open_edition(path.parent).config
+
+
+def write_settings(path, settings):
+    return Edition(path.parent, EditionConfig()).with_settings(settings).config
 
 
 def test_an_empty_config_has_the_paper_s_metrics_and_level(tmp_path):

@@ -11,8 +11,10 @@ import pytest
 from edition_folders import QUICK, asking, edition, papers_folder, reviewed, reviewer
 
 from goldless.errors import UserError
+from goldless.gre_bench.collecting import collect_edition
 from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.stages import collect_edition, review_edition, score_edition
+from goldless.gre_bench.reviewing import review_edition
+from goldless.gre_bench.scoring import score_edition
 
 __all__ = ["asking", "edition"]
 
@@ -45,7 +47,7 @@ def edit(edition, old, new):
 async def test_a_model_that_cannot_be_asked_is_refused_and_not_stored(edition, asking, spec):
     before = config_text(edition)
     with pytest.raises(UserError) as refused:
-        await review_edition(edition, {"max_tokens": 7}, models={"x": {"model": spec}}, asking=asking)
+        await review_edition(edition, {"max_tokens": 7}, models={"x": {"model": spec}}, options=asking)
     assert "SECRETPW" not in str(refused.value)
     assert config_text(edition) == before
 
@@ -53,7 +55,7 @@ async def test_a_model_that_cannot_be_asked_is_refused_and_not_stored(edition, a
 async def test_all_models_that_cannot_be_asked_are_named_at_once(edition, asking):
     models = {"x": {"model": "opnai:gpt-9"}, "y": {"model": "nosuch:thing"}}
     with pytest.raises(UserError, match=r"(?s)opnai:gpt-9.*nosuch:thing"):
-        await review_edition(edition, {}, models=models, asking=asking)
+        await review_edition(edition, {}, models=models, options=asking)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ async def test_scoring_that_cannot_be_done_is_refused_and_not_stored(edition, as
     edition = await reviewed(edition, asking, m={})
     before = config_text(edition)
     with pytest.raises(UserError):
-        await score_edition(edition, {"metrics": ["gem-raw"], **settings}, run=run, asking=asking)
+        await score_edition(edition, {"metrics": ["gem-raw"], **settings}, run=run, options=asking)
     assert config_text(edition) == before
 
 
@@ -82,8 +84,10 @@ async def test_the_settings_of_another_run_hold_for_its_clock_too_and_stay_out_o
 ):
     edition = await reviewed(edition, asking, m={"cutoff_date": "2024-02"})
     before, settings = config_text(edition), {**QUICK, "level": 0.5}
-    _, scores = await score_edition(edition, settings, run="other", stand_ins={"scorer": toy_scorer()}, asking=asking)
-    assert (scores.clock.level, scores.evaluation.leaderboard().level) == (0.5, 0.5)
+    _, scores, evaluation = await score_edition(
+        edition, settings, run="other", stand_ins={"scorer": toy_scorer()}, options=asking
+    )
+    assert (scores.contamination.level, evaluation.leaderboard().level) == (0.5, 0.5)
     assert config_text(edition) == before
 
 
@@ -114,9 +118,9 @@ async def test_a_config_of_other_papers_is_refused_at_every_stage_with_what_diff
     with pytest.raises(UserError, match=told):
         collect_edition(edited, {})
     with pytest.raises(UserError, match=told):
-        await review_edition(edited, {}, stand_ins={"m": reviewer({})}, asking=asking)
+        await review_edition(edited, {}, stand_ins={"m": reviewer({})}, options=asking)
     with pytest.raises(UserError, match=told):
-        await score_edition(edited, QUICK, asking=asking)
+        await score_edition(edited, QUICK, options=asking)
     # what the study was drawn from can be said again
     again, _ = collect_edition(edited, {"from_folder": str(tmp_path / "papers")})
     assert again.config.collect == edition.config.collect
@@ -141,8 +145,8 @@ async def test_the_source_that_is_reported_is_that_of_the_draw(edition, toy_scor
     start = text.index("[collect]")
     # without [collect] there is nothing to ask for, and the study still knows where its papers are from
     (edition.folder / "edition.toml").write_text(text[:start] + text[text.index("[", start + 1) :])
-    _, scores = await score_edition(
-        open_edition(edition.folder), QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking
+    _, scores, _ = await score_edition(
+        open_edition(edition.folder), QUICK, stand_ins={"scorer": toy_scorer()}, options=asking
     )
     assert scores.source == "papers"
 
@@ -154,8 +158,8 @@ async def test_a_cut_off_in_the_config_counts_at_scoring_and_can_be_taken_back(e
     edition = await reviewed(edition, asking, m={"cutoff_date": "2024-12", "family": "f"})
 
     async def clean(edition):
-        _, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
-        return scores.clock.agents[0].clean
+        _, scores, _ = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
+        return scores.contamination.agents[0].clean
 
     # p1 became public on 2024-03-01, p2 on 2024-09-01
     assert await clean(edition) == 0
@@ -172,7 +176,7 @@ async def test_a_cut_off_in_the_config_counts_at_scoring_and_can_be_taken_back(e
 async def test_a_model_that_is_no_longer_in_the_config_is_named(edition, toy_scorer, asking):
     edition = await reviewed(edition, asking, m={}, gone={})
     edition = edit(edition, '[models.gone]\nmodel = "embedded"\n', "")
-    _, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    _, scores, _ = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
     assert scores.unlisted == ("gone",)
     assert "In the study, but not in edition.toml: gone." in scores.table().notes
 
@@ -200,7 +204,7 @@ async def test_models_are_not_asked_where_their_reviews_cannot_be_written(editio
     unwritable(edition.folder / held)
     model = reviewer(dict.fromkeys(("p1", "p2"), "zarn"))
     with pytest.raises(UserError, match=r"cannot write \(Permission denied\)"):
-        await review_edition(edition, {}, models={"m": {"model": "embedded"}}, stand_ins={"m": model}, asking=asking)
+        await review_edition(edition, {}, models={"m": {"model": "embedded"}}, stand_ins={"m": model}, options=asking)
     assert model.calls == []
 
 
@@ -209,7 +213,7 @@ async def test_nothing_is_scored_where_it_cannot_be_written(edition, toy_scorer,
     unwritable(edition.folder)
     scorer = toy_scorer()
     with pytest.raises(UserError, match=r"2024: cannot write .* make it writable"):
-        await score_edition(edition, QUICK, stand_ins={"scorer": scorer}, asking=asking)
+        await score_edition(edition, QUICK, stand_ins={"scorer": scorer}, options=asking)
     assert scorer.calls == []
 
 
@@ -230,34 +234,18 @@ async def test_settings_of_scoring_are_kept_where_it_is_interrupted(edition, toy
     with anyio.CancelScope() as scope:  # as Ctrl-C does
         telling = replace(asking, progress=lambda _: scope.cancel())
         settings, stand_ins = {**QUICK, "seed": 7}, {"scorer": toy_scorer()}
-        await score_edition(edition, settings, run=run, stand_ins=stand_ins, asking=telling)
+        await score_edition(edition, settings, run=run, stand_ins=stand_ins, options=telling)
     assert scope.cancelled_caught
     assert open_edition(edition.folder).config.score.seed == (7 if run is None else 0)
     assert run is None or config_text(edition) == before
-
-
-def test_settings_go_again_after_an_error_unless_the_file_was_edited(edition):
-    def fail_after(work):
-        with edition.trying({"score": {"seed": 7}}):
-            work()
-            raise UserError("no")
-
-    before, seen = config_text(edition), []
-    with pytest.raises(UserError, match="no"):
-        fail_after(lambda: seen.append(open_edition(edition.folder).config.score.seed))
-    assert seen == [7]
-    assert config_text(edition) == before
-    with pytest.raises(UserError, match="no"):
-        fail_after(lambda: edit(edition, "seed = 7", "seed = 8"))
-    assert open_edition(edition.folder).config.score.seed == 8
 
 
 async def test_metrics_that_come_from_the_config_are_said_to(edition, toy_scorer, asking):
     edition = await reviewed(edition, asking, m={})
     said = []
     telling = replace(asking, say=said.append)
-    edition, _ = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=telling)
+    edition, _, _ = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=telling)
     assert said == []
     with pytest.warns(UserWarning, match="--rewriter is not used by gem-raw"):
-        await score_edition(edition, {"rewriter": ["embedded"]}, stand_ins={"scorer": toy_scorer()}, asking=telling)
+        await score_edition(edition, {"rewriter": ["embedded"]}, stand_ins={"scorer": toy_scorer()}, options=telling)
     assert "metrics from edition.toml: gem-raw. Choose others with --metric" in said

@@ -10,8 +10,7 @@ from reviewed_papers import TAGGED, folder, generate, review_request, scripted, 
 
 import goldless
 from goldless.errors import UserError
-from goldless.gre_bench.edition_study import add_reviews
-from goldless.gre_bench.review_generation import generate_reviews
+from goldless.gre_bench.reviewing import add_reviews, generate_reviews
 from goldless.records import Agent
 from goldless.studies import write_study
 

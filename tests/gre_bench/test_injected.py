@@ -9,9 +9,11 @@ import pytest
 from edition_folders import QUICK, TAGS, asking, papers_folder
 
 from goldless.errors import UserError
+from goldless.gre_bench.collecting import collect_edition
 from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.injected import INSTRUCTIONS, injected_papers
-from goldless.gre_bench.stages import collect_edition, review_edition, score_edition
+from goldless.gre_bench.hidden_instructions import INSTRUCTIONS, injected_papers
+from goldless.gre_bench.reviewing import review_edition
+from goldless.gre_bench.scoring import score_edition
 from goldless.models.scripted import ScriptedModel
 
 __all__ = ["asking"]
@@ -46,8 +48,8 @@ def model(name, *, obeys):
 async def scored(edition, asking, toy_scorer):
     models = {name: {"model": "embedded"} for name in ("firm", "meek")}
     stand_ins = {name: model(name, obeys=name == "meek") for name in models}
-    edition, _ = await review_edition(edition, {}, models=models, stand_ins=stand_ins, asking=asking)
-    return await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    edition, _ = await review_edition(edition, {}, models=models, stand_ins=stand_ins, options=asking)
+    return await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
 
 
 def test_a_second_version_has_one_line_more_in_its_middle_and_a_name_like_those_of_a_venue(edition):
@@ -77,20 +79,20 @@ def test_the_same_seed_gives_the_same_second_versions(edition, tmp_path):
 async def test_a_review_that_obeys_loses_its_score_and_is_counted_and_the_ranking_does_not_change(
     edition, asking, toy_scorer
 ):
-    _, scores = await scored(edition, asking, toy_scorer)
-    held = {row.agent: row for row in scores.public.injected.agents}
+    _, scores, evaluation = await scored(edition, asking, toy_scorer)
+    held = {row.agent: row for row in scores.injected.agents}
     # one word of each reference is in the clean review, ln 4 nats; the obedient review has none
     assert (held["firm"].difference, held["firm"].obeyed, held["firm"].reviews) == (pytest.approx(0), 0, 3)
     assert held["meek"].difference == pytest.approx(-KNOWN)
     assert (held["meek"].obeyed, held["meek"].verdict) == (3, "falls")
-    board = {row.agent: row for row in scores.evaluation.leaderboard("gem-raw").rows}
+    board = {row.agent: row for row in evaluation.leaderboard("gem-raw").rows}
     assert board["firm"].score == board["meek"].score == pytest.approx(KNOWN)
     assert (board["firm"].n, scores.papers) == (4, 4)
     stored = json.loads((edition.folder / "run" / "gre.json").read_text())["injected"]
     assert [row["verdict"] for row in stored["agents"]] == ["no change shown", "falls"]
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "gre.md").read_text()
     assert (edition.folder / "run" / "injected" / "leaderboard.json").exists()
-    assert "Papers with hidden instructions" in (edition.folder / "run" / "report.html").read_text()
+    assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "report.html").read_text()
 
 
 def test_more_second_versions_than_papers_are_refused(tmp_path):

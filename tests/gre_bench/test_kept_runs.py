@@ -9,7 +9,8 @@ import pytest
 from edition_folders import QUICK, asking, edition, reviewed
 
 from goldless.gre_bench.edition import open_edition
-from goldless.gre_bench.stages import Asking, score_edition
+from goldless.gre_bench.scoring import score_edition
+from goldless.runs.options import Options
 
 __all__ = ["asking", "edition"]
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.anyio
 async def scored(edition, toy_scorer, asking):
     """An edition that one model reviewed, scored."""
     edition = await reviewed(edition, asking, one={})
-    return (await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking))[0]
+    return (await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking))[0]
 
 
 def contents(folder):
@@ -36,7 +37,7 @@ def hashed(edition) -> str:
 
 
 async def test_the_same_again_is_written_into_the_same_folder(scored, toy_scorer, asking):
-    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
     assert runs(scored) == ["run"]
 
 
@@ -50,8 +51,8 @@ async def test_evidence_and_leaderboards_of_other_settings_are_kept_and_said_to_
     files = contents(scored.folder / "run")
     assert any(path.parts[0] == "logprobs" for path in files)
     said = []
-    asking = Asking(journal=tmp_path / "another.sqlite", say=said.append)
-    await score_edition(scored, {**QUICK, **settings}, stand_ins={"scorer": toy_scorer(name=scorer)}, asking=asking)
+    asking = Options(journal=tmp_path / "another.sqlite", say=said.append)
+    await score_edition(scored, {**QUICK, **settings}, stand_ins={"scorer": toy_scorer(name=scorer)}, options=asking)
     kept = scored.folder / hashed(scored)
     assert contents(kept) == files
     assert any(str(kept) in line for line in said)
@@ -59,7 +60,7 @@ async def test_evidence_and_leaderboards_of_other_settings_are_kept_and_said_to_
 
 async def test_more_metrics_with_the_old_ones_as_they_were_replace_them(scored, toy_scorer, asking):
     settings = {**QUICK, "metrics": ["gem-raw", "rouge-l"]}
-    await score_edition(scored, settings, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    await score_edition(scored, settings, stand_ins={"scorer": toy_scorer()}, options=asking)
     assert runs(scored) == ["run"]
     assert set(json.loads((scored.folder / "run" / "leaderboard.json").read_text())["metrics"]) == {
         "gem-raw",
@@ -70,7 +71,7 @@ async def test_more_metrics_with_the_old_ones_as_they_were_replace_them(scored, 
 async def test_leaderboards_on_clean_papers_are_kept_where_a_cut_off_changes_them(edition, toy_scorer, asking):
     stand_ins = {"scorer": toy_scorer()}
     edition = await reviewed(edition, asking, one={"cutoff_date": "2024-02"})
-    await score_edition(edition, QUICK, stand_ins=stand_ins, asking=asking)
+    await score_edition(edition, QUICK, stand_ins=stand_ins, options=asking)
     before = (edition.folder / "run" / "gre.json").read_bytes()
     # p1 became public on 2024-03-01, p2 on 2024-09-01: the first change leaves both after the cut-off, the second one
     for cutoff, count in (("2024-01", 1), ("2024-05", 2)):
@@ -78,7 +79,7 @@ async def test_leaderboards_on_clean_papers_are_kept_where_a_cut_off_changes_the
         config.write_text(re.sub(r'cutoff_date = ".*"', f'cutoff_date = "{cutoff}"', config.read_text()))
         edition = open_edition(edition.folder)
         last = (edition.folder / "run" / "gre.json").read_bytes()
-        await score_edition(edition, QUICK, stand_ins=stand_ins, asking=asking)
+        await score_edition(edition, QUICK, stand_ins=stand_ins, options=asking)
         assert len(runs(edition)) == count
     kept = edition.folder / hashed(edition) / "gre.json"
     assert kept.read_bytes() == last
@@ -89,7 +90,7 @@ async def test_leaderboards_on_clean_papers_are_kept_where_a_cut_off_changes_the
 async def test_a_name_that_is_taken_is_not_taken_again(scored, toy_scorer, asking):
     for metric in ("rouge-l", "gem-raw", "rouge-l"):
         settings = {**QUICK, "metrics": [metric]}
-        await score_edition(scored, settings, stand_ins={"scorer": toy_scorer()}, asking=asking)
+        await score_edition(scored, settings, stand_ins={"scorer": toy_scorer()}, options=asking)
     name = hashed(scored)
     assert runs(scored) == sorted(["run", name, f"{name}-2", f"{name}-3"])
 
@@ -97,5 +98,5 @@ async def test_a_name_that_is_taken_is_not_taken_again(scored, toy_scorer, askin
 @pytest.mark.parametrize("held", ["{", "{}"])
 async def test_a_leaderboard_that_cannot_be_read_is_kept(scored, toy_scorer, asking, held):
     (scored.folder / "run" / "leaderboard.json").write_text(held)
-    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
     assert (scored.folder / hashed(scored) / "leaderboard.json").read_text() == held

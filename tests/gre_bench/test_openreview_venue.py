@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 from openreview_server import TOKEN, OpenReviewServer, Submitted, paper_pdf, rate_limit
+from paper_listing import looked_up
 
 from goldless.errors import PrerequisiteError, UserError
 from goldless.gre_bench.openreview_api import Patience
@@ -66,7 +67,7 @@ def open_venue(server: OpenReviewServer, tmp_path: Path) -> Callable[..., OpenRe
 
 
 def collect(source: PaperSource, reviews: int = 3) -> dict[str, Paper | LeftOut]:
-    return {name: source.paper(name, reviews=reviews) for name in source.papers()}
+    return {name: looked_up(source, name, reviews) for name in source.papers()}
 
 
 # --- both APIs -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from edition_folders import QUICK, asking, edition, reviewed
 from goldless.errors import UserError
 from goldless.gre_bench.edition import open_edition
 from goldless.gre_bench.preregistration import FILE, PAPERS, check_registration, preregister
-from goldless.gre_bench.stages import score_edition
+from goldless.gre_bench.scoring import score_edition
 
 __all__ = ["asking", "edition"]
 
@@ -68,10 +68,10 @@ async def test_a_run_says_that_it_is_as_registered_or_what_was_changed(edition, 
     registered = preregister(edition)
     edition = await reviewed(edition, asking, wordy={})
     run = edition.folder / "run" / "gre.json"
-    await score_edition(edition, {}, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    await score_edition(edition, {}, stand_ins={"scorer": toy_scorer()}, options=asking)
     noted = json.loads(run.read_text())["preregistered"]
     assert (noted["hash"], noted["matches"], noted["changed"]) == (registered.hash, True, [])
-    _, scores = await score_edition(edition, {"level": 0.5}, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    _, scores, _ = await score_edition(edition, {"level": 0.5}, stand_ins={"scorer": toy_scorer()}, options=asking)
     noted = json.loads(run.read_text())["preregistered"]
     assert (noted["hash"], noted["matches"], noted["changed"]) == (registered.hash, False, ["statistics"])
     assert any("changed since: statistics" in note for note in scores.table().notes)

@@ -11,12 +11,13 @@ from toy_language import chat_tokens
 
 import goldless
 from goldless.errors import BudgetError, CallError, CapabilityError, PrerequisiteError, UserError
-from goldless.gre_bench.edition_study import add_reviews
-from goldless.gre_bench.review_forms import REVIEW_PROMPT
+from goldless.gre_bench.review_form import REVIEW_PROMPT
+from goldless.gre_bench.reviewing import add_reviews
 from goldless.models.interface import Capabilities, ChatReply, ModelIdentity
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
 from goldless.records import Agent, CallFailure
+from goldless.reports.document import write
 
 __all__ = ["folder", "generate"]
 
@@ -28,7 +29,7 @@ def contents(folder) -> dict[str, bytes]:
 
 
 def causes(generated) -> list[tuple[str, str, str | None]]:
-    return [(r.agent, r.task, None if r.failure is None else r.failure.kind) for r in generated.reviews]
+    return [(r.agent, r.task, r.failure) for r in generated.reviews]
 
 
 # --- generating ----------------------------------------------------------------------------------------------------
@@ -119,8 +120,8 @@ async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(f
     assert causes(generated) == [
         ("small", "p1", None), ("small", "p2", "too_long"), ("large", "p1", None), ("large", "p2", None),
     ]  # fmt: skip
-    assert (len(small.calls), generated.counts("small").missing, generated.open) == (1, {"too_long": 1}, 0)
-    rows = {row["agent"]: row for row in generated.as_json()["agents"]}
+    assert (len(small.calls), generated.agents[0].causes, generated.open) == (1, {"too_long": 1}, 0)
+    rows = {row["agent"]: row for row in write(generated)["agents"]}
     assert [rows["small"][count] for count in ("asked", "used", "missing")] == [2, 1, 1]
     assert "too_long 1" in generated.table().to_markdown()
     add_reviews(path, generated)
@@ -134,7 +135,7 @@ async def test_a_paper_is_cut_only_where_that_is_asked_for_and_every_row_says_so
     path, small = folder(), scripted("small", context_length=PROMPT_WORDS + 3 + 10)
     generated = await generate(path, {"small": small}, max_tokens=10, truncate=True)
     assert small.calls[1].messages[1].content == "delta epsilon zeta "
-    assert [review.evidence.characters_cut for review in generated.reviews] == [0, len("eta")]
+    assert [review.characters_cut for review in generated.reviews] == [0, len("eta")]
     assert "|truncate:on|" in generated.signature
     add_reviews(path, generated)
     rows = goldless.read_study(path).table("generations").to_dicts()
@@ -147,9 +148,7 @@ async def test_a_cut_review_is_missing_by_default_and_kept_with_a_flag_where_ask
     model = scripted(answers=lambda _: half)
     path = folder()
     generated = await generate(path, {"m": model})
-    assert [(r.text, r.failure.kind, r.evidence.reply) for r in generated.reviews] == [
-        (None, "truncated", half.text)
-    ] * 2
+    assert [(r.text, r.failure, r.raw) for r in generated.reviews] == [(None, "truncated", half.text)] * 2
     kept = await generate(path, {"m": model}, cut="keep")
     assert len(model.calls) == 2, "the replies were in the journal"
     assert kept.reviews[0].text == "Summary:\n\nA.\n\nStrengths:\n\n1. Fast, and"
@@ -185,7 +184,7 @@ async def test_a_run_that_died_goes_on_and_asks_nothing_twice(folder, generate):
     assert causes(generated) == [("m", "p1", None), ("m", "p2", None)]
     assert [row.reused for row in generated.spending] == [1]
     # a reply out of the journal has the tokens of its call
-    assert generated.reviews[0].evidence.input_tokens == 3
+    assert generated.reviews[0].input_tokens == 3
 
 
 async def test_a_failed_call_is_left_open_and_said_to_be(folder, generate):
@@ -279,7 +278,7 @@ async def test_what_a_server_says_of_its_context_is_kept_to_without_asking_it(fo
         generated = await generate(folder(), {"toy": f"{server.url}#toy"}, max_tokens=10)
         asked = [body["messages"][-1]["content"] for body in server.bodies("/v1/chat/completions")]
     assert causes(generated) == [("toy", "p1", None), ("toy", "p2", "too_long")]
-    assert f"do not fit the context of {longest - 1}" in generated.reviews[1].failure.message.replace(",", "")
+    assert f"do not fit the context of {longest - 1}" in generated.reviews[1].failure_message.replace(",", "")
     assert PAPERS["p1"] in asked
     assert PAPERS["p2"] not in asked
 
@@ -310,7 +309,7 @@ async def test_a_context_that_the_user_gives_is_held_against_an_estimate_and_sai
         )
         assert "/tokenize" not in server.paths()
     assert causes(generated) == [("toy", "p1", None), ("toy", "p2", "too_long")]
-    assert "(estimated)" in generated.reviews[1].failure.message
+    assert "(estimated)" in generated.reviews[1].failure_message
     assert "|context:10000|tokens:estimated|" in generated.reviews[0].settings
     assert said == ["toy: whether a paper fits 10,000 tokens is estimated from its characters"]
 

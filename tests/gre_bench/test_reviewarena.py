@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from goldless.errors import UserError
+from goldless.gre_bench.collecting import collect_edition
 from goldless.gre_bench.contamination import public_dates
 from goldless.gre_bench.edition import open_edition, open_or_begin
 from goldless.gre_bench.edition_study import left_out_papers
-from goldless.gre_bench.stages import collect_edition
 
 VENUE = "ICLR.cc/2025/Conference"
 SCHEMA = {

@@ -33,7 +33,7 @@ def hints(figure):
 
 
 def board(agents, scores, **fields):
-    return Board("b", {"m": scores}, {agent.agent: agent for agent in agents}, **fields)
+    return Board("b", {"m": scores}, tuple(agents), **fields)
 
 
 def test_the_picture_in_the_docs_is_what_the_code_draws_from_table_6(figure):
@@ -136,10 +136,6 @@ def test_hostile_names_stay_text():
     }
     assert not re.search(r"\son\w+=", re.sub(r">[^<]*<", "><", figure))
     assert "\u202e" not in figure
-
-
-def test_the_same_board_gives_the_same_bytes(figure):
-    assert size_figure(read_board("published:70b")) == figure
 
 
 def test_a_board_without_sizes_cannot_be_drawn():

@@ -7,7 +7,7 @@ import json
 import pytest
 from edition_folders import QUICK, asking, edition, reviewed
 
-from goldless.gre_bench.stages import score_edition
+from goldless.gre_bench.scoring import score_edition
 from goldless.gre_bench.standing import edition_standing, rank_flip, standing
 from goldless.meta_evaluation.judges import ScoredBy
 
@@ -58,19 +58,19 @@ def test_ranks_under_two_scorers_stand_beside_their_consistency():
 @pytest.mark.anyio
 async def test_a_second_run_is_noted_in_the_results_of_the_first(edition, asking, toy_scorer):
     edition = await reviewed(edition, asking, ann={}, bob={})
-    edition, alone = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    edition, alone, _ = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
     assert list(alone.standing.scorers) == ["run"]
     before = (edition.folder / "run" / "gre.md").read_text()
     assert "How few papers flip rank 1" in before
     second = {"scorer": toy_scorer(name="other")}
-    _, both = await score_edition(edition, QUICK, run="by-b", stand_ins=second, asking=asking)
+    _, both, _ = await score_edition(edition, QUICK, run="by-b", stand_ins=second, options=asking)
     assert list(both.standing.scorers) == ["run", "by-b"]
     noted = json.loads((edition.folder / "run" / "gre.json").read_text())["standing"]
     assert [row["agent"] for row in noted["ranks"]] == ["ann", "bob"]
     assert {row["coefficient"] for row in noted["consistency"]} == {"pearson", "spearman", "kendall"}
     after = (edition.folder / "run" / "gre.md").read_text()
     assert "Consistency of the scorers" in after
-    assert after.count("How firm the ranking is") == 1
+    assert after.count("How few papers flip rank 1") == 1
     # results of other reviews than those of the first are left out, and this is said
     made = edition.folder / "by-b" / "made_by.json"
     made.write_text(made.read_text().replace('"fingerprint": "', '"fingerprint": "0'))

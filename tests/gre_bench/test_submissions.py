@@ -9,8 +9,9 @@ import pytest
 from edition_folders import QUICK, asking, edition, papers_folder, reviewed, write_rows
 
 from goldless.errors import StudyError, UserError
+from goldless.gre_bench.collecting import collect_edition
 from goldless.gre_bench.edition import open_or_begin
-from goldless.gre_bench.stages import collect_edition, score_edition
+from goldless.gre_bench.scoring import score_edition
 from goldless.gre_bench.submissions import LOG, MOST_CHARACTERS, read_log, submit
 from goldless.statistics.best_of import best_of
 
@@ -60,7 +61,7 @@ def test_all_bad_lines_are_named_at_once_and_nothing_is_added(edition, file):
         submit(edition, file(rows), name="bad", team="Lab")
     said = str(caught.value)
     for part in (
-        "has a second review; the first is on line 1",
+        "has a second review; first on line 1",
         "'nowhere' is not in the edition's papers",
         "at most 50,000 characters, got 50,001",
         "text is blank",
@@ -161,14 +162,16 @@ async def test_the_best_of_a_team_is_shown_with_its_n_and_corrected(tmp_path, fi
         submit(edition, file(rows), name=name, team="Lab")
     submit(edition, file([{"paper": "p1", "text": "b1 c1 d1"}]), name="picky", team="Lab")
     submit(edition, file([{"paper": "p1", "text": "b1 c1 d1"}, {"paper": "p2", "text": "no"}]), name="few", team="Own")
-    edition, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
-    lab, own = scores.public.submissions.teams
+    edition, scores, evaluation = await score_edition(
+        edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking
+    )
+    lab, own = scores.submissions.teams
     # the one review of an easy paper has the best mean of all, and is not the best submission
-    board = {row.agent: row.score for row in scores.evaluation.leaderboard("gem-raw").rows}
+    board = {row.agent: row.score for row in evaluation.leaderboard("gem-raw").rows}
     assert board["picky"] > board["half"] > board["third"]
     assert (lab.submissions, lab.best, lab.papers) == (3, "half", 12)
     assert (own.submissions, own.best, own.corrected) == (1, None, None)
-    frame = scores.evaluation.outcomes["gem-raw"].responses
+    frame = evaluation.outcomes["gem-raw"].responses
     table = [
         [frame.filter(task=f"p{n}", agent=name)["score"].item() for name in words]
         for n in [int(task[1:]) for task in edition.study().tasks]
@@ -179,4 +182,4 @@ async def test_the_best_of_a_team_is_shown_with_its_n_and_corrected(tmp_path, fi
     assert scores.unlisted == ()
     noted = json.loads((edition.folder / "run" / "gre.json").read_text())["submissions"]
     assert [one["name"] for one in noted["log"]] == ["half", "third", "picky", "few"]
-    assert "review-prompt:submitted" in scores.evaluation.leaderboard().signature
+    assert "review-prompt:submitted" in evaluation.leaderboard().signature

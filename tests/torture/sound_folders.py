@@ -15,7 +15,7 @@ import polars as pl
 from commands import goldless, home
 
 from goldless.gre_bench.edition import open_edition
-from goldless.gre_bench.stages import Asking, score_edition
+from goldless.gre_bench.scoring import score_edition
 from goldless.meta_evaluation.watching import watch
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.journal import Entry, Journal
@@ -173,8 +173,8 @@ def _edition(place: Path) -> None:
     write(place / "reviewarena" / "data" / "iclr-00000-of-00001.parquet", arena)
     model = ScriptedModel(logprobs=_logprobs)
     settings = {"metrics": ["gem-raw"], "resamples": 100}
-    begun, asking = open_edition(edition), Asking(journal=place / "asked.sqlite")
-    anyio.run(lambda: score_edition(begun, settings, stand_ins={"scorer": model}, asking=asking))
+    begun, asking = open_edition(edition), Options(journal=place / "asked.sqlite")
+    anyio.run(lambda: score_edition(begun, settings, stand_ins={"scorer": model}, options=asking))
     (place / "asked.sqlite").unlink()
     board = [{"agent": a, "gem": w / 10, "gem-s[abstract]": w / 9, "parameters": 10 * w} for a, w in WORTH.items()]
     write(place / "board" / "board.csv", board)

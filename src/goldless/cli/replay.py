@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Annotated
 
@@ -40,12 +39,7 @@ def replay(
     from goldless.runs.replay import replay as replayed
 
     with published_run(run) as folder:
-        again = functools.partial(replayed, folder)
-        if (folder / "gre.json").is_file():  # an edition of GRE-bench: reviews are compared with people's alone
-            from goldless.gre_bench.stages import edition_pairing
-
-            again = functools.partial(again, pairing=edition_pairing)
-        found = anyio.run(again)
+        found = anyio.run(replayed, folder)
     output.print_tables([found.table()], lambda: write(found))
     if output.shown_as == "rich":
         for part in found.parts:

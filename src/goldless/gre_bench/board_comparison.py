@@ -3,30 +3,133 @@
 Scores of different scorers or of different papers are on different scales. So ranks and correlations compare; a
 difference of scores does not, and what may be compared of it is the distance to each board's own human baseline. The
 paper calls the cells of its Table 3 Spearman; they are Pearson's. Both are computed here, with Kendall's tau-b.
+
+Intervals over a handful of agents are Fisher's z: tanh(artanh r ± q se), with se = 1 / √(n - 3) for Pearson's
+coefficient (Fisher, 1921), √((1 + r² / 2) / (n - 3)) for Spearman's (Bonett and Wright, 2000) and √(0.437 / (n - 4))
+for Kendall's tau-b (Fieller, Hartley and Pearson, 1957). A bootstrap over 8 to 17 agents draws the same few again and
+again and is too narrow there. p: two-sided, how often a random pairing of agents gives a coefficient at least as far
+from 0; all pairings are tried where there are few.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from goldless.arrays import FloatArray
 from goldless.errors import UserError
-from goldless.gre_bench.agent_statistics import (
-    DEFAULT,
-    INTERVALS,
-    AgentCorrelation,
-    Inference,
-    agent_correlations,
-    corrected,
-)
-from goldless.gre_bench.boards import PUBLISHED_FOLDER, AsJson, Board, table_board
+from goldless.gre_bench.boards import PUBLISHED_FOLDER, Board, table_board
 from goldless.gre_bench.papers import HUMAN
-from goldless.meta_evaluation.consistency import FEWEST_AGENTS
-from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
+from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
+from goldless.statistics.comparisons import holm
+
+EXACT_AGENTS = 7
+"""Up to this many agents all pairings are tried (5,040)."""
+LEVEL = 0.95
+PERMUTATIONS = 10_000
+LOST: Mapping[Coefficient, int] = {"pearson": 3, "spearman": 3, "kendall": 4}
+"""Subtracted from the number of agents in the standard error."""
+INTERVALS = (
+    "Intervals are Fisher's z (with Bonett and Wright's error for Spearman, Fieller's for Kendall), p from random "
+    "pairings of agents. Both assume that agents are a random sample; models of one family are similar, so both are "
+    "too optimistic."
+)
+
+
+def drawn_signature(name: str, metric: str, settings: Mapping[str, str], seed: int) -> str:
+    """The signature of a result under one metric, with how often and by which seed agents were paired."""
+    return str(Signature(f"{name}[{metric}]", {**settings, "permutations": str(PERMUTATIONS), "seed": str(seed)}))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCorrelation:
+    """One coefficient over agents."""
+
+    coefficient: Coefficient
+    value: float | None
+    """None: not defined, ``note`` says why."""
+    low: float | None
+    """None: no interval, ``note`` says why."""
+    high: float | None
+    p: float | None
+    n: int
+    """Agents with both values."""
+    p_holm: float | None = None
+    """Corrected for all tests of the same table (Holm)."""
+    note: str | None = None
+
+
+def agent_correlations(
+    first: Mapping[str, float], second: Mapping[str, float], *, seed: int = 0
+) -> tuple[AgentCorrelation, ...]:
+    """Pearson, Spearman and Kendall's tau-b over the agents in both."""
+    # sorted, so that the pairings do not depend on the order in which agents come
+    common = sorted(agent for agent in first if agent in second)
+    x, y = (np.array([side[agent] for agent in common], dtype=np.float64) for side in (first, second))
+    pairings = _pairings(len(common), seed)
+    return tuple(_correlation(x, y, coefficient, pairings) for coefficient in COEFFICIENTS)
+
+
+def corrected(groups: Sequence[Sequence[AgentCorrelation]]) -> list[tuple[AgentCorrelation, ...]]:
+    """The same with Holm's correction over the groups, separately for each coefficient."""
+    by_coefficient = [holm([one.p for one in column]) for column in zip(*groups, strict=True)]
+    return [
+        tuple(replace(one, p_holm=ps[place]) for one, ps in zip(group, by_coefficient, strict=True))
+        for place, group in enumerate(groups)
+    ]
+
+
+def _pairings(n: int, seed: int) -> npt.NDArray[np.intp]:
+    """Orders of n agents: all of them if n is small, else random ones, the given order first."""
+    if n <= EXACT_AGENTS:
+        return np.array(list(itertools.permutations(range(n))), dtype=np.intp)
+    drawn = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (PERMUTATIONS, 1)), axis=1)
+    return np.vstack([np.arange(n)[None], drawn])
+
+
+def _correlation(
+    x: FloatArray, y: FloatArray, coefficient: Coefficient, pairings: npt.NDArray[np.intp]
+) -> AgentCorrelation:
+    n = len(x)
+    value = float(correlations(x[None], y[None], coefficient)[0]) if n >= FEWEST_AGENTS else math.nan
+    if math.isnan(value):
+        few = f"fewer than {FEWEST_AGENTS} agents in both"
+        why = few if n < FEWEST_AGENTS else "not defined: all agents have the same value"
+        return AgentCorrelation(coefficient, None, None, None, None, n, note=why)
+    paired = correlations(np.broadcast_to(x, pairings.shape), y[pairings], coefficient)
+    # a pairing that is equal but for the last digit counts as equal
+    p = float(np.mean(np.abs(paired) >= abs(value) - 1e-9))
+    low, high, note = fisher_interval(value, n, coefficient)
+    return AgentCorrelation(coefficient, value, low, high, p, n, note=note)
+
+
+def fisher_interval(value: float, n: int, coefficient: Coefficient) -> tuple[float | None, float | None, str | None]:
+    """The two ends; None with the reason if there are too few agents or the coefficient is 1 or -1."""
+    lost = LOST[coefficient]
+    if n <= lost:
+        return None, None, f"no interval: n = {n}"
+    if abs(value) >= 1 - 1e-12:
+        return None, None, f"no interval: the coefficient is {value:.0f}"
+    spread = {"pearson": 1.0, "spearman": 1 + value**2 / 2, "kendall": 0.437}[coefficient]
+    reach = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(spread / (n - lost))
+    middle = math.atanh(value)
+    return math.tanh(middle - reach), math.tanh(middle + reach), None
+
+
+# --- two boards ------------------------------------------------------------------------------------------------------
+
 
 INCIDENTAL = frozenset({"noise", "evidence", "goldless"})
 """Parts of a signature that may differ between runs without changing the scale of scores."""
@@ -79,7 +182,7 @@ class OnlyOnOne:
 
 
 @dataclass(frozen=True, slots=True)
-class BoardComparison(AsJson):
+class BoardComparison:
     """Two boards, metric by metric."""
 
     first: str
@@ -95,8 +198,11 @@ class BoardComparison(AsJson):
     board_signatures: Mapping[str, Mapping[str, str]]
     """Signatures of the boards: by board, then by metric."""
 
-    def table(self) -> ReportTable:
-        """One row per metric and coefficient."""
+    def tables(self) -> list[ReportTable]:
+        """One row per metric and coefficient; and by metric, one row per agent, by its rank on the second board."""
+        return [self._agreement(), *(self._changes(found.metric) for found in self.agreements)]
+
+    def _agreement(self) -> ReportTable:
         columns = (
             Column("metric", "metric"),
             Column("coefficient", "coefficient"),
@@ -109,12 +215,8 @@ class BoardComparison(AsJson):
         title = f"{self.first} and {self.second}: agreement over agents"
         return ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
 
-    def change_table(self, metric: str) -> ReportTable:
-        """One row per agent, by its rank on the second board."""
+    def _changes(self, metric: str) -> ReportTable:
         rows = [asdict(change) for change in self.changes if change.metric == metric]
-        if not rows:
-            known = ", ".join(found.metric for found in self.agreements)
-            raise UserError(f"metric {metric!r} was not compared. Compared: {known}")
         columns = [
             Column("agent", "agent"),
             Column("first_rank", "# first", "count"),
@@ -131,7 +233,7 @@ class BoardComparison(AsJson):
         return ReportTable(title, tuple(columns), tuple(rows), self.signatures[metric], (OTHER_SCALES,))
 
 
-def compare_boards(first: Board, second: Board, inference: Inference = DEFAULT) -> BoardComparison:
+def compare_boards(first: Board, second: Board, *, seed: int = 0) -> BoardComparison:
     """Every metric that both boards have, over the agents that both have.
 
     A metric with too few common agents is not compared but listed in the notes; raises if that is true of all.
@@ -140,42 +242,30 @@ def compare_boards(first: Board, second: Board, inference: Inference = DEFAULT) 
     common = {metric: len(first.models(metric).keys() & second.models(metric).keys()) for metric in shared}
     _check(first, second, common)
     metrics = [metric for metric, n in common.items() if n >= FEWEST_AGENTS]
-    found = {metric: agent_correlations(first.models(metric), second.models(metric), inference) for metric in metrics}
-    only = tuple(_only(first, second, metric) for metric in shared)
-    names = _names(first, second)
+    only = []
+    for metric in shared:
+        one, other = first.models(metric), second.models(metric)
+        missed = tuple(a for a in one if a not in other), tuple(a for a in other if a not in one)
+        only.append(OnlyOnOne(metric, *missed))
+    same = first.name == second.name
+    names = (f"{first.name} (first)", f"{second.name} (second)") if same else (first.name, second.name)
+    told = {"interval": f"fisher-z-{LEVEL:g}"}
     return BoardComparison(
         *names,
-        agreements=tuple(MetricAgreement(metric, common[metric], group) for metric, group in found.items()),
-        changes=tuple(change for metric in metrics for change in _changes(first, second, metric)),
-        only=only,
-        level=inference.level,
-        notes=(
-            OTHER_SCALES,
-            INTERVALS,
-            *_not_compared(common),
-            *_left_out(only, names),
-            *_lacking(first, second, names),
-            *_differences(first, second, metrics),
+        agreements=tuple(
+            MetricAgreement(m, common[m], agent_correlations(first.models(m), second.models(m), seed=seed))
+            for m in metrics
         ),
-        signatures={metric: _signature(first, second, metric, inference) for metric in metrics},
+        changes=tuple(change for metric in metrics for change in _changes(first, second, metric)),
+        only=tuple(only),
+        level=LEVEL,
+        notes=(OTHER_SCALES, INTERVALS, *_notes(first, second, names, common, only)),
+        signatures={
+            m: drawn_signature("comparison", m, {"first": first.told(m), "second": second.told(m), **told}, seed)
+            for m in metrics
+        },
         board_signatures=dict(zip(names, (first.signatures, second.signatures), strict=True)),
     )
-
-
-def _signature(first: Board, second: Board, metric: str, inference: Inference) -> str:
-    told = {"first": first.told(metric), "second": second.told(metric), "interval": f"fisher-z-{inference.level:g}"}
-    return inference.signature("comparison", metric, told)
-
-
-def _only(first: Board, second: Board, metric: str) -> OnlyOnOne:
-    one, other = first.models(metric), second.models(metric)
-    return OnlyOnOne(metric, tuple(a for a in one if a not in other), tuple(a for a in other if a not in one))
-
-
-def _names(first: Board, second: Board) -> tuple[str, str]:
-    if first.name != second.name:
-        return first.name, second.name
-    return f"{first.name} (first)", f"{second.name} (second)"
 
 
 def _check(first: Board, second: Board, common: Mapping[str, int]) -> None:
@@ -190,82 +280,64 @@ def _check(first: Board, second: Board, common: Mapping[str, int]) -> None:
         )
 
 
-def _changes(first: Board, second: Board, metric: str) -> list[AgentChange]:
+def _changes(first: Board, second: Board, metric: str) -> Iterator[AgentChange]:
     one, other = first.models(metric), second.models(metric)
     common = [agent for agent in other if agent in one]
-    ranks = [_ranks({agent: side[agent] for agent in common}) for side in (one, other)]
     human, other_human = (None if (h := board.human(metric)) is None else h.score for board in (first, second))
-    return [
-        AgentChange(
+    for agent in common:
+        ranks = [1 + sum(side[peer] > side[agent] for peer in common) for side in (one, other)]
+        yield AgentChange(
             metric=metric,
             agent=agent,
             first=one[agent],
             second=other[agent],
             change=other[agent] - one[agent],
-            first_rank=ranks[0][agent],
-            second_rank=ranks[1][agent],
-            rank_change=ranks[0][agent] - ranks[1][agent],
+            first_rank=ranks[0],
+            second_rank=ranks[1],
+            rank_change=ranks[0] - ranks[1],
             first_to_human=None if human is None else one[agent] - human,
             second_to_human=None if other_human is None else other[agent] - other_human,
         )
-        for agent in common
-    ]
 
 
-def _ranks(scores: Mapping[str, float]) -> dict[str, int]:
-    return {agent: 1 + sum(other > score for other in scores.values()) for agent, score in scores.items()}
-
-
-def _not_compared(common: Mapping[str, int]) -> list[str]:
+def _notes(
+    first: Board, second: Board, names: tuple[str, str], common: Mapping[str, int], only: Iterable[OnlyOnOne]
+) -> Iterator[str]:
+    """What is not compared, and what differs between the boards."""
     few = [f"{metric} ({n})" for metric, n in common.items() if n < FEWEST_AGENTS]
-    note = f"Not compared, because fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."
-    return [note] if few else []
-
-
-def _left_out(only: Iterable[OnlyOnOne], names: tuple[str, str]) -> list[str]:
-    told: dict[str, list[str]] = {}
+    if few:
+        yield f"Not compared, because fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."
+    alone: dict[str, list[str]] = {}
     for one in only:
         for name, agents in zip(names, (one.first, one.second), strict=True):
             if agents:
-                told.setdefault(f"left out, because only {name} has a score: {', '.join(agents)}", []).append(
-                    one.metric
-                )
-    return _by_metrics(told)
-
-
-def _lacking(first: Board, second: Board, names: tuple[str, str]) -> list[str]:
-    notes = []
+                said = f"left out, because only {name} has a score: {', '.join(agents)}"
+                alone.setdefault(said, []).append(one.metric)
+    yield from (f"{', '.join(metrics)}: {said}." for said, metrics in alone.items())
     for name, board, other in zip(names, (first, second), (second, first), strict=True):
         if all(board.human(metric) is None for metric in board.metrics):
-            notes.append(f"{name} has no score of {HUMAN!r}, so there is no distance to a human baseline.")
-        lone = [metric for metric in board.metrics if metric not in other.metrics]
-        if lone:
-            notes.append(f"Not compared, because only {name} has them: {', '.join(lone)}.")
-        notes += [f"{name}: {note}." for note in board.notes]
-    return notes
+            yield f"{name} has no score of {HUMAN!r}, so there is no distance to a human baseline."
+        if lone := [metric for metric in board.metrics if metric not in other.metrics]:
+            yield f"Not compared, because only {name} has them: {', '.join(lone)}."
+        yield from (f"{name}: {note}." for note in board.notes)
+    yield from _differences(first, second, [metric for metric, n in common.items() if n >= FEWEST_AGENTS])
 
 
-def _differences(first: Board, second: Board, metrics: list[str]) -> list[str]:
-    """Differences between the signatures of each metric; equal differences are listed once."""
-    told: dict[str, list[str]] = {}
+def _differences(first: Board, second: Board, metrics: Iterable[str]) -> Iterator[str]:
+    """Differences between the signatures of each metric; equal ones are listed once."""
+    differences: dict[str, list[str]] = {}
     for metric in metrics:
         lacking = [board.name for board in (first, second) if board.signatures.get(metric) is None]
         if lacking:
-            told.setdefault(f"no signature on {' and '.join(lacking)}, so other differences are unknown", []).append(
-                metric
-            )
+            said = f"no signature on {' and '.join(lacking)}, so other differences are unknown"
+            differences.setdefault(said, []).append(metric)
             continue
-        one, other = (Signature.parse(board.signatures[metric]).settings for board in (first, second))
-        for key in {**one, **other}:
-            if key not in INCIDENTAL and one.get(key) != other.get(key):
-                what = f"{key} differs: {one.get(key, 'none')} and {other.get(key, 'none')}"
-                told.setdefault(what, []).append(metric)
-    return _by_metrics(told)
-
-
-def _by_metrics(told: Mapping[str, list[str]]) -> list[str]:
-    """Each note once, after the metrics it is about."""
-    return [f"{', '.join(metrics)}: {what}." for what, metrics in told.items()]
+        here, there = (Signature.parse(board.signatures[metric]).settings for board in (first, second))
+        for key in {**here, **there}:
+            if key not in INCIDENTAL and here.get(key) != there.get(key):
+                said = f"{key} differs: {here.get(key, 'none')} and {there.get(key, 'none')}"
+                differences.setdefault(said, []).append(metric)
+    yield from (f"{', '.join(metrics)}: {said}." for said, metrics in differences.items())
 
 
 # --- other benchmarks ----------------------------------------------------------------------------------------------
@@ -277,9 +349,9 @@ class BenchmarkCorrelation(MetricAgreement):
 
     benchmark: str
 
-    def as_row(self) -> dict[str, Cell]:
+    def as_row(self) -> dict[str, Any]:
         """As one row of a table."""
-        row: dict[str, Cell] = {"metric": self.metric, "benchmark": self.benchmark, "n": self.n}
+        row: dict[str, Any] = {"metric": self.metric, "benchmark": self.benchmark, "n": self.n}
         for one in self.coefficients:
             told = ("low", "high", "p", "p_holm", "note")
             row |= {one.coefficient: one.value, **{f"{one.coefficient}_{key}": getattr(one, key) for key in told}}
@@ -287,7 +359,7 @@ class BenchmarkCorrelation(MetricAgreement):
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkCorrelations(AsJson):
+class BenchmarkCorrelations:
     """A board and other benchmarks."""
 
     board: str
@@ -330,20 +402,25 @@ def read_benchmark_scores(source: str | Path) -> Board:
     return table_board(path, name=name, about=("agent",), what="benchmark")
 
 
-def correlate(board: Board, scores: Board, inference: Inference = DEFAULT) -> BenchmarkCorrelations:
+def correlate(board: Board, scores: Board, *, seed: int = 0) -> BenchmarkCorrelations:
     """Correlate every metric of the board with every benchmark, without the human baseline.
 
     A benchmark with fewer than three agents on the board has no value; raises if that is true of all.
     """
-    on_board = _unmatched([agent for agent in board.agents if agent != HUMAN], scores.agents)
-    in_scores = _unmatched(scores.agents, board.agents)
+    names, others = ([agent.agent for agent in one.agents if agent.agent != HUMAN] for one in (board, scores))
+    on_board, in_scores = _unmatched(names, others), _unmatched(others, names)
     asked = [(metric, benchmark) for metric in board.metrics for benchmark in scores.metrics]
-    found = [agent_correlations(board.models(m), scores.models(b), inference) for m, b in asked]
+    found = [agent_correlations(board.models(m), scores.models(b), seed=seed) for m, b in asked]
     if all(group[0].n < FEWEST_AGENTS for group in found):
-        raise UserError(_too_few(board, scores, on_board))
+        raise UserError(
+            f"{len(set(names) & set(others))} agents have the same name on {board.name} and in {scores.name}, and no "
+            f"benchmark has {FEWEST_AGENTS} of them. A correlation needs at least {FEWEST_AGENTS}. Use the board's "
+            f"names in the column agent. Not found: {_near(on_board) or 'none'}"
+        )
+    rows = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
     told = {
-        "benchmarks": f"{scores.name}-{_hash(scores)}",
-        "interval": f"fisher-z-{inference.level:g}",
+        "benchmarks": f"{scores.name}-{evidence_hash(rows)}",
+        "interval": f"fisher-z-{LEVEL:g}",
         "test": f"pairings-holm-over-{len(asked)}",
     }
     sides = {f"only on {board.name}": on_board, f"only in {scores.name}": in_scores}
@@ -354,21 +431,18 @@ def correlate(board: Board, scores: Board, inference: Inference = DEFAULT) -> Be
             BenchmarkCorrelation(metric, group[0].n, group, benchmark)
             for (metric, benchmark), group in zip(asked, corrected(found), strict=True)
         ),
-        level=inference.level,
+        level=LEVEL,
         only_on_board=on_board,
         only_in_scores=in_scores,
         notes=(
+            *(f"{note}." for note in board.notes),
             INTERVALS,
             f"p (Holm) is corrected for the {len(asked)} cells of one coefficient.",
             *(f"Left out, {where}: {_near(agents)}." for where, agents in sides.items() if agents),
         ),
-        signatures={m: inference.signature("correlation", m, {"board": board.told(m), **told}) for m in board.metrics},
-    )
-
-
-def _hash(scores: Board) -> str:
-    return evidence_hash(
-        (benchmark, agent, one.score) for benchmark, row in scores.metrics.items() for agent, one in row.items()
+        signatures={
+            m: drawn_signature("correlation", m, {"board": board.told(m), **told}, seed) for m in board.metrics
+        },
     )
 
 
@@ -380,12 +454,3 @@ def _unmatched(agents: Iterable[str], others: Iterable[str]) -> dict[str, tuple[
 
 def _near(unmatched: Mapping[str, tuple[str, ...]]) -> str:
     return ", ".join(f"{agent} (similar: {', '.join(names) or 'none'})" for agent, names in unmatched.items())
-
-
-def _too_few(board: Board, scores: Board, on_board: Mapping[str, tuple[str, ...]]) -> str:
-    common = len([agent for agent in scores.agents if agent in board.agents and agent != HUMAN])
-    return (
-        f"{common} agents have the same name on {board.name} and in {scores.name}, and no benchmark has "
-        f"{FEWEST_AGENTS} of them. A correlation needs at least {FEWEST_AGENTS}. Use the board's names in the "
-        f"column agent. Not found: {_near(on_board) or 'none'}"
-    )

@@ -7,10 +7,10 @@ without a cutoff is unknown, never clean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 import numpy as np
 import polars as pl
@@ -18,12 +18,12 @@ import polars as pl
 from goldless.arrays import FloatArray
 from goldless.dates import first_day, last_day
 from goldless.errors import UserError
-from goldless.gre_bench.boards import AsJson, changed_signature
 from goldless.gre_bench.papers import HUMAN, is_person
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
-from goldless.statistics.bootstrap import interval_name, task_intervals
+from goldless.signature import Signature
+from goldless.statistics.bootstrap import Draws, interval_name, task_intervals
 from goldless.studies import Study
 from goldless.studies.checking import is_empty
 
@@ -41,6 +41,7 @@ ALL = (
     "scores."
 )
 MISSING = "Some agents lack scores on some of these papers; for them, compare the difference from human."
+STATED = "Cutoffs are those stated by the makers; a month or year counts as its last day, for a paper as its first day."
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class CleanScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock(AsJson):
+class Clock:
     """Cutoffs of agents and dates of papers, and scores on clean papers."""
 
     agents: tuple[AgentClock, ...]
@@ -106,7 +107,23 @@ class Clock(AsJson):
     """Signatures of the scores on all papers, by metric."""
     scope_signatures: Mapping[str, Mapping[Scope, str]]
     """Signatures of the leaderboards, including the papers: by metric, then by scope."""
-    notes: tuple[str, ...]
+
+    KEYS = ("*", "notes")
+
+    def rows(self, metric: str, scope: Scope) -> list[CleanScore]:
+        """The leaderboard of a metric on the papers of a scope."""
+        return [row for row in self.scores if (row.metric, row.scope) == (metric, scope)]
+
+    def tables(self) -> list[ReportTable]:
+        """The leaderboards on all papers, the agents with their cutoffs, and the leaderboards on clean papers."""
+        metrics = list(dict.fromkeys(row.metric for row in self.scores))
+        there = {row.scope for row in self.scores}
+        scopes: list[Scope] = [scope for scope in ("common", "own") if scope in there]
+        return [
+            *(self.leaderboard(metric, "all") for metric in metrics),
+            self.table(),
+            *(self.leaderboard(metric, scope) for metric in metrics for scope in scopes),
+        ]
 
     def table(self) -> ReportTable:
         """One row per agent: its cutoff and the share of papers after it."""
@@ -118,15 +135,12 @@ class Clock(AsJson):
             Column("share", "share", "number", "unknown", 2),
             Column("undated", "undated", "count"),
         )
-        rows = tuple(asdict(one) for one in self.agents)
+        rows = tuple(map(asdict, self.agents))
         return ReportTable("Papers published after each agent's cutoff", columns, rows, notes=self.notes)
 
     def leaderboard(self, metric: str, scope: Scope) -> ReportTable:
         """One row per agent, on the papers of a scope."""
-        if metric not in (known := list(dict.fromkeys(row.metric for row in self.scores))):
-            raise UserError(f"metric {metric!r} has no scores. Metrics with scores: {', '.join(known) or 'none'}")
-        chosen = [row for row in self.scores if row.metric == metric and row.scope == scope]
-        rows = [{**asdict(row), "papers": row.n + row.missing} for row in chosen]
+        rows = self.rows(metric, scope)
         interval = f"{self.level * 100:g}%"
         ranked = [Column("rank", "#", "count")] if scope == "common" else []
         everywhere = (
@@ -145,22 +159,39 @@ class Clock(AsJson):
             *([] if scope == "all" else everywhere),
             Column("note", "note", wide=True),
         )
-        title = f"{metric} on {self._papers_of(scope)}"
-        signature = self.scope_signatures[metric][scope]
-        return ReportTable(title, columns, tuple(rows), signature, self._scope_notes(scope, chosen))
+        papers = {
+            "own": "each agent's clean papers",
+            "common": f"the {len(self.common)} papers clean for all",
+            "all": f"all {self.papers} papers",
+        }
+        notes = {"own": [OWN], "common": [MISSING] * any(row.missing for row in rows), "all": [ALL]}
+        return ReportTable(
+            f"{metric} on {papers[scope]}",
+            columns,
+            tuple({**asdict(row), "papers": row.n + row.missing} for row in rows),
+            self.scope_signatures[metric][scope],
+            tuple(notes[scope]),
+        )
 
-    def _papers_of(self, scope: Scope) -> str:
-        if scope == "own":
-            return "each agent's clean papers"
-        return f"all {self.papers} papers" if scope == "all" else f"the {len(self.common)} papers clean for all"
-
-    def _scope_notes(self, scope: Scope, rows: Sequence[CleanScore]) -> tuple[str, ...]:
-        if scope == "all":
-            return (ALL,)
-        if scope == "own":
-            return (OWN,) if rows else (_none_common(self),)
-        notes = () if self.common else (_none_common(self),)
-        return (*notes, MISSING) if any(row.missing for row in rows) else notes
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How to read the dates, and whose or which are not known."""
+        notes = [STATED]
+        if self.unknown:
+            notes.append(f"{len(self.unknown)} without a cutoff, not counted as clean: {', '.join(self.unknown)}.")
+        if self.undated:
+            lacking = f"{len(self.undated)} of {self.papers} papers"
+            notes.append(f"{lacking} have no date and are not used for clean leaderboards.")
+        if len(self.unknown) == len(self.agents):
+            notes.append("No agent has a cutoff, so there is no leaderboard of clean papers.")
+        elif not self.common:
+            fewest = min(one.clean for one in self.agents if one.clean is not None)
+            who = ", ".join(f"{one.agent} ({one.cutoff_date})" for one in self.agents if one.clean == fewest)
+            notes.append(
+                "No paper became public after the cutoffs of all agents, so there is no common leaderboard. "
+                f"Agents with the fewest papers after their cutoff: {who}."
+            )
+        return tuple(notes)
 
 
 def contamination_clock(
@@ -168,10 +199,8 @@ def contamination_clock(
     paper_dates: Mapping[str, str | None],
     scores: Mapping[str, pl.DataFrame],
     *,
-    signatures: Mapping[str, str] | None = None,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.90,
+    signatures: Mapping[str, str],
+    **draws: Unpack[Draws],
 ) -> Clock:
     """The clock of all agents except references; ``human`` is the baseline and has no cutoff.
 
@@ -180,88 +209,75 @@ def contamination_clock(
     """
     models = [agent for agent in agents if not is_person(agent.agent)]
     cutoffs, dates = _days(models, paper_dates)
-    _check_tasks(paper_dates, scores)
-    clean = {
-        agent: tuple(task for task, day in dates.items() if day is not None and day > cutoff)
-        for agent, cutoff in cutoffs.items()
-        if cutoff is not None
+    dated = {task: day for task, day in dates.items() if day is not None}
+    known = {agent: cutoff for agent, cutoff in cutoffs.items() if cutoff is not None}
+    clean = {agent: tuple(task for task, day in dated.items() if day > cutoff) for agent, cutoff in known.items()}
+    latest = max(known.values(), default=date.max)
+    common = tuple(task for task, day in dated.items() if day > latest)
+    papers: dict[Scope, str] = {
+        "own": f"clean-own-{evidence_hash((agent, *sorted(tasks)) for agent, tasks in clean.items())}",
+        "common": f"clean-common-{len(common)}-{evidence_hash((task,) for task in common)}",
+        "all": f"all-{len(dates)}",
     }
-    latest = max((cutoff for cutoff in cutoffs.values() if cutoff is not None), default=date.max)
-    common = tuple(task for task, day in dates.items() if day is not None and day > latest)
-    drawn = {"seed": seed, "resamples": resamples, "level": level}
-    rows = [
-        _scope_rows(metric, frame, tasks=dates, models=cutoffs, clean=clean, common=common, drawn=drawn)
-        for metric, frame in scores.items()
-    ]
-    undated = tuple(task for task, day in dates.items() if day is None)
-    clock = Clock(
-        agents=tuple(_agent_clock(agent, clean.get(agent.agent), len(dates), len(undated)) for agent in models),
-        unknown=tuple(agent for agent, cutoff in cutoffs.items() if cutoff is None),
+    level = draws["level"]
+    drawn = {"interval": interval_name(level, tails=True)} | {key: str(draws[key]) for key in ("resamples", "seed")}
+    return Clock(
+        agents=tuple(
+            AgentClock(
+                agent.agent,
+                agent.cutoff_date,
+                len(dated),
+                len(dates) - len(dated),
+                None if agent.agent not in clean else len(clean[agent.agent]),
+                len(clean[agent.agent]) / len(dated) if agent.agent in clean and dated else None,
+            )
+            for agent in models
+        ),
+        unknown=tuple(agent for agent in cutoffs if agent not in known),
         papers=len(dates),
-        undated=undated,
+        undated=tuple(task for task in dates if task not in dated),
         common=common,
-        scores=tuple(row for some in rows for row in some),
+        scores=tuple(
+            row
+            for metric, frame in scores.items()
+            for row in _metric_rows(metric, frame, list(dates), list(cutoffs), clean=clean, common=common, draws=draws)
+        ),
         level=level,
-        signatures=dict(signatures or {}),
-        scope_signatures={},
-        notes=(),
+        signatures=dict(signatures),
+        scope_signatures={
+            metric: {scope: _signature(signatures[metric], metric, drawn, told) for scope, told in papers.items()}
+            for metric in scores
+        },
     )
-    told = _scope_signatures(clock, scores, clean, {"resamples": str(resamples), "seed": str(seed)})
-    return replace(clock, notes=_notes(clock), scope_signatures=told)
+
+
+def _signature(line: str, metric: str, drawn: Mapping[str, str], papers: str) -> str:
+    """The signature of the scores, with other draws and papers, and without a test."""
+    known = {key: told for key, told in Signature.parse(line).settings.items() if key not in {"goldless", "test"}}
+    return str(Signature(metric, {**known, **drawn, "papers": papers}))
 
 
 def public_dates(study: Study) -> dict[str, str | None]:
     """The date of every paper by task, from the column ``public_date`` of the tasks; None if it has none."""
-    return {task: _written_date(study.task(task).extra.get(PUBLIC_DATE)) for task in study.tasks}
-
-
-def _written_date(value: Any) -> str | None:
-    if is_empty(value):
-        return None
-    if isinstance(value, date):
-        # a datetime is a date, too, and its time says nothing here
-        return date(value.year, value.month, value.day).isoformat()
-    return str(value)
-
-
-def _scope_signatures(
-    clock: Clock, metrics: Iterable[str], clean: Mapping[str, tuple[str, ...]], drawn: Mapping[str, str]
-) -> dict[str, dict[Scope, str]]:
-    """Signatures by metric and scope: those of the scores, with the papers of each scope."""
-    own = evidence_hash((agent, *sorted(tasks)) for agent, tasks in clean.items())
-    common = evidence_hash((task,) for task in clock.common)
-    papers: dict[Scope, str] = {
-        "own": f"clean-own-{own}",
-        "common": f"clean-common-{len(clock.common)}-{common}",
-        "all": f"all-{clock.papers}",
-    }
-    drawn = {"interval": interval_name(clock.level, tails=True), **drawn}
+    found = {task: study.task(task).extra.get(PUBLIC_DATE) for task in study.tasks}
+    # a datetime is a date, too, and its time says nothing here
     return {
-        metric: {
-            scope: changed_signature(metric, clock.signatures.get(metric), {**drawn, "papers": told}, without=("test",))
-            for scope, told in papers.items()
-        }
-        for metric in metrics
+        task: None if is_empty(value) else f"{value:%Y-%m-%d}" if isinstance(value, date) else str(value)
+        for task, value in found.items()
     }
-
-
-def _agent_clock(agent: Agent, clean: tuple[str, ...] | None, papers: int, undated: int) -> AgentClock:
-    dated = papers - undated
-    count = None if clean is None else len(clean)
-    share = count / dated if count is not None and dated else None
-    return AgentClock(agent.agent, agent.cutoff_date, dated, undated, count, share)
 
 
 def _days(
     agents: Sequence[Agent], paper_dates: Mapping[str, str | None]
 ) -> tuple[dict[str, date | None], dict[str, date | None]]:
     """Cutoffs by agent and public dates by task. Raises with a list of all invalid dates."""
-    cutoffs = {agent.agent: last_day(agent.cutoff_date) if agent.cutoff_date else None for agent in agents}
+    stated = {agent.agent: agent.cutoff_date for agent in agents}
+    cutoffs = {agent: last_day(given) if given else None for agent, given in stated.items()}
     dates = {task: first_day(given) if given else None for task, given in paper_dates.items()}
     problems = [
-        f"cutoff_date of agent {agent.agent!r} is {agent.cutoff_date!r}"
-        for agent in agents
-        if agent.cutoff_date and cutoffs[agent.agent] is None
+        f"cutoff_date of agent {agent!r} is {given!r}"
+        for agent, given in stated.items()
+        if given and cutoffs[agent] is None
     ]
     problems += [
         f"public_date of task {task!r} is {given!r}"
@@ -274,25 +290,15 @@ def _days(
     return cutoffs, dates
 
 
-def _check_tasks(paper_dates: Mapping[str, str | None], scores: Mapping[str, pl.DataFrame]) -> None:
-    strange = sorted({task for frame in scores.values() for task in frame["task"].unique()} - paper_dates.keys())
-    if strange:
-        shown = ", ".join(strange[:10]) + (f" and {len(strange) - 10} more" if len(strange) > 10 else "")
-        raise UserError(
-            f"{len(strange)} tasks have scores but no entry in paper_dates: {shown}. Give the date of every task of "
-            "the study, or None if unknown"
-        )
-
-
-def _scope_rows(
+def _metric_rows(
     metric: str,
     frame: pl.DataFrame,
+    tasks: list[str],
+    models: list[str],
     *,
-    tasks: Iterable[str],
-    models: Iterable[str],
     clean: Mapping[str, tuple[str, ...]],
     common: tuple[str, ...],
-    drawn: Mapping[str, Any],
+    draws: Draws,
 ) -> Iterator[CleanScore]:
     """One metric in every scope."""
     row = {task: place for place, task in enumerate(tasks)}
@@ -301,43 +307,35 @@ def _scope_rows(
     values = np.full((len(row), len(column)), np.nan)
     values[[row[task] for task in known["task"]], [column[agent] for agent in known["agent"]]] = known["score"]
     human = values[:, column[HUMAN]]
-
-    people = (HUMAN,) if len(column) > 1 and not np.isnan(human).all() else ()
-    everybody = [agent for agent in column if agent != HUMAN or people]
+    people = [HUMAN] if models and not np.isnan(human).all() else []
     scopes: dict[Scope, Mapping[str, tuple[str, ...]]] = {
         "own": clean,
-        "common": dict.fromkeys((*clean, *people), common) if common else {},
-        "all": dict.fromkeys(everybody, tuple(row)),
+        "common": dict.fromkeys([*clean, *people], common) if common else {},
+        "all": dict.fromkeys([*models, *people], tuple(tasks)),
     }
     for scope, papers in scopes.items():
-        places = {agent: [row[task] for task in its] for agent, its in papers.items()}
         found = [
-            _clean_score(metric, scope, agent, mine=values[:, column[agent]], human=human, places=its, drawn=drawn)
-            for agent, its in places.items()
+            _clean_score((metric, scope, agent), values[:, column[agent]], human, [row[task] for task in its], draws)
+            for agent, its in papers.items()
         ]
-        found.sort(key=_by_difference)
-        yield from _ranked(found) if scope == "common" else found
+        if scope == "common":
+            yield from _ranked(found)
+        else:
+            yield from sorted(
+                found, key=lambda one: (one.difference is None, -(one.difference or 0), -(one.score or 0))
+            )
 
 
 def _clean_score(
-    metric: str,
-    scope: Scope,
-    agent: str,
-    *,
-    mine: FloatArray,
-    human: FloatArray,
-    places: Sequence[int],
-    drawn: Mapping[str, Any],
+    whose: tuple[str, Scope, str], mine: FloatArray, human: FloatArray, places: Sequence[int], draws: Draws
 ) -> CleanScore:
-    """The score of an agent on its papers, given by their indices."""
+    """The score of an agent, by metric, scope and name, on its papers, given by their indices."""
     kept = mine[places]
-    score, difference = task_intervals(np.stack([kept, kept - human[places]], axis=1), tails=True, **drawn)
+    score, difference = task_intervals(np.stack([kept, kept - human[places]], axis=1), tails=True, **draws)
     everywhere = mine[~np.isnan(mine)]
-    paired = agent != HUMAN
+    paired = whose[-1] != HUMAN
     return CleanScore(
-        metric=metric,
-        scope=scope,
-        agent=agent,
+        *whose,
         rank=None,
         score=score.mean,
         low=score.low,
@@ -354,42 +352,9 @@ def _clean_score(
     )
 
 
-def _by_difference(row: CleanScore) -> tuple[bool, float, float]:
-    return row.difference is None, -(row.difference or 0.0), -(row.score or 0.0)
-
-
-def _ranked(rows: Sequence[CleanScore]) -> list[CleanScore]:
+def _ranked(rows: Sequence[CleanScore]) -> Iterator[CleanScore]:
     """By score, highest first; the baseline has no rank, and equal scores share the better rank."""
     scores = [row.score for row in rows if row.agent != HUMAN and row.score is not None]
-    ranked = []
-    for row in sorted(rows, key=lambda row: (row.score is None, -(row.score or 0.0))):
-        has = row.agent != HUMAN and row.score is not None
-        rank = 1 + sum(other > (row.score or 0.0) for other in scores) if has else None
-        ranked.append(replace(row, rank=rank))
-    return ranked
-
-
-def _notes(clock: Clock) -> tuple[str, ...]:
-    notes = [
-        "Cutoffs are those stated by the makers; a month or year counts as its last day, for a paper as its first day."
-    ]
-    if clock.unknown:
-        notes.append(f"{len(clock.unknown)} without a cutoff, not counted as clean: {', '.join(clock.unknown)}.")
-    if clock.undated:
-        notes.append(
-            f"{len(clock.undated)} of {clock.papers} papers have no date and are not used for clean leaderboards."
-        )
-    if not clock.common:
-        notes.append(_none_common(clock))
-    return tuple(notes)
-
-
-def _none_common(clock: Clock) -> str:
-    if len(clock.unknown) == len(clock.agents):
-        return "No agent has a cutoff, so there is no leaderboard of clean papers."
-    fewest = min(one.clean for one in clock.agents if one.clean is not None)
-    who = ", ".join(f"{one.agent} ({one.cutoff_date})" for one in clock.agents if one.clean == fewest)
-    return (
-        "No paper became public after the cutoffs of all agents, so there is no common leaderboard. "
-        f"Agents with the fewest papers after their cutoff: {who}."
-    )
+    for row in sorted(rows, key=lambda row: (row.score is None, -(row.score or 0), row.difference is None)):
+        score = None if row.agent == HUMAN else row.score
+        yield replace(row, rank=None if score is None else 1 + sum(other > score for other in scores))

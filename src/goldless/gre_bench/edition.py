@@ -6,8 +6,7 @@ The config says which papers, which models, which scorer: one TOML file, checked
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,11 +17,12 @@ from tomlkit.exceptions import TOMLKitError
 
 from goldless.dates import last_day
 from goldless.errors import UserError, nearest
-from goldless.files import write_text, write_whole
+from goldless.files import write_text
 from goldless.gre_bench.edition_study import draw_differences
-from goldless.gre_bench.injected import injected_papers
+from goldless.gre_bench.hidden_instructions import injected_papers
 from goldless.gre_bench.papers import CollectConfig, Part, reads_as_person
 from goldless.records import Agent
+from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study, read_study
 from goldless.studies.checking import all_at_once
 from goldless.studies.frames import read_agents
@@ -93,6 +93,11 @@ class ScoreConfig(Part):
     def _listed(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
 
+    @property
+    def draws(self) -> Draws:
+        """How papers are resampled."""
+        return {"seed": self.seed, "resamples": self.resamples, "level": self.level}
+
 
 class EditionConfig(Part):
     """All settings of an edition."""
@@ -141,11 +146,6 @@ NEEDED = {
 """What a setting must be, by pydantic's error type."""
 
 
-def read_config(path: Path) -> EditionConfig:
-    """The config in a TOML file. Raises with a list of all problems."""
-    return checked(_document(path).unwrap(), str(path))
-
-
 def checked(given: Mapping[str, Any], where: str) -> EditionConfig:
     """A config from plain data. Raises with a list of all problems."""
     try:
@@ -167,32 +167,6 @@ def _problem(one: Any) -> str:
         message = f"unknown setting{hint}"
     complete = isinstance(one["input"], dict) or one["type"] in {"extra_forbidden", "value_error"}
     return f"  {place}: {message}" if complete else f"  {place}: {message}, got {one['input']!r}"
-
-
-def write_settings(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
-    """Write settings into a TOML file, keeping its other settings and comments, and return the config.
-
-    Tables are merged key by key. None removes a key. Nothing is written if the result is not valid.
-    """
-    before, document = _with_settings(path, settings)
-    config = checked(document.unwrap(), str(path))
-    text = tomlkit.dumps(document)
-    if text != before:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, text)
-        except OSError as error:
-            raise UserError(f"{path}: cannot write ({error.strerror}). Make it writable") from error
-    return config
-
-
-def _with_settings(path: Path, settings: Mapping[str, Any]) -> tuple[str | None, tomlkit.TOMLDocument]:
-    """The content of a file (None if it does not exist), and the document with settings applied."""
-    there = path.exists()
-    document = _document(path) if there else tomlkit.document()
-    before = tomlkit.dumps(document) if there else None
-    _put(document, settings)
-    return before, document
 
 
 def _document(path: Path) -> tomlkit.TOMLDocument:
@@ -253,11 +227,6 @@ class Edition:
         """Folder of its papers and reviews, an ordinary study."""
         return self.folder / STUDY
 
-    @property
-    def cache(self) -> Path:
-        """Folder with the cached replies of a venue."""
-        return self.folder / COLLECTED
-
     def run_folder(self, name: str | None = None) -> Path:
         """Folder of the results; ``name``: of additional results, such as with another scorer."""
         if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
@@ -310,31 +279,33 @@ class Edition:
 
     def planned(self, settings: Mapping[str, Any]) -> Edition:
         """The edition as it would be with these settings; nothing is written."""
-        path = self.folder / CONFIG
-        _, document = _with_settings(path, settings)
-        where = f"{path}, with the settings given" if settings else str(path)
-        return Edition(self.folder, checked(document.unwrap(), where))
+        where = f"{self._file}, with the settings given" if settings else str(self._file)
+        return Edition(self.folder, checked(self._with(settings).unwrap(), where))
 
     def with_settings(self, settings: Mapping[str, Any]) -> Edition:
-        """The edition after writing settings into its config file; other settings stay."""
-        return Edition(self.folder, write_settings(self.folder / CONFIG, settings))
+        """The edition after writing settings into its config file, keeping its other settings and comments.
 
-    @contextmanager
-    def trying(self, settings: Mapping[str, Any]) -> Iterator[Edition]:
-        """The edition with settings in its config file; they are removed again if the block raises an error.
-
-        They stay if it is interrupted, so that it can be resumed, and if the file was edited meanwhile.
+        Tables are merged key by key. None removes a key. Nothing is written if the result is not valid.
         """
-        path = self.folder / CONFIG
-        before = path.read_bytes()
-        tried = self.with_settings(settings)
-        after = path.read_bytes()
-        try:
-            yield tried
-        except Exception:
-            if path.read_bytes() == after != before:
-                write_whole(path, lambda aside: aside.write_bytes(before))
-            raise
+        document = self._with(settings)
+        config = checked(document.unwrap(), str(self._file))
+        text = tomlkit.dumps(document)
+        if not self._file.exists() or text != tomlkit.dumps(_document(self._file)):
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                write_text(self._file, text)
+            except OSError as error:
+                raise UserError(f"{self._file}: cannot write ({error.strerror}). Make it writable") from error
+        return Edition(self.folder, config)
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / CONFIG
+
+    def _with(self, settings: Mapping[str, Any]) -> tomlkit.TOMLDocument:
+        document = _document(self._file) if self._file.exists() else tomlkit.document()
+        _put(document, settings)
+        return document
 
 
 def is_edition(folder: Path) -> bool:
@@ -349,7 +320,7 @@ def open_edition(folder: Path) -> Edition:
             f"{folder}: not an edition, because it has no {CONFIG}. Start one with: goldless gre collect {folder} "
             "--venue VENUE, or --from-folder FOLDER"
         )
-    return Edition(folder, read_config(folder / CONFIG))
+    return Edition(folder, checked(_document(folder / CONFIG).unwrap(), str(folder / CONFIG)))
 
 
 def open_or_begin(folder: Path) -> Edition:

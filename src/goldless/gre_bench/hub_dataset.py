@@ -10,38 +10,57 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from goldless.gre_bench.edition_scores import DEMONSTRATION
-from goldless.gre_bench.recomputing import Recomputed
+from goldless.exporting.files import path_name, write_folder
+from goldless.exporting.hub_results import write_results
+from goldless.exporting.scored_run import scored_run
+from goldless.gre_bench.papers import is_person
+from goldless.gre_bench.scoring import Recomputed
 
 PAPERS = "papers.jsonl"
 
 
-def task_id(found: Recomputed) -> str:
-    """The task of an edition in ``eval.yaml``: its name and the metric that ranks."""
-    return re.sub(r"[^a-z0-9]+", "_", f"{found.name}_{found.metric}".lower()).strip("_")
+def write_hub_files(found: Recomputed, folder: Path, *, dataset: str, url: str | None) -> list[str]:
+    """Write the benchmark's dataset and each model's results; returns the commands that upload them.
+
+    The files have no texts of papers or reviews. Results of models are pull requests to their repositories.
+    """
+    run = scored_run(found.edition.run_folder())
+    (board,) = run.chosen(found.metric).values()
+    board = replace(board, rows=tuple(row for row in board.rows if not is_person(row.agent)))
+    # the task of an edition: its name and the metric that ranks
+    task = re.sub(r"[^a-z0-9]+", "_", f"{found.name}_{found.metric}".lower()).strip("_")
+    models = folder / "models"
+    write_results(board, models, dataset=dataset, task_id=task, date=run.made_at[:10], url=url)
+    files = {"eval.yaml": _eval_yaml(found, task), "README.md": _card(found), PAPERS: _papers(found)}
+    write_folder(folder / "dataset", {name: list(lines) for name, lines in files.items()})
+    commands = [f"hf upload {shlex.quote(dataset)} {shlex.quote(str(folder / 'dataset'))} . --repo-type dataset"]
+    for agent in [row.agent for row in board.rows if row.score is not None]:
+        listed = found.edition.config.models.get(agent)
+        named = re.fullmatch(r"hf:([\w.-]+/[\w.-]+)", listed.model) if listed else None
+        repository = named[1] if named else f"OWNER/REPOSITORY-OF-{agent}"
+        own = shlex.quote(str(models / path_name(agent)))
+        commands.append(f"hf upload {shlex.quote(repository)} {own} . --create-pr")
+    return commands
 
 
-def dataset_files(found: Recomputed) -> dict[str, list[str]]:
-    """The files of the dataset's repository. They have no texts of papers or reviews."""
-    return {"eval.yaml": list(_eval_yaml(found)), "README.md": list(_card(found)), PAPERS: list(_papers(found))}
-
-
-def _eval_yaml(found: Recomputed) -> Iterator[str]:
+def _eval_yaml(found: Recomputed, task: str) -> Iterator[str]:
     # what JSON quotes, YAML reads
     yield f"name: {json.dumps(f'GRE-bench {found.name}')}\n"
     yield f"description: {json.dumps(_description(found), ensure_ascii=False)}\n"
     yield "evaluation_framework: goldless\n"
-    yield f"tasks:\n  - id: {json.dumps(task_id(found))}\n    config: default\n    split: test\n"
+    yield f"tasks:\n  - id: {json.dumps(task)}\n    config: default\n    split: test\n"
 
 
 def _description(found: Recomputed) -> str:
-    invented = f"{DEMONSTRATION} " if found.scores.demonstration else ""
+    result = found.result
+    invented = f"{result.demonstration} " if result.demonstration else ""
     return (
-        f"{invented}Which model writes the most informative peer reviews? {found.scores.papers} papers from "
-        f"{found.scores.source}, scored by {found.metric}."
+        f"{invented}Which model writes the most informative peer reviews? {result.papers} papers from "
+        f"{result.source}, scored by {found.metric}."
     )
 
 
@@ -58,13 +77,3 @@ def _papers(found: Recomputed) -> Iterator[str]:
         known = found.study.task(task).extra
         row = {"paper": task, **{key: known.get(key) for key in ("title", "public_date", "anchor")}}
         yield json.dumps(row, ensure_ascii=False, default=str) + "\n"
-
-
-def upload_commands(found: Recomputed, dataset: str, folder: Path, models: Mapping[str, Path]) -> Iterator[str]:
-    """Commands that upload the files: to the dataset, and as pull requests to the models' repositories."""
-    yield f"hf upload {shlex.quote(dataset)} {shlex.quote(str(folder))} . --repo-type dataset"
-    for agent, files in models.items():
-        listed = found.edition.config.models.get(agent)
-        named = re.fullmatch(r"hf:([\w.-]+/[\w.-]+)", listed.model) if listed else None
-        repository = named[1] if named else f"OWNER/REPOSITORY-OF-{agent}"
-        yield f"hf upload {shlex.quote(repository)} {shlex.quote(str(files))} . --create-pr"

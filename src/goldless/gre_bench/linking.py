@@ -21,11 +21,10 @@ import numpy as np
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
-from goldless.gre_bench.anchors import anchored_papers
-from goldless.gre_bench.boards import AsJson
 from goldless.gre_bench.edition import RUN, is_edition, open_edition
+from goldless.gre_bench.edition_study import anchored_papers
 from goldless.gre_bench.papers import is_reference
-from goldless.meta_evaluation.judges import Scores, run_scores
+from goldless.meta_evaluation.judges import ScoredBy, Scores, run_scores
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
@@ -36,6 +35,7 @@ from goldless.studies import Study
 FEWEST_ANCHORS = 10
 """Below, two means and two standard deviations are too uncertain to put years on one scale."""
 RESAMPLES = 2000
+LEVEL = 0.9
 Pair = tuple[str, str]
 """A task and an agent."""
 
@@ -50,6 +50,14 @@ class Side:
     """Its papers that are marked as anchors."""
     scores: Mapping[str, Scores]
     signatures: Mapping[str, str]
+
+    @classmethod
+    def of(cls, name: str, study: Study, scored: Sequence[ScoredBy]) -> Side:
+        """An edition with the scores of a run."""
+        texts = {(r.task, r.agent): r.text for _, responses in study for r in responses if not is_reference(r.agent)}
+        scores = {one.metric: one.scores for one in scored}
+        signatures = {one.metric: one.signature for one in scored}
+        return cls(name, texts, frozenset(anchored_papers(study)), scores, signatures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class LinkedScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Link(AsJson):
+class Link:
     """The link of one metric's scales."""
 
     metric: str
@@ -132,47 +140,41 @@ class NotLinkedError(UserError):
     """The scales of two editions cannot be linked."""
 
 
-def read_side(folder: Path | str) -> Side:
-    """An edition with the scores of its run."""
-    edition = open_edition(Path(folder))
-    found = run_scores(RunFolder(edition.run_folder(RUN), RUN))
-    scores = {one.metric: one.scores for one in found}
-    return side(edition.folder.resolve().name, edition.study(), scores, {one.metric: one.signature for one in found})
-
-
-def side(name: str, study: Study, scores: Mapping[str, Scores], signatures: Mapping[str, str]) -> Side:
-    """An edition with scores given."""
-    texts = {(r.task, r.agent): r.text for _, responses in study for r in responses if not is_reference(r.agent)}
-    return Side(name, texts, frozenset(anchored_papers(study)), scores, signatures)
-
-
 def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[Link], list[str]]:
     """The links of two editions by metric, and notes; nothing where one is no edition or they share no anchors."""
     if not all(is_edition(Path(one)) and open_edition(Path(one)).collected for one in (first, second)):
         return [], []
-    return link_sides(read_side(first), read_side(second), seed=seed)
+    editions = [open_edition(Path(folder)) for folder in (first, second)]
+    return link_sides(
+        *(
+            Side.of(one.folder.resolve().name, one.study(), run_scores(RunFolder(one.run_folder(RUN), RUN)))
+            for one in editions
+        ),
+        seed=seed,
+    )
 
 
 def link_sides(first: Side, second: Side, *, seed: int = 0) -> tuple[list[Link], list[str]]:
     """The links by metric that both have, and why there is none for others."""
-    links, notes = [], []
-    if not _shared_anchors(first, second):
+    shared = {task for task, _ in first.texts} & {task for task, _ in second.texts} & (first.anchors | second.anchors)
+    if not shared:
         return [], [f"Not linked: {first.name} and {second.name} share no anchors."]
+    links, notes = [], []
     for metric in first.scores:
         if metric in second.scores:
             try:
-                links.append(link(first, second, metric, seed=seed))
+                links.append(link(first, second, metric, shared, seed=seed))
             except NotLinkedError as error:
                 notes.append(str(error))
     return links, notes
 
 
-def link(
-    first: Side, second: Side, metric: str, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.9
-) -> Link:
-    """The second edition's scores under a metric on the scale of the first. Raises if there are too few anchors."""
+def link(first: Side, second: Side, metric: str, shared: set[str], *, seed: int = 0) -> Link:
+    """The second edition's scores under a metric on the scale of the first. Raises if there are too few anchors.
+
+    ``shared``: papers in both editions that one of them marks as anchors.
+    """
     ours, theirs = ({pair: s for pair, s in one.scores[metric].items() if s is not None} for one in (first, second))
-    shared = _shared_anchors(first, second)
     same = [pair for pair in first.texts if pair[0] in shared and first.texts[pair] == second.texts.get(pair)]
     used = sorted(pair for pair in same if pair in ours and pair in theirs)
     papers = sorted({task for task, _ in used})
@@ -186,24 +188,27 @@ def link(
     if not (np.ptp(x) > 0 and np.ptp(y) > 0):
         raise NotLinkedError(f"{metric} is not linked: all reviews of the anchors have the same score in one edition")
     slope, intercept = linear_link(x, y)
-    drawn = _Draws(papers, sorted(_tasks(ours) - set(papers)), sorted(_tasks(theirs) - set(papers)), seed, resamples)
-    slopes, intercepts = drawn.links([task for task, _ in used], x, y)
-    agents = sorted({agent for _, agent in theirs if not is_reference(agent)})
+    # anchors, the other papers of the first edition and those of the second are drawn separately
+    others = [sorted({task for task, _ in scores} - set(papers)) for scores in (ours, theirs)]
+    drawn = [_drawn(len(tasks), seed + place) for place, tasks in enumerate((papers, *others))]
+    before_draws = [*papers, *others[0]], np.hstack([drawn[0], drawn[1]])
+    after_draws = [*papers, *others[1]], np.hstack([drawn[0], drawn[2]])
+    slopes, intercepts = _drawn_links(drawn[0][:, [papers.index(task) for task, _ in used]], x, y)
     rows = []
-    for agent in agents:
-        mean, means = drawn.second(_of(theirs, agent))
-        before, befores = drawn.first(_of(ours, agent))
+    for agent in sorted({agent for _, agent in theirs if not is_reference(agent)}):
+        mean, means = _means(*after_draws, theirs, agent)
+        before, befores = _means(*before_draws, ours, agent)
         linked, linkeds = slope * mean + intercept, slopes * means + intercepts
-        change = None if math.isnan(before) else linked - before
+        there = not math.isnan(before)
         rows.append(
             LinkedScore(
                 agent,
                 mean,
                 linked,
-                *percentile_interval(linkeds, level=level)[:2],
-                None if change is None else before,
-                change,
-                *((None, None) if change is None else percentile_interval(linkeds - befores, level=level)[:2]),
+                *_ends(linkeds),
+                before if there else None,
+                linked - before if there else None,
+                *(_ends(linkeds - befores) if there else (None, None)),
             )
         )
     told = {
@@ -211,8 +216,8 @@ def link(
         "second": second.signatures.get(metric, second.name),
         "link": "linear-single-group",
         "anchors": str(len(papers)),
-        "interval": f"papers-percentile-{level:g}",
-        "resamples": str(resamples),
+        "interval": f"papers-percentile-{LEVEL:g}",
+        "resamples": str(RESAMPLES),
         "seed": str(seed),
     }
     return Link(
@@ -220,13 +225,13 @@ def link(
         first.name,
         second.name,
         slope,
-        *percentile_interval(slopes, level=level)[:2],
+        *_ends(slopes),
         intercept,
-        *percentile_interval(intercepts, level=level)[:2],
+        *_ends(intercepts),
         papers=len(papers),
         reviews=len(used),
         scores=tuple(sorted(rows, key=lambda row: (-row.linked, row.agent))),
-        level=level,
+        level=LEVEL,
         signature=str(Signature(f"link[{metric}]", told)),
     )
 
@@ -237,65 +242,38 @@ def linear_link(x: FloatArray, y: FloatArray) -> tuple[float, float]:
     return slope, float(np.mean(y) - slope * np.mean(x))
 
 
-def _shared_anchors(first: Side, second: Side) -> set[str]:
-    """Papers in both editions that one of them marks as anchors."""
-    both = _tasks(first.texts) & _tasks(second.texts)
-    return both & (first.anchors | second.anchors)
+def _ends(draws: FloatArray) -> tuple[float | None, float | None]:
+    return percentile_interval(draws, level=LEVEL)[:2]
 
 
-def _tasks(pairs: Mapping[Pair, object]) -> set[str]:
-    return {task for task, _ in pairs}
-
-
-def _of(scores: Mapping[Pair, float], agent: str) -> dict[str, float]:
-    return {task: score for (task, one), score in scores.items() if one == agent}
-
-
-class _Draws:
-    """Resampled papers: how often each anchor, and each other paper of either edition, is drawn."""
-
-    def __init__(
-        self, anchors: Sequence[str], first: Sequence[str], second: Sequence[str], seed: int, resamples: int
-    ) -> None:
-        counted = [_counts(len(tasks), seed + place, resamples) for place, tasks in enumerate((anchors, first, second))]
-        self._anchors = list(anchors)
-        self._first = [*anchors, *first], np.hstack(counted[:2])
-        self._second = [*anchors, *second], np.hstack([counted[0], counted[2]])
-
-    def links(self, tasks: Sequence[str], x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Slopes and intercepts over the draws; NaN where all reviews drawn have the same score."""
-        place = {task: i for i, task in enumerate(self._anchors)}
-        weights = self._second[1][:, [place[task] for task in tasks]]
-        n = weights.sum(axis=1)
-        means, spreads = [], []
-        for values in (x, y):
-            # centred, so that squares lose no digits
-            centre = float(np.mean(values))
-            away = values - centre
-            mean = weights @ away / n
-            means.append(mean + centre)
-            spreads.append(np.sqrt(np.maximum(weights @ away**2 / n - mean**2, 0.0)))
-        slopes = np.full(len(n), np.nan)
-        np.divide(spreads[1], spreads[0], out=slopes, where=spreads[0] > 0)
-        return slopes, means[1] - slopes * means[0]
-
-    def first(self, scores: Mapping[str, float]) -> tuple[float, FloatArray]:
-        """The mean of an agent's scores in the first edition, and its means over the draws."""
-        return _means(*self._first, scores)
-
-    def second(self, scores: Mapping[str, float]) -> tuple[float, FloatArray]:
-        """The same in the second edition."""
-        return _means(*self._second, scores)
-
-
-def _counts(papers: int, seed: int, resamples: int) -> FloatArray:
+def _drawn(papers: int, seed: int) -> FloatArray:
+    """How often each paper is drawn: [resamples, papers]."""
     if not papers:
-        return np.zeros((resamples, 0))
-    return np.concatenate(list(draw_counts(papers, seed=seed, resamples=resamples)))
+        return np.zeros((RESAMPLES, 0))
+    return np.concatenate(list(draw_counts(papers, seed=seed, resamples=RESAMPLES)))
 
 
-def _means(tasks: Sequence[str], counts: FloatArray, scores: Mapping[str, float]) -> tuple[float, FloatArray]:
-    values = np.array([scores.get(task, np.nan) for task in tasks])
+def _drawn_links(weights: FloatArray, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Slopes and intercepts over the draws; NaN where all reviews drawn have the same score."""
+    n = weights.sum(axis=1)
+    means, spreads = [], []
+    for values in (x, y):
+        # centred, so that squares lose no digits
+        centre = float(np.mean(values))
+        away = values - centre
+        mean = weights @ away / n
+        means.append(mean + centre)
+        spreads.append(np.sqrt(np.maximum(weights @ away**2 / n - mean**2, 0.0)))
+    slopes = np.full(len(n), np.nan)
+    np.divide(spreads[1], spreads[0], out=slopes, where=spreads[0] > 0)
+    return slopes, means[1] - slopes * means[0]
+
+
+def _means(
+    tasks: Sequence[str], counts: FloatArray, scores: Mapping[Pair, float], agent: str
+) -> tuple[float, FloatArray]:
+    """The mean of an agent's scores, and its means over the draws; NaN where it has none."""
+    values = np.array([scores.get((task, agent), np.nan) for task in tasks])
     there = ~np.isnan(values)
     n = counts[:, there].sum(axis=1)
     means = np.full(len(counts), np.nan)

@@ -27,6 +27,7 @@ from requests_cache import CachedSession
 
 from goldless._version import __version__
 from goldless.errors import UserError
+from goldless.gre_bench.paper_text import UnusablePaperError
 from goldless.gre_bench.papers import UnansweredError
 from goldless.models.http_api.limits import seconds_until
 
@@ -140,17 +141,18 @@ class OpenReviewApi:
                 return
             notes = ask(after=page[-1].id)
 
-    def pdf(self, note: str) -> bytes | str:
-        """The PDF of a submission, or the reason why there is none."""
+    def pdf(self, note: str) -> bytes:
+        """The PDF of a submission. Raises if there is none."""
         try:
             data: bytes = self._asked("get_pdf", note)
             if _is_page(data):  # it may have been a passing one
                 data = self._asked("get_pdf", note)
         except RefusedError as refusal:
             if refusal.status in {400, 404, 410}:
-                return f"OpenReview has no PDF of it (status {refusal.status})"
+                detail = f"OpenReview has no PDF of it (status {refusal.status})"
+                raise UnusablePaperError("no_paper", detail) from refusal
             if refusal.is_private:
-                return "its PDF is not public (status 403)"
+                raise UnusablePaperError("no_paper", "its PDF is not public (status 403)") from refusal
             raise
         self._pages_in_a_row = self._pages_in_a_row + 1 if _is_page(data) else 0
         if self._pages_in_a_row == MOST_PAGES:

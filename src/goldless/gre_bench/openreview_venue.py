@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, quote, urlsplit
 
 from goldless.errors import PrerequisiteError, UserError, nearest
-from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
-from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
-from goldless.gre_bench.review_forms import says_something, sections_and_extra
+from goldless.gre_bench.paper_text import PdfReader, UnusablePaperError, pdf_text
+from goldless.gre_bench.papers import HumanReview, Paper
+from goldless.gre_bench.review_form import says_something, sections_and_extra
 
 if TYPE_CHECKING:
     from goldless.gre_bench.openreview_api import Api, OpenReviewApi, Patience
@@ -98,21 +98,19 @@ class _Posting:
             said += [invitation.rpartition("/")[2] for invitation in self.invitations]
         return next((name for name, pattern in _OUTCOMES if any(map(pattern.search, said))), None)
 
-    @property
-    def left_out(self) -> LeftOut | None:
-        """Why the submission cannot be used, judging by the list of submissions alone."""
+    def refuse_unusable(self) -> None:
+        """Raise if the submission cannot be used, judging by the list of submissions alone."""
         file = self.text("pdf")
         if self.deleted:
-            return LeftOut(self.id, "withdrawn", "deleted")
+            raise UnusablePaperError("withdrawn", "deleted")
         if self.outcome is not None:
-            return LeftOut(self.id, self.outcome, self.text("venue"))
+            raise UnusablePaperError(self.outcome, self.text("venue"))
         if not self.text("abstract"):
-            return LeftOut(self.id, "no_abstract", "its abstract is empty or not public")
+            raise UnusablePaperError("no_abstract", "its abstract is empty or not public")
         if not file:
-            return LeftOut(self.id, "no_paper", "it has no public PDF")
+            raise UnusablePaperError("no_paper", "it has no public PDF")
         if not file.startswith("/"):
-            return LeftOut(self.id, "no_paper", f"its PDF is not at OpenReview: {file[:200]}")
-        return None
+            raise UnusablePaperError("no_paper", f"its PDF is not at OpenReview: {file[:200]}")
 
     def is_review(self, review_name: str) -> bool:
         """Whether it is a review by somebody the venue asked. ``review_name``: what an API v2 venue calls one."""
@@ -191,15 +189,14 @@ class OpenReviewVenue:
         """Sorted names of all submissions, including withdrawn and desk-rejected ones."""
         return sorted(self._listing().submissions)
 
-    def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
-        """A submission with its reviews and full text, or why it cannot be used. ``reviews``: fewest that it needs."""
+    def paper(self, name: str, *, reviews: int) -> Paper:
+        """A submission with its reviews and text. ``reviews``: fewest that it needs. Raises if it cannot be used."""
         listing = self._listing()
         submission = listing.submissions.get(name)
         if submission is None:
             hint = nearest(name, listing.submissions)
             raise UserError(f"{self._venue} has no submission {name!r} among its {len(listing.submissions)}{hint}")
-        if submission.left_out is not None:
-            return submission.left_out
+        submission.refuse_unusable()
         written, empty = _reviews(listing, submission)
         if len(written) < reviews:
             listing.api.forget(name, older_than_seconds=DAY_SECONDS)
@@ -207,13 +204,8 @@ class OpenReviewVenue:
         if len(written) < reviews:
             detail = f"{len(written)} with text, {reviews} needed" + (f"; {empty} empty" if empty else "")
             self._few.add(name)
-            return LeftOut(name, "few_reviews", detail)
-        data = listing.api.pdf(name)
-        if isinstance(data, str):
-            return LeftOut(name, "no_paper", data)
-        text = pdf_text(data, reader=self._reader)
-        if isinstance(text, PdfProblem):
-            return LeftOut(name, text.reason, text.detail)
+            raise UnusablePaperError("few_reviews", detail)
+        text = pdf_text(listing.api.pdf(name), reader=self._reader)
         return Paper(
             paper=name,
             title=submission.text("title"),

@@ -13,9 +13,16 @@ from datetime import date
 from pathlib import Path
 
 from goldless.dates import first_day
-from goldless.gre_bench.extracted_text import MOST_UNREADABLE, storable, unix_lines, unreadable_share
-from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
-from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
+from goldless.gre_bench.paper_text import (
+    MOST_UNREADABLE,
+    PdfReader,
+    UnusablePaperError,
+    pdf_text,
+    storable,
+    unix_lines,
+    unreadable_share,
+)
+from goldless.gre_bench.papers import HumanReview, Paper
 from goldless.studies.checking import Checking, Names, Problems, Row, all_at_once, describe, is_empty
 from goldless.studies.tables import ALLOWED, FORMATS, Source
 
@@ -28,13 +35,40 @@ NOTED = ("rating", "confidence")
 """Columns of a review that are not sections."""
 
 
+class CheckedTable(Checking):
+    """A table of texts with unique rows, read line by line."""
+
+    def __init__(self, path: Path, problems: Problems) -> None:
+        super().__init__(path.name, problems)
+        self.problems = problems
+        self._path = path
+        self._first: dict[tuple[str, ...], int] = {}
+
+    def lines(self, empty: str = "Leave the table out if there is nothing to list") -> Iterator[tuple[int, Row]]:
+        """Each row with its line, its texts storable and their lines ended by line feeds, counted."""
+        for chunk in Source(self._path, self.file).chunks(self.problems):
+            self.rows += len(chunk.rows)
+            for line, row in zip(chunk.lines, chunk.rows, strict=True):
+                yield line, {c: storable(unix_lines(v)) if isinstance(v, str) else v for c, v in row.items()}
+        self.finish()
+        if not self.rows and not self.broken:
+            self.add(f"no rows. {empty}")
+
+    def is_first(self, key: tuple[str, ...], line: int, repeated: str) -> bool:
+        """Whether no earlier row has this key; otherwise reports ``repeated`` with the line of the first."""
+        first = self._first.setdefault(key, line)
+        if first != line:
+            self.duplicate(f"{repeated}; first on line {first}", line)
+        return first == line
+
+
 @dataclass(slots=True)
 class _Listed:
     """A paper of the papers table, with its rows of the other tables."""
 
     paper: Paper
     """Without text and reviews."""
-    file: Path | None = None
+    file: Path | None
     """The file with its text; None if there is none."""
     reviews: dict[str, HumanReview] = field(default_factory=dict)
     empty_reviews: int = 0
@@ -52,15 +86,15 @@ class PaperFolder:
         self._folder = folder
         self._reader: PdfReader = reader
         self._papers: dict[str, _Listed] = {}
+        self._names = Names()
         with all_at_once(str(folder)) as problems:
             tables = _find_tables(folder, problems)
-            names = Names()
             if "papers" in tables:
-                names = _read_papers(_Table(tables["papers"], problems), folder, self._papers)
+                self._read_papers(CheckedTable(tables["papers"], problems))
             if "reviews" in tables:
-                whole = _read_reviews(_Table(tables["reviews"], problems), names, self._papers)
+                whole = self._read_reviews(CheckedTable(tables["reviews"], problems))
                 if "rewrites" in tables:
-                    _read_rewrites(_Table(tables["rewrites"], problems), names, self._papers, reviews_known=whole)
+                    self._read_rewrites(CheckedTable(tables["rewrites"], problems), reviews_known=whole)
 
     @property
     def name(self) -> str:
@@ -71,88 +105,100 @@ class PaperFolder:
         """Names of all papers, in the order of the table."""
         return tuple(self._papers)
 
-    def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
-        """One of them with all its reviews, or why it cannot be used. ``reviews``: fewest that it needs."""
+    def paper(self, name: str, *, reviews: int) -> Paper:
+        """One of them with all its reviews. ``reviews``: fewest that it needs. Raises if it cannot be used."""
         listed = self._papers[name]
         if len(listed.reviews) < reviews:
             empty = f"; {listed.empty_reviews} more have no text" if listed.empty_reviews else ""
-            return LeftOut(name, "few_reviews", f"{len(listed.reviews)} of {reviews}{empty}")
+            raise UnusablePaperError("few_reviews", f"{len(listed.reviews)} of {reviews}{empty}")
         if not listed.paper.abstract:
-            return LeftOut(name, "no_abstract", "its abstract is empty")
+            raise UnusablePaperError("no_abstract", "its abstract is empty")
         text = self._text(name, listed.file)
-        if isinstance(text, LeftOut):
-            return text
         return replace(listed.paper, text=text, reviews=tuple(listed.reviews.values()), rewrites=listed.rewrites)
 
-    def _text(self, name: str, file: Path | None) -> str | LeftOut:
+    def _text(self, name: str, file: Path | None) -> str:
         if file is None:
-            return LeftOut(name, "no_paper", f"no file papers/{name}{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+            lacking = f"no file papers/{name}{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+            raise UnusablePaperError("no_paper", lacking)
         data = file.read_bytes()
         if not data:
-            return LeftOut(name, "no_paper", f"{file.name} is empty")
+            raise UnusablePaperError("no_paper", f"{file.name} is empty")
         if file.suffix.lower() in TEXTS:
             given = data.decode("utf-8-sig")
             if unreadable_share(given) > MOST_UNREADABLE:
-                return LeftOut(name, "no_paper", f"{file.name} has no readable text")
+                raise UnusablePaperError("no_paper", f"{file.name} has no readable text")
             return storable(unix_lines(given))
-        read = pdf_text(data, reader=self._reader)
-        return LeftOut(name, read.reason, f"{file.name}: {read.detail}") if isinstance(read, PdfProblem) else read.text
+        try:
+            return pdf_text(data, reader=self._reader).text
+        except UnusablePaperError as error:
+            raise UnusablePaperError(error.reason, f"{file.name}: {error.detail}") from error
+
+    # --- the tables --------------------------------------------------------------------------------------------------
+
+    def _read_papers(self, check: CheckedTable) -> None:
+        for line, row in check.lines():
+            name = check.name(row, "paper", line)
+            paper = _paper(name or "", row, line, check)
+            if name is not None and check.is_first((name,), line, f"paper {name!r} is listed twice"):
+                self._names[name] = len(self._names)
+                self._papers[name] = _Listed(paper, _file(self._folder, name, row, line, check))
+        # unknown names are allowed if some rows could not be read, to avoid wrong reports
+        self._names.listed_in = "" if check.broken else check.file
+
+    def _read_reviews(self, check: CheckedTable) -> bool:
+        """Whether every row was read, so that rewrites can be checked against the reviews."""
+        with_text = 0
+        for line, row in check.lines():
+            paper, review = check.name(row, "paper", line), check.name(row, "review", line)
+            if "paper" not in row or "review" not in row:
+                continue  # what looks like a section may be the column that is missed
+            sections = _sections(row, line, check)
+            with_text += bool(sections)
+            if paper is None or review is None or self._names.number(paper, line) < 0:
+                continue
+            repeated = f"review {review!r} of paper {paper!r} is listed twice"
+            if check.is_first((paper, review), line, repeated) and paper in self._papers:
+                noted = {column: row[column] for column in NOTED if not is_empty(row.get(column))}
+                found = HumanReview(review, sections, noted)
+                if found.text:
+                    self._papers[paper].reviews[review] = found
+                else:
+                    self._papers[paper].empty_reviews += 1
+        self._names.report_strangers("paper", check.file, check.problems)
+        if check.rows and not with_text and not check.broken:
+            check.add("no review has a text. Put it in a column 'text', or in one column per section")
+        return not check.broken
+
+    def _read_rewrites(self, check: CheckedTable, *, reviews_known: bool) -> None:
+        for line, row in check.lines():
+            rewriter, paper, review = (check.name(row, column, line) for column in ("rewriter", "paper", "review"))
+            text = check.text(row, "text", line)
+            if rewriter is None or paper is None or review is None or text is None:
+                continue
+            repeated = f"the rewrite of review {review!r} of paper {paper!r} is listed twice"
+            known = self._names.number(paper, line) >= 0
+            if not known or not check.is_first((paper, review), line, repeated) or paper not in self._papers:
+                continue
+            if reviews_known and review not in self._papers[paper].reviews:
+                check.add(f"the rewrite has no review: paper {paper!r} has no review {review!r} with a text", line)
+            self._papers[paper].rewrites[review] = (rewriter, text)
+        self._names.report_strangers("paper", check.file, check.problems)
 
 
-def _find_tables(folder: Path, problems: Problems) -> dict[str, Source]:
+def _find_tables(folder: Path, problems: Problems) -> dict[str, Path]:
     if not folder.is_dir():
         problems.add("no such folder. It must contain papers.jsonl, reviews.jsonl and a folder papers/ with the papers")
         return {}
-    found: dict[str, Source] = {}
+    found: dict[str, Path] = {}
     for table in ("papers", "reviews", "rewrites"):
         files = [file for ending in FORMATS if (file := folder / f"{table}{ending}").is_file()]
         if files:
-            found[table] = Source(files[0], files[0].name)
+            found[table] = files[0]
         elif table != "rewrites":
             problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet. {ALLOWED}")
         for other in files[1:]:
             problems.add(f"duplicate of {files[0].name}. Keep one file per table", other.name)
     return found
-
-
-class _Table(Checking):
-    """One of the tables, with unique rows."""
-
-    def __init__(self, source: Source, problems: Problems) -> None:
-        super().__init__(source.file, problems)
-        self.problems = problems
-        self._source = source
-        self._first: dict[tuple[str, ...], int] = {}
-
-    def lines(self) -> Iterator[tuple[int, Row]]:
-        """Each row with its line, its texts storable and their lines ended by line feeds, counted."""
-        for chunk in self._source.chunks(self.problems):
-            self.rows += len(chunk.rows)
-            for line, row in zip(chunk.lines, chunk.rows, strict=True):
-                yield line, {c: storable(unix_lines(v)) if isinstance(v, str) else v for c, v in row.items()}
-        self.finish()
-        if not self.rows and not self.broken:
-            self.add("no rows. Leave the table out if there is nothing to list")
-
-    def is_first(self, key: tuple[str, ...], line: int, repeated: str) -> bool:
-        """Whether no earlier row has this key; otherwise reports ``repeated`` with the line of the first."""
-        first = self._first.setdefault(key, line)
-        if first != line:
-            self.duplicate(f"{repeated}; first on line {first}", line)
-        return first == line
-
-
-def _read_papers(check: _Table, folder: Path, papers: dict[str, _Listed]) -> Names:
-    """The names of all papers; unknown names are allowed if some rows could not be read, to avoid wrong reports."""
-    names = Names()
-    for line, row in check.lines():
-        name = check.name(row, "paper", line)
-        paper = _paper(name or "", row, line, check)
-        if name is not None and check.is_first((name,), line, f"paper {name!r} is listed twice"):
-            names[name] = len(names)
-            papers[name] = _Listed(paper, _file(folder, name, row, line, check))
-    names.listed_in = "" if check.broken else check.file
-    return names
 
 
 def _paper(name: str, row: Row, line: int, check: Checking) -> Paper:
@@ -186,8 +232,7 @@ def _paper(name: str, row: Row, line: int, check: Checking) -> Paper:
 def _date(row: Row, line: int, check: Checking) -> str | None:
     value = row.get("public_date")
     if isinstance(value, date):
-        # A datetime is a date too, and its time says nothing here.
-        return date(value.year, value.month, value.day).isoformat()
+        return f"{value:%Y-%m-%d}"  # a datetime is a date too, and its time says nothing here
     year = isinstance(value, int) and not isinstance(value, bool)
     text = str(value) if year else check.optional_text(row, "public_date", line)
     if text is None or first_day(text) is not None:
@@ -234,32 +279,6 @@ def _is_utf8(path: Path, folder: Path, line: int, check: Checking) -> bool:
     return True
 
 
-def _read_reviews(check: _Table, names: Names, papers: dict[str, _Listed]) -> bool:
-    """Whether every row was read, so that rewrites can be checked against the reviews."""
-    with_text = 0
-    for line, row in check.lines():
-        paper = check.name(row, "paper", line)
-        review = check.name(row, "review", line)
-        if "paper" not in row or "review" not in row:
-            continue  # what looks like a section may be the column that is missed
-        sections = _sections(row, line, check)
-        with_text += bool(sections)
-        if paper is None or review is None or names.number(paper, line) < 0:
-            continue
-        repeated = f"review {review!r} of paper {paper!r} is listed twice"
-        if check.is_first((paper, review), line, repeated) and paper in papers:
-            noted = {column: row[column] for column in NOTED if not is_empty(row.get(column))}
-            found = HumanReview(review, sections, noted)
-            if found.text:
-                papers[paper].reviews[review] = found
-            else:
-                papers[paper].empty_reviews += 1
-    names.report_strangers("paper", check.file, check.problems)
-    if check.rows and not with_text and not check.broken:
-        check.add("no review has a text. Put it in a column 'text', or in one column per section")
-    return not check.broken
-
-
 def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:
     """The sections that have a text, by title; a whole text is one section without a title."""
     columns = {c: v for c, v in row.items() if c not in {*REVIEW_COLUMNS, *NOTED} and not is_empty(v)}
@@ -274,20 +293,3 @@ def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:
             allowed = f"Other columns: {', '.join(map(repr, NOTED))}"
             check.add(f"section {title!r} must be text, got {describe(value)}. {allowed}", line)
     return {title: value if isinstance(value, str) else "" for title, value in columns.items()}
-
-
-def _read_rewrites(check: _Table, names: Names, papers: dict[str, _Listed], *, reviews_known: bool) -> None:
-    for line, row in check.lines():
-        rewriter = check.name(row, "rewriter", line)
-        paper = check.name(row, "paper", line)
-        review = check.name(row, "review", line)
-        text = check.text(row, "text", line)
-        if rewriter is None or paper is None or review is None or text is None or names.number(paper, line) < 0:
-            continue
-        repeated = f"the rewrite of review {review!r} of paper {paper!r} is listed twice"
-        if not check.is_first((paper, review), line, repeated) or paper not in papers:
-            continue
-        if reviews_known and review not in papers[paper].reviews:
-            check.add(f"the rewrite has no review: paper {paper!r} has no review {review!r} with a text", line)
-        papers[paper].rewrites[review] = (rewriter, text)
-    names.report_strangers("paper", check.file, check.problems)

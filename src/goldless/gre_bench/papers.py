@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from goldless.errors import UserError
-from goldless.gre_bench.extracted_text import storable
+from goldless.gre_bench.paper_text import Reason, UnusablePaperError, storable
 from goldless.runs.progress import Progress
 
 HUMAN = "human"
@@ -27,24 +27,6 @@ PEOPLE = frozenset({HUMAN, REFERENCE})
 """Groups of the agents that are people."""
 _REFERENCE = re.compile(rf"{REFERENCE}\d+")
 _LIKE_PEOPLE = re.compile(rf"\s*(?:{HUMAN}|{REFERENCE})\d*\s*", re.IGNORECASE)
-
-Reason = Literal[
-    "withdrawn",
-    "desk_rejected",
-    "few_reviews",
-    "no_abstract",
-    "no_paper",
-    "encrypted_pdf",
-    "broken_pdf",
-    "scanned_pdf",
-    "garbled_pdf",
-    "cut_pdf",
-]
-"""Why a paper is left out.
-
-``few_reviews``: fewer reviews with text than requested. ``no_paper``: there is no file of it.
-``scanned_pdf``: pages without text. ``garbled_pdf``: its text is not readable. ``cut_pdf``: its end is missing.
-"""
 
 
 def reference_agents(reviews: int) -> tuple[str, ...]:
@@ -130,8 +112,8 @@ class PaperSource(Protocol):
     def papers(self) -> Sequence[str]:
         """Names of all papers there are, in any order."""
 
-    def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
-        """One of them with all its reviews, or why it cannot be used. ``reviews``: fewest that it needs."""
+    def paper(self, name: str, *, reviews: int) -> Paper:
+        """One of them with all its reviews. ``reviews``: fewest that it needs. Raises if it cannot be used."""
 
 
 # --- the draw ------------------------------------------------------------------------------------------------------
@@ -220,11 +202,6 @@ class Draw:
     listed: int
     """How many papers the source has."""
 
-    @property
-    def untried(self) -> int:
-        """Number of papers never tried, because enough were found."""
-        return self.listed - len(self.papers) - len(self.left_out)
-
 
 def draw_papers(
     source: PaperSource, asked: CollectConfig, *, progress: Callable[[Progress], None] = lambda _: None
@@ -243,11 +220,11 @@ def draw_papers(
     for place in np.random.default_rng(asked.seed).permutation(len(names)):
         if len(drawn) == asked.papers:
             break
-        found = _drawn(source.paper(names[int(place)], reviews=asked.reviews), asked.reviews, asked.seed)
-        if isinstance(found, LeftOut):
-            left_out.append(found)
-        else:
-            drawn.append(found)
+        name = names[int(place)]
+        try:
+            drawn.append(_drawn(source.paper(name, reviews=asked.reviews), asked.reviews, asked.seed))
+        except UnusablePaperError as unusable:
+            left_out.append(LeftOut(name, unusable.reason, unusable.detail))
         done = len(drawn) if asked.papers is not None else len(drawn) + len(left_out)
         progress(Progress(STAGE, done, total, 0, 0.0))
     draw = Draw(source.name, tuple(drawn), tuple(left_out), asked, len(names))
@@ -256,24 +233,22 @@ def draw_papers(
     return draw
 
 
-def _drawn(found: Paper | LeftOut, reviews: int, seed: int) -> DrawnPaper | LeftOut:
-    """The paper with its drawn reviews, or why it cannot be used."""
-    if isinstance(found, LeftOut):
-        return found
-    if not storable(found.text).strip():
-        return LeftOut(found.paper, "no_paper", "its text is empty")
-    if not storable(found.abstract).strip():
-        return LeftOut(found.paper, "no_abstract")
-    written = [review for review in map(_storable_review, found.reviews) if review.text]
-    if len(written) < reviews:
-        return LeftOut(found.paper, "few_reviews", f"{len(written)} of {reviews}")
-    chosen = sorted(written, key=lambda review: draw_rank(seed, found.paper, review.review))[:reviews]
-    return DrawnPaper(replace(found, reviews=tuple(written)), chosen[0], tuple(chosen[1:]))
-
-
-def _storable_review(review: HumanReview) -> HumanReview:
+def _drawn(paper: Paper, reviews: int, seed: int) -> DrawnPaper:
+    """The paper with its drawn reviews."""
+    if not storable(paper.text).strip():
+        raise UnusablePaperError("no_paper", "its text is empty")
+    if not storable(paper.abstract).strip():
+        raise UnusablePaperError("no_abstract")
     # Before its text is put together: a section of NUL characters alone has no text, and no title either.
-    return replace(review, sections={storable(title): storable(text) for title, text in review.sections.items()})
+    cleaned = [
+        replace(review, sections={storable(title): storable(text) for title, text in review.sections.items()})
+        for review in paper.reviews
+    ]
+    written = [review for review in cleaned if review.text]
+    if len(written) < reviews:
+        raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}")
+    chosen = sorted(written, key=lambda review: draw_rank(seed, paper.paper, review.review))[:reviews]
+    return DrawnPaper(replace(paper, reviews=tuple(written)), chosen[0], tuple(chosen[1:]))
 
 
 def draw_rank(seed: int, *names: str) -> bytes:

@@ -9,19 +9,18 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.files import write_text, write_whole
-from goldless.gre_bench.anchors import anchored_papers
 from goldless.gre_bench.edition import Edition
-from goldless.gre_bench.edition_study import noted_draw, write_rows
-from goldless.gre_bench.injected import injected_papers
+from goldless.gre_bench.edition_study import anchored_papers, noted_draw, write_rows
+from goldless.gre_bench.hidden_instructions import injected_papers
 from goldless.gre_bench.papers import draw_rank, is_person
-from goldless.gre_bench.review_forms import PROMPT_NAME, REVIEW_PROMPT
+from goldless.gre_bench.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.models.interface import content_hash
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
@@ -45,6 +44,8 @@ class Registered:
     reviews_before: int
     """Reviews by models that were there when it was registered."""
 
+    KEYS = ("*", "matches")
+
     @property
     def matches(self) -> bool:
         """Whether nothing has changed."""
@@ -58,10 +59,6 @@ class Registered:
         if self.matches:
             return f"{name}: unchanged{late}"
         return f"{name}, but changed since: {', '.join(self.changed)}{late}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        return {**asdict(self), "matches": self.matches}
 
 
 def registered_parts(edition: Edition) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,72 +18,71 @@ import polars as pl
 
 from goldless.errors import UserError
 from goldless.files import POLARS_FAILED
-from goldless.gre_bench.extracted_text import MOST_UNREADABLE, storable, unix_lines, unreadable_share
-from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
-from goldless.gre_bench.review_forms import says_something, sections_and_extra
+from goldless.gre_bench.paper_text import (
+    MOST_UNREADABLE,
+    Reason,
+    UnusablePaperError,
+    storable,
+    unix_lines,
+    unreadable_share,
+)
+from goldless.gre_bench.papers import HumanReview, Paper
+from goldless.gre_bench.review_form import says_something, sections_and_extra
 
 NEEDED = ("forum_id", "venue_id", "title", "abstract", "decision", "reviews_json", "markdown")
 KEPT = ("conference", "year", "track", "decision")
 """Columns that are kept of a paper; the decision's comment and the authors' rebuttal are not."""
-OF_AUTHORS = ("rebuttal",)
-"""Fields of a review that its authors' reply is in."""
-PREFIX = "ReviewArena "
-"""Before the venue in the name of the source."""
+NOT_OF_THE_REVIEWER = ("review_id", "rebuttal")
+"""Fields of a review that its reviewer did not write."""
 LISTED = 12
 UNREADABLE = (OSError, *POLARS_FAILED)
-OUTCOMES = {"withdraw": "withdrawn", "desk": "desk_rejected"}
+OUTCOMES: dict[str, Reason] = {"withdraw": "withdrawn", "desk": "desk_rejected"}
 
 
 class ReviewArena:
     """A downloaded corpus, or the papers of one venue in it."""
 
     def __init__(self, folder: Path, venue: str | None = None, *, say: Callable[[str], None] = lambda _: None) -> None:
-        self._folder = folder
-        self._venue = venue
+        self.name = source_name(folder, venue)
         self._places: dict[str, tuple[Path, int]] = {}
         venues: Counter[str] = Counter()
         repeated = 0
         for file in _files(folder):
-            for place, (paper, at) in enumerate(_read(file, ("forum_id", "venue_id"))):
+            for place, (paper, at) in enumerate(_read(file).select("forum_id", "venue_id").collect().rows()):
                 venues[str(at)] += 1
                 if not paper or (venue is not None and at != venue):
                     continue
                 repeated += paper in self._places
                 self._places.setdefault(str(paper), (file, place))
         if not self._places:
-            raise UserError(self._nothing(venues))
+            there = ", ".join(f"{name} ({count:,})" for name, count in venues.most_common(LISTED)) or "none"
+            more = f" and {len(venues) - LISTED} more" if len(venues) > LISTED else ""
+            asked = "" if venue is None else f" of the venue {venue!r}"
+            raise UserError(f"{folder}: no papers{asked}. Its venues: {there}{more}")
         if repeated:
             say(f"{self.name}: rows that repeat a forum_id: {repeated}; the first row of each is used")
-
-    def _nothing(self, venues: Counter[str]) -> str:
-        there = ", ".join(f"{venue} ({count:,})" for venue, count in venues.most_common(LISTED))
-        more = f" and {len(venues) - LISTED} more" if len(venues) > LISTED else ""
-        asked = "no papers" if self._venue is None else f"no papers of the venue {self._venue!r}"
-        return f"{self._folder}: {asked}. Its venues: {there or 'none'}{more}"
-
-    @property
-    def name(self) -> str:
-        """The venue, or the folder's name, as one of this corpus."""
-        return source_name(self._folder, self._venue)
 
     def papers(self) -> Sequence[str]:
         """Names of all papers, as OpenReview names their forums."""
         return tuple(self._places)
 
-    def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
-        """One of them with all its reviews, or why it cannot be used. ``reviews``: fewest that it needs."""
+    def paper(self, name: str, *, reviews: int) -> Paper:
+        """One of them with all its reviews. ``reviews``: fewest that it needs. Raises if it cannot be used."""
         file, place = self._places[name]
-        row = _row(file, place)
+        try:
+            row = _read(file).slice(place, 1).collect().row(0, named=True)
+        except UNREADABLE as error:
+            raise UserError(_damaged(file, error)) from error
         decision = str(row["decision"] or "").lower()
         for word, reason in OUTCOMES.items():
             if word in decision:
-                return LeftOut(name, reason, decision)  # type: ignore[arg-type]
+                raise UnusablePaperError(reason, decision)
         written = _reviews(row["reviews_json"])
         if len(written) < reviews:
-            return LeftOut(name, "few_reviews", f"{len(written)} of {reviews}")
+            raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}")
         text = storable(unix_lines(str(row["markdown"] or "")))
         if not text.strip() or unreadable_share(text) > MOST_UNREADABLE:
-            return LeftOut(name, "no_paper", "its markdown is empty or not readable")
+            raise UnusablePaperError("no_paper", "its markdown is empty or not readable")
         return Paper(
             paper=name,
             title=str(row["title"] or ""),
@@ -96,8 +94,8 @@ class ReviewArena:
 
 
 def source_name(folder: Path, venue: str | None) -> str:
-    """How a draw from the corpus is called."""
-    return f"{PREFIX}{venue or folder.resolve().name}"
+    """How a draw from the corpus is called: by the venue, or the folder's name."""
+    return f"ReviewArena {venue or folder.resolve().name}"
 
 
 def _files(folder: Path) -> list[Path]:
@@ -112,6 +110,7 @@ def _files(folder: Path) -> list[Path]:
     for file in files:
         try:
             columns = pl.read_parquet_schema(file)
+            pl.scan_parquet(file).select(pl.len()).collect()
         except UNREADABLE as error:
             wrong.append(f"  {_damaged(file, error)}")
             continue
@@ -127,25 +126,11 @@ def _files(folder: Path) -> list[Path]:
     return files
 
 
-def _read(file: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    with _told(file):
-        return pl.read_parquet(file, columns=list(columns)).select(columns).rows()
-
-
-def _row(file: Path, place: int) -> dict[str, Any]:
-    with _told(file):
-        columns = pl.read_parquet_schema(file)
-        kept = [column for column in KEPT if column in columns and not columns[column].is_nested()]
-        wanted = list(dict.fromkeys((*NEEDED, *kept)))
-        return pl.scan_parquet(file).select(wanted).slice(place, 1).collect().row(0, named=True)
-
-
-@contextmanager
-def _told(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except UNREADABLE as error:
-        raise UserError(_damaged(file, error)) from error
+def _read(file: Path) -> pl.LazyFrame:
+    """The columns that are used."""
+    columns = pl.read_parquet_schema(file)
+    kept = [column for column in KEPT if column in columns and not columns[column].is_nested()]
+    return pl.scan_parquet(file).select(list(dict.fromkeys((*NEEDED, *kept))))
 
 
 def _damaged(file: Path, error: BaseException) -> str:
@@ -162,7 +147,7 @@ def _reviews(stored: Any) -> tuple[HumanReview, ...]:
     for number, content in enumerate(found if isinstance(found, list) else (), 1):
         if not isinstance(content, dict):
             continue
-        prose = {field: value for field, value in content.items() if field not in {"review_id", *OF_AUTHORS}}
+        prose = {field: value for field, value in content.items() if field not in NOT_OF_THE_REVIEWER}
         sections, extra = sections_and_extra(prose)
         name = str(content.get("review_id") or number)
         if says_something(sections):

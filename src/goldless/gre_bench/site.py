@@ -9,24 +9,33 @@ from __future__ import annotations
 import itertools
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from goldless.errors import UserError
 from goldless.files import write_text
+from goldless.gre_bench.contamination import CleanScore
 from goldless.gre_bench.edition import Edition
-from goldless.gre_bench.linking import Link, Side, link_sides, side
-from goldless.gre_bench.papers import is_person
-from goldless.gre_bench.recomputing import Recomputed
-from goldless.gre_bench.site_board import agent_cell, board_sections, report_blocks, rounded
+from goldless.gre_bench.edition_results import table_blocks
+from goldless.gre_bench.linking import Link, Side, link_sides
+from goldless.gre_bench.papers import HUMAN, is_person
+from goldless.gre_bench.scoring import Recomputed
 from goldless.gre_bench.standing import model_means, model_rank
-from goldless.records import Agent
+from goldless.reports.controls import direction
 from goldless.reports.html.blocks import (
     Block,
     Bullets,
     Code,
+    Figure,
+    Fold,
     Heading,
+    Name,
+    PageLink,
+    Paragraph,
     Section,
     Table,
     counts,
@@ -34,13 +43,17 @@ from goldless.reports.html.blocks import (
     names,
     note,
     number,
+    sentence,
     signed,
     texts,
     warning,
     words,
 )
-from goldless.reports.html.labels import percent, plural
+from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
+from goldless.reports.html.charts.svg import pictures
+from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.html.page import site_page
+from goldless.reports.report_table import Column, ReportTable
 
 NAME = "GRE-bench"
 GENERATOR = '<meta name="generator" content="goldless gre site">'
@@ -49,15 +62,16 @@ FOOTER = (
     "Made by goldless gre site from the evidence of the editions alone: scores, intervals and ranks were recomputed "
     "without a model. The same evidence gives the same bytes."
 )
+DECIMALS = 4
+"""Of every number on a page: processors differ in the last digits of a sum."""
 
 
 def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     """The pages of a site by file name; editions in the order of their years, the last one is the front page."""
     made = _Site(editions)
-    pages = dict(made.pages())
     return {
-        file: site_page(title, sections, site=NAME, file=file, contents=made.contents, footer=FOOTER)
-        for file, (title, sections) in pages.items()
+        file: site_page(title, tuple(sections), site=NAME, file=file, contents=made.contents, footer=FOOTER)
+        for file, title, sections in made.pages()
     }
 
 
@@ -75,7 +89,10 @@ def write_site(pages: Mapping[str, str], folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--out must be a folder, got the file {folder}")
-    there = {path.name: _is_page(path) for path in folder.glob("*.html")} if folder.is_dir() else {}
+    there = {
+        path.name: GENERATOR in path.read_text(encoding="utf-8", errors="replace")[:4000]
+        for path in (folder.glob("*.html") if folder.is_dir() else ())
+    }
     if foreign := sorted(name for name, ours in there.items() if name in pages and not ours):
         raise UserError(
             f"{folder}: {', '.join(foreign)} was not made by goldless gre site. Choose another folder, or remove it"
@@ -91,24 +108,31 @@ def write_site(pages: Mapping[str, str], folder: Path) -> None:
         raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
 
 
-def _is_page(path: Path) -> bool:
-    return GENERATOR in path.read_text(encoding="utf-8", errors="replace")[:4000]
-
-
-def slugs(kind: str, names_: Sequence[str]) -> dict[str, str]:
+def _files(kind: str, names_: Iterable[str]) -> dict[str, str]:
     """A file for each name, distinct even where file systems ignore case."""
     found: dict[str, str] = {}
     for name in names_:
         plain = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-.") or "unnamed"
-        file, number_ = f"{kind}-{plain}.html", 1
-        while file in found.values():
-            number_ += 1
-            file = f"{kind}-{plain}-{number_}.html"
-        found[name] = file
+        endings = itertools.chain([""], (f"-{count}" for count in itertools.count(2)))
+        files = (f"{kind}-{plain}{ending}.html" for ending in endings)
+        found[name] = next(file for file in files if file not in found.values())
     return found
 
 
-Page = tuple[str, tuple[Section, ...]]
+def _rounded(value: Any) -> Any:
+    """A value that is the same on every machine; adding zero makes of a negative zero a plain one."""
+    return round(value, DECIMALS) + 0.0 if isinstance(value, float) else value
+
+
+def _table(caption: str, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> Table:
+    return Table(caption, columns, [{key: _rounded(value) for key, value in row.items()} for row in rows])
+
+
+def _link(name: str | None, file: str | None) -> Markup | str | None:
+    """A name that links to its page, if it has one."""
+    if name is None or file is None:
+        return name
+    return Markup('<a href="{}"><bdi>{}</bdi></a>').format(file, label(name))
 
 
 class _Site:
@@ -117,18 +141,20 @@ class _Site:
     def __init__(self, editions: Sequence[Recomputed]) -> None:
         self.editions = list(editions)
         self.latest = self.editions[-1]
-        boards = slugs("edition", [one.name for one in editions])
-        self.boards = boards | {self.latest.name: "index.html"}
-        self.papers = slugs("papers", [one.name for one in editions])
+        self.boards = _files("edition", [one.name for one in editions]) | {self.latest.name: "index.html"}
+        self.papers = _files("papers", [one.name for one in editions])
         agents = [a.agent for one in reversed(self.editions) for a in one.study.agents if not is_person(a.agent)]
-        self.models = slugs("model", list(dict.fromkeys(agents)))
+        self.models = _files("model", dict.fromkeys(agents))
         self.links: dict[str, tuple[list[Link], list[str]]] = {}
         """Of each edition to the one before."""
         self.scales: dict[str, tuple[float, float] | None] = {self.editions[0].name: (1.0, 0.0)}
         """Slope and intercept from each edition's scale to that of the first, link by link; None: not linked."""
         for before, one in itertools.pairwise(self.editions):
             self.links[one.name] = link_sides(_side(before), _side(one))
-            self.scales[one.name] = self._chained(before, one)
+            link = next((link for link in self.links[one.name][0] if link.metric == one.metric), None)
+            scale = self.scales[before.name] if before.metric == one.metric else None
+            chained = link and scale and (scale[0] * link.slope, scale[0] * link.intercept + scale[1])
+            self.scales[one.name] = chained or None
         self.contents = {
             "index.html": f"Board: {self.latest.name}",
             **{self.boards[one.name]: f"Board: {one.name}" for one in reversed(self.editions[:-1])},
@@ -137,47 +163,124 @@ class _Site:
             "method.html": "Method",
         }
 
-    def _chained(self, before: Recomputed, one: Recomputed) -> tuple[float, float] | None:
-        link = next((link for link in self.links[one.name][0] if link.metric == one.metric), None)
-        scale = self.scales[before.name]
-        if link is None or scale is None or before.metric != one.metric:
-            return None
-        return scale[0] * link.slope, scale[0] * link.intercept + scale[1]
-
-    def pages(self) -> Iterator[tuple[str, Page]]:
+    def pages(self) -> Iterator[tuple[str, str, Iterable[Section]]]:
         """Files with their titles and sections."""
         for one in self.editions:
-            sections = board_sections(one, self.models, self.papers[one.name])
-            yield self.boards[one.name], (one.name, tuple(sections))
-            yield self.papers[one.name], (f"{one.name}: papers", (Section("papers", "", tuple(self._papers(one))),))
+            yield self.boards[one.name], one.name, self._edition(one)
+            papers = Section("papers", "", tuple(self._papers(one)))
+            yield self.papers[one.name], f"{one.name}: papers", [papers]
         for agent, file in self.models.items():
-            yield file, (agent, tuple(self._model(agent)))
-        yield "editions.html", ("Editions", tuple(self._editions()))
-        yield "submit.html", ("How to submit", tuple(_told("submit", self.latest)))
-        yield "method.html", ("Method", (*_told("method", self.latest), self._signatures()))
+            yield file, agent, self._model(agent)
+        yield "editions.html", "Editions", self._editions()
+        yield "submit.html", "How to submit", _told("submit", self.latest)
+        blocks: list[Block] = []
+        for one in reversed(self.editions):
+            blocks += [Heading(one.name), *(Code(scored.signature) for scored in one.scored)]
+        last = Section("signatures", "Signatures", tuple(blocks))
+        yield "method.html", "Method", [*_told("method", self.latest), last]
+
+    # --- the board ---------------------------------------------------------------------------------------------------
+
+    def _edition(self, one: Recomputed) -> Iterator[Section]:
+        result, clock = one.result, one.result.contamination
+        assert clock is not None
+        yield Section("board", "", tuple(self._board(one)))
+        firm = [
+            words(f"How few papers flip rank 1? {f.sentence}") for f in one.standing.flips if f.metric == one.metric
+        ]
+        if len(one.standing.scorers) < 2:
+            firm.append(
+                words("There is one scorer. A second one, scored with --run, shows whether ranks depend on it.")
+            )
+        yield Section("firm", "How firm the ranking is", (*firm, *self._tables(one.standing.tables())))
+        if result.submissions is not None:
+            log = Fold("All submissions", tuple(self._tables([result.submissions.log_table()])))
+            shown = tuple(self._tables(result.submissions.tables()))
+            yield Section("submissions", "Submissions", (*shown, log))
+        if result.injected is not None:
+            yield Section("hidden", "Hidden instructions", tuple(self._tables(result.injected.tables())))
+        registered: tuple[Block, ...] = (words("This edition was not preregistered."),)
+        if (said := result.preregistered) is not None:
+            told = words if said.matches else warning
+            registered = (told(sentence(said.sentence)), Code(said.hash))
+        yield Section("registered", "Pre-registration", registered)
+        yield Section("clock", "Contamination", tuple(self._tables(clock.tables(), folded=True)))
+        yield Section("metrics", "All metrics", tuple(self._tables([replace(result.table(), notes=())])))
+
+    def _tables(self, tables: Iterable[ReportTable], *, folded: bool = False) -> Iterator[Block]:
+        """Tables as the terminal shows them, with links to the models."""
+        for table in tables:
+            rows = [
+                {key: _link(v, self.models.get(v)) if key == "agent" else _rounded(v) for key, v in row.items()}
+                for row in table.rows
+            ]
+            columns = [replace(column, kind="name") if column.name == "agent" else column for column in table.columns]
+            yield from table_blocks(replace(table, columns=tuple(columns), rows=tuple(rows)), folded=folded)
+
+    def _board(self, one: Recomputed) -> Iterator[Block]:
+        result, clock = one.result, one.result.contamination
+        assert clock is not None
+        if result.demonstration is not None:
+            yield warning(result.demonstration)
+        rows = sorted(clock.rows(one.metric, "all"), key=lambda row: (row.score is None, -(row.score or 0), row.agent))
+        means = model_means(one.scores)
+        board = result.boards[one.metric]
+        unit, level = f"{board.unit}, {direction(one.metric)}", percent(clock.level)
+        beaten = {row.agent: row.better_than for row in board.rows}
+        yield Paragraph(tuple(_lead(rows, beaten)), style="lead")
+        yield words(
+            f"{plural(len(means), 'model')} reviewed ",
+            PageLink(self.papers[one.name], plural(result.papers, "paper")),
+            f" from {result.source}. The score is {one.metric} ({unit}). ",
+            PageLink("method.html", "Method"),
+        )
+        columns = (
+            *counts("-", rank="#"),
+            *names(agent="model"),
+            number("score", "score", 2),
+            ends(level, 2),
+            signed("difference", "minus human", 2, absent="-"),
+            Column("difference_low difference_high", level, "signed interval", "-", 2),
+            *counts(n="papers"),
+        )
+        keys = ("score", "low", "high", "difference", "difference_low", "difference_high", "n")
+        yield _table(
+            f"The board, by {one.metric}. The human baseline is one human review of each paper, scored like the "
+            "models'.",
+            columns,
+            (
+                {
+                    "rank": model_rank(means, row.agent),
+                    "agent": "human baseline" if row.agent == HUMAN else _link(row.agent, self.models.get(row.agent)),
+                    **{key: getattr(row, key) for key in keys},
+                }
+                for row in rows
+            ),
+        )
+        yield _figure(one.metric, unit, level, rows)
+        yield from (note(text) for text in result.table().notes if text != result.demonstration)
+
+    # --- other pages -------------------------------------------------------------------------------------------------
 
     def _papers(self, one: Recomputed) -> Iterator[Block]:
-        scores = one.review_scores()
         rows = []
         for task in one.study.tasks:
             known = one.study.task(task).extra
-            mine = {a: s for (t, a), s in scores.items() if t == task and s is not None and not is_person(a)}
-            best = min(mine, key=lambda agent: (-mine[agent], agent)) if mine else None
+            mine = {a: s for (t, a), s in one.scores.items() if t == task and s is not None and not is_person(a)}
+            best = min(mine, key=lambda agent: (-mine[agent], agent), default=None)
             rows.append(
                 {
                     "paper": task,
-                    "title": known.get("title"),
-                    "public": known.get("public_date"),
-                    "anchor": known.get("anchor"),
-                    "human": scores.get((task, "human")),
-                    "best": agent_cell(best, self.models),
-                    "score": mine.get(best) if best else None,
+                    **{key: known.get(key) for key in ("title", "public_date", "anchor")},
+                    "human": one.scores.get((task, HUMAN)),
+                    "best": _link(best, self.models.get(best or "")),
+                    "score": mine.get(best or ""),
                     "reviews": len(mine),
                 }
             )
         columns = (
             *names(paper="paper"),
-            *texts("-", title="title", public="public since"),
+            *texts("-", title="title", public_date="public since"),
             *texts("-", anchor="anchor of") * any(row["anchor"] for row in rows),
             number("human", "human", 2, absent="-"),
             *texts("-", best="best model"),
@@ -185,79 +288,61 @@ class _Site:
             *counts(reviews="models scored"),
         )
         yield words(f"{plural(len(rows), 'paper')}. Scores are {one.metric}; texts and reviews stay with the edition.")
-        yield Table("Papers", columns, rounded(rows))
-        left_out = one.scores.left_out
-        if left_out:
-            yield note("Left out when collecting: ", ", ".join(f"{n} {why}" for why, n in left_out.items()), ".")
+        yield _table("Papers", columns, rows)
+        if one.result.left_out:
+            left_out = ", ".join(f"{n} {why}" for why, n in one.result.left_out.items())
+            yield note(f"Left out when collecting: {left_out}.")
 
     def _model(self, agent: str) -> Iterator[Section]:
         facts = next(a for one in reversed(self.editions) for a in one.study.agents if a.agent == agent)
-        yield Section("model", "", (words(_facts(facts)), self._over_years(agent)))
-        for one in reversed(self.editions):
-            papers = tuple(self._of_papers(agent, one))
-            if papers:
-                yield Section(f"scores-{self.editions.index(one)}", one.name, papers)
+        size = "unknown" if facts.parameters is None else f"{facts.parameters:,.0f}"
+        known = (
+            f"Family: {facts.family or 'unknown'}. Parameters: {size}. "
+            f"Knowledge cutoff: {facts.cutoff_date or 'unknown'}."
+        )
+        yield Section("model", "", (words(known), self._over_years(agent)))
+        for place, one in reversed([*enumerate(self.editions)]):
+            if papers := tuple(_of_papers(agent, one)):
+                yield Section(f"scores-{place}", one.name, papers)
 
     def _over_years(self, agent: str) -> Table:
         rows = []
         for one in reversed(self.editions):
-            found = _row(one, agent)
-            if found is None:
-                continue
-            scale, score = self.scales[one.name], found["score"]
-            ranks = next((r.ranks for r in one.standing.ranks if (r.metric, r.agent) == (one.metric, agent)), {})
-            rows.append(
-                {
-                    "edition": _link(self.boards[one.name], one.name),
-                    "rank": model_rank(model_means(one.review_scores()), agent),
-                    "ranks": ", ".join(f"{run} {rank or '-'}" for run, rank in list(ranks.items())[1:]) or None,
-                    **found,
-                    "linked": None if scale is None or score is None else scale[0] * score + scale[1],
-                }
-            )
+            clock, scale = one.result.contamination, self.scales[one.name]
+            for found in clock.rows(one.metric, "all") if clock is not None else ():
+                if found.agent == agent:
+                    score = found.score
+                    rows.append(
+                        {
+                            "edition": _link(one.name, self.boards[one.name]),
+                            "rank": model_rank(model_means(one.scores), agent),
+                            **{key: getattr(found, key) for key in ("score", "low", "high", "difference", "n")},
+                            "linked": None if scale is None or score is None else scale[0] * score + scale[1],
+                        }
+                    )
         first = self.editions[0].name
         columns = (
             *texts(None, edition="edition"),
             *counts("-", rank="rank"),
-            *texts("-", ranks="rank by other scorers") * any(row["ranks"] for row in rows),
             number("score", "score", 2),
             ends(percent(self.latest.edition.config.score.level), 2),
             signed("difference", "minus human", 2, absent="-"),
             *counts(n="papers"),
             *[number("linked", f"on the scale of {first}", 2, absent="not linked")] * (len(self.editions) > 1),
         )
-        return Table("Over the editions", columns, rounded(rows))
-
-    def _of_papers(self, agent: str, one: Recomputed) -> Iterator[Block]:
-        scores = one.review_scores()
-        rows = [
-            {"paper": task, "title": one.study.task(task).extra.get("title"), **_against(scores, task, agent)}
-            for task in one.study.tasks
-            if (task, agent) in scores
-        ]
-        columns = (
-            *names(paper="paper"),
-            *texts("-", title="title"),
-            number("score", "score", 2),
-            signed("difference", "minus human", 2, absent="-"),
-        )
-        if rows:
-            yield Table(f"{one.metric} by paper", columns, rounded(rows))
-        written = next((w for w in one.scores.written if w.agent == agent), None)
-        if written is not None and written.missing:
-            yield note("Papers without a review: ", ", ".join(f"{n} {why}" for why, n in written.missing.items()), ".")
+        return _table("Over the editions", columns, rows)
 
     def _editions(self) -> Iterator[Section]:
         rows = []
         for one in reversed(self.editions):
-            flips = [flip for flip in one.standing.flips if flip.metric == one.metric]
+            leader = next((flip.leader for flip in one.standing.flips if flip.metric == one.metric), None)
             rows.append(
                 {
-                    "edition": _link(self.boards[one.name], one.name),
-                    "source": one.scores.source,
-                    "papers": _link(self.papers[one.name], plural(one.scores.papers, "paper")),
-                    "models": len(model_means(one.review_scores())),
-                    "leader": agent_cell(flips[0].leader if flips else None, self.models),
+                    "edition": _link(one.name, self.boards[one.name]),
+                    "source": one.result.source,
+                    "papers": _link(plural(one.result.papers, "paper"), self.papers[one.name]),
+                    "models": len(model_means(one.scores)),
+                    "leader": _link(leader, self.models.get(leader or "")),
                     "scorers": ", ".join(one.standing.scorers.values()),
                 }
             )
@@ -266,49 +351,65 @@ class _Site:
             *counts(models="models"),
             *texts("-", leader="rank 1", scorers="scorers"),
         )
-        yield Section("editions", "", (Table("Editions, the latest first", columns, rows),))
-        for name, (links, lacking) in reversed(self.links.items()):
-            blocks: list[Block] = []
-            for link in links:
-                blocks += report_blocks(link.table(), self.models)
-            blocks += [warning(text) for text in lacking]
-            yield Section(f"link-{list(self.links).index(name)}", f"{name} on one scale", tuple(blocks))
-
-    def _signatures(self) -> Section:
-        blocks: list[Block] = []
-        for one in reversed(self.editions):
-            blocks.append(Heading(one.name))
-            blocks += [Code(scored.signature) for scored in one.scored]
-        return Section("signatures", "Signatures", tuple(blocks))
+        yield Section("editions", "", (_table("Editions, the latest first", columns, rows),))
+        for place, (name, (links, lacking)) in reversed([*enumerate(self.links.items())]):
+            blocks = (*self._tables(link.table() for link in links), *map(warning, lacking))
+            yield Section(f"link-{place}", f"{name} on one scale", blocks)
 
 
 def _side(one: Recomputed) -> Side:
     own = [scored for scored in one.scored if scored.scorer == one.scored[0].scorer]
-    return side(one.name, one.study, {s.metric: s.scores for s in own}, {s.metric: s.signature for s in own})
+    return Side.of(one.name, one.study, own)
 
 
-def _link(file: str, word: str) -> Any:
-    return agent_cell(word, {word: file})
+def _lead(rows: Sequence[CleanScore], beaten: Mapping[str, Sequence[str]]) -> Iterator[Any]:
+    ranked = [row for row in rows if not is_person(row.agent) and row.score is not None]
+    if not ranked:
+        yield "No model has a score."
+        return
+    first, *others = ranked
+    yield Name(first.agent)
+    yield f" is first with {numeral(first.score, 2)}"
+    if first.difference is not None and first.difference_low is not None and first.difference_high is not None:
+        against = "above" if first.difference_low > 0 else "below" if first.difference_high < 0 else "not apart from"
+        yield f", {against} the human baseline ({numeral(first.difference, 2, signed=True)})"
+    decided = sum(row.agent in beaten.get(first.agent, ()) for row in others)
+    yield f"; this is decided against {decided} of {plural(len(others), 'other model')}." if others else "."
 
 
-def _row(one: Recomputed, agent: str) -> dict[str, Any] | None:
-    clock = one.scores.clock
-    rows = (
-        [] if clock is None else [r for r in clock.scores if (r.metric, r.scope, r.agent) == (one.metric, "all", agent)]
+def _figure(metric: str, unit: str, level: str, rows: Sequence[CleanScore]) -> Figure:
+    drawn, band = [], None
+    for row in rows:
+        score, low, high = map(_rounded, (row.score, row.low, row.high))
+        if row.agent != HUMAN:
+            drawn.append(IntervalRow(row.agent, score, low, high, aside=numeral(row.score, 2, absent="")))
+        elif score is not None:
+            band = Band(low, high, "human baseline", middle=score)
+    title = f"{metric}: score of each model with its {level} interval"
+    caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
+    return Figure("board", "Scores", caption, pictures(interval_plot, drawn, title=title, axis=unit, band=band), ())
+
+
+def _of_papers(agent: str, one: Recomputed) -> Iterator[Block]:
+    rows = []
+    for task in one.study.tasks:
+        if (task, agent) in one.scores:
+            score, human = one.scores[task, agent], one.scores.get((task, HUMAN))
+            apart = None if score is None or human is None else score - human
+            title = one.study.task(task).extra.get("title")
+            rows.append({"paper": task, "title": title, "score": score, "difference": apart})
+    columns = (
+        *names(paper="paper"),
+        *texts("-", title="title"),
+        number("score", "score", 2),
+        signed("difference", "minus human", 2, absent="-"),
     )
-    return {key: getattr(rows[0], key) for key in ("score", "low", "high", "difference", "n")} if rows else None
-
-
-def _against(scores: Mapping[tuple[str, str], float | None], task: str, agent: str) -> dict[str, float | None]:
-    mine, human = scores.get((task, agent)), scores.get((task, "human"))
-    return {"score": mine, "difference": None if mine is None or human is None else mine - human}
-
-
-def _facts(agent: Agent) -> str:
-    size = "unknown" if agent.parameters is None else f"{agent.parameters:,.0f}"
-    return (
-        f"Family: {agent.family or 'unknown'}. Parameters: {size}. Knowledge cutoff: {agent.cutoff_date or 'unknown'}."
-    )
+    if rows:
+        yield _table(f"{one.metric} by paper", columns, rows)
+    for written in one.result.written:
+        if written.agent == agent and written.missing:
+            missing = ", ".join(f"{n} {why}" for why, n in written.missing.items())
+            yield note(f"Papers without a review: {missing}.")
 
 
 def _told(page: str, latest: Recomputed) -> Iterator[Section]:

@@ -41,7 +41,7 @@ def size_figure(board: Board, *, dark: bool = False) -> str:
     """
     chosen = [metric for metric in TITLES if metric in board.metrics] or [*board.metrics][:MOST_PANELS]
     scored = {agent for metric in chosen for agent in board.models(metric)}
-    agents = [agent for name, agent in board.agents.items() if name in scored]
+    agents = [agent for agent in board.agents if agent.agent in scored]
     sized = [agent for agent in agents if agent.parameters is not None]
     if not sized:
         raise UserError(

@@ -5,22 +5,18 @@ An edition is scored into the folder ``run``; with ``--run by-b`` a second score
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 
 from goldless.errors import MetricError
-from goldless.files import write_text
-from goldless.gre_bench.boards import AsJson
 from goldless.gre_bench.edition import COLLECTED, RUN, STUDY, Edition
 from goldless.gre_bench.papers import is_person, is_reference
 from goldless.meta_evaluation.consistency import ScorerAgreement, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, run_scores
-from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws
@@ -28,10 +24,6 @@ from goldless.statistics.influence import fewest_to_flip
 
 MOVED = re.compile(r".+-(?:[0-9a-f]{8}|before)(?:-\d+)?")
 """Names of results that newer ones replaced."""
-HEADING = "## How firm the ranking is"
-"""Begins the part of ``gre.md`` that is written anew when another scorer's results arrive."""
-
-
 FLIPS = (
     "The smallest number of papers without which another model has the higher mean, on the papers that both reviewed. "
     "Exact: those with the largest differences are removed."
@@ -77,7 +69,7 @@ class Flip:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing(AsJson):
+class Standing:
     """How firm the ranking is."""
 
     scorers: Mapping[str, str]
@@ -101,32 +93,33 @@ class Standing(AsJson):
             tuple({**asdict(one), "n": None if one.other is None else len(one.removed)} for one in self.flips),
             notes=(FLIPS,),
         )
-        return [flips] if len(self.scorers) < 2 else [self._ranks(), self._consistency(), flips]
-
-    def _ranks(self) -> ReportTable:
+        if len(self.scorers) < 2:
+            return [flips]
         heads = [Column(f"#{run}", f"# {run} ({scorer})", "count", "-") for run, scorer in self.scorers.items()]
-        rows = tuple(
-            {"metric": one.metric, "agent": one.agent, **{f"#{run}": rank for run, rank in one.ranks.items()}}
-            for one in self.ranks
+        ranks = ReportTable(
+            "Ranks by scorer",
+            (Column("metric", "metric"), Column("agent", "agent", "name"), *heads),
+            tuple(
+                {"metric": one.metric, "agent": one.agent, **{f"#{run}": rank for run, rank in one.ranks.items()}}
+                for one in self.ranks
+            ),
+            notes=self.notes,
         )
-        columns = (Column("metric", "metric"), Column("agent", "agent", "name"), *heads)
-        return ReportTable("Ranks by scorer", columns, rows, notes=self.notes)
-
-    def _consistency(self) -> ReportTable:
         level = f"{self.consistency[0].level * 100:g}%" if self.consistency else "interval"
-        columns = (
-            Column("metric", "metric"),
-            Column("scorers", "scorers"),
-            Column("coefficient", "coefficient"),
-            Column("value", "agreement", "number", "-", 3),
-            Column("low high", level, "interval", decimals=2),
-            Column("n_agents", "agents", "count"),
-            Column("n_tasks", "papers", "count"),
+        consistency = ReportTable(
+            "Consistency of the scorers",
+            (
+                Column("metric", "metric"),
+                Column("scorers", "scorers"),
+                Column("coefficient", "coefficient"),
+                Column("value", "agreement", "number", "-", 3),
+                Column("low high", level, "interval", decimals=2),
+                Column("n_agents", "agents", "count"),
+                Column("n_tasks", "papers", "count"),
+            ),
+            tuple({**asdict(one), "scorers": one.scorers} for one in self.consistency),
         )
-        rows: tuple[Mapping[str, Cell], ...] = tuple(
-            {**asdict(one), "scorers": one.scorers} for one in self.consistency
-        )
-        return ReportTable("Consistency of the scorers", columns, rows)
+        return [ranks, consistency, flips]
 
 
 def other_runs(edition: Edition) -> list[str]:
@@ -135,26 +128,26 @@ def other_runs(edition: Edition) -> list[str]:
     return [name for name in found if name not in {RUN, STUDY, COLLECTED} and not MOVED.fullmatch(name)]
 
 
-def edition_standing(edition: Edition, draws: Draws) -> Standing | None:
-    """The standing of an edition's own results, from the scores in its folders; None if it has none."""
-    own = edition.run_folder()
-    if not (own / "leaderboard.json").is_file():
-        return None
-    scored, notes = run_scores(RunFolder(own, RUN)), []
+def edition_standing(edition: Edition, draws: Draws) -> Standing:
+    """The standing of an edition's own results, from the scores in its folders."""
+    own = RunFolder(edition.run_folder(), RUN)
+    scored, notes = run_scores(own), []
     for other in (RunFolder(edition.folder / name) for name in other_runs(edition)):
-        if other.made_by.fingerprint == RunFolder(own).made_by.fingerprint:
+        if other.made_by.fingerprint == own.made_by.fingerprint:
             scored += run_scores(other)
         else:
-            notes.append(
-                f"{other.name} was scored on other papers or reviews than {RUN} and is left out; score it again."
-            )
+            notes.append(left_out(other.name))
     return standing(scored, draws, notes=notes)
+
+
+def left_out(run: str) -> str:
+    """A note on a run that cannot be compared."""
+    return f"{run} was scored on other papers or reviews than {RUN} and is left out; score it again."
 
 
 def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] = ()) -> Standing:
     """The standing under every metric of the first run; ``scored``: of one study, run by run."""
-    own = scored[0].scorer
-    mine = [one for one in scored if one.scorer == own]
+    mine = [one for one in scored if one.scorer == scored[0].scorer]
     metrics = [one.metric for one in mine]
     kept = [one for one in scored if one.metric in metrics]
     agreements: tuple[ScorerAgreement, ...] = ()
@@ -198,15 +191,11 @@ def model_rank(means: Mapping[str, float], agent: str) -> int | None:
 def rank_flip(metric: str, scores: Scores) -> Flip | None:
     """The fewest papers that flip rank 1, against any other model; None if there are not two."""
     means = model_means(scores)
-    if len(means) < 2:
-        return None
-    leader = min(means, key=lambda agent: (-means[agent], agent))
+    leader, *others = sorted(means, key=lambda agent: (-means[agent], agent)) or [""]
     tasks = list(dict.fromkeys(task for task, agent in scores if not is_reference(agent)))
     best: Flip | None = None
     most = 0
-    for other in sorted(means, key=lambda agent: (-means[agent], agent)):
-        if other == leader:
-            continue
+    for other in others:
         pairs = [(scores.get((task, leader)), scores.get((task, other))) for task in tasks]
         apart = np.array([np.nan if a is None or b is None else a - b for a, b in pairs])
         both = int(np.sum(~np.isnan(apart)))
@@ -214,22 +203,4 @@ def rank_flip(metric: str, scores: Scores) -> Flip | None:
         places = fewest_to_flip(apart)
         if places is not None and (best is None or len(places) < len(best.removed)):
             best = Flip(metric, leader, other, tuple(tasks[place] for place in places), both)
-    return best or Flip(metric, leader, None, (), most)
-
-
-def save_standing(edition: Edition, draws: Draws) -> Standing | None:
-    """Write the standing into ``gre.json`` and ``gre.md`` of the edition's own results; None if it has none."""
-    found = edition_standing(edition, draws)
-    folder = edition.run_folder()
-    document = RunFolder(folder).data("gre")
-    if found is None or document is None:
-        return found
-    document["standing"] = found.as_json()
-    write_text(folder / "gre.json", json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
-    _replace_tail(folder / "gre.md", "\n".join(table.to_markdown() for table in found.tables()))
-    return found
-
-
-def _replace_tail(path: Path, text: str) -> None:
-    before = path.read_text(encoding="utf-8").partition(f"\n{HEADING}\n")[0] if path.is_file() else ""
-    write_text(path, f"{before}\n{HEADING}\n\n{text}")
+    return best or (Flip(metric, leader, None, (), most) if others else None)

@@ -14,7 +14,6 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,9 +21,9 @@ from goldless.errors import UserError
 from goldless.evidence import GenerationEvidence
 from goldless.files import alone, write_whole
 from goldless.gre_bench.edition import Edition
-from goldless.gre_bench.edition_study import add_reviews, refused_names
-from goldless.gre_bench.extracted_text import storable, unix_lines
-from goldless.gre_bench.generated_reviews import Generated, GeneratedReview
+from goldless.gre_bench.paper_folder import CheckedTable
+from goldless.gre_bench.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews, refused_names
+from goldless.meta_evaluation.judges import response_scores
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
@@ -32,8 +31,7 @@ from goldless.signature import Signature
 from goldless.statistics.best_of import best_of
 from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
-from goldless.studies.checking import Checking, Names, all_at_once
-from goldless.studies.tables import Source
+from goldless.studies.checking import Names, all_at_once
 
 LOG = "submissions.jsonl"
 KEPT = "submissions"
@@ -98,7 +96,7 @@ def _submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Subm
     if again is None:
         with (edition.folder / LOG).open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
-    add_reviews(edition.study_folder, _generated(whole, reviews, found))
+    add_reviews(edition.study_folder, _generated(reviews, found))
     return found, sum(one.team == team for one in log) + (again is None)
 
 
@@ -141,39 +139,29 @@ def read_reviews(file: Path, study: Study) -> dict[str, str]:
     """Reviews by paper, from lines ``{"paper", "text"}``. Raises with a list of all bad lines."""
     found: dict[str, str] = {}
     with all_at_once(str(file)) as problems:
-        check = Checking(file.name, problems)
-        papers = Names()
+        check, papers = CheckedTable(file, problems), Names("the edition's papers")
         papers.update({task: place for place, task in enumerate(study.tasks)})
-        papers.listed_in = "the edition's papers"
-        first: dict[str, int] = {}
-        for chunk in Source(file, file.name).chunks(problems):
-            check.rows += len(chunk.rows)
-            for line, row in zip(chunk.lines, chunk.rows, strict=True):
-                paper, text = check.name(row, "paper", line), check.text(row, "text", line)
-                if more := sorted(set(row) - {"paper", "text"}):
-                    check.add(f"a line must have paper and text only, got {', '.join(map(repr, more))}", line)
-                if text is not None and len(text) > MOST_CHARACTERS:
-                    check.add(f"text must have at most {MOST_CHARACTERS:,} characters, got {len(text):,}", line)
-                if paper is None or text is None or papers.number(paper, line) < 0:
-                    continue
-                if (there := first.setdefault(paper, line)) != line:
-                    check.duplicate(f"paper {paper!r} has a second review; the first is on line {there}", line)
-                found[paper] = storable(unix_lines(text))
+        for line, row in check.lines("Write one line per paper: paper and text"):
+            paper, text = check.name(row, "paper", line), check.text(row, "text", line)
+            if more := sorted(set(row) - {"paper", "text"}):
+                check.add(f"a line must have paper and text only, got {', '.join(map(repr, more))}", line)
+            if text is not None and len(text) > MOST_CHARACTERS:
+                check.add(f"text must have at most {MOST_CHARACTERS:,} characters, got {len(text):,}", line)
+            if paper is None or text is None or papers.number(paper, line) < 0:
+                continue
+            if check.is_first((paper,), line, f"paper {paper!r} has a second review"):
+                found[paper] = text
         papers.report_strangers("paper", file.name, problems)
-        check.finish()
-        if not check.rows and not check.broken:
-            check.add("no reviews. Write one line per paper: paper and text")
     return found
 
 
-def _generated(study: Study, reviews: dict[str, str], submission: Submission) -> Generated:
-    writer = f"submission {submission.number} of {submission.team}"
+def _generated(reviews: dict[str, str], submission: Submission) -> Generated:
+    writer = f"{SUBMITTED}{submission.number} of {submission.team}"
     settings = str(Signature("review", {"model": f"submission-{submission.number}", **SETTINGS}))
     return Generated(
-        tasks=tuple(study.tasks),
-        agents=(Agent(submission.name, "model"),),
+        models=(Agent(submission.name, "model"),),
         reviews=tuple(
-            GeneratedReview(submission.name, GenerationEvidence(writer, paper, reply=text, finish="stop"), settings)
+            GeneratedReview.of(submission.name, GenerationEvidence(writer, paper, reply=text, finish="stop"), settings)
             for paper, text in reviews.items()
         ),
         settings=SETTINGS,
@@ -241,13 +229,23 @@ class Submissions:
     teams: tuple[TeamBest, ...]
     level: float
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        return asdict(self)
-
     def tables(self) -> list[ReportTable]:
         """One table per metric, the best corrected score first."""
         return [self._table(metric) for metric in dict.fromkeys(row.metric for row in self.teams)]
+
+    def log_table(self) -> ReportTable:
+        """All submissions, in order."""
+        columns = (
+            Column("number", "number", "count"),
+            Column("agent", "submission", "name"),
+            Column("team", "team"),
+            Column("date", "date"),
+            Column("reviews", "reviews", "count"),
+            Column("missing", "papers without one", "count"),
+            Column("sha256", "SHA-256 of the file"),
+        )
+        rows = tuple({**asdict(one), "agent": one.name, "date": one.date[:10]} for one in self.log)
+        return ReportTable("Log", columns, rows)
 
     def _table(self, metric: str) -> ReportTable:
         rows = [asdict(row) for row in self.teams if row.metric == metric]
@@ -282,8 +280,7 @@ def submission_results(
     }
     rows = []
     for metric, outcome in evaluation.outcomes.items():
-        scored = outcome.responses.drop_nulls("score").select("task", "agent", "score").iter_rows()
-        scores = {(task, agent): score for task, agent, score in scored}
+        scores = {pair: score for pair, score in response_scores(outcome).items() if score is not None}
         for team in dict.fromkeys(one.team for one in log):
             mine = [one.name for one in log if one.team == team]
             complete = [name for name in mine if written.get(name)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import polars as pl
 
 from goldless.errors import GoldlessError, UserError
 from goldless.metrics.catalogue import find_metric
@@ -108,11 +110,10 @@ class Replay:
         return ReportTable("Replay", columns, rows)
 
 
-async def replay(folder: Path, *, pairing: Callable[[Study], Pairing] | None = None) -> Replay:
+async def replay(folder: Path) -> Replay:
     """Recompute the scores and the review of a run folder, and compare them with what it printed.
 
-    Calls no model, and runs no code that comes with the folder. ``pairing``: with whom each response was compared,
-    where that was not with all others.
+    Calls no model, and runs no code that comes with the folder.
     """
     run = RunFolder(folder)
     scores, review = run.data("leaderboard"), run.data("review")
@@ -123,12 +124,24 @@ async def replay(folder: Path, *, pairing: Callable[[Study], Pairing] | None = N
     study = run.study
     parts: list[Part] = []
     if scores is not None:
-        parts += await _score_again(study, scores, None if pairing is None else pairing(study))
+        parts += await _score_again(study, scores, _noted_pairing(run, study, scores))
     if review is not None:
         parts.append(await _review_again(study, review))
     noted = run.made_by.fingerprint
     name = (scores or review or {}).get("study") or study.name
     return Replay(str(name), not noted or noted == study.fingerprint, tuple(parts))
+
+
+def _noted_pairing(run: RunFolder, study: Study, printed: Mapping[str, Any]) -> Pairing | None:
+    """With whom each response was compared, where some agents were peers only; None: with all others."""
+    boards = printed.get("metrics", {}).values()
+    ranked = {row.get("agent") for board in boards for row in board.get("rows", ())}
+    pairs = run.scan("pair_scores")
+    if pairs is None or study.samples or ranked >= {agent.agent for agent in study.agents}:
+        return None
+    compared_with = pl.col("peer").unique(maintain_order=True)
+    rows = pairs.filter(pl.col("peer").is_not_null()).group_by("task", "agent", maintain_order=True).agg(compared_with)
+    return {(task, agent): tuple(peers) for task, agent, peers in rows.collect().iter_rows()}
 
 
 async def _score_again(study: Study, printed: Mapping[str, Any], pairing: Pairing | None) -> list[Part]:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from goldless.errors import UserError
 from goldless.files import write_text
-from goldless.plugins import Catalogue
+from goldless.plugins import Catalogue, added_by_apps
 from goldless.reports.document import Unreadable
 from goldless.reports.html.blocks import Section, SectionMaker, environment, warning
 from goldless.reports.html.charts.svg import light_css, theme_css
@@ -28,7 +28,6 @@ HERE = Path(__file__).parent
 SECTIONS = {
     "ranking": "goldless.reports.html.sections.ranking:ranking_section",
     "texts": "goldless.reports.html.sections.ranking:texts_section",
-    "edition": "goldless.reports.html.sections.edition:edition_section",
     "comparisons": "goldless.reports.html.sections.scores:comparisons_section",
     "review": "goldless.reports.html.sections.review:review_section",
     "agreement": "goldless.meta_evaluation.sections:agreement_section",
@@ -45,7 +44,7 @@ SECTIONS = {
     "sizes": "goldless.reports.html.sections.leaderboard:sizes_section",
     "asked": "goldless.reports.html.sections.asked:asked_section",
 }
-"""Our sections in page order. Those of packages, entry points of the group ``goldless.sections``, come after them."""
+"""Our sections in page order. Those of apps and packages, of the group ``goldless.sections``, come after them."""
 
 
 def _ours(place: str) -> SectionMaker:
@@ -62,8 +61,9 @@ def _wrong_shape(value: Any) -> str | None:
     return None if callable(value) else f"a section must be a function of a run's results, got {type(value).__name__}"
 
 
+GROUP = "goldless.sections"
 CATALOGUE: Catalogue[SectionMaker] = Catalogue(
-    "goldless.sections", {name: _ours(place) for name, place in SECTIONS.items()}, _wrong_shape
+    GROUP, {name: _ours(place) for name, place in {**SECTIONS, **added_by_apps(GROUP)}.items()}, _wrong_shape
 )
 
 

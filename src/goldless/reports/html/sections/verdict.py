@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from goldless.reports.findings import over_all
-from goldless.reports.html.blocks import Block, Bullets, Inline, Link, Name, Paragraph, Term, listed, warning
+from goldless.reports.html.blocks import Block, Bullets, Inline, Link, Name, Paragraph, Term, warning
 from goldless.reports.html.labels import plural
 from goldless.reports.run_folder import RunFolder
 
@@ -47,8 +47,6 @@ def _about_all(run: RunFolder) -> Iterator[Block]:
     if run.leaderboard is not None and not run.leaderboard.complete:
         many = plural(run.leaderboard.open, "answer")
         yield warning(f"The run is incomplete: {many} missing. Run it again to continue.")
-    if run.gre is not None and run.gre.demonstration:
-        yield warning(run.gre.demonstration)
     for problem in run.problems:
         yield warning(problem[0].upper() + problem[1:] + ".")
 
@@ -60,11 +58,8 @@ def _scores(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
     elif run.review is not None and run.review.stopped is not None and not run.boards:
         yield (f"The review: {run.review.stopped.sentence}",)
     lead, *rest = [*over_all(run.standings), ()]
-    without = _without_reviews(run)
     if lead:
-        yield (*lead, *_missing(run), *without)
-    elif without:
-        yield without
+        yield (*lead, *_missing(run))
     yield from rest[:-1]
     for metric, board in run.standings.items():
         if all(row.score is None for row in board.rows):
@@ -90,15 +85,8 @@ def _missing(run: RunFolder) -> Iterator[Inline]:
     if failed:
         yield f" {plural(failed, 'judgement or exam answer is', 'judgements or exam answers are')} "
         yield from (Term("missing"), ".")
-    if asked and not missing and not failed and not _without_reviews(run):
+    if asked and not missing and not failed:
         yield " Nothing is missing."
-
-
-def _without_reviews(run: RunFolder) -> tuple[Inline, ...]:
-    """Which models of an edition have no score because they have no review."""
-    names = [] if run.gre is None else [row["agent"] for row in run.gre.written if not row.get("written")]
-    since = "has no score because it has no review" if len(names) == 1 else "have no score because they have no reviews"
-    return (" ", *listed(names), f" {since}.") if names else ()
 
 
 def _others(run: RunFolder) -> Iterator[tuple[Inline, ...]]:

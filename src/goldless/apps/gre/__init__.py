@@ -1,0 +1,5 @@
+"""GRE-bench."""
+
+from __future__ import annotations
+
+from goldless.gre_bench import ADDS as ADDS

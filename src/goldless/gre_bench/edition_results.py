@@ -1,0 +1,234 @@
+"""Results of an edition, as printed, as in ``gre.json`` and ``gre.md``, and as in the report and on the site."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from goldless.audit.finding import Finding
+from goldless.files import write_text
+from goldless.gre_bench.contamination import Clock, contamination_clock, public_dates
+from goldless.gre_bench.edition import Edition
+from goldless.gre_bench.edition_study import asked_source, left_out_papers, noted_draw
+from goldless.gre_bench.hidden_instructions import Holding
+from goldless.gre_bench.papers import is_person, is_reference
+from goldless.gre_bench.preregistration import Registered
+from goldless.gre_bench.review_form import noticed
+from goldless.gre_bench.reviewing import count_reviews, noted_reviews
+from goldless.gre_bench.standing import Standing
+from goldless.gre_bench.submissions import Submissions, read_log
+from goldless.reports.document import HERE_ONLY, Unreadable, read_document, write
+from goldless.reports.html.blocks import Block, Code, Fold, note, result_table, section, warning, words
+from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.run_folder import RunFolder
+from goldless.runs.evaluation import Evaluation
+from goldless.runs.store import finish_folder
+from goldless.studies import Study
+
+FILE = "gre"
+DEMONSTRATION = (
+    "DEMONSTRATION, NOT A RESULT: the papers, the human reviews and the models named invented-… were made up to show "
+    "how an edition works; their ranking was built in."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReviews:
+    """The number of reviews that an agent has written."""
+
+    agent: str
+    papers: int
+    written: int
+    missing: Mapping[str, int]
+    """Papers without a review by it, by cause."""
+    flags: Mapping[str, int]
+    """What was noticed in its replies, with counts."""
+    shortened: int
+    """Papers that were cut off for it."""
+    parameters: float | None = None
+    """The model's size; None: unknown."""
+
+    KEYS = ("*", "noticed")
+
+    @property
+    def noticed(self) -> list[str]:
+        """The flags in plain words."""
+        return noticed(self.flags)
+
+
+@dataclass(frozen=True, slots=True)
+class EditionResult:
+    """An edition's leaderboards, and notes on them."""
+
+    edition: str
+    source: str
+    """The venue, or the folder's name."""
+    demonstration: str | None
+    """That the papers are invented; None: they are not."""
+    papers: int
+    left_out: Mapping[str, int]
+    """Papers that could not be used, by reason."""
+    unlisted: tuple[str, ...]
+    """Models of the study that are not in the config."""
+    signatures: Mapping[str, str]
+    """By metric."""
+    written: tuple[WrittenReviews, ...]
+    contamination: Clock | None
+    """None: no model has written reviews."""
+    preregistered: Registered | None = None
+    injected: Holding | None = None
+    """Whether scores hold under hidden instructions; None: no paper has any."""
+    submissions: Submissions | None = None
+    standing: Standing | None = None
+    """How firm the ranking of the edition's own results is; None: they are not there."""
+    boards: Mapping[str, Any] = field(default_factory=dict, metadata=HERE_ONLY)
+    """Leaderboards by metric: of the evaluation, or of the run folder that the rest was read from."""
+
+    def table(self) -> ReportTable:
+        """One row per agent with all metrics, sorted by the first; agents without reviews come last."""
+        columns = [Column("agent", "agent"), Column("parameters", "size", "large")]
+        columns.append(Column("written papers", "reviews", "fraction"))
+        rows: dict[str, dict[str, Any]] = {}
+        for metric, board in self.boards.items():
+            columns.append(Column(metric, metric, "number", "missing", 2))
+            columns.append(Column(f"{metric}_low {metric}_high", f"{board.level * 100:g}%", "interval", decimals=2))
+            columns.append(Column(f"{metric}_n", "papers", "count", wide=True))
+            for row in board.rows:
+                scored = {metric: row.score, f"{metric}_low": row.low, f"{metric}_high": row.high, f"{metric}_n": row.n}
+                rows.setdefault(row.agent, {"agent": row.agent}).update(scored)
+        for mine in self.written:
+            known = {name: getattr(mine, name) for name in ("agent", "written", "papers", "parameters")}
+            rows.setdefault(mine.agent, {}).update(known)
+        title = f"GRE-bench, {self.source}: {self.papers} papers"
+        return ReportTable(
+            title, tuple(columns), tuple(rows.values()), " || ".join(self.signatures.values()), tuple(self._notes())
+        )
+
+    def tables(self) -> list[ReportTable]:
+        """All tables: the metrics side by side, differences from human, the clock, its leaderboards, and the rest."""
+        parts = (self.contamination, self.injected, self.submissions, self.standing)
+        return [self.table(), *(table for part in parts if part is not None for table in part.tables())]
+
+    def _notes(self) -> Iterator[str]:
+        """Notes on the table of all metrics."""
+        if self.demonstration is not None:
+            yield self.demonstration
+        uneven: dict[str, list[str]] = {}
+        for metric, board in self.boards.items():
+            counts = {row.n for row in board.rows if row.score is not None}
+            if len(counts) > 1:
+                uneven.setdefault(f"{min(counts)} to {max(counts)} of {self.papers}", []).append(metric)
+        for papers, names in uneven.items():
+            yield (
+                f"{', '.join(names)}: agents have scores on different papers ({papers}), so compare their differences "
+                "from human, which use the same papers, not the scores."
+            )
+        if self.unlisted:
+            yield f"In the study, but not in edition.toml: {', '.join(self.unlisted)}."
+        if self.preregistered is not None:
+            yield f"The edition was {self.preregistered.sentence}."
+        for mine in self.written:
+            parts = [f"{n} {cause}" for cause, n in mine.missing.items()]
+            parts += [f"{mine.shortened} papers cut off"] * bool(mine.shortened) + mine.noticed
+            parts += [
+                f"{metric} on {row.n} of {mine.written} reviews"
+                for metric, board in self.boards.items()
+                for row in board.rows
+                if row.agent == mine.agent and row.n < mine.written
+            ]
+            if parts:
+                yield f"{mine.agent}: {', '.join(parts)}."
+
+    def findings(self) -> Iterator[Finding]:
+        """What a reader of the ranking must know first."""
+        if self.demonstration is not None:
+            yield Finding("demonstration", (), self.demonstration)
+        for mine in self.written:
+            if not mine.written:
+                yield Finding("no-review", (mine.agent,), f"{mine.agent} has no score because it has no review.")
+
+    def save(self, folder: Path, study: Study | None) -> None:
+        """Write ``gre.json`` and ``gre.md`` into a run folder, and update its report."""
+        text = json.dumps(write(self), ensure_ascii=False, indent=2, allow_nan=False)
+        write_text(folder / f"{FILE}.json", f"{text}\n")
+        write_text(folder / f"{FILE}.md", "\n".join(table.to_markdown() for table in self.tables()))
+        finish_folder(folder, FILE, study, ())
+
+
+def edition_result(edition: Edition, study: Study, evaluation: Evaluation) -> EditionResult:
+    """The results of an edition, from the evaluation of its study, without what a public board shows."""
+    config = edition.config
+    models = [agent.agent for agent in study.agents if not is_person(agent.agent)]
+    submitted = {one.name for one in read_log(edition.folder)}
+    outcomes = evaluation.outcomes
+    signatures = {name: outcome.signature for name, outcome in outcomes.items()}
+    drawn, name = noted_draw(study), edition.folder.resolve().name
+    asked = name if config.collect is None else asked_source(config.collect, edition.folder)
+    clock = contamination_clock(
+        study.agents,
+        public_dates(study),
+        {metric: outcome.responses for metric, outcome in outcomes.items()},
+        signatures=signatures,
+        **config.score.draws,
+    )
+    return EditionResult(
+        edition=name,
+        source=asked if drawn is None else str(drawn["source"]),
+        demonstration=DEMONSTRATION if config.demonstration else None,
+        papers=len(study.tasks),
+        left_out=dict(Counter(paper.reason for paper in left_out_papers(study)).most_common()),
+        unlisted=tuple(model for model in models if model not in {*config.models, *submitted}),
+        signatures=signatures,
+        written=tuple(_written(study)),
+        contamination=clock if models else None,
+        boards={name: outcome.leaderboard for name, outcome in outcomes.items()},
+    )
+
+
+def _written(study: Study) -> Iterator[WrittenReviews]:
+    """The number of papers that each agent except the references reviewed, and why others are missing."""
+    written = Counter(response.agent for _, responses in study for response in responses)
+    noted = noted_reviews(study).values()
+    for agent in [agent for agent in study.agents if not is_reference(agent.agent)]:
+        counts = count_reviews(agent.agent, noted)
+        papers, mine = len(study.tasks), written[agent.agent]
+        unasked = papers - mine - counts.missing
+        missing = {**counts.causes, **({"not there": unasked} if unasked > 0 else {})}
+        yield WrittenReviews(agent.agent, papers, mine, missing, counts.flags, counts.shortened, agent.parameters)
+
+
+def read_result(run: RunFolder) -> EditionResult | Unreadable | None:
+    """The result in a run folder; None: it is not the run of an edition."""
+    found = read_document(run.path / f"{FILE}.json", EditionResult)
+    return replace(found, boards=run.boards) if isinstance(found, EditionResult) else found
+
+
+@section("edition", "The edition")
+def edition_section(run: RunFolder) -> Iterator[Block]:
+    """The section of the report, with the tables of the terminal; the leaderboards on chosen papers are folded."""
+    found = read_result(run)
+    if isinstance(found, Unreadable):
+        yield warning(f"{found}.")
+    if not isinstance(found, EditionResult):
+        return
+    left_out = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in found.left_out.items())
+    yield words(
+        f"{found.papers} papers from {found.source}. Each review is compared with the reference reviews."
+        + (f" Left out when collecting: {left_out}." if left_out else "")
+    )
+    for table in found.tables():
+        yield from table_blocks(table, folded=found.contamination is not None and table in found.contamination.tables())
+
+
+def table_blocks(table: ReportTable, *, folded: bool = False) -> Iterator[Block]:
+    """A table with its notes and signatures; ``folded``: behind its title, where it has a signature."""
+    columns = [replace(column, absent="-" if column.absent is None else column.absent) for column in table.narrow]
+    blocks: list[Block] = [result_table(replace(table, columns=tuple(columns)))]
+    blocks += [warning(text) if text == DEMONSTRATION else note(text) for text in table.notes]
+    if table.signature:
+        blocks.append(Fold("Signature", tuple(map(Code, table.signature.split(" || ")))))
+    yield from [Fold(table.title, blocks)] if folded and table.signature else blocks

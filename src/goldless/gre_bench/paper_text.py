@@ -1,0 +1,370 @@
+"""The text of papers: out of PDFs, mended where typesetting broke it, and told whether it can be read at all.
+
+Bad PDFs are told apart: those that need a password, are no PDF or damaged, were cut off, hold pictures of pages instead
+of text, or text without a character map. A file made to keep a reader busy meets a limit of bytes, pages, characters or
+seconds.
+
+A font without a character map leaves garble. Its bounds were set between English reviews of ICLR 2023 (900) and pages
+of four papers on one side, and the same texts encoded on the other: shifted alphabets, random substitutions,
+private-use characters, glyph numbers, letters set apart, words run together, random bytes, base64. All readable ones
+passed, tables of numbers among them; of the encoded ones (216 of each kind) one passed, of words run together. Where
+all letters are small, a random substitution passes one time in five. Not told from an unknown language: words spelt
+backwards or with their letters shuffled. A page full of formulas may fail alone; that is why a paper fails by a share
+of its pages.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import time
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from io import BytesIO
+from typing import Any, Literal
+
+from goldless.errors import PrerequisiteError
+
+Reason = Literal[
+    "withdrawn",
+    "desk_rejected",
+    "few_reviews",
+    "no_abstract",
+    "no_paper",
+    "encrypted_pdf",
+    "broken_pdf",
+    "scanned_pdf",
+    "garbled_pdf",
+    "cut_pdf",
+]
+"""Why a paper is left out.
+
+``few_reviews``: fewer reviews with text than requested. ``no_paper``: there is no file of it.
+``scanned_pdf``: pages without text. ``garbled_pdf``: its text is not readable. ``cut_pdf``: its end is missing.
+"""
+
+
+class UnusablePaperError(Exception):
+    """A paper that cannot be used."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        self.reason: Reason = reason
+        self.detail = detail
+        super().__init__(f"{reason}: {detail}")
+
+
+LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
+CONTROLS = dict.fromkeys([*range(9), 11, *range(14, 32), *range(127, 160)])
+"""C0 and C1 controls other than tab, line feed, form feed and carriage return; ``str.translate`` drops them."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Possessive, and begun at the start of a word only: a file of a million letters or hyphens must not take for ever.
+_WORD = re.compile(r"[^\W\d_]++(?:[-\u2010][^\W\d_]++)*+")
+_BROKEN_WORD = re.compile(
+    r"(?<![^\W\d_])(?<![-\u2010])(?P<hyphened>(?:[^\W\d_]++[-\u2010])*)(?P<head>[^\W\d_]++)"
+    r"(?P<hyphen>[-\u2010\u00ad])[ \t]*+\n[ \t]*+(?P<tail>[^\W\d_]++)"
+)
+
+
+def storable(text: str) -> str:
+    """The text without NUL and lone surrogates, which a UTF-8 file cannot contain."""
+    if _SURROGATE.search(text):
+        # UTF-16 joins the halves that belong together; those that are alone are what it cannot read.
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+    return text.replace("\x00", "")
+
+
+def unix_lines(text: str) -> str:
+    """The text with line feeds as line ends."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def storable_value(value: Any) -> Any:
+    """The value with every text in it storable, at any depth; numbers too large for a table become text."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable_value(key): storable_value(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_value(held) for held in value]
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        return str(value)
+    return str(value) if type(value) is float and math.isinf(value) else value
+
+
+def mended(text: str) -> str:
+    """The text of a typeset page as it was written: ligatures as letters, words joined that a line's end broke.
+
+    A word broken at a hyphen is joined without it, unless the word with the hyphen stands elsewhere in the text (and
+    the joined one does not), or its head has a hyphen already (``state-of-the-`` + ``art``), or its tail begins with a
+    capital. Control characters go; line ends become line feeds.
+    """
+    text = unix_lines(storable(text)).replace("\f", "\n")
+    text = text.translate(LIGATURES).translate(CONTROLS)
+    words = set(_WORD.findall(text))
+    text = _BROKEN_WORD.sub(lambda match: _joined(match, words), text)
+    return text.replace("\u00ad", "")
+
+
+def _joined(match: re.Match[str], words: set[str]) -> str:
+    hyphened, head, tail = match["hyphened"], match["head"], match["tail"]
+    soft = match["hyphen"] == "\u00ad"
+    compound = f"{head}-{tail}"
+    kept = hyphened or tail[0].isupper() or (compound in words and head + tail not in words)
+    return f"{hyphened}{head}-{tail}" if kept and not soft else f"{hyphened}{head}{tail}"
+
+
+# --- readable or not -------------------------------------------------------------------------------------------------
+
+
+MOST_UNREADABLE = 0.10
+"""Share of characters that mean nothing. Readable: 0; shifted by 29 places: 0.02 to 0.42; private use: 1."""
+FEWEST_TO_JUDGE = 200
+"""Minimum number of characters, without blanks, to judge a text."""
+
+_MARK = re.compile(r"\(cid:\d+\)|GLYPH<[^>\s]{1,40}>|/(?:[CGcg]\d{1,5}|uni[0-9A-Fa-f]{4})(?=/|\s|$)")
+_LATIN_WORD = re.compile("[A-Za-z\u00c0-\u024f]+")
+_CASE_CHANGE = re.compile(r"[a-z][A-Z]")
+_VOWELS = frozenset("aeiouy")
+_LAST_LATIN = "\u024f"
+
+
+def is_long_enough(text: str) -> bool:
+    """Whether the text is long enough to be judged."""
+    return sum(map(len, text.split())) >= FEWEST_TO_JUDGE
+
+
+def garble(text: str) -> str:
+    """Why the text is not readable, with what was measured; empty if it is readable or too short to judge."""
+    for what, value, low, high in _measures(text) if is_long_enough(text) else ():
+        if not low <= value <= high:
+            return f"{what}: {value:.2f} (readable: {low:g} to {high:g})"
+    return ""
+
+
+def unreadable_share(text: str) -> float:
+    """Share of unreadable characters, without blanks; 1 if there are none."""
+    marks = sum(len(match[0]) for match in _MARK.finditer(text))
+    characters = [character for character in text if not character.isspace()]
+    nothing = sum(c == "\ufffd" or unicodedata.category(c) in {"Cc", "Co", "Cn", "Cs"} for c in characters)
+    return (nothing + marks) / len(characters) if characters else 1.0
+
+
+def _measures(text: str) -> Iterator[tuple[str, float, float, float]]:
+    """What is measured, its value, and the bounds of readable text, in the order of what they depend on."""
+    yield "share of unreadable characters", unreadable_share(text), 0, MOST_UNREADABLE
+    characters = [character for character in text if not character.isspace()]
+    letters = [character for character in characters if character.isalpha()]
+    # Full stops lead from a heading to its page, hundreds of them in a table of contents. Readable: from 0.54 on.
+    yield "share of letters", len(letters) / max(len(characters) - characters.count("."), 1), 0.4, 1
+    # What follows holds for scripts that part words by blanks and write vowels.
+    if 2 * sum(letter <= _LAST_LATIN for letter in letters) < len(letters):
+        return
+    parts = [part for part in text.split() if part.strip(".")]
+    # Readable: 3.5 to 7.3; letters set apart: 1; words run together: 10 to 3,000.
+    yield "characters per word", sum(map(len, parts)) / len(parts), 1.6, 15
+    words = _LATIN_WORD.findall(text)
+    if not words:
+        return
+    plain = [
+        "".join(c for c in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(c)) for word in words
+    ]
+    # Readable: 0.33 to 0.42; shifted by one place: 0.20 to 0.28.
+    vowels = sum(letter in _VOWELS for word in plain for letter in word)
+    yield "share of vowels", vowels / sum(map(len, plain)), 0.29, 0.55
+    # Readable: 0 to 0.07; shifted: 0.12 to 0.43.
+    long = [word for word in plain if len(word) >= 4]
+    yield "share of words without a vowel", sum(map(_VOWELS.isdisjoint, long)) / max(len(long), 1), 0, 0.1
+    # Readable: 0 to 0.06; random substitution: 0.36 to 0.90.
+    changed = sum(_CASE_CHANGE.search(word) is not None for word in words)
+    yield "share of words with capitals inside", changed / len(words), 0, 0.2
+
+
+# --- PDFs ------------------------------------------------------------------------------------------------------------
+
+
+PdfReader = Literal["pypdf", "docling"]
+
+MOST_BYTES = 100_000_000
+MOST_PAGES = 500
+MOST_SECONDS = 120.0
+"""For all pages; those of a paper take a few seconds."""
+MOST_OPERATIONS_OF_A_STREAM = 2_000_000
+MOST_STREAM_BYTES = 20_000_000
+"""Bytes of one stream when unpacked; a figure that has more is passed over, a page that has more is not."""
+MOST_CHARACTERS = 5_000_000
+LETTERS_OF_A_PAGE = 10
+"""A page with fewer letters has no text: a page number is not one."""
+MOST_BAD_PAGES = 1 / 4
+"""Share of pages without text, or with garbled text, above which the paper is not used: a full-page figure may be."""
+
+_ANOTHER_OBJECT = re.compile(rb"\d\s+obj\b")
+_LENGTH = re.compile(rb"/L\s+(\d{1,12})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class PdfText:
+    """The text of a PDF."""
+
+    text: str
+    """All pages, separated by blank lines; ligatures and words broken at line ends are repaired."""
+    pages: int
+
+
+def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> PdfText:
+    """The text of the PDF. Raises ``UnusablePaperError``, and nothing else because of the file's content.
+
+    ``docling`` lays pages out better and reads scanned ones, is slow, and loads its models at its first use.
+    A file that is encrypted so that everybody may read it is opened.
+    """
+    try:
+        _check_container(data)
+        pages = _docling_pages(data) if reader == "docling" else _pypdf_pages(data)
+        _check_pages(pages)
+    except (UnusablePaperError, PrerequisiteError):
+        raise
+    except Exception as error:  # a damaged file may cause any
+        raise UnusablePaperError("broken_pdf", _line(error)) from error
+    text = mended("\n\n".join(page.strip() for page in pages)).strip()
+    return PdfText(text, len(pages))
+
+
+def _check_container(data: bytes) -> None:
+    """Check the bytes before parsing."""
+    if len(data) > MOST_BYTES:
+        raise UnusablePaperError("broken_pdf", f"{len(data):,} bytes; the limit is {MOST_BYTES:,}")
+    if b"%PDF-" not in data[:1024]:
+        start = f"it begins with {repr(data[:16])[1:]}" if data else "it is empty"
+        raise UnusablePaperError("broken_pdf", f"not a PDF: {start}")
+    # A file laid out for the web states its length at its beginning.
+    length = _LENGTH.search(data[:2048]) if b"/Linearized" in data[:1024] else None
+    if length and int(length[1]) > len(data):
+        raise UnusablePaperError("cut_pdf", f"{len(data):,} bytes, but it should have {int(length[1]):,}")
+    end = data.rfind(b"%%EOF")
+    if end < 0:
+        raise UnusablePaperError("cut_pdf", "it has no end mark (%%EOF)")
+    # Bytes after the end are harmless, unless another revision begins there that has no end.
+    if _ANOTHER_OBJECT.search(data, end):
+        raise UnusablePaperError("cut_pdf", "there are objects after its last end mark (%%EOF)")
+
+
+def _check_pages(pages: Sequence[str]) -> None:
+    """Check that enough pages have readable text."""
+    if not pages:
+        raise UnusablePaperError("broken_pdf", "it has no pages")
+    # A glyph that has no character is text all the same, and not a picture.
+    letters = [sum(one.isalpha() or not (one.isascii() or one.isspace()) for one in page) for page in pages]
+    empty = [number for number, count in enumerate(letters, 1) if count < LETTERS_OF_A_PAGE]
+    if len(empty) > MOST_BAD_PAGES * len(pages):
+        detail = f"{len(empty)} of {len(pages)} pages have no text ({_numbers(empty)})"
+        raise UnusablePaperError("scanned_pdf", detail)
+    reasons = {number: why for number, page in enumerate(pages, 1) if (why := garble(page))}
+    if len(reasons) > MOST_BAD_PAGES * len(pages):
+        number, why = next(iter(reasons.items()))
+        detail = f"{len(reasons)} of {len(pages)} pages are not readable; page {number}: {why}"
+        raise UnusablePaperError("garbled_pdf", detail)
+    # Pages of a few words each are too short to judge one by one.
+    if not any(map(is_long_enough, pages)) and (why := garble("\n".join(pages))):
+        raise UnusablePaperError("garbled_pdf", why)
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:10]))
+    return f"{shown}, …" if len(numbers) > 10 else shown
+
+
+def _pypdf_pages(data: bytes) -> list[str]:
+    try:
+        import pypdf  # noqa: PLC0415 - only here is it needed
+    except ImportError as error:
+        raise PrerequisiteError("reading PDF files needs pypdf. Run: pip install 'goldless[gre]'") from error
+    limits: dict[str, Any] = {
+        "stream_parsing_work_maximum_count": MOST_OPERATIONS_OF_A_STREAM,
+        "zlib_maximum_output_length": MOST_STREAM_BYTES,
+        "lzw_maximum_output_length": MOST_STREAM_BYTES,
+        "run_length_maximum_output_length": MOST_STREAM_BYTES,
+        "page_tree_maximum_entries": 4 * MOST_PAGES,
+    }
+    log = logging.getLogger("pypdf")  # it tells of damage that the problem names
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        with pypdf.apply_configuration(**limits):
+            return _read_with_pypdf(pypdf.PdfReader(BytesIO(data)))
+    except pypdf.errors.DependencyError as error:
+        message = "reading encrypted PDF files needs another package. Run: pip install 'goldless[gre]'"
+        raise PrerequisiteError(message) from error
+    finally:
+        log.setLevel(level)
+
+
+def _read_with_pypdf(reader: Any) -> list[str]:
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise UnusablePaperError("encrypted_pdf", "it needs a password")
+    count = len(reader.pages)
+    if count > MOST_PAGES:
+        raise UnusablePaperError("broken_pdf", f"{count:,} pages; the limit is {MOST_PAGES:,}")
+    end = time.monotonic() + MOST_SECONDS
+
+    def check_time(*_: Any) -> None:
+        if time.monotonic() > end:
+            raise UnusablePaperError("broken_pdf", f"reading it takes more than {MOST_SECONDS:g} seconds")
+
+    lost = [number for number, page in enumerate(reader.pages, 1) if _content_is_lost(page)]
+    if lost:
+        raise UnusablePaperError(
+            "cut_pdf", f"the content of {len(lost)} of {count} pages is missing ({_numbers(lost)})"
+        )
+    pages: list[str] = []
+    for page in reader.pages:
+        pages.append(page.extract_text(visitor_operand_before=check_time))
+        check_time()  # inside a form the library takes the error for one of the form
+        if sum(map(len, pages)) > MOST_CHARACTERS:
+            raise UnusablePaperError("broken_pdf", f"more than {MOST_CHARACTERS:,} characters of text")
+    return pages
+
+
+def _content_is_lost(page: Any) -> bool:
+    """Whether the page names content that is not in the file; a page that names none is blank."""
+    if "/Contents" not in page:
+        return False
+    content = page["/Contents"]
+    parts = [part.get_object() for part in content] if isinstance(content, list) else [content]
+    return not all(hasattr(part, "get_data") for part in parts)
+
+
+@cache
+def _docling_converter() -> tuple[Any, Any]:
+    """The converter, with its models loaded, and the class of its input."""
+    try:
+        models = import_module("docling.datamodel.base_models")
+        converter = import_module("docling.document_converter").DocumentConverter()
+        # at the first paper it would look as if the paper were to blame
+        converter.initialize_pipeline(models.InputFormat.PDF)
+    except ImportError as error:
+        raise PrerequisiteError("reader 'docling' needs docling. Run: pip install 'goldless[docling]'") from error
+    except Exception as error:
+        message = f"docling cannot load its models ({_line(error)}). Run: docling-tools models download"
+        raise PrerequisiteError(message) from error
+    return converter, models.DocumentStream
+
+
+def _docling_pages(data: bytes) -> list[str]:
+    converter, stream = _docling_converter()
+    paper = stream(name="paper.pdf", stream=BytesIO(data))
+    result = converter.convert(paper, max_num_pages=MOST_PAGES, max_file_size=MOST_BYTES)
+    if result.status.value != "success":
+        raise UnusablePaperError("broken_pdf", "docling could read only a part of it")
+    pages = sorted(result.document.pages)
+    return [result.document.export_to_markdown(page_no=number, image_placeholder="") for number in pages]
+
+
+def _line(error: Exception) -> str:
+    """The error on one line, shortened and cleaned of what a hostile file may have put into it."""
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    shown = "".join(letter if letter.isprintable() else " " for letter in message)
+    return shown if len(shown) <= 200 else shown[:199] + "…"

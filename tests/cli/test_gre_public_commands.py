@@ -9,7 +9,7 @@ import sys
 import pytest
 from edition_folders import papers_folder, write_rows
 
-from goldless.gre_bench.edition import open_edition
+from goldless.apps.gre.edition import open_edition
 
 AGENT = """
 import json, sys

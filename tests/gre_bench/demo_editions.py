@@ -7,15 +7,15 @@ import json
 import shutil
 from pathlib import Path
 
+from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
+from goldless.apps.gre.edition import Edition, open_edition
+from goldless.apps.gre.hidden_instructions import injected_papers
+from goldless.apps.gre.preregistration import preregister
+from goldless.apps.gre.reviewing import review_edition
+from goldless.apps.gre.scoring import score_edition
+from goldless.apps.gre.submissions import submit
 from goldless.concurrency import in_own_thread
-from goldless.gre_bench.collecting import collect_edition
-from goldless.gre_bench.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
-from goldless.gre_bench.edition import Edition, open_edition
-from goldless.gre_bench.hidden_instructions import injected_papers
-from goldless.gre_bench.preregistration import preregister
-from goldless.gre_bench.reviewing import review_edition
-from goldless.gre_bench.scoring import score_edition
-from goldless.gre_bench.submissions import submit
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from goldless.gre_bench.collecting import collect_edition
-from goldless.gre_bench.edition import open_or_begin
-from goldless.gre_bench.reviewing import review_edition
+from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.edition import open_or_begin
+from goldless.apps.gre.reviewing import review_edition
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
 

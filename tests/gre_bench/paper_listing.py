@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goldless.gre_bench.paper_text import UnusablePaperError
-from goldless.gre_bench.papers import CollectConfig, Draw, LeftOut, Paper, draw_papers
+from goldless.apps.gre.paper_text import UnusablePaperError
+from goldless.apps.gre.papers import CollectConfig, Draw, LeftOut, Paper, draw_papers
 
 
 @dataclass

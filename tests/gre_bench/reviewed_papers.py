@@ -7,9 +7,9 @@ import json
 import pytest
 
 import goldless
-from goldless.gre_bench.edition import ModelConfig, ReviewConfig
-from goldless.gre_bench.review_form import REVIEW_PROMPT
-from goldless.gre_bench.reviewing import ReviewRequest, generate_reviews
+from goldless.apps.gre.edition import ModelConfig, ReviewConfig
+from goldless.apps.gre.review_form import REVIEW_PROMPT
+from goldless.apps.gre.reviewing import ReviewRequest, generate_reviews
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
 

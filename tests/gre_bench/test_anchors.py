@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from edition_folders import asking, edition, papers_folder, reviewed
 
+from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.edition import open_edition, open_or_begin
+from goldless.apps.gre.edition_study import anchored_papers
 from goldless.errors import UserError
-from goldless.gre_bench.collecting import collect_edition
-from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.edition_study import anchored_papers
 
 __all__ = ["asking", "edition"]
 

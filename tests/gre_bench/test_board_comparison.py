@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from goldless.errors import UserError
-from goldless.gre_bench.board_comparison import (
+from goldless.apps.gre.board_comparison import (
     agent_correlations,
     compare_boards,
     corrected,
@@ -19,8 +18,9 @@ from goldless.gre_bench.board_comparison import (
     fisher_interval,
     read_benchmark_scores,
 )
-from goldless.gre_bench.boards import Board, BoardScore, read_board
-from goldless.gre_bench.linking import FEWEST_ANCHORS, RESAMPLES, Side, linear_link, link_sides
+from goldless.apps.gre.boards import Board, BoardScore, read_board
+from goldless.apps.gre.linking import FEWEST_ANCHORS, RESAMPLES, Side, linear_link, link_sides
+from goldless.errors import UserError
 from goldless.records import Agent
 from goldless.statistics.bootstrap import draw_counts
 

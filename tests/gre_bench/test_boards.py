@@ -7,9 +7,9 @@ import json
 
 import pytest
 
+from goldless.apps.gre.board_comparison import read_benchmark_scores
+from goldless.apps.gre.boards import Board, BoardScore, read_board
 from goldless.errors import StudyError, UserError
-from goldless.gre_bench.board_comparison import read_benchmark_scores
-from goldless.gre_bench.boards import Board, BoardScore, read_board
 from goldless.models.scripted import ScriptedModel
 from goldless.records import Agent
 from goldless.runs.options import Options

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from goldless.apps.gre.contamination import Clock, contamination_clock, public_dates
 from goldless.errors import UserError
-from goldless.gre_bench.contamination import Clock, contamination_clock, public_dates
 from goldless.records import Agent
 from goldless.reports.document import read, write
 from goldless.studies import read_study

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from paper_listing import Listing
 from paper_listing import drawn as draw_papers
 
+from goldless.apps.gre.papers import HumanReview, LeftOut, Paper, PaperSource, Reason
 from goldless.errors import UserError
-from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, PaperSource, Reason
 
 
 def a_paper(name: str, *, reviews: int = 3, text: str = "Its text.", abstract: str = "Its abstract.") -> Paper:

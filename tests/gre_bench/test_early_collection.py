@@ -10,10 +10,10 @@ from openreview_server import OpenReviewServer, Submitted
 from paper_listing import looked_up
 from requests_cache.backends.sqlite import SQLiteCache
 
-from goldless.gre_bench.collecting import collect_edition
-from goldless.gre_bench.edition import open_or_begin
-from goldless.gre_bench.openreview_venue import OpenReviewVenue
-from goldless.gre_bench.papers import Paper, UnansweredError
+from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.edition import open_or_begin
+from goldless.apps.gre.openreview_venue import OpenReviewVenue
+from goldless.apps.gre.papers import Paper, UnansweredError
 from goldless.studies import read_study
 
 VENUE = "Loopback.cc/2024/Conference"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from goldless.apps.gre.edition import METRICS, Edition, EditionConfig, checked, open_edition
 from goldless.errors import UserError
-from goldless.gre_bench.edition import METRICS, Edition, EditionConfig, checked, open_edition
 
 
 def read_config(path):

@@ -10,11 +10,11 @@ import anyio
 import pytest
 from edition_folders import QUICK, asking, edition, papers_folder, reviewed, reviewer
 
+from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.edition import open_edition, open_or_begin
+from goldless.apps.gre.reviewing import review_edition
+from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError
-from goldless.gre_bench.collecting import collect_edition
-from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.reviewing import review_edition
-from goldless.gre_bench.scoring import score_edition
 
 __all__ = ["asking", "edition"]
 

@@ -8,10 +8,10 @@ from paper_listing import Listing
 from paper_listing import drawn as draw_papers
 
 from goldless import read_study
+from goldless.apps.gre.edition_study import collected_study, fields_beside_reviews, write_collected
+from goldless.apps.gre.paper_folder import PaperFolder
+from goldless.apps.gre.papers import Draw, HumanReview, LeftOut, Paper, reference_agents
 from goldless.errors import UserError
-from goldless.gre_bench.edition_study import collected_study, fields_beside_reviews, write_collected
-from goldless.gre_bench.paper_folder import PaperFolder
-from goldless.gre_bench.papers import Draw, HumanReview, LeftOut, Paper, reference_agents
 
 
 def a_paper(name: str, **others) -> Paper:

@@ -9,8 +9,8 @@ import pytest
 from reviewed_papers import TAGGED, folder, generate, review_request, scripted, text_of
 
 import goldless
+from goldless.apps.gre.reviewing import add_reviews, generate_reviews
 from goldless.errors import UserError
-from goldless.gre_bench.reviewing import add_reviews, generate_reviews
 from goldless.records import Agent
 from goldless.studies import write_study
 

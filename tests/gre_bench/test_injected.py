@@ -8,12 +8,12 @@ import math
 import pytest
 from edition_folders import QUICK, TAGS, asking, papers_folder
 
+from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.edition import open_edition, open_or_begin
+from goldless.apps.gre.hidden_instructions import INSTRUCTIONS, injected_papers
+from goldless.apps.gre.reviewing import review_edition
+from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError
-from goldless.gre_bench.collecting import collect_edition
-from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.hidden_instructions import INSTRUCTIONS, injected_papers
-from goldless.gre_bench.reviewing import review_edition
-from goldless.gre_bench.scoring import score_edition
 from goldless.models.scripted import ScriptedModel
 
 __all__ = ["asking"]

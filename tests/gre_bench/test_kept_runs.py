@@ -8,8 +8,8 @@ import re
 import pytest
 from edition_folders import QUICK, asking, edition, reviewed
 
-from goldless.gre_bench.edition import open_edition
-from goldless.gre_bench.scoring import score_edition
+from goldless.apps.gre.edition import open_edition
+from goldless.apps.gre.scoring import score_edition
 from goldless.runs.options import Options
 
 __all__ = ["asking", "edition"]

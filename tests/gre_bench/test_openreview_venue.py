@@ -25,10 +25,10 @@ import pytest
 from openreview_server import TOKEN, OpenReviewServer, Submitted, paper_pdf, rate_limit
 from paper_listing import looked_up
 
+from goldless.apps.gre.openreview_api import Patience
+from goldless.apps.gre.openreview_venue import OpenReviewVenue
+from goldless.apps.gre.papers import LeftOut, Paper, PaperSource, UnansweredError
 from goldless.errors import PrerequisiteError, UserError
-from goldless.gre_bench.openreview_api import Patience
-from goldless.gre_bench.openreview_venue import OpenReviewVenue
-from goldless.gre_bench.papers import LeftOut, Paper, PaperSource, UnansweredError
 
 pytestmark = pytest.mark.slow
 
@@ -248,7 +248,7 @@ def test_a_paper_with_too_few_reviews_is_asked_for_again_only_after_a_draw_that_
 COLLECTOR = """
 import sys
 from pathlib import Path
-from goldless.gre_bench.openreview_venue import OpenReviewVenue
+from goldless.apps.gre.openreview_venue import OpenReviewVenue
 venue, api1, api2, cache = sys.argv[1:]
 source = OpenReviewVenue(venue, cache=Path(cache), api1=api1, api2=api2, seconds_between_requests=0.0)
 for name in source.papers():
@@ -593,7 +593,7 @@ def test_a_paper_that_the_venue_does_not_have_is_a_clear_error(server, open_venu
 
 @pytest.mark.parametrize("package", ["openreview", "requests_cache", "tenacity"])
 def test_without_a_package_of_the_extra_the_install_command_is_given(open_venue, monkeypatch, package):
-    monkeypatch.delitem(sys.modules, "goldless.gre_bench.openreview_api")
+    monkeypatch.delitem(sys.modules, "goldless.apps.gre.openreview_api")
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[gre\]'"):
         open_venue().papers()

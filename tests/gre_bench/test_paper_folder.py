@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 from pdf_files import text_pdf
 
+from goldless.apps.gre.paper_folder import PaperFolder
+from goldless.apps.gre.paper_text import UnusablePaperError
+from goldless.apps.gre.papers import HumanReview
 from goldless.errors import StudyError
-from goldless.gre_bench.paper_folder import PaperFolder
-from goldless.gre_bench.paper_text import UnusablePaperError
-from goldless.gre_bench.papers import HumanReview
 
 PAPERS = [
     {"paper": "a", "title": "On A", "abstract": "A is studied.", "public_date": "2023-09-30", "area": "theory"},

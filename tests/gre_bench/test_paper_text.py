@@ -18,9 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pdf_files import encrypted_pdf, pdf_of, shown, stream, text_pdf
 
-from goldless.errors import PrerequisiteError
-from goldless.gre_bench import paper_text as module
-from goldless.gre_bench.paper_text import (
+from goldless.apps.gre import paper_text as module
+from goldless.apps.gre.paper_text import (
     PdfText,
     UnusablePaperError,
     garble,
@@ -29,6 +28,7 @@ from goldless.gre_bench.paper_text import (
     storable,
     storable_value,
 )
+from goldless.errors import PrerequisiteError
 
 PAGE = """We study how far a reader can tell a careful review
 from a careless one when nobody knows the right answer.

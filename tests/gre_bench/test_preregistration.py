@@ -7,10 +7,10 @@ import json
 import pytest
 from edition_folders import QUICK, asking, edition, reviewed
 
+from goldless.apps.gre.edition import open_edition
+from goldless.apps.gre.preregistration import FILE, PAPERS, check_registration, preregister
+from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError
-from goldless.gre_bench.edition import open_edition
-from goldless.gre_bench.preregistration import FILE, PAPERS, check_registration, preregister
-from goldless.gre_bench.scoring import score_edition
 
 __all__ = ["asking", "edition"]
 

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from goldless.gre_bench.papers import HumanReview
-from goldless.gre_bench.review_form import says_something, section_title, sections_and_extra
+from goldless.apps.gre.papers import HumanReview
+from goldless.apps.gre.review_form import says_something, section_title, sections_and_extra
 
 ICLR_2023 = {
     "summary_of_the_review": "Weak.",

@@ -10,9 +10,9 @@ from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, folder, genera
 from toy_language import chat_tokens
 
 import goldless
+from goldless.apps.gre.review_form import REVIEW_PROMPT
+from goldless.apps.gre.reviewing import add_reviews
 from goldless.errors import BudgetError, CallError, CapabilityError, PrerequisiteError, UserError
-from goldless.gre_bench.review_form import REVIEW_PROMPT
-from goldless.gre_bench.reviewing import add_reviews
 from goldless.models.interface import Capabilities, ChatReply, ModelIdentity
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price

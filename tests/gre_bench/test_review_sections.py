@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.gre_bench.papers import HumanReview
-from goldless.gre_bench.review_form import CUT_REPLY, FLAG_WORDS, REVIEW_PROMPT, SECTIONS, noticed, parse_review
+from goldless.apps.gre.papers import HumanReview
+from goldless.apps.gre.review_form import CUT_REPLY, FLAG_WORDS, REVIEW_PROMPT, SECTIONS, noticed, parse_review
 
 ALL = {"Summary": "A", "Strengths": "B", "Weaknesses": "C", "Questions": "D"}
 TAGGED = "<summary>A</summary>\n<strengths>B</strengths>\n<weaknesses>C</weaknesses>\n<questions>D</questions>"

@@ -7,11 +7,11 @@ import json
 import polars as pl
 import pytest
 
+from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.contamination import public_dates
+from goldless.apps.gre.edition import open_edition, open_or_begin
+from goldless.apps.gre.edition_study import left_out_papers
 from goldless.errors import UserError
-from goldless.gre_bench.collecting import collect_edition
-from goldless.gre_bench.contamination import public_dates
-from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.edition_study import left_out_papers
 
 VENUE = "ICLR.cc/2025/Conference"
 SCHEMA = {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from goldless.gre_bench.boards import Board, BoardScore, read_board
-from goldless.gre_bench.size_effect import size_effect
+from goldless.apps.gre.boards import Board, BoardScore, read_board
+from goldless.apps.gre.size_effect import size_effect
 from goldless.records import Agent
 
 

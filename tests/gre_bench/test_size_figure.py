@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from goldless.apps.gre.boards import Board, BoardScore, read_board
+from goldless.apps.gre.size_figure import size_figure
 from goldless.errors import UserError
-from goldless.gre_bench.boards import Board, BoardScore, read_board
-from goldless.gre_bench.size_figure import size_figure
 from goldless.records import Agent
 from goldless.reports.html.charts.svg import COLOURS
 

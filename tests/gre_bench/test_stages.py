@@ -10,22 +10,22 @@ import pytest
 from edition_folders import QUICK, TAGS, asking, edition, reviewed, reviewer, write_rows
 from loopback import Behaviour, LoopbackServer, chat_reply
 
-from goldless.errors import UserError
-from goldless.gre_bench.boards import read_board
-from goldless.gre_bench.collecting import collect_edition
-from goldless.gre_bench.demonstration import (
+from goldless.apps.gre.boards import read_board
+from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.demonstration import (
     EMBEDDED,
     INVENTED,
     add_invented_rewrites,
     begin_demonstration,
     write_scripts,
 )
-from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.edition_results import edition_section
-from goldless.gre_bench.review_form import REVIEW_PROMPT
-from goldless.gre_bench.reviewing import review_edition
-from goldless.gre_bench.scoring import score_edition
-from goldless.gre_bench.size_figure import size_figure
+from goldless.apps.gre.edition import open_edition, open_or_begin
+from goldless.apps.gre.edition_results import edition_section
+from goldless.apps.gre.review_form import REVIEW_PROMPT
+from goldless.apps.gre.reviewing import review_edition
+from goldless.apps.gre.scoring import score_edition
+from goldless.apps.gre.size_figure import size_figure
+from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.html.blocks import Table

@@ -7,8 +7,8 @@ import json
 import pytest
 from edition_folders import QUICK, asking, edition, reviewed
 
-from goldless.gre_bench.scoring import score_edition
-from goldless.gre_bench.standing import edition_standing, rank_flip, standing
+from goldless.apps.gre.scoring import score_edition
+from goldless.apps.gre.standing import edition_standing, rank_flip, standing
 from goldless.meta_evaluation.judges import ScoredBy
 
 __all__ = ["asking", "edition"]

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from edition_folders import QUICK, asking, edition, papers_folder, reviewed, write_rows
 
+from goldless.apps.gre.collecting import collect_edition
+from goldless.apps.gre.edition import open_or_begin
+from goldless.apps.gre.scoring import score_edition
+from goldless.apps.gre.submissions import LOG, MOST_CHARACTERS, read_log, submit
 from goldless.errors import StudyError, UserError
-from goldless.gre_bench.collecting import collect_edition
-from goldless.gre_bench.edition import open_or_begin
-from goldless.gre_bench.scoring import score_edition
-from goldless.gre_bench.submissions import LOG, MOST_CHARACTERS, read_log, submit
 from goldless.statistics.best_of import best_of
 
 __all__ = ["asking", "edition"]
@@ -98,7 +98,7 @@ def test_an_interrupted_submission_is_completed_by_the_same_command(edition, fil
 
     mine = file(reviews("zarn"))
     with monkeypatch.context() as patched:
-        patched.setattr("goldless.gre_bench.submissions.add_reviews", die)
+        patched.setattr("goldless.apps.gre.submissions.add_reviews", die)
         with pytest.raises(KeyboardInterrupt):
             submit(edition, mine, name="first", team="Lab")
     found, of_team = submit(edition, mine, name="first", team="Lab")

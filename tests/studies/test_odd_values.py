@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from goldless.apps.gre.edition_study import section_titles
 from goldless.errors import UserError
-from goldless.gre_bench.edition_study import section_titles
 from goldless.studies import read_study
 from goldless.viewer.damage import page_of
 

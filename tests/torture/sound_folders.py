@@ -14,8 +14,8 @@ import anyio
 import polars as pl
 from commands import goldless, home
 
-from goldless.gre_bench.edition import open_edition
-from goldless.gre_bench.scoring import score_edition
+from goldless.apps.gre.edition import open_edition
+from goldless.apps.gre.scoring import score_edition
 from goldless.meta_evaluation.watching import watch
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.journal import Entry, Journal

@@ -34,8 +34,9 @@ from goldless.cli.console import (
 from goldless.cli.signals import Signals
 from goldless.cli.usage_errors import UsageError, usage_message
 from goldless.errors import GoldlessError, UserError, WaitingError
+from goldless.plugins import added_by_apps
 
-PANELS: Mapping[str, Mapping[str, str]] = {
+OURS: Mapping[str, Mapping[str, str]] = {
     "Look": {
         "demo": "Score a sample study on this machine: no account, key or GPU.",
         "quickstart": "Write a small study to try everything on.",
@@ -75,7 +76,6 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "export": "Write scores in another tool's format: Inspect, Every Eval Ever, Hub, Markdown, DPO pairs.",
         "replay": "Recompute a published run from its evidence, and compare.",
         "view": "Browse runs, down to the prompt and reply behind each number.",
-        "gre": "Run GRE-bench: which model writes the most informative paper reviews?",
     },
     "Set up": {
         "doctor": "Test what a model can do, how exactly and how fast.",
@@ -89,6 +89,12 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Verbs by what one wants, as the help shows them; each is a module of that name."""
+OF_APPS: Mapping[str, tuple[str, str, str]] = added_by_apps("goldless.verbs")
+"""Verbs of apps, each with its panel, its line of help and its module."""
+PANELS: Mapping[str, Mapping[str, str]] = {
+    panel: {**verbs, **{name: line for name, (where, line, _) in OF_APPS.items() if where == panel}}
+    for panel, verbs in OURS.items()
+}
 VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
 
 
@@ -96,7 +102,7 @@ VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
 def _made(name: str) -> Any:
     """The command of a verb."""
     word = f"{name}_" if iskeyword(name) else name.replace("-", "_")
-    module = importlib.import_module(f"goldless.cli.{word}")
+    module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{word}")
     app = getattr(module, "app", None)
     if app is None:
         app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)

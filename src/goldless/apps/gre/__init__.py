@@ -1,5 +1,15 @@
-"""GRE-bench."""
+"""GRE-bench: the model that writes the most informative reviews, on papers it cannot have seen."""
 
 from __future__ import annotations
 
-from goldless.gre_bench import ADDS as ADDS
+ADDS = {
+    "goldless.verbs": {
+        "gre": (
+            "Share",
+            "Run GRE-bench: which model writes the most informative paper reviews?",
+            "goldless.apps.gre.commands",
+        )
+    },
+    "goldless.sections": {"edition": "goldless.apps.gre.edition_results:edition_section"},
+}
+"""What the app adds to goldless, by group and name: a verb's panel, line and module; the place of a section."""

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from goldless.dates import first_day
-from goldless.gre_bench.paper_text import (
+from goldless.apps.gre.paper_text import (
     MOST_UNREADABLE,
     PdfReader,
     UnusablePaperError,
@@ -22,7 +21,8 @@ from goldless.gre_bench.paper_text import (
     unix_lines,
     unreadable_share,
 )
-from goldless.gre_bench.papers import HumanReview, Paper
+from goldless.apps.gre.papers import HumanReview, Paper
+from goldless.dates import first_day
 from goldless.studies.checking import Checking, Names, Problems, Row, all_at_once, describe, is_empty
 from goldless.studies.tables import ALLOWED, FORMATS, Source
 

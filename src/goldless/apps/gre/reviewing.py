@@ -16,16 +16,16 @@ from typing import Any
 
 import polars as pl
 
+from goldless.apps.gre.edition import Edition, ModelConfig, ReviewConfig
+from goldless.apps.gre.edition_study import table_rows, write_rows
+from goldless.apps.gre.papers import PEOPLE, reads_as_person
+from goldless.apps.gre.preregistration import check_registration
+from goldless.apps.gre.review_form import CUT_REPLY, PROMPT_NAME, REVIEW_PROMPT, noticed, parse_review
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, GoldlessError, UserError
 from goldless.evidence import OPEN_KINDS, GenerationEvidence, is_open
 from goldless.files import temporary_prefix
 from goldless.generation import GenerationStage
-from goldless.gre_bench.edition import Edition, ModelConfig, ReviewConfig
-from goldless.gre_bench.edition_study import table_rows, write_rows
-from goldless.gre_bench.papers import PEOPLE, reads_as_person
-from goldless.gre_bench.preregistration import check_registration
-from goldless.gre_bench.review_form import CUT_REPLY, PROMPT_NAME, REVIEW_PROMPT, noticed, parse_review
 from goldless.models.cache import default_journal
 from goldless.models.catalogue import is_server, open_model
 from goldless.models.interface import ChatModel, content_hash

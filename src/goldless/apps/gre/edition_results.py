@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from goldless.apps.gre.contamination import Clock, contamination_clock, public_dates
+from goldless.apps.gre.edition import Edition
+from goldless.apps.gre.edition_study import asked_source, left_out_papers, noted_draw
+from goldless.apps.gre.hidden_instructions import Holding
+from goldless.apps.gre.papers import is_person, is_reference
+from goldless.apps.gre.preregistration import Registered
+from goldless.apps.gre.review_form import noticed
+from goldless.apps.gre.reviewing import count_reviews, noted_reviews
+from goldless.apps.gre.standing import Standing
+from goldless.apps.gre.submissions import Submissions, read_log
 from goldless.audit.finding import Finding
 from goldless.files import write_text
-from goldless.gre_bench.contamination import Clock, contamination_clock, public_dates
-from goldless.gre_bench.edition import Edition
-from goldless.gre_bench.edition_study import asked_source, left_out_papers, noted_draw
-from goldless.gre_bench.hidden_instructions import Holding
-from goldless.gre_bench.papers import is_person, is_reference
-from goldless.gre_bench.preregistration import Registered
-from goldless.gre_bench.review_form import noticed
-from goldless.gre_bench.reviewing import count_reviews, noted_reviews
-from goldless.gre_bench.standing import Standing
-from goldless.gre_bench.submissions import Submissions, read_log
 from goldless.reports.document import HERE_ONLY, Unreadable, read_document, write
 from goldless.reports.html.blocks import Block, Code, Fold, note, result_table, section, warning, words
 from goldless.reports.report_table import Column, ReportTable

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from goldless.apps.gre.edition import CONFIG, METRICS, RUN, Edition
+from goldless.apps.gre.edition_results import EditionResult, edition_result, read_result
+from goldless.apps.gre.hidden_instructions import INJECTED, Holding, hidden_study, holding
+from goldless.apps.gre.papers import REFERENCE, is_person
+from goldless.apps.gre.preregistration import check_registration
+from goldless.apps.gre.reviewing import GENERATIONS, check_models
+from goldless.apps.gre.standing import Standing, edition_standing, left_out, other_runs, standing
+from goldless.apps.gre.submissions import read_log, submission_results
 from goldless.errors import UserError
 from goldless.files import write_whole
-from goldless.gre_bench.edition import CONFIG, METRICS, RUN, Edition
-from goldless.gre_bench.edition_results import EditionResult, edition_result, read_result
-from goldless.gre_bench.hidden_instructions import INJECTED, Holding, hidden_study, holding
-from goldless.gre_bench.papers import REFERENCE, is_person
-from goldless.gre_bench.preregistration import check_registration
-from goldless.gre_bench.reviewing import GENERATIONS, check_models
-from goldless.gre_bench.standing import Standing, edition_standing, left_out, other_runs, standing
-from goldless.gre_bench.submissions import read_log, submission_results
 from goldless.meta_evaluation.judges import ScoredBy, Scores, response_scores
 from goldless.models.provider import Use
 from goldless.reports.document import Unreadable, write

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from goldless.apps.gre.board_comparison import LEVEL, PERMUTATIONS, drawn_signature
+from goldless.apps.gre.boards import Board
+from goldless.apps.gre.papers import HUMAN
 from goldless.arrays import FloatArray
-from goldless.gre_bench.board_comparison import LEVEL, PERMUTATIONS, drawn_signature
-from goldless.gre_bench.boards import Board
-from goldless.gre_bench.papers import HUMAN
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
 from goldless.statistics.bootstrap import left_out_intervals

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from goldless.apps.gre.edition import CONFIG, RUN, is_edition
+from goldless.apps.gre.edition_results import EditionResult, read_result
+from goldless.apps.gre.paper_folder import CheckedTable
+from goldless.apps.gre.papers import HUMAN, is_reference
 from goldless.errors import UserError, nearest
-from goldless.gre_bench.edition import CONFIG, RUN, is_edition
-from goldless.gre_bench.edition_results import EditionResult, read_result
-from goldless.gre_bench.paper_folder import CheckedTable
-from goldless.gre_bench.papers import HUMAN, is_reference
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from goldless.apps.gre.papers import HUMAN, draw_rank, is_person, is_reference
 from goldless.errors import UserError
-from goldless.gre_bench.papers import HUMAN, draw_rank, is_person, is_reference
 from goldless.meta_evaluation.judges import response_scores
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation

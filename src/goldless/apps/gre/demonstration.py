@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
+from goldless.apps.gre.edition import Edition, is_edition, open_edition, open_or_begin
+from goldless.apps.gre.edition_study import write_rows
 from goldless.files import write_whole
-from goldless.gre_bench.edition import Edition, is_edition, open_edition, open_or_begin
-from goldless.gre_bench.edition_study import write_rows
 from goldless.runs.store import try_writing
 
 FOLDER = Path(__file__).parent / "demo_edition"

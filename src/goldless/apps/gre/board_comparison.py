@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from goldless.apps.gre.boards import PUBLISHED_FOLDER, Board, table_board
+from goldless.apps.gre.papers import HUMAN
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
-from goldless.gre_bench.boards import PUBLISHED_FOLDER, Board, table_board
-from goldless.gre_bench.papers import HUMAN
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash

@@ -9,8 +9,8 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
+from goldless.apps.gre.boards import PUBLISHED, Board
 from goldless.errors import UserError
-from goldless.gre_bench.boards import PUBLISHED, Board
 from goldless.records import Agent
 from goldless.reports.html.charts.row_plots import Band
 from goldless.reports.html.charts.scatter import Point, family_lines, scatter_plot, series_legend

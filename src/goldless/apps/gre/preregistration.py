@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from goldless._version import __version__
+from goldless.apps.gre.edition import Edition
+from goldless.apps.gre.edition_study import anchored_papers, noted_draw, write_rows
+from goldless.apps.gre.hidden_instructions import injected_papers
+from goldless.apps.gre.papers import draw_rank, is_person
+from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.errors import UserError
 from goldless.files import write_text, write_whole
-from goldless.gre_bench.edition import Edition
-from goldless.gre_bench.edition_study import anchored_papers, noted_draw, write_rows
-from goldless.gre_bench.hidden_instructions import injected_papers
-from goldless.gre_bench.papers import draw_rank, is_person
-from goldless.gre_bench.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.models.interface import content_hash
 from goldless.studies import Study
 from goldless.synopses import PROMPTS

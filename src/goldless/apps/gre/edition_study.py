@@ -17,10 +17,9 @@ from typing import Any
 
 import orjson
 
-from goldless.errors import UserError
-from goldless.gre_bench.hidden_instructions import INJECTED, injected_tables
-from goldless.gre_bench.paper_text import storable_value
-from goldless.gre_bench.papers import (
+from goldless.apps.gre.hidden_instructions import INJECTED, injected_tables
+from goldless.apps.gre.paper_text import storable_value
+from goldless.apps.gre.papers import (
     HUMAN,
     REFERENCE,
     CollectConfig,
@@ -32,8 +31,9 @@ from goldless.gre_bench.papers import (
     is_person,
     reference_agents,
 )
-from goldless.gre_bench.review_form import reads_as_text
-from goldless.gre_bench.reviewarena import source_name
+from goldless.apps.gre.review_form import reads_as_text
+from goldless.apps.gre.reviewarena import source_name
+from goldless.errors import UserError
 from goldless.studies import Study, read_study, write_study
 from goldless.studies.study import task_row
 

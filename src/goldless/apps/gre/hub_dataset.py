@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from goldless.apps.gre.papers import is_person
+from goldless.apps.gre.scoring import Recomputed
 from goldless.exporting.files import path_name, write_folder
 from goldless.exporting.hub_results import write_results
 from goldless.exporting.scored_run import scored_run
-from goldless.gre_bench.papers import is_person
-from goldless.gre_bench.scoring import Recomputed
 
 PAPERS = "papers.jsonl"
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from goldless.errors import UserError
-from goldless.gre_bench.edition import COLLECTED, Edition, open_edition
-from goldless.gre_bench.edition_study import (
+from goldless.apps.gre.edition import COLLECTED, Edition, open_edition
+from goldless.apps.gre.edition_study import (
     anchor_tables,
     left_out_papers,
     noted_draw,
     refuse_unlike,
     write_collected,
 )
-from goldless.gre_bench.openreview_venue import OpenReviewVenue
-from goldless.gre_bench.paper_folder import PaperFolder
-from goldless.gre_bench.papers import CollectConfig, LeftOut, PaperSource, TooFewPapersError, draw_papers
-from goldless.gre_bench.reviewarena import ReviewArena
+from goldless.apps.gre.openreview_venue import OpenReviewVenue
+from goldless.apps.gre.paper_folder import PaperFolder
+from goldless.apps.gre.papers import CollectConfig, LeftOut, PaperSource, TooFewPapersError, draw_papers
+from goldless.apps.gre.reviewarena import ReviewArena
+from goldless.errors import UserError
 from goldless.runs.progress import Progress
 from goldless.runs.store import try_writing
 from goldless.studies import Study

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, Protocol
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from goldless.apps.gre.paper_text import Reason, UnusablePaperError, storable
 from goldless.errors import UserError
-from goldless.gre_bench.paper_text import Reason, UnusablePaperError, storable
 from goldless.runs.progress import Progress
 
 HUMAN = "human"

@@ -16,9 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from goldless.errors import UserError
-from goldless.files import POLARS_FAILED
-from goldless.gre_bench.paper_text import (
+from goldless.apps.gre.paper_text import (
     MOST_UNREADABLE,
     Reason,
     UnusablePaperError,
@@ -26,8 +24,10 @@ from goldless.gre_bench.paper_text import (
     unix_lines,
     unreadable_share,
 )
-from goldless.gre_bench.papers import HumanReview, Paper
-from goldless.gre_bench.review_form import says_something, sections_and_extra
+from goldless.apps.gre.papers import HumanReview, Paper
+from goldless.apps.gre.review_form import says_something, sections_and_extra
+from goldless.errors import UserError
+from goldless.files import POLARS_FAILED
 
 NEEDED = ("forum_id", "venue_id", "title", "abstract", "decision", "reviews_json", "markdown")
 KEPT = ("conference", "year", "track", "decision")

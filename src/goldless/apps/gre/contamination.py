@@ -15,10 +15,10 @@ from typing import Literal, Unpack
 import numpy as np
 import polars as pl
 
+from goldless.apps.gre.papers import HUMAN, is_person
 from goldless.arrays import FloatArray
 from goldless.dates import first_day, last_day
 from goldless.errors import UserError
-from goldless.gre_bench.papers import HUMAN, is_person
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash

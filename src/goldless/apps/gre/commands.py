@@ -23,10 +23,10 @@ from goldless.runs.option_forms import metric_names, split
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
-    from goldless.gre_bench.edition import Edition
-    from goldless.gre_bench.edition_results import EditionResult
-    from goldless.gre_bench.papers import LeftOut
-    from goldless.gre_bench.reviewing import Generated
+    from goldless.apps.gre.edition import Edition
+    from goldless.apps.gre.edition_results import EditionResult
+    from goldless.apps.gre.papers import LeftOut
+    from goldless.apps.gre.reviewing import Generated
     from goldless.runs.evaluation import Evaluation
 
 PAPERS = "Papers"
@@ -104,7 +104,7 @@ def collect(
     Example:
       goldless gre collect iclr2024 --venue ICLR.cc/2024/Conference --papers 300
     """
-    from goldless.gre_bench.edition import open_or_begin
+    from goldless.apps.gre.edition import open_or_begin
 
     if from_folder is not None and (venue is not None or from_reviewarena is not None):
         raise UserError("--from-folder and --venue or --from-reviewarena exclude each other: give one of them")
@@ -130,8 +130,8 @@ def collect(
 
 def _collect(edition: Edition, settings: dict[str, Any], **connection: Any) -> Edition:
     """Collect, and report what was; a venue's server that does not answer ends it with 3, as it can be resumed."""
-    from goldless.gre_bench.collecting import collect_edition
-    from goldless.gre_bench.papers import UnansweredError
+    from goldless.apps.gre.collecting import collect_edition
+    from goldless.apps.gre.papers import UnansweredError
 
     try:
         with ProgressBars() as bars:
@@ -144,7 +144,7 @@ def _collect(edition: Edition, settings: dict[str, Any], **connection: Any) -> E
 
 def _tell_collected(edition: Edition, left_out: Iterable[LeftOut]) -> None:
     """Report what was collected, and what was left out for which reason."""
-    from goldless.gre_bench.edition_study import fields_beside_reviews, section_titles
+    from goldless.apps.gre.edition_study import fields_beside_reviews, section_titles
 
     study = edition.study()
     count = len(study.tasks)
@@ -212,8 +212,8 @@ def review(
     Example:
       goldless gre review iclr2024 --models openai:gpt-4o-mini --budget 5USD
     """
-    from goldless.gre_bench.edition import open_edition, read_agent_facts
-    from goldless.gre_bench.reviewing import review_edition
+    from goldless.apps.gre.edition import open_edition, read_agent_facts
+    from goldless.apps.gre.reviewing import review_edition
     from goldless.reports.document import write
     from goldless.runs.reviewers import named_reviewers
 
@@ -289,8 +289,8 @@ def score(
     Example:
       goldless gre score iclr2024 --scorer hf:NAME --rewriter openai:gpt-4o
     """
-    from goldless.gre_bench.edition import open_edition
-    from goldless.gre_bench.scoring import score_edition
+    from goldless.apps.gre.edition import open_edition
+    from goldless.apps.gre.scoring import score_edition
 
     settings = _given(
         metrics=list(metric_names(metric)) if metric else None,
@@ -335,9 +335,9 @@ def run(edition: EditionFolder, *, options: Options, output: Output) -> None:
     Example:
       goldless gre run iclr2024 --budget 50USD
     """
-    from goldless.gre_bench.edition import open_edition
-    from goldless.gre_bench.reviewing import review_edition
-    from goldless.gre_bench.scoring import score_edition
+    from goldless.apps.gre.edition import open_edition
+    from goldless.apps.gre.reviewing import review_edition
+    from goldless.apps.gre.scoring import score_edition
 
     opened = _collect(open_edition(edition), {})
     with _told(options) as asked:
@@ -363,12 +363,12 @@ def demo(
     Example:
       goldless gre demo --out gre-demo
     """
-    from goldless.gre_bench.boards import read_board
-    from goldless.gre_bench.demonstration import add_invented_rewrites, begin_demonstration, write_scripts
-    from goldless.gre_bench.edition_results import DEMONSTRATION
-    from goldless.gre_bench.reviewing import review_edition
-    from goldless.gre_bench.scoring import score_edition
-    from goldless.gre_bench.size_figure import size_figure
+    from goldless.apps.gre.boards import read_board
+    from goldless.apps.gre.demonstration import add_invented_rewrites, begin_demonstration, write_scripts
+    from goldless.apps.gre.edition_results import DEMONSTRATION
+    from goldless.apps.gre.reviewing import review_edition
+    from goldless.apps.gre.scoring import score_edition
+    from goldless.apps.gre.size_figure import size_figure
 
     say(DEMONSTRATION, style="bold yellow")
     edition = begin_demonstration(folder)
@@ -399,8 +399,8 @@ def show(board: BoardName, *, options: Options, output: Output) -> None:
     Example:
       goldless gre show published:70b
     """
-    from goldless.gre_bench.boards import read_board
-    from goldless.gre_bench.size_effect import size_effect
+    from goldless.apps.gre.boards import read_board
+    from goldless.apps.gre.size_effect import size_effect
     from goldless.reports.document import write
 
     found = read_board(board)
@@ -419,9 +419,9 @@ def compare(first: BoardName, second: BoardName, *, options: Options, output: Ou
       goldless gre compare 2023/ 2024/
       goldless gre compare published:70b published:8b
     """
-    from goldless.gre_bench.board_comparison import compare_boards
-    from goldless.gre_bench.boards import read_board
-    from goldless.gre_bench.linking import link_boards
+    from goldless.apps.gre.board_comparison import compare_boards
+    from goldless.apps.gre.boards import read_board
+    from goldless.apps.gre.linking import link_boards
     from goldless.reports.document import write
 
     found = compare_boards(read_board(first), read_board(second), seed=options.seed)
@@ -449,9 +449,9 @@ def correlate(
     Example:
       goldless gre correlate published:70b --benchmarks published
     """
-    from goldless.gre_bench.board_comparison import correlate as correlate_board
-    from goldless.gre_bench.board_comparison import read_benchmark_scores
-    from goldless.gre_bench.boards import read_board
+    from goldless.apps.gre.board_comparison import correlate as correlate_board
+    from goldless.apps.gre.board_comparison import read_benchmark_scores
+    from goldless.apps.gre.boards import read_board
     from goldless.reports.document import write
 
     found = correlate_board(read_board(board), read_benchmark_scores(benchmarks), seed=options.seed)
@@ -470,8 +470,8 @@ def figure(
     Example:
       goldless gre figure published:70b --out figure.svg
     """
-    from goldless.gre_bench.boards import read_board
-    from goldless.gre_bench.size_figure import size_figure
+    from goldless.apps.gre.boards import read_board
+    from goldless.apps.gre.size_figure import size_figure
 
     if out_file.suffix.lower() != ".svg":
         raise UserError(f"--out must end in .svg, got {out_file}")
@@ -497,9 +497,9 @@ def preregister(edition: EditionFolder) -> None:
     Example:
       goldless gre preregister iclr2024
     """
-    from goldless.gre_bench.edition import open_edition
-    from goldless.gre_bench.preregistration import FILE, PAPERS
-    from goldless.gre_bench.preregistration import preregister as register
+    from goldless.apps.gre.edition import open_edition
+    from goldless.apps.gre.preregistration import FILE, PAPERS
+    from goldless.apps.gre.preregistration import preregister as register
 
     opened = open_edition(edition)
     found = register(opened)
@@ -520,8 +520,8 @@ def submit(
     Example:
       goldless gre submit iclr2024 reviews.jsonl --name tuned-2 --team "Example Lab"
     """
-    from goldless.gre_bench.edition import open_edition
-    from goldless.gre_bench.submissions import submit as add
+    from goldless.apps.gre.edition import open_edition
+    from goldless.apps.gre.submissions import submit as add
 
     found, of_team = add(open_edition(edition), file, name=name, team=team)
     say(f"submission {found.number}: {found.reviews} reviews, sha256 {found.sha256}")
@@ -546,9 +546,9 @@ def site(
     Example:
       goldless gre site iclr2024 iclr2025 --out site
     """
-    from goldless.gre_bench.edition import open_edition
-    from goldless.gre_bench.scoring import recompute
-    from goldless.gre_bench.site import check_names, site_pages, write_site
+    from goldless.apps.gre.edition import open_edition
+    from goldless.apps.gre.scoring import recompute
+    from goldless.apps.gre.site import check_names, site_pages, write_site
 
     opened = [open_edition(edition) for edition in editions]
     check_names(opened)
@@ -577,10 +577,10 @@ def publish(
     Example:
       goldless gre publish iclr2025 --dry-run --dataset acme/gre-bench
     """
+    from goldless.apps.gre.edition import open_edition
+    from goldless.apps.gre.hub_dataset import write_hub_files
+    from goldless.apps.gre.scoring import recompute
     from goldless.exporting.files import check_free
-    from goldless.gre_bench.edition import open_edition
-    from goldless.gre_bench.hub_dataset import write_hub_files
-    from goldless.gre_bench.scoring import recompute
 
     opened = open_edition(edition)
     target = folder or opened.folder / "hub"

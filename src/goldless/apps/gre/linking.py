@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+from goldless.apps.gre.edition import RUN, is_edition, open_edition
+from goldless.apps.gre.edition_study import anchored_papers
+from goldless.apps.gre.papers import is_reference
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
-from goldless.gre_bench.edition import RUN, is_edition, open_edition
-from goldless.gre_bench.edition_study import anchored_papers
-from goldless.gre_bench.papers import is_reference
 from goldless.meta_evaluation.judges import ScoredBy, Scores, run_scores
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder

@@ -26,9 +26,9 @@ from requests.adapters import HTTPAdapter
 from requests_cache import CachedSession
 
 from goldless._version import __version__
+from goldless.apps.gre.paper_text import UnusablePaperError
+from goldless.apps.gre.papers import UnansweredError
 from goldless.errors import UserError
-from goldless.gre_bench.paper_text import UnusablePaperError
-from goldless.gre_bench.papers import UnansweredError
 from goldless.models.http_api.limits import seconds_until
 
 Api = Literal[1, 2]

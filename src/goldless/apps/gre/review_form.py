@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from goldless.gre_bench.papers import HumanReview
+from goldless.apps.gre.papers import HumanReview
 
 PROSE = (
     "summary_of_the_paper",  # ICLR 2022 and 2023

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
+from goldless.apps.gre.edition import Edition
+from goldless.apps.gre.paper_folder import CheckedTable
+from goldless.apps.gre.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews, refused_names
 from goldless.errors import UserError
 from goldless.evidence import GenerationEvidence
 from goldless.files import alone, write_whole
-from goldless.gre_bench.edition import Edition
-from goldless.gre_bench.paper_folder import CheckedTable
-from goldless.gre_bench.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews, refused_names
 from goldless.meta_evaluation.judges import response_scores
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable

@@ -15,12 +15,12 @@ import tomlkit
 from pydantic import Field, ValidationError, field_validator
 from tomlkit.exceptions import TOMLKitError
 
+from goldless.apps.gre.edition_study import draw_differences
+from goldless.apps.gre.hidden_instructions import injected_papers
+from goldless.apps.gre.papers import CollectConfig, Part, reads_as_person
 from goldless.dates import last_day
 from goldless.errors import UserError, nearest
 from goldless.files import write_text
-from goldless.gre_bench.edition_study import draw_differences
-from goldless.gre_bench.hidden_instructions import injected_papers
-from goldless.gre_bench.papers import CollectConfig, Part, reads_as_person
 from goldless.records import Agent
 from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study, read_study

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from goldless.apps.gre.edition import COLLECTED, RUN, STUDY, Edition
+from goldless.apps.gre.papers import is_person, is_reference
 from goldless.errors import MetricError
-from goldless.gre_bench.edition import COLLECTED, RUN, STUDY, Edition
-from goldless.gre_bench.papers import is_person, is_reference
 from goldless.meta_evaluation.consistency import ScorerAgreement, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, run_scores
 from goldless.reports.report_table import Column, ReportTable

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, quote, urlsplit
 
+from goldless.apps.gre.paper_text import PdfReader, UnusablePaperError, pdf_text
+from goldless.apps.gre.papers import HumanReview, Paper
+from goldless.apps.gre.review_form import says_something, sections_and_extra
 from goldless.errors import PrerequisiteError, UserError, nearest
-from goldless.gre_bench.paper_text import PdfReader, UnusablePaperError, pdf_text
-from goldless.gre_bench.papers import HumanReview, Paper
-from goldless.gre_bench.review_form import says_something, sections_and_extra
 
 if TYPE_CHECKING:
-    from goldless.gre_bench.openreview_api import Api, OpenReviewApi, Patience
+    from goldless.apps.gre.openreview_api import Api, OpenReviewApi, Patience
 
 SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
 """Names of submissions in API v1: double blind, single blind, and until 2017."""
@@ -273,7 +273,7 @@ class OpenReviewVenue:
 
     def _api(self, api: Api) -> OpenReviewApi:
         try:
-            from goldless.gre_bench.openreview_api import OpenReviewApi, Patience  # noqa: PLC0415 - needs an extra
+            from goldless.apps.gre.openreview_api import OpenReviewApi, Patience  # noqa: PLC0415 - needs an extra
         except ImportError as error:
             raise PrerequisiteError(
                 f"collecting from OpenReview needs other packages ({error}). Run: pip install 'goldless[gre]'"

@@ -16,15 +16,15 @@ from typing import Any
 
 from markupsafe import Markup
 
+from goldless.apps.gre.contamination import CleanScore
+from goldless.apps.gre.edition import Edition
+from goldless.apps.gre.edition_results import table_blocks
+from goldless.apps.gre.linking import Link, Side, link_sides
+from goldless.apps.gre.papers import HUMAN, is_person
+from goldless.apps.gre.scoring import Recomputed
+from goldless.apps.gre.standing import model_means, model_rank
 from goldless.errors import UserError
 from goldless.files import write_text
-from goldless.gre_bench.contamination import CleanScore
-from goldless.gre_bench.edition import Edition
-from goldless.gre_bench.edition_results import table_blocks
-from goldless.gre_bench.linking import Link, Side, link_sides
-from goldless.gre_bench.papers import HUMAN, is_person
-from goldless.gre_bench.scoring import Recomputed
-from goldless.gre_bench.standing import model_means, model_rank
 from goldless.reports.controls import direction
 from goldless.reports.html.blocks import (
     Block,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from edition_folders import asking, edition, papers_folder, reviewed
+from edition_folders import asking, edition, papers_folder
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin
@@ -35,12 +35,6 @@ def test_an_anchor_keeps_its_text_its_candidate_and_its_references_and_names_its
         assert study.task(paper).prompt == before.task(paper).prompt
         assert people(study, paper) == people(before, paper)
     assert study.task("n1").extra.get("anchor") is None
-
-
-async def test_reviews_of_models_are_no_part_of_an_anchor(tmp_path, edition, asking):
-    earlier = await reviewed(edition, asking, wordy={})
-    study = next_year(tmp_path, earlier, anchor_papers=1).study()
-    assert [agent.agent for agent in study.agents] == ["human", "reference1", "reference2"]
 
 
 def test_the_same_seed_draws_the_same_anchors_and_older_anchors_are_not_handed_on(tmp_path, edition):

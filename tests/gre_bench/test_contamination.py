@@ -140,19 +140,6 @@ def test_a_missing_score_is_counted_and_never_a_zero():
     assert (mine.difference, mine.n_pairs) == (None, 0)
 
 
-def test_a_common_leaderboard_with_missing_scores_says_that_its_papers_are_not_the_same():
-    given = scores(human=[1, 2, 3, 4], old=[1, 2, None, 4], new=[1, 2, 3, 4])
-    told = "Some agents lack scores on some of these papers"
-    assert any(told in note for note in clock(given=given).leaderboard("gem", "common").notes)
-    assert clock().leaderboard("gem", "common").notes == ()
-
-
-def test_without_a_human_there_are_scores_and_no_differences():
-    found = clock(given=scores(old=[1, 2, 3, 4], new=[1, 2, 3, 4]))
-    assert {one.agent for one in found.scores if one.n} == {"old", "new"}
-    assert {one.difference for one in found.scores} == {None}
-
-
 def test_on_all_papers_every_agent_is_compared_with_the_human_on_the_papers_it_has():
     """Old lacks p3: (10 + 4 + 50) / 3, less human (9 + 2 + 46) / 3. Unknown: 9, less human (8 + 7 + 6 + 5) / 4."""
     given = scores(human=[1, 2, 3, 4], old=[10, 4, None, 50], new=[1, 2, 3, 4], unknown=[9, 9, 9, 9])

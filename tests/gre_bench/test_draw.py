@@ -56,23 +56,6 @@ def test_the_draw_is_fixed_by_the_seed_whatever_the_order_of_the_listing(seed, s
     assert draw_papers(Listing(shuffled), papers=6, seed=seed) == draw_papers(Listing(papers), papers=6, seed=seed)
 
 
-@given(st.integers(0, 2**32), st.permutations(range(5)))
-def test_the_candidate_does_not_depend_on_the_order_of_the_reviews(seed, order):
-    paper = a_paper("p", reviews=5)
-    other = Paper("p", "Title", "Abstract.", "Text.", tuple(paper.reviews[n] for n in order))
-    first, second = (draw_papers(Listing([p]), papers=1, seed=seed).papers[0] for p in (paper, other))
-    assert (first.candidate, first.references) == (second.candidate, second.references)
-
-
-@given(st.integers(0, 2**32), st.integers(1, 20))
-def test_more_papers_in_the_source_do_not_change_who_is_the_candidate(seed, more):
-    def candidates(count: int) -> dict[str, tuple[HumanReview, ...]]:
-        draw = draw_papers(listing(count), papers=None, seed=seed)
-        return {drawn.paper.paper: (drawn.candidate, *drawn.references) for drawn in draw.papers}
-
-    assert candidates(10).items() <= candidates(10 + more).items()
-
-
 @given(st.integers(0, 2**32), st.integers(1, 14))
 def test_a_larger_draw_begins_with_the_smaller_one(seed, count):
     small, large = (draw_papers(listing(15), papers=n, seed=seed).papers for n in (count, 15))
@@ -90,10 +73,6 @@ def test_no_paper_is_asked_for_beyond_those_needed():
     draw = draw_papers(source, papers=4, seed=1)
     assert source.asked == drawn_names(draw)
     assert draw.listed == 30
-
-
-def test_a_paper_listed_twice_is_drawn_once():
-    assert draw_papers(Listing([a_paper("a"), a_paper("a"), a_paper("b")]), papers=None, seed=0).listed == 2
 
 
 def test_papers_that_cannot_be_used_are_passed_over_and_kept_with_their_reason():
@@ -132,28 +111,11 @@ def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():
     )
 
 
-def test_of_many_papers_left_out_an_error_names_ten():
-    with pytest.raises(UserError) as error:
-        draw_papers(Listing([LeftOut(f"p{n}", "withdrawn") for n in range(13)]), papers=3, seed=3)
-    _, *lines = str(error.value).splitlines()
-    assert (len(lines), lines[-1]) == (11, "  … and 3 more")
-
-
-def test_fewer_papers_are_taken_where_that_is_allowed():
-    draw = draw_papers(listing(2), papers=3, seed=3, fewer_ok=True)
-    assert (len(draw.papers), draw.asked.papers) == (2, 3)
-
-
 def test_no_usable_paper_at_all_is_an_error_even_where_fewer_are_allowed():
     with pytest.raises(UserError, match=r"0 of 1 papers are usable, but 3 were requested\. Left out: withdrawn 1\."):
         draw_papers(Listing([LeftOut("a", "withdrawn")]), papers=3, seed=3, fewer_ok=True)
     with pytest.raises(UserError, match="a venue: no papers"):
         draw_papers(Listing([]), papers=None, seed=3)
-
-
-def test_a_source_with_too_few_papers_says_so_where_none_is_left_out():
-    with pytest.raises(UserError, match=r"2 of 2 papers are usable, but 3 were requested\. None was left out\."):
-        draw_papers(listing(2), papers=3, seed=3)
 
 
 def test_progress_counts_the_papers_found_of_those_asked_for():

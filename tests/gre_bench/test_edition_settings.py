@@ -11,7 +11,7 @@ import pytest
 from edition_folders import QUICK, asking, edition, papers_folder, reviewed, reviewer
 
 from goldless.apps.gre.collecting import collect_edition
-from goldless.apps.gre.edition import open_edition, open_or_begin
+from goldless.apps.gre.edition import open_edition
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError
@@ -52,12 +52,6 @@ async def test_a_model_that_cannot_be_asked_is_refused_and_not_stored(edition, a
     assert config_text(edition) == before
 
 
-async def test_all_models_that_cannot_be_asked_are_named_at_once(edition, asking):
-    models = {"x": {"model": "opnai:gpt-9"}, "y": {"model": "nosuch:thing"}}
-    with pytest.raises(UserError, match=r"(?s)opnai:gpt-9.*nosuch:thing"):
-        await review_edition(edition, {}, models=models, options=asking)
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -89,13 +83,6 @@ async def test_the_settings_of_another_run_hold_for_its_clock_too_and_stay_out_o
     )
     assert (scores.contamination.level, evaluation.leaderboard().level) == (0.5, 0.5)
     assert config_text(edition) == before
-
-
-def test_a_folder_that_is_not_there_is_not_stored(tmp_path):
-    begun = open_or_begin(tmp_path / "e")
-    with pytest.raises(UserError, match="nosuch: no such folder"):
-        collect_edition(begun, {"from_folder": str(tmp_path / "nosuch")})
-    assert not (tmp_path / "e").exists()
 
 
 def test_naming_one_source_takes_the_other_away(tmp_path):
@@ -137,18 +124,6 @@ async def test_a_config_of_other_papers_is_refused_at_every_stage_with_what_diff
 def test_another_draw_of_the_same_source_is_refused(edition, old, new, told):
     with pytest.raises(UserError, match=told):
         edit(edition, old, new).study()
-
-
-async def test_the_source_that_is_reported_is_that_of_the_draw(edition, toy_scorer, asking):
-    edition = await reviewed(edition, asking, m={})
-    text = config_text(edition)
-    start = text.index("[collect]")
-    # without [collect] there is nothing to ask for, and the study still knows where its papers are from
-    (edition.folder / "edition.toml").write_text(text[:start] + text[text.index("[", start + 1) :])
-    _, scores, _ = await score_edition(
-        open_edition(edition.folder), QUICK, stand_ins={"scorer": toy_scorer()}, options=asking
-    )
-    assert scores.source == "papers"
 
 
 # --- what is known of models ---------------------------------------------------------------------------------------
@@ -215,13 +190,6 @@ async def test_nothing_is_scored_where_it_cannot_be_written(edition, toy_scorer,
     with pytest.raises(UserError, match=r"2024: cannot write .* make it writable"):
         await score_edition(edition, QUICK, stand_ins={"scorer": scorer}, options=asking)
     assert scorer.calls == []
-
-
-def test_no_paper_is_collected_where_none_can_be_written(tmp_path, unwritable):
-    unwritable(tmp_path / "e")
-    papers = papers_folder(tmp_path / "papers")
-    with pytest.raises(UserError, match=r"e: cannot write \(Permission denied\)"):
-        collect_edition(open_or_begin(tmp_path / "e"), {"from_folder": str(papers)})
 
 
 # --- scoring that is broken off -------------------------------------------------------------------------------------

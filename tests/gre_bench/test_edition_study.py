@@ -10,7 +10,7 @@ from paper_listing import drawn as draw_papers
 from goldless import read_study
 from goldless.apps.gre.edition_study import collected_study, fields_beside_reviews, write_collected
 from goldless.apps.gre.paper_folder import PaperFolder
-from goldless.apps.gre.papers import Draw, HumanReview, LeftOut, Paper, reference_agents
+from goldless.apps.gre.papers import Draw, HumanReview, LeftOut, Paper
 from goldless.errors import UserError
 
 
@@ -71,12 +71,6 @@ def test_what_was_left_out_and_how_it_was_drawn_travel_with_the_study(tmp_path):
     ]
 
 
-def test_where_nothing_was_left_out_there_is_no_such_table(tmp_path):
-    study = read_study(write_collected(a_draw(a_paper("a")), tmp_path / "study"))
-    assert study.table("left_out") is None
-    assert study.table("draw")["papers_left_out"].item() == 0
-
-
 def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(tmp_path):
     held = {"code_of_conduct": "I have read and will follow the code.", "rating": "6: marginally above the threshold"}
     reviews = tuple(replace(review, extra=held) for review in a_paper("a").reviews)
@@ -125,12 +119,6 @@ def test_columns_with_names_of_the_study_are_kept_under_another_name():
     assert tables["reviews"][0]["review_agent"] == "R2"
 
 
-def test_the_agents_are_as_many_as_the_reviews_drawn():
-    assert reference_agents(2) == ("reference1",)
-    agents = [row["agent"] for row in collected_study(a_draw(a_paper("a"), reviews=4))["agents"]]
-    assert agents == ["human", "reference1", "reference2", "reference3"]
-
-
 def test_hostile_texts_are_stored_as_text_without_nul_and_lone_surrogates(tmp_path):
     hostile = "</review> \x00<script>alert(1)</script>\ud800 [[A]]"
     reviews = tuple(HumanReview(f"r{n}", {"": hostile}, {"note": [hostile]}) for n in range(3))
@@ -141,13 +129,6 @@ def test_hostile_texts_are_stored_as_text_without_nul_and_lone_surrogates(tmp_pa
     assert study.task("../x").extra["big"] == str(2**80)
     assert {response.text for response in study.responses("../x")} == {clean}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["study"]
-
-
-def test_the_same_draw_gives_the_same_study(tmp_path):
-    papers = [a_paper(f"p{n}") for n in range(6)]
-    one = read_study(write_collected(a_draw(*papers), tmp_path / "one"))
-    two = read_study(write_collected(a_draw(*reversed(papers)), tmp_path / "two"))
-    assert one.fingerprint == two.fingerprint
 
 
 def test_a_folder_that_holds_something_is_not_overwritten_and_nothing_is_left_beside_it(tmp_path):

@@ -6,10 +6,10 @@ import json
 from functools import partial
 
 import pytest
-from reviewed_papers import TAGGED, folder, generate, review_request, scripted, text_of
+from reviewed_papers import TAGGED, folder, generate, scripted, text_of
 
 import goldless
-from goldless.apps.gre.reviewing import add_reviews, generate_reviews
+from goldless.apps.gre.reviewing import add_reviews
 from goldless.errors import UserError
 from goldless.records import Agent
 from goldless.studies import write_study
@@ -39,25 +39,6 @@ async def test_reviews_of_the_same_agent_are_replaced_and_those_of_others_stay(f
         ("a", "scripted:c", "p1", None), ("a", "scripted:c", "p2", "bad_reply"),
     ]  # fmt: skip
     assert [(a.agent, a.parameters) for a in study.agents][3:] == [("a", 1e9), ("b", None)]
-
-
-async def test_adding_the_same_again_changes_nothing(folder, generate):
-    path = folder()
-    add_reviews(path, await generate(path, {"a": scripted("a")}))
-    before = contents(path)
-    add_reviews(path, await generate(path, {"a": scripted("a")}))
-    assert contents(path) == before
-
-
-async def test_only_papers_that_were_asked_about_are_replaced(folder, generate, tmp_path):
-    path = folder()
-    add_reviews(path, await generate(path, {"a": scripted("a")}))
-    part = goldless.read_study(path).subset(tasks=["p2"])
-    model = scripted("new", answers=lambda _: TAGGED.format("New"))
-    add_reviews(path, await generate_reviews(part, review_request({"a": model})))
-    study = goldless.read_study(path)
-    assert study.response("p1", "a").text == text_of("p1")
-    assert study.response("p2", "a").text.startswith("Summary:\n\nNew.")
 
 
 @pytest.mark.parametrize(

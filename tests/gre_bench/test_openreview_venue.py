@@ -5,7 +5,6 @@ The real client library asks a loopback server that lays notes out as OpenReview
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openreview_server import TOKEN, OpenReviewServer, Submitted, paper_pdf, rate_limit
+from openreview_server import TOKEN, OpenReviewServer, Submitted, rate_limit
 from paper_listing import looked_up
 
 from goldless.apps.gre.openreview_api import Patience
@@ -174,23 +173,6 @@ def test_papers_that_cannot_be_used_are_left_out_by_reason(server, open_venue, a
     assert isinstance(found["usable"], Paper)
 
 
-def test_empty_and_deleted_reviews_do_not_count_where_enough_others_are_there(server, open_venue):
-    server.add(VENUE, [Submitted("a", [*THREE, review(" ", summary_of_the_paper=""), review("Gone.")])], api=2)
-    next(note for note in server.notes["v2"] if note["id"] == "a-r5")["ddate"] = 1_664_582_400_000
-    paper = collect(open_venue())["a"]
-    assert len(paper.reviews) == 3
-    assert paper.extra["empty_reviews"] == 1
-
-
-def test_for_papers_that_the_list_rules_out_nothing_more_is_asked(server, open_venue):
-    server.add(VENUE, [Submitted("w", THREE, outcome="Withdrawn_Submission"), Submitted("x", abstract="")], api=2)
-    venue = open_venue()
-    venue.papers()
-    before = len(server.asked)
-    collect(venue)
-    assert len(server.asked) == before
-
-
 def test_a_withdrawal_that_was_undone_on_api_v2_leaves_the_paper_in(server, open_venue):
     server.add(VENUE, [Submitted("a", THREE, outcome="Withdrawn_Submission")], api=2)
     server.notes["v2"][0]["content"]["venueid"] = {"value": VENUE}
@@ -332,26 +314,6 @@ def test_pages_in_place_of_pdfs_are_no_answer_and_say_nothing_of_the_papers(serv
     assert all(isinstance(paper, Paper) for paper in collect(open_venue()).values())
 
 
-@pytest.mark.parametrize(("kind", "page"), PAGES)
-def test_a_page_that_passes_is_asked_about_again(server, open_venue, kind, page):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    server.faults = [("/pdf", (200, {"Content-Type": kind}, page))]
-    assert isinstance(collect(open_venue())["a"], Paper)
-
-
-def test_a_single_paper_whose_file_is_a_page_is_left_out(server, open_venue):
-    server.add(VENUE, [Submitted("a", THREE, pdf=b"<html>moved</html>"), Submitted("b", THREE)], api=2)
-    found = collect(open_venue())
-    assert (found["a"].reason, isinstance(found["b"], Paper)) == ("broken_pdf", True)
-
-
-def test_a_cache_that_cannot_be_written_is_a_clear_error(server, open_venue, tmp_path):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="hoose another folder"):
-        open_venue(cache=tmp_path / "file" / "cache").papers()
-
-
 # --- politeness ----------------------------------------------------------------------------------------------------
 
 
@@ -416,32 +378,6 @@ def test_a_time_too_far_away_ends_at_once_with_when_to_come_back(server, open_ve
     assert isinstance(collect(open_venue())["a"], Paper)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"[]", b'{"details": []}', b'{"details": {"resetTime": 5}}', b'{"details": {"resetTime": "soon"}}',
-     b'{"details": {"resetTime": "2001-01-01T00:00:00"}}'],
-)  # fmt: skip
-def test_a_limit_that_gives_no_time_to_wait_for_is_tried_again_as_a_busy_server(server, open_venue, body):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    server.faults = [("/pdf", (429, {}, body))]
-    assert isinstance(collect(open_venue())["a"], Paper)
-
-
-def test_an_endless_pause_is_not_waited_for(server, open_venue):
-    server.faults = [("/groups", (429, {"Retry-After": "1e300"}, b""))]
-    with pytest.raises(UnansweredError, match=r"after 1 attempt: .*Run the same command again later"):
-        open_venue().papers()
-
-
-def test_a_server_too_busy_for_a_login_does_not_get_its_words_shown(server, open_venue, monkeypatch):
-    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
-    monkeypatch.setenv("OPENREVIEW_PASSWORD", "secret-word")
-    server.faults = [("/login", (429, {"Retry-After": "86400"}, b'{"message": "You sent secret-word"}'))]
-    with pytest.raises(UnansweredError, match="/login did not reply after 1 attempt: status 429") as caught:
-        open_venue().papers()
-    assert "secret-word" not in str(caught.value)
-
-
 def test_requests_keep_their_distance(server, open_venue):
     server.add(VENUE, [Submitted("a", THREE)], api=2)
     collect(open_venue(seconds_between_requests=0.2))
@@ -470,12 +406,6 @@ def test_every_request_names_goldless_and_the_client_library(server, open_venue)
 
 
 # --- who asks ------------------------------------------------------------------------------------------------------
-
-
-def test_guests_send_no_authorization(server, open_venue):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    collect(open_venue())
-    assert not any("Authorization" in one for one in server.headers)
 
 
 def test_an_account_logs_in_once_and_leaves_neither_token_nor_password_in_the_cache(
@@ -579,29 +509,9 @@ def test_what_is_no_name_of_a_venue_is_refused_before_anything_is_asked(server, 
     assert server.asked == []
 
 
-@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
-def test_a_pace_is_zero_seconds_or_more(open_venue, seconds):
-    with pytest.raises(UserError, match="at least 0"):
-        open_venue(seconds_between_requests=seconds)
-
-
-def test_a_paper_that_the_venue_does_not_have_is_a_clear_error(server, open_venue):
-    server.add(VENUE, [Submitted("paper-one", THREE)], api=2)
-    with pytest.raises(UserError, match=r"has no submission 'paper-two' among its 1. Did you mean 'paper-one'"):
-        open_venue().paper("paper-two", reviews=3)
-
-
 @pytest.mark.parametrize("package", ["openreview", "requests_cache", "tenacity"])
 def test_without_a_package_of_the_extra_the_install_command_is_given(open_venue, monkeypatch, package):
     monkeypatch.delitem(sys.modules, "goldless.apps.gre.openreview_api")
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[gre\]'"):
         open_venue().papers()
-
-
-def test_the_pdf_of_the_tests_has_the_text_that_was_put_in():
-    # An independent reader, pypdf, finds it.
-    pypdf = importlib.import_module("pypdf")
-    io = importlib.import_module("io")
-    (page,) = pypdf.PdfReader(io.BytesIO(paper_pdf("One line.", "Two lines.")), strict=True).pages
-    assert page.extract_text().splitlines() == ["One line.", "Two lines."]

@@ -149,15 +149,6 @@ def test_a_dash_beside_a_text_stays_a_section_as_in_the_recorded_reviews():
     assert says_something(sections)
 
 
-def test_two_fields_with_one_title_both_stay():
-    sections, _ = sections_and_extra({"main_points": "one two three four five six", "main points": "a b c d e f"})
-    assert sections == {"Main Points": "one two three four five six\n\na b c d e f"}
-
-
-def test_a_title_is_one_line_whatever_the_field_is_called():
-    assert section_title("a\n__b  c") == "A B C"
-
-
 @pytest.mark.recorded
 def test_recorded_reviews_cut_at_their_titles_read_the_same_when_joined_again(recorded):
     """Others made the recorded texts from the ICLR 2023 form; 900 reviews, white space apart."""

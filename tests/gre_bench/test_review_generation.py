@@ -7,13 +7,11 @@ import anyio.lowlevel
 import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply, rejection
 from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, folder, generate, read_as_review, scripted, text_of
-from toy_language import chat_tokens
 
 import goldless
-from goldless.apps.gre.review_form import REVIEW_PROMPT
 from goldless.apps.gre.reviewing import add_reviews
 from goldless.errors import BudgetError, CallError, CapabilityError, PrerequisiteError, UserError
-from goldless.models.interface import Capabilities, ChatReply, ModelIdentity
+from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
 from goldless.records import Agent, CallFailure
@@ -88,29 +86,6 @@ async def test_models_work_at_the_same_time(folder, generate):
     with anyio.fail_after(60):
         generated = await generate(folder(), {"a": first, "b": second})
     assert [kind for *_, kind in causes(generated)] == [None] * 4
-
-
-async def test_the_calls_of_a_server_run_side_by_side_and_those_on_this_machine_one_by_one(folder, generate):
-    class Counting:
-        capabilities = Capabilities(chat=True)
-
-        def __init__(self, provider):
-            self.identity, self.now, self.most = ModelIdentity(provider, "counting"), 0, 0
-
-        async def prepare(self):
-            pass
-
-        async def chat(self, request):
-            self.now += 1
-            self.most = max(self.most, self.now)
-            for _ in range(10):
-                await anyio.lowlevel.checkpoint()
-            self.now -= 1
-            return ChatReply(read_as_review(request))
-
-    server, local = Counting("http"), Counting("gguf")
-    await generate(folder(), {"server": server, "local": local})
-    assert (server.most, local.most) == (2, 1)
 
 
 async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(folder, generate):
@@ -231,11 +206,6 @@ async def test_a_model_that_cannot_be_reached_is_left_open_and_the_others_go_on(
     assert [study.response(paper, "away").text for paper in PAPERS] == [text_of(paper) for paper in PAPERS]
 
 
-async def test_where_no_model_can_be_reached_nothing_is_written(folder, generate):
-    with pytest.raises(UserError, match="No server answers"):
-        await generate(folder(), {"a": Unreachable(name="x"), "b": Unreachable(name="y")})
-
-
 async def test_a_model_whose_tokenizer_does_not_answer_is_left_open_and_the_others_go_on(folder, generate):
     class Silent(ScriptedModel):
         async def count_tokens(self, messages):
@@ -267,35 +237,6 @@ async def test_a_model_that_its_server_does_not_have_is_an_error_before_anything
 
 def reviews_of_server(body):
     return chat_reply(TAGGED.format(body["messages"][-1]["content"]))
-
-
-async def test_what_a_server_says_of_its_context_is_kept_to_without_asking_it(folder, generate):
-    """Its tokenizer takes p1 for 5 tokens, words and blanks, and p2 for 7; one token of the context it keeps."""
-    messages = [{"role": "system", "content": REVIEW_PROMPT}, {"role": "user", "content": PAPERS["p1"]}]
-    longest = len(chat_tokens(messages)) + 10 + 1
-    listed = [{"id": "toy", "object": "model", "root": "toy", "max_model_len": longest}]
-    with LoopbackServer(Behaviour(models=listed, speaks={"vllm"}, chat=reviews_of_server)) as server:
-        generated = await generate(folder(), {"toy": f"{server.url}#toy"}, max_tokens=10)
-        asked = [body["messages"][-1]["content"] for body in server.bodies("/v1/chat/completions")]
-    assert causes(generated) == [("toy", "p1", None), ("toy", "p2", "too_long")]
-    assert f"do not fit the context of {longest - 1}" in generated.reviews[1].failure_message.replace(",", "")
-    assert PAPERS["p1"] in asked
-    assert PAPERS["p2"] not in asked
-
-
-async def test_a_servers_refusal_for_length_is_too_long_and_the_others_go_on(folder, generate):
-    """The words are vLLM's (vllm-project/vllm pull request 33425)."""
-
-    def refuse_p2(body):
-        if body["messages"][-1]["content"] == PAPERS["p2"]:
-            raise rejection(400, "This model's maximum context length is 2048 tokens. However, your request has …")
-        return reviews_of_server(body)
-
-    said = []
-    with LoopbackServer(Behaviour(chat=refuse_p2)) as server:
-        generated = await generate(folder(), {"toy": f"{server.url}#toy"}, truncate=True, say=said.append)
-    assert causes(generated) == [("toy", "p1", None), ("toy", "p2", "too_long")]
-    assert any("unknown context length" in line for line in said)
 
 
 async def test_a_context_that_the_user_gives_is_held_against_an_estimate_and_said_to_be(folder, generate):
@@ -439,17 +380,6 @@ async def test_what_is_wrong_is_said_all_at_once_before_anything_is_asked(folder
     ):
         assert part in str(caught.value)
     assert model.calls == []
-
-
-async def test_a_person_of_any_name_keeps_it(folder, generate):
-    path = folder(agents=[{"agent": agent, "group": "human"} for agent in (*PEOPLE, "Prof K")])
-    with pytest.raises(UserError, match="'Prof K' is reserved"):
-        await generate(path, {"Prof K": scripted()})
-
-
-async def test_models_must_be_named(folder, generate):
-    with pytest.raises(UserError, match="choose at least one model"):
-        await generate(folder(), {})
 
 
 async def test_a_model_without_room_for_any_paper_is_refused(folder, generate):

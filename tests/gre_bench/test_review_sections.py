@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.apps.gre.papers import HumanReview
-from goldless.apps.gre.review_form import CUT_REPLY, FLAG_WORDS, REVIEW_PROMPT, SECTIONS, noticed, parse_review
+from goldless.apps.gre.review_form import REVIEW_PROMPT, SECTIONS, noticed, parse_review
 
 ALL = {"Summary": "A", "Strengths": "B", "Weaknesses": "C", "Questions": "D"}
 TAGGED = "<summary>A</summary>\n<strengths>B</strengths>\n<weaknesses>C</weaknesses>\n<questions>D</questions>"
@@ -61,19 +61,10 @@ def test_the_text_is_in_the_form_of_a_persons_review():
     assert parse_review(TAGGED).text == "Summary:\n\nA\n\nStrengths:\n\nB\n\nWeaknesses:\n\nC\n\nQuestions:\n\nD"
 
 
-def test_sections_come_in_the_order_asked_for():
-    assert list(parse_review("<questions>D</questions><summary>A</summary>").sections) == ["Summary", "Questions"]
-
-
 def test_a_review_that_stops_half_way_says_what_is_missing():
     found = parse_review("<summary>A</summary>\n<strengths>\n1. Fast, and")
     assert dict(found.sections) == {"Summary": "A", "Strengths": "1. Fast, and"}
     assert found.flags == ("missing_section:weaknesses", "missing_section:questions")
-
-
-def test_an_empty_section_is_missing():
-    found = parse_review(TAGGED.replace("D", " \n"))
-    assert ("Questions" in found.sections, found.flags) == (False, ("missing_section:questions",))
 
 
 @pytest.mark.parametrize("text", ["The paper is fine. Its strengths are many.", "## Summary\nA\n## Strengths\nB"])
@@ -138,8 +129,3 @@ def test_flags_are_told_in_plain_words():
         "3 cut off at the length limit",
         "5 of_others",
     ]
-
-
-def test_every_flag_has_plain_words():
-    found = {flag.partition(":")[0] for reply in ("No tags.", "Well:<summary>S.") for flag in parse_review(reply).flags}
-    assert found | {CUT_REPLY} == set(FLAG_WORDS)

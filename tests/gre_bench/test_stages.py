@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 
@@ -21,7 +20,6 @@ from goldless.apps.gre.demonstration import (
 )
 from goldless.apps.gre.edition import open_edition, open_or_begin
 from goldless.apps.gre.edition_results import edition_section
-from goldless.apps.gre.review_form import REVIEW_PROMPT
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.apps.gre.size_figure import size_figure
@@ -65,95 +63,6 @@ async def test_a_review_scores_the_words_it_shares_with_the_references(edition, 
     assert rows["human"].score == pytest.approx(sum(human) / 2 * KNOWN)
     assert set(rows) == {"human", "copies", "silent"}
     assert "peers:reference1+reference2" in evaluation.leaderboard().signature
-
-
-async def test_signatures_say_how_reviews_were_asked_for(edition, toy_scorer, asking):
-    models = {"m": {"model": "embedded"}}
-    stand_ins = {"m": reviewer(dict.fromkeys(("p1", "p2"), "zarn"))}
-    settings = {"truncate": True, "max_tokens": 900}
-    edition, _ = await review_edition(edition, settings, models=models, stand_ins=stand_ins, options=asking)
-    _, _scores, evaluation = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
-    signature = evaluation.leaderboard().signature
-    assert "review-truncate:on" in signature
-    assert "review-max-tokens:900" in signature
-    assert "review-cut:missing" in signature
-
-
-async def test_results_of_fewer_models_are_kept_when_a_model_is_added(edition, toy_scorer, asking):
-    score = QUICK
-    for name in ("one", "two"):
-        stand_ins = {name: reviewer(dict.fromkeys(("p1", "p2"), "zarn"))}
-        edition, _ = await review_edition(
-            edition, {}, models={name: {"model": "embedded"}}, only=[name], stand_ins=stand_ins, options=asking
-        )
-        edition, _, _ = await score_edition(edition, score, stand_ins={"scorer": toy_scorer()}, options=asking)
-    runs = sorted(path.name for path in edition.folder.iterdir() if path.name.startswith("run"))
-    assert len(runs) == 2
-    agents = {
-        name: {
-            row["agent"]
-            for row in json.loads((edition.folder / name / "leaderboard.json").read_text())["metrics"]["gem-raw"][
-                "rows"
-            ]
-        }
-        for name in runs
-    }
-    assert agents["run"] == {"human", "one", "two"}
-    assert agents[next(name for name in runs if name != "run")] == {"human", "one"}
-
-
-async def test_the_clock_counts_papers_after_each_cut_off(edition, toy_scorer, asking):
-    models = {
-        "old": {"model": "embedded", "cutoff_date": "2024-02"},
-        "new": {"model": "embedded", "cutoff_date": "2024-05"},
-        "unknown": {"model": "embedded"},
-    }
-    stand_ins = {name: reviewer(dict.fromkeys(("p1", "p2"), "zarn vors"), name) for name in models}
-    edition, _ = await review_edition(edition, {}, models=models, stand_ins=stand_ins, options=asking)
-    _, scores, _evaluation = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
-    # p1 became public on 2024-03-01, p2 on 2024-09-01
-    clean = {row.agent: row.clean for row in scores.contamination.agents}
-    assert clean == {"old": 2, "new": 1, "unknown": None}
-    assert scores.contamination.common == ("p2",)
-
-
-async def test_a_model_that_stops_half_way_and_one_that_forgets_tags_are_flagged(edition, toy_scorer, asking):
-    half = ScriptedModel(answers=lambda _: "<summary>zarn</summary>\n<strengths>vors", name="half")
-    plain = ScriptedModel(answers=lambda _: "zarn and vors, all in one", name="plain")
-    edition, _ = await review_edition(
-        edition,
-        {},
-        models={"half": {"model": "embedded"}, "plain": {"model": "embedded"}},
-        stand_ins={"half": half, "plain": plain},
-        options=asking,
-    )
-    _, scores, _evaluation = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
-    flags = {row.agent: row.flags for row in scores.written}
-    assert flags["half"]["missing_section:weaknesses"] == 2
-    assert flags["plain"] == {"no_tags": 2}
-    assert {row.agent: row.written for row in scores.written} == {"human": 2, "half": 2, "plain": 2}
-
-
-async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(edition, toy_scorer, asking):
-    # the scripted model counts words: the prompt has some 230, a review may have 50
-    words = len(REVIEW_PROMPT.split()) + 50 + 3
-    small = ScriptedModel(answers=lambda _: TAGS.format("zarn"), name="small", context_length=words)
-    large = ScriptedModel(answers=lambda _: TAGS.format("zarn"), name="large", context_length=10_000)
-    edition, generated = await review_edition(
-        edition,
-        {"max_tokens": 50},
-        models={"small": {"model": "embedded"}, "large": {"model": "embedded"}},
-        stand_ins={"small": small, "large": large},
-        options=asking,
-    )
-    assert [one.causes for one in generated.agents] == [{"too_long": 2}, {}]
-    _, scores, _evaluation = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
-    assert {row.agent: (row.written, row.missing) for row in scores.written} == {
-        "human": (2, {}),
-        "small": (0, {"too_long": 2}),
-        "large": (2, {}),
-    }
-    assert "small: 2 too_long." in scores.table().notes
 
 
 async def test_agents_on_different_papers_are_said_to_be_and_held_against_human_on_the_same(
@@ -378,19 +287,6 @@ async def test_a_model_on_this_machine_is_asked_again_since_its_files_may_be_oth
         assert [word in review.text for review in generated.reviews] == [True, True]
 
 
-async def test_the_run_called_run_is_the_edition_s_own(edition, toy_scorer, asking):
-    settings = {**QUICK, "seed": 7}
-    edition, _, _ = await score_edition(
-        edition, settings, run="run", stand_ins={"scorer": toy_scorer()}, options=asking
-    )
-    assert open_edition(edition.folder).config.score.seed == 7
-
-
-def test_a_run_is_not_a_file_of_the_edition(edition):
-    with pytest.raises(UserError, match=r"edition\.toml is a file.*with --run"):
-        edition.run_folder("edition.toml")
-
-
 async def test_a_board_says_where_agents_stand_on_different_papers(edition, toy_scorer, asking):
     half = ScriptedModel(
         answers=lambda r: TAGS.format("zarn") if "paper p1" in r.messages[1].content else CallFailure("refused", "no"),
@@ -402,13 +298,6 @@ async def test_a_board_says_where_agents_stand_on_different_papers(edition, toy_
     await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
     (note,) = read_board(edition.folder).notes
     assert note.startswith("gem-raw: agents have scores on different papers (half 1, the others 2)")
-
-
-async def test_the_report_lists_scores_with_references_that_are_not_ranked(edition, toy_scorer, asking):
-    await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
-    page = (edition.folder / "run" / "report.html").read_text()
-    assert "reference1" in page
-    assert "reference2" in page
 
 
 async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edition, toy_scorer, asking):

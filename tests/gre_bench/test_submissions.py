@@ -122,19 +122,6 @@ def test_submissions_at_the_same_time_follow_each_other(edition, file):
     assert {agent.agent for agent in edition.study().agents} >= {"n0", "n1", "n2", "n3"}
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe", b"[1]\n", b"null\n", b'{"paper": "p1"', b'{"paper": ' + b"[" * 9999]
-)
-def test_what_is_no_table_of_reviews_is_one_error(edition, tmp_path, content):
-    (tmp_path / "odd.jsonl").write_bytes(content)
-    with pytest.raises(UserError, match=r"odd\.jsonl"):
-        submit(edition, tmp_path / "odd.jsonl", name="odd", team="Lab")
-    for path in (tmp_path, tmp_path / "nowhere.jsonl", tmp_path / "reviews.csv"):
-        with pytest.raises(UserError, match=r"must be a \.jsonl file|cannot be read"):
-            submit(edition, path, name="odd", team="Lab")
-    assert read_log(edition.folder) == ()
-
-
 @pytest.mark.parametrize("change", ["drop", "edit", "damage"])
 def test_a_log_that_was_changed_is_refused(edition, file, change):
     for number in range(3):

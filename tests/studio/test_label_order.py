@@ -14,8 +14,7 @@ import pytest
 from goldless.errors import UserError
 from goldless.records import Preference
 from goldless.studies import read_study, study_from_frame, write_study
-from goldless.studio.label_agreement import label_agreement
-from goldless.studio.label_desk import Desk, read_sitting
+from goldless.studio.label_desk import Desk, label_agreement, read_sitting
 from goldless.studio.label_file import LabelFile
 from goldless.studio.label_order import Pair, Seat, decide, named_pair, next_pair, pairs_in_all
 from goldless.viewer.library import Library

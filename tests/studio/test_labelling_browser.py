@@ -13,7 +13,7 @@ import goldless
 from goldless.errors import UserError
 from goldless.runs.store import save_run
 from goldless.studies import read_study, study_from_frame
-from goldless.studio.run_deletion import delete_run
+from goldless.studio.run_pages import delete_run
 
 pytestmark = pytest.mark.slow
 AGENTS = ("anselm", "berengar", "columba")

@@ -13,8 +13,7 @@ from aiohttp import web
 from goldless.errors import UserError
 from goldless.reports.spreadsheets import guarded_frame
 from goldless.studio.host import Host
-from goldless.studio.label_agreement import label_agreement
-from goldless.studio.label_desk import Desk, OpenStudy, Sitting, as_table, read_sitting
+from goldless.studio.label_desk import Desk, OpenStudy, Sitting, as_table, label_agreement, read_sitting
 from goldless.studio.label_order import ORDERS, QUESTION, Pair, decide, named_pair, next_pair, pairs_in_all
 from goldless.viewer.library import PageNotFoundError
 from goldless.viewer.server import Route

@@ -21,14 +21,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.parse import quote
 
 import jinja2
 from aiohttp import web
 
 from goldless.errors import UserError
 from goldless.http_serving import listening_application, serve_until_told
-from goldless.studio import labelling, new_run, paste, run_deletion, watch
+from goldless.studio import labelling, new_run, paste, run_pages
 from goldless.studio.access import METHODS, Access
 from goldless.studio.children import Children
 from goldless.viewer import rendering
@@ -55,7 +54,7 @@ class StudioLinks(Links):
 
     def delete(self, run: str) -> str | None:
         """Where a run can be deleted."""
-        return run_deletion.address(run)
+        return run_pages.address("delete", run)
 
     def new(self) -> str | None:
         """Where a run is started."""
@@ -63,7 +62,7 @@ class StudioLinks(Links):
 
     def watch(self, run: str) -> str | None:
         """Where a run is watched, stopped and continued."""
-        return f"/watch/{quote(run, safe='', errors='surrogatepass')}"
+        return run_pages.address("watch", run)
 
 
 class Studio:
@@ -89,7 +88,7 @@ class Studio:
     def application(self) -> web.Application:
         """All pages."""
         routes: list[Route] = [("GET", "/studio/{name}", static_files("goldless.studio"))]
-        for module in (*MODULES, run_deletion, watch):
+        for module in (*MODULES, run_pages):
             routes += module.routes(self)
         checks = [self.access.check]
         app = application(self.library, links=self.links, routes=routes, methods=METHODS, middlewares=checks)

@@ -48,8 +48,8 @@ def test_a_draw_becomes_an_ordinary_study(tmp_path):
     assert task.extra == {"title": "On a", "public_date": "2023-09-30", "source": "a venue", "area": "theory"}
     assert "public_date" not in study.task("b").extra
     for drawn in draw.papers:
-        texts = [response.text for response in study.responses(drawn.paper.paper)]
-        assert texts == [review.text for review in (drawn.candidate, *drawn.references)]
+        texts = [response.text for response in study.responses(drawn.paper)]
+        assert texts == [review.text for review in drawn.reviews]
 
 
 def test_what_was_left_out_and_how_it_was_drawn_travel_with_the_study(tmp_path):
@@ -82,7 +82,7 @@ def test_the_reviews_table_says_which_agent_is_which_review(tmp_path):
     draw = a_draw(a_paper("a"))
     drawn = draw.papers[0]
     rows = read_study(write_collected(draw, tmp_path / "study")).table("reviews").to_dicts()
-    expected = [drawn.candidate, *drawn.references]
+    expected = list(drawn.reviews)
     assert [row["agent"] for row in rows] == ["human", "reference1", "reference2"]
     assert [row["review"] for row in rows] == [review.review for review in expected]
     assert [row["rating"] for row in rows] == [int(review.review[1]) for review in expected]
@@ -96,7 +96,7 @@ def test_rewrites_of_drawn_reviews_go_to_their_agents(tmp_path):
     rewrites = {f"r{n}": ("gpt", f"Judgments of {n}.") for n in range(1, 5)} | {"r1": ("gpt", " ")}
     draw = a_draw(a_paper("a", rewrites=rewrites))
     drawn = draw.papers[0]
-    agents = dict(zip(["human", "reference1", "reference2"], (drawn.candidate, *drawn.references), strict=True))
+    agents = dict(zip(["human", "reference1", "reference2"], drawn.reviews, strict=True))
     expected = {
         (agent, f"Judgments of {review.review[1]}.") for agent, review in agents.items() if review.review != "r1"
     }

@@ -63,7 +63,7 @@ def collect_edition(
         raise
     anchors: dict[str, Any] = {}
     if earlier is not None:
-        taken = [drawn.paper.paper for drawn in draw.papers]
+        taken = [paper.paper for paper in draw.papers]
         name = earlier.folder.resolve().name
         anchors = anchor_tables(earlier.study(), name, papers=config.anchor_papers, seed=config.seed, taken=taken)
     write_collected(draw, edition.study_folder, anchors)

@@ -24,9 +24,9 @@ from goldless.apps.gre.papers import (
     REFERENCE,
     CollectConfig,
     Draw,
-    DrawnPaper,
     HumanReview,
     LeftOut,
+    Paper,
     draw_rank,
     is_person,
     reference_agents,
@@ -94,13 +94,11 @@ def collected_study(draw: Draw) -> Tables:
     """
     agents = (HUMAN, *reference_agents(draw.asked.reviews))
     written = [
-        (drawn.paper, agent, review)
-        for drawn in draw.papers
-        for agent, review in zip(agents, (drawn.candidate, *drawn.references), strict=True)
+        (paper, agent, review) for paper in draw.papers for agent, review in zip(agents, paper.reviews, strict=True)
     ]
     rewrites = ((paper, agent, *paper.rewrites.get(review.review, ("", ""))) for paper, agent, review in written)
     tables: Tables = {
-        "tasks": [_task(drawn, draw.source) for drawn in draw.papers],
+        "tasks": [_task(paper, draw.source) for paper in draw.papers],
         "agents": [{"agent": agent, "group": HUMAN if agent == HUMAN else REFERENCE} for agent in agents],
         "responses": [{"task": paper.paper, "agent": agent, "text": review.text} for paper, agent, review in written],
         REVIEWS: [_review(paper.paper, agent, review) for paper, agent, review in written],
@@ -123,8 +121,7 @@ def collected_study(draw: Draw) -> Tables:
     return {table: storable_value(rows) for table, rows in tables.items() if rows}
 
 
-def _task(drawn: DrawnPaper, source: str) -> Row:
-    paper = drawn.paper
+def _task(paper: Paper, source: str) -> Row:
     synopses = {"abstract": paper.abstract} | {name: text for name, text in paper.synopses.items() if text.strip()}
     known = {
         "task": paper.paper,

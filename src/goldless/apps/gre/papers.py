@@ -177,24 +177,14 @@ class TooFewPapersError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnPaper:
-    """A paper with the reviews that were drawn of it."""
-
-    paper: Paper
-    candidate: HumanReview
-    """The human baseline, scored like the models' reviews."""
-    references: tuple[HumanReview, ...]
-    """The reviews that candidates are compared with."""
-
-
-@dataclass(frozen=True, slots=True)
 class Draw:
     """A draw of papers."""
 
     source: str
     """The venue, or the folder's name."""
-    papers: tuple[DrawnPaper, ...]
-    """In the order drawn: a larger draw with the same seed begins with these."""
+    papers: tuple[Paper, ...]
+    """In the order drawn: a larger draw with the same seed begins with these. Each has the reviews that were drawn: the
+    first is the candidate, the human baseline; the others are the references that candidates are compared with."""
     left_out: tuple[LeftOut, ...]
     """Papers that were drawn but could not be used, in order."""
     asked: CollectConfig
@@ -215,7 +205,7 @@ def draw_papers(
     """
     names = sorted(set(source.papers()))
     total = len(names) if asked.papers is None else asked.papers
-    drawn: list[DrawnPaper] = []
+    drawn: list[Paper] = []
     left_out: list[LeftOut] = []
     for place in np.random.default_rng(asked.seed).permutation(len(names)):
         if len(drawn) == asked.papers:
@@ -233,8 +223,8 @@ def draw_papers(
     return draw
 
 
-def _drawn(paper: Paper, reviews: int, seed: int) -> DrawnPaper:
-    """The paper with its drawn reviews."""
+def _drawn(paper: Paper, reviews: int, seed: int) -> Paper:
+    """The paper with its drawn reviews, the candidate first."""
     if not storable(paper.text).strip():
         raise UnusablePaperError("no_paper", "its text is empty")
     if not storable(paper.abstract).strip():
@@ -247,8 +237,8 @@ def _drawn(paper: Paper, reviews: int, seed: int) -> DrawnPaper:
     written = [review for review in cleaned if review.text]
     if len(written) < reviews:
         raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}")
-    chosen = sorted(written, key=lambda review: draw_rank(seed, paper.paper, review.review))[:reviews]
-    return DrawnPaper(replace(paper, reviews=tuple(written)), chosen[0], tuple(chosen[1:]))
+    written.sort(key=lambda review: draw_rank(seed, paper.paper, review.review))
+    return replace(paper, reviews=tuple(written[:reviews]))
 
 
 def draw_rank(seed: int, *names: str) -> bytes:

@@ -16,7 +16,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -n $(WORKERS) --d
 # What `make check` leaves out: all that needs a model, a browser or torch, runs whole commands or takes seconds.
 QUICK = not (embedded or browser or command or transformers or recorded or slow or nightly)
 
-.PHONY: demo check test test-slow golden test-fleet torture properties coverage test-servers lint format docs pictures browser install install-dev address clean
+.PHONY: demo check test test-slow golden stubs test-fleet torture properties coverage test-servers lint format docs pictures browser install install-dev address clean
 
 demo: install
 	$(VENV)/bin/goldless demo --out runs/demo
@@ -30,6 +30,10 @@ test: install-dev browser
 # What takes too long for every commit: the embedded model at large, whole pages of the docs, all themes of all pages.
 test-slow: install-dev browser
 	$(PYTEST) --durations=20 --durations-min=10 -m nightly $(TESTS)
+
+# Write what type checkers read of the Python functions, from the declarations of verbs and options.
+stubs: install-dev
+	$(VENV)/bin/python tests/typing/stubs.py
 
 # Write what users see now into tests/golden/expected; read the diff before you commit it.
 golden: install-dev

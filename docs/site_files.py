@@ -47,7 +47,7 @@ def options_page() -> str:
     for name, option in declared(Options).items():
         if option.help:
             flags = " ".join(f"`{flag}`" for flag in option.flags)
-            default = option.default_text or _shown(usual[name])
+            default = option.shown or _shown(usual[name])
             cells = (f"`{option.keyword or name}`", flags, _cell(default), _cell(option.help))
             rows[option.group].append(f"| {' | '.join(cells)} |")
     lines = [OPTIONS_INTRODUCTION]

@@ -56,6 +56,15 @@ def test_its_metric_asks_its_model_for_log_probabilities_and_verdicts(run, study
     assert "echo:0.5" in board["signature"]
 
 
+def test_its_verb_is_a_command_with_its_own_options(run, study_file):
+    assert "Show how long each agent's responses are." in run("--help").out
+    ended = run("lengths", study_file(), "--json")
+    assert ended.code == 0, ended.err
+    assert set(json.loads(ended.out)["characters"]) == {"ann", "bob", "cy"}
+    refused = run("lengths", study_file(), "--at-least", "0")
+    assert (refused.code, "at_least must be a whole number of at least 1, got 0" in refused.err) == (2, True)
+
+
 def test_its_model_scores_by_itself(run, study_file):
     """Words that two responses share are likelier after each other; cy shares the fewest."""
     ended = run("score", study_file(), "--metric", "gem-raw", "--scorer", "echo:0.5", "--json")

@@ -1,7 +1,7 @@
 """Plugins: what installed packages add to goldless, and the catalogues that list it with the built-ins.
 
-A package adds a metric, a model provider, a perturbation, an importer, an exporter or a section of the report by an
-entry point:
+A package adds a metric, a model provider, a perturbation, an importer, an exporter, a section of the report or a
+verb by an entry point:
 
     [project.entry-points."goldless.metrics"]
     novelty = "my_package:novelty"
@@ -26,7 +26,7 @@ from goldless.errors import UserError
 
 GROUPS = (
     *("goldless.metrics", "goldless.models", "goldless.perturbations", "goldless.importers", "goldless.exporters"),
-    "goldless.sections",
+    *("goldless.sections", "goldless.verbs"),
 )
 """Entry-point groups, one per kind of extension."""
 

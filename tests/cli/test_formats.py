@@ -95,7 +95,7 @@ def command(study, runs):
         "crashtest": ("crashtest", study, "--metric", "length", "--perturbation", "null,praise", *quick),
         "agree": ("agree", study, *panel),
         "bias": ("bias", study, *panel),
-        "cost": ("cost", study, *panel, "--splits", 5, "--reviewer-price", "honest=1", "--reviewer-price", "lazy=0"),
+        "cost": ("cost", study, "--metric", "rouge-l", *quick),
         "consistency": ("consistency", *runs, *quick),
     }.__getitem__
 

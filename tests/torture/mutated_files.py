@@ -51,7 +51,7 @@ def of_study(study: Path, out: Path, script: str) -> list[Words]:
         ("agree", study, *panel),
         ("agree", study, "--metric", "length", *QUICK),
         ("bias", study, *panel),
-        ("cost", study, *panel, "--splits", "5", *prices),
+        ("cost", study, "--metric", "length", *prices),
         ("audit", study),
         ("select", study, "--metric", "tvd-mi", "--recorded", "--format", "csv"),
         ("drill", study, "--honest", "g", "--deceptive", "h", "--metric", "tvd-mi,gem-raw", "--recorded"),

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from goldless.cli.main import main
+import importlib
+import sys
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; to print the version, nothing else is imported."""
+    if sys.argv[1:] == ["--version"]:
+        from goldless._version import __version__
+
+        sys.stdout.write(f"goldless {__version__}\n")
+        sys.exit(0)
+    importlib.import_module("goldless.cli.main").main()

@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.cli.command import RESULT_FOLDER, StudyArgument, like, own, verb
+from goldless.cli.command import RESULT_FOLDER, same, verb
 from goldless.cli.console import NOTHING, end, say
 from goldless.cli.output import Output
 from goldless.cli.score import tell_all
+from goldless.runs.option_forms import SCORES, one_of, option, values
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
     from goldless.meta_evaluation.agreement_results import Agreement
+    from goldless.studies import Study
 
 Measured = Literal["auto", "nominal", "ordinal", "interval"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreeing:
+    """Options of ``agree``."""
+
+    scores: Any = option(
+        None,
+        "File with scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.",
+        "FILE",
+        group=METRICS,
+        form=SCORES,
+    )
+    scale: str | None = same(
+        "scale", None, "Scale of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level."
+    )
+    measurement: Measured = option(
+        "auto",
+        "Level of measurement for Krippendorff's alpha.",
+        "--alpha",
+        group=LABELS,
+        form=one_of("auto", "nominal", "ordinal", "interval"),
+    )
 
 
 @verb(
@@ -27,25 +52,7 @@ Measured = Literal["auto", "nominal", "ordinal", "interval"]
     },
     out=RESULT_FOLDER,
 )
-def agree(
-    study: StudyArgument,
-    *,
-    scores: Annotated[
-        list[Path] | None,
-        own(
-            "File with scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.",
-            METRICS,
-            "FILE",
-        ),
-    ] = None,
-    scale: Annotated[
-        str | None,
-        like("scale", "Scale of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level."),
-    ] = None,
-    alpha: Annotated[Measured, own("Level of measurement for Krippendorff's alpha.", LABELS)] = "auto",
-    options: Options,
-    output: Output,
-) -> None:
+async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
     """Compare metrics, recorded reviewers or external scores with the study's human labels.
 
     Prints pairwise accuracy and rank correlations with intervals, how far people agree with each other, and which
@@ -56,26 +63,17 @@ def agree(
       goldless agree study/ --metric gem-raw --scores mine.csv --out runs/first
     """
     from goldless.meta_evaluation.agreement import agree as agree_with_people
-    from goldless.studies import as_study
 
-    source = as_study(study)
-    found = output.run(
-        agree_with_people,
-        source,
-        options,
-        scale=scale,
-        scores=scores or None,
-        measurement=alpha,
-        **options.some("reviewers", "convention", "criterion", "margin", "own_family"),
-    )
+    named = options.some("reviewers", "convention", "criterion", "margin", "own_family")
+    return await agree_with_people(study, options, **values(own), **named)
+
+
+@agree.told
+def _tell(found: Agreement, output: Output, *, source: Study) -> None:
+    """Report the rest on standard error; exit with 3 where metrics are incomplete, with 1 without a comparison."""
     spending = () if found.evaluation is None else found.evaluation.spending
     output.keep(source, "agree", found, found.to_markdown, name="agreement", spending=spending)
-    output.show(found, csv=found.to_csv, markdown=found.to_markdown, signatures=found.signatures())
-    _tell(found, output)
-
-
-def _tell(found: Agreement, output: Output) -> None:
-    """Report the rest on standard error; exit with 3 where metrics are incomplete, with 1 without a comparison."""
+    output.show(found, signatures=found.signatures())
     for one in found.criteria:
         where = "" if one.criterion is None else f"{one.criterion}: "
         for note in [*one.notes, *([one.ceiling.note] if one.ceiling.note else [])]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from goldless.cli.command import StudyArgument, verb
+from goldless.cli.command import verb
 from goldless.cli.output import Output
 from goldless.reports.report_table import Column, ReportTable
 
 
 @verb()
-def audit(study: StudyArgument, *, output: Output) -> None:
+def audit(study: Any, *, output: Output) -> None:
     """Look for shared texts, copied prompts, colluding agents and metrics that contradict each other.
 
     Calls no model. In a folder written by goldless score --out, the scores are audited too, with the peer graph.

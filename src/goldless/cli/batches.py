@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from goldless.cli.command import own, verb
+from goldless.cli.command import verb
 from goldless.cli.console import say
 from goldless.cli.output import Output
 from goldless.errors import UserError, nearest
+from goldless.runs.option_forms import option
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
     from goldless.reports.report_table import Column
 
 
+@dataclass(frozen=True, kw_only=True)
+class Forgetting:
+    """Options of ``batches``."""
+
+    forget: str | None = option(None, "Forget this batch, so that its calls are sent, and paid for, again.", "BATCH")
+
+
 @verb("journal")
-def batches(
-    *,
-    forget: Annotated[
-        str | None, own("Forget this batch, so that its calls are sent, and paid for, again.", flags="--forget BATCH")
-    ] = None,
-    options: Options,
-    output: Output,
-) -> None:
+def batches(own: Forgetting, options: Options, output: Output) -> None:
     """List the batches that are out: sent with --batch, replies not collected yet.
 
     The command that sent a batch collects its replies when it is run again. This list asks no provider, and forgetting
@@ -44,8 +45,8 @@ def batches(
 
     with closing(Journal(options.journal or default_journal())) as journal:
         book = BatchBook(journal)
-        if forget is not None:
-            _forget(book, forget)
+        if own.forget is not None:
+            _forget(book, own.forget)
         out = book.out()
     rows = tuple(_row(batch) for batch in out)
     output.print_tables(

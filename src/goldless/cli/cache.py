@@ -8,14 +8,13 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
-
-from goldless.cli.command import Command, own, verb, verbs_app
+from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import confirmed, say
 from goldless.cli.output import Output
 from goldless.errors import UserError
+from goldless.runs.option_forms import argument, option
 
 app = verbs_app("Show or clear the journal and downloaded models.")
 
@@ -56,16 +55,19 @@ def show(*, output: Output) -> None:
     output.print_tables([ReportTable("Files of goldless on this machine", columns, rows)], lambda: {"kept": kept})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Clearing:
+    """Options of ``clear``."""
+
+    part: Literal["journal", "models", "all"] = argument(
+        "PART", "journal (replies of models), models (downloads) or all."
+    )
+    yes: bool = option(False, "Delete without asking.", "--yes -y")
+
+
 @app.command(cls=Command)
 @verb()
-def clear(
-    part: Annotated[
-        Literal["journal", "models", "all"],
-        typer.Argument(metavar="PART", help="journal (replies of models), models (downloads) or all."),
-    ],
-    *,
-    yes: Annotated[bool, own("Delete without asking.", flags="--yes -y")] = False,
-) -> None:
+def clear(own: Clearing) -> None:
     """Delete the journal or the downloaded models, after asking.
 
     A cleared journal means that models are called, and paid for, again.
@@ -74,13 +76,13 @@ def clear(
       goldless cache clear models
       goldless cache clear journal --yes
     """
-    found = [one for one in _kept() if one.bytes and part in {one.part, "all"}]
+    found = [one for one in _kept() if one.bytes and own.part in {one.part, "all"}]
     if not found:
         say("nothing to clear")
         return
     for one in found:
         say(f"{one.part}: {one.path} ({size_in_words(one.bytes)}; {one.contents}). {one.if_cleared}")
-    if not yes and not confirmed("clearing"):
+    if not own.yes and not confirmed("clearing"):
         say("nothing was deleted")
         return
     for one in found:

@@ -1,63 +1,64 @@
-"""How verbs are declared: their own arguments, the run options they take by name, and their output."""
+"""How a verb is declared: a dataclass of its own options, the run options it takes, and one function."""
 
 from __future__ import annotations
 
-import copy
-import functools
 import inspect
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, make_dataclass, replace
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from types import SimpleNamespace, UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.models import ArgumentInfo
 
 from goldless.cli.console import say
-from goldless.cli.output import Format, Output
+from goldless.cli.output import Format, Output, tell_result
 from goldless.cli.settings_file import Keys, Settings, settings
 from goldless.cli.usage_errors import UsageError, must_be
 from goldless.errors import UserError
-from goldless.runs.option_forms import declared, defaults, flag_names, split, taken
+from goldless.runs.option_forms import (
+    Form,
+    Option,
+    check_each,
+    declared,
+    defaults,
+    one_of,
+    option,
+    split,
+    taken,
+)
 from goldless.runs.options import Options
 
 OUTPUT = "Output"
+READING = "Reading the study"
 RUN_FOLDER = "Write results and evidence to this folder."
 RESULT_FOLDER = "Write the result to this folder, beside other results of the study."
-
-StudyArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="STUDY",
-        help="A file with columns task, agent and text, a study folder, a run folder, results of another tool, - for "
-        "standard input, or sample.",
-    ),
-]
+EXAMPLE_COLUMNS = "--columns task=id,agent=model,text=output"
 FORMATS = (
     "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever, mt_bench, arena_hard, arena_votes, "
     "helm, lighteval, traces"
 )
 """Formats as the help lists them; plugins may add others."""
-FilesArgument = Annotated[
-    str,
-    typer.Argument(
+STUDIES = {
+    "study": typer.Argument(
+        metavar="STUDY",
+        help="A file with columns task, agent and text, a study folder, a run folder, results of another tool, - for "
+        "standard input, or sample.",
+    ),
+    "files": typer.Argument(
         metavar="FILES",
         help="Files, folders or - for standard input. The first word may be their format, which is recognised "
         f"otherwise: {FORMATS}.",
     ),
-]
-READING = "Reading the study"
-EXAMPLE_COLUMNS = "--columns task=id,agent=model,text=output"
+}
+"""Parameters of a verb's function that are a study."""
 METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
 """What the help shows for a type, where the option itself does not say it."""
-READING_PARAMETERS = ("importer", "columns", "wide", "repeats")
-Repeats = Literal["samples", "first", "agents", "tasks"]
 SETTINGS = "goldless.settings"
 """Where a command's context keeps the settings that were made for it."""
-OUTPUT_PARAMETERS = ("out_folder", "table", "json_only", "verbose", "signature")
 
 
 class Command(TyperCommand):
@@ -162,83 +163,246 @@ def verbs_app(help: str, **more: Any) -> typer.Typer:  # noqa: A002
     )
 
 
-def own(help: str, panel: str | None = None, flags: str = "", *, default: str = "", **more: Any) -> Any:  # noqa: A002
-    """An option of one verb alone.
+def _columns(given: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for word in split(given):
+        name, equals, column = word.partition("=")
+        if not equals or not name.strip() or not column.strip():
+            raise UserError(f"--columns must be NAME=COLUMN, got {word!r}. Try {EXAMPLE_COLUMNS}")
+        found.setdefault(name.strip(), []).append(column.strip())
+    return found
 
-    ``flags``: ``--long -s METAVAR``, where that is not as the parameter says; ``default``: the default as the help
-    shows it, where that is not the value.
+
+@dataclass(frozen=True, kw_only=True)
+class NoOptions:
+    """The own options of a verb that has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the files of a study are read."""
+
+    importer: str | None = option(
+        None,
+        "Format of the files, as goldless import lists them (default: recognised by content).",
+        "--from FORMAT",
+        group=READING,
+    )
+    columns: Mapping[str, str | Sequence[str]] | None = option(
+        None,
+        f"Columns of a plain table, such as {EXAMPLE_COLUMNS.partition(' ')[2]}.",
+        "NAME=COLUMN",
+        form=Form(list[str], parse=_columns),
+    )
+    wide: bool = option(False, "Read a table with one row per task and one column per agent.")
+    repeats: str | None = option(
+        None,
+        "If an agent has several responses to a task: average over samples (default for logs), keep the first, or make "
+        "more agents or tasks of them (NAME#2).",
+        form=one_of("samples", "first", "agents", "tasks"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Showing:
+    """Where a result goes, and how it is shown."""
+
+    out_folder: Path | None = option(None, RESULT_FOLDER, "--out FOLDER", group=OUTPUT)
+    table: Format = option(
+        "rich",
+        "Format of the tables on standard output.",
+        "--format",
+        form=one_of("rich", "markdown", "csv", "json", "latex"),
+    )
+    json_only: bool = option(False, "Print one JSON object on standard output (same as --format json).", "--json")
+    verbose: bool = option(False, "Also print signatures, each on one line, and numeric details.", "--verbose -v")
+    signature: bool = option(False, "Print signatures in full: how exactly each number was made.")
+
+    def output(self) -> Output:
+        """The output of a verb."""
+        shown_as: Format = "json" if self.json_only else self.table
+        return Output(shown_as, self.out_folder, verbose=self.verbose, signatures=self.signature)
+
+
+def own(help: str, panel: str | None = None, flags: str = "", *, default: str = "", **more: Any) -> Option:  # noqa: A002
+    """An option of one verb alone, as the annotation of a parameter; its type is the parameter's."""
+    made: Any = option(None, help, flags, group=panel, shown=default, typer=more)
+    found: Option = made.metadata["option"]
+    return found
+
+
+def like(name: str, help: str = "", *, default: str | None = None, **more: Any) -> Option:  # noqa: A002
+    """The run option of that name, with another help, another default for the help to show, or another form."""
+    found = declared(Options)[name]
+    shown = found.shown if default is None else default
+    return replace(found, help=help or found.help, shown=shown, **more)
+
+
+def same(name: str, default: Any, help: str = "", **more: Any) -> Any:  # noqa: A002
+    """A field of a verb's own options that is like the run option of that name."""
+    return field(default=default, metadata={"option": like(name, help, **more)})
+
+
+def verb(*takes: str, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:
+    """Make a function a verb; ``takes``: groups of run options, or single ones; the rest is as ``Verb`` says."""
+    return lambda work: Verb(work, takes, **settings)
+
+
+class Verb:
+    """A verb, declared by one function and a dataclass: its command, and what a Python function is made from.
+
+    The function is given ``own``, the verb's own options, ``options``, the run options that it takes, and the
+    ``study``, read from files. Either it returns a result, which is shown as ``told`` says, or it takes the ``output``
+    and prints by itself. Its docstring is the help; lines of the last paragraph that start with ``goldless`` are
+    examples.
+
+    - ``takes``: groups of run options, or single ones; ``without``: those of them that it has no use for.
+    - ``usual``: defaults of its own for these; ``helps``: help texts of its own.
+    - ``first``: the options that matter, shown before all others.
+    - ``out``: what ``--out`` writes; ``keeps_evidence``: that replaces the evidence in the folder.
+    - ``averages_samples``: it knows that several samples are of one agent.
+    - ``opens``: makes a study of what only Python can give.
     """
-    names, metavar = flag_names(flags)
-    said = _markup(help) + (f"  [dim]\\[default: {_markup(default)}][/dim]" if default else "")
-    settings = {"help": said, "rich_help_panel": panel, "metavar": metavar} | more
-    return typer.Option(*names, **settings | ({"show_default": False} if default else {}))
+
+    def __init__(
+        self,
+        work: Callable[..., Any],
+        takes: Sequence[str] = (),
+        *,
+        without: Collection[str] = (),
+        usual: Mapping[str, Any] | None = None,
+        helps: Mapping[str, str] | None = None,
+        first: Sequence[str] = (),
+        out: str = "",
+        keeps_evidence: bool = False,
+        averages_samples: bool = False,
+        opens: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.work, self.own, self.opens = work, _own_options(work), opens
+        self.usual, self.keeps_evidence, self.averages_samples = usual or {}, keeps_evidence, averages_samples
+        self.given = set(inspect.signature(work).parameters)
+        self.study = next((name for name in STUDIES if name in self.given), None)
+        self.returns = work.__annotations__["return"] != "None"
+        self.takes = [name for name in taken(Options, takes) if name not in {*declared(self.own), *without}]
+        self._tell: Callable[..., None] = tell_result
+        self.__name__, self.__doc__ = work.__name__, _help_text(work.__doc__ or "")
+        arranged = self._arranged(helps or {}, first, out)
+        self.__signature__ = inspect.Signature(arranged)
+        self.__annotations__ = {one.name: one.annotation for one in arranged}
+
+    def told(self, tell: Callable[..., None]) -> Callable[..., None]:
+        """Show results on the command line as this function does: it is given the result and the output.
+
+        By name it is also given ``own``, ``options``, ``source``, the study that was read, and ``study``, its words.
+        """
+        self._tell = tell
+        return tell
+
+    def _arranged(self, helps: Mapping[str, str], first: Sequence[str], out: str) -> list[inspect.Parameter]:
+        """What the command takes, for typer: arguments, then the options that matter, then the others."""
+        found: dict[str, tuple[Option, Any]] = {}
+        for name in self.takes:
+            one, said = declared(Options)[name], helps.get(name, "")
+            shown = ", ".join(map(str, self.usual[name])) if name in self.usual else one.shown
+            one = replace(one, help=said or one.help, shown="" if "(default:" in said else shown)
+            found |= {name: (one, defaults(Options)[name])} if one.flags else {}
+        prints = self.returns or "output" in self.given
+        groups = [self.own, *[Reading] * (self.study is not None), *[Showing] * prints]
+        mine, *others = ({name: (one, defaults(of)[name]) for name, one in declared(of).items()} for of in groups)
+        found = mine | found | {name: one for group in others for name, one in group.items()}
+        if out:
+            found["out_folder"] = replace(found["out_folder"][0], help=out), None
+        else:
+            found.pop("out_folder", None)
+        arguments = [name for name, (one, _) in found.items() if one.argument]
+        study = [] if self.study is None else [_keyword(self.study, list[str], STUDIES[self.study])]
+        order = [*arguments, *first, *(name for name in found if name not in {*arguments, *first})]
+        return [*study, *(_parameter(name, *found[name], matters=name in first) for name in order)]
+
+    def __call__(self, **words: Any) -> None:
+        """Run the command with the words of a command line."""
+        output = _parsed(Showing, words).output()
+        shared = {name: words.pop(name, None) for name in self.takes}
+        given = {name: declared(Options)[name].parse(value) for name, value in shared.items() if value is not None}
+        options = Options(**{**self.usual, **given})
+        study = None
+        if self.study is not None:
+            from goldless.cli.imported import tell_import
+            from goldless.studies.reading import StudyFiles
+
+            reading = vars(_parsed(Reading, words))
+            study = StudyFiles(words.pop(self.study), {name: one for name, one in reading.items() if one}, tell_import)
+        own_ones = _parsed(self.own, words)
+        if not self.returns:
+            self.begin(study, own_ones, options, output)
+            return
+        found, source = output.run(self, study, own_ones, options)
+        more = {"own": own_ones, "options": options, "source": source, "study": study}
+        wanted = inspect.signature(self._tell).parameters
+        self._tell(found, output, **{name: one for name, one in more.items() if name in wanted})
+
+    def begin(self, study: Any, own_ones: Any, options: Options, output: Output | None = None) -> Any:
+        """Call the function; its result, or what is awaited for it."""
+        check_each(own_ones)
+        given = {self.study: study, "own": own_ones, "options": options, "output": output, **vars(own_ones)}
+        return self.work(**{name: value for name, value in given.items() if name in self.given})
 
 
-def like(name: str, help: str = "", *, default: str | None = None) -> Any:  # noqa: A002
-    """The run option of that name, for a verb that passes its words on in another way."""
-    option = declared(Options)[name]
-    flags = " ".join((*option.flags, option.metavar or ""))
-    return own(help or option.help, option.group, flags, default=option.default_text if default is None else default)
+def _own_options(work: Callable[..., Any]) -> Any:
+    """The dataclass of a function's own options, or one made of its annotated parameters."""
+    annotations = work.__annotations__
+    if "own" in annotations:
+        return vars(inspect.getmodule(work))[annotations["own"]]
+    parameters = inspect.signature(work).parameters
+    mine = {name: annotations[name] for name in parameters if name not in {*STUDIES, "options", "output"}}
+    if not mine:
+        return NoOptions
+    hints = get_type_hints(SimpleNamespace(__annotations__=mine), vars(inspect.getmodule(work)), include_extras=True)
+    made = []
+    for name, hint in hints.items():
+        typed, given = get_args(hint)[:2]
+        if not isinstance(given, Option):
+            given = Option(given.help, metavar=given.metavar, argument=True)
+        default = parameters[name].default
+        start = {} if default is inspect.Parameter.empty else {"default": default}
+        made.append((name, Any, field(**start, metadata={"option": replace(given, form=Form(typed))})))
+    return make_dataclass("OwnOptions", made, frozen=True, kw_only=True)
 
 
-def _markup(text: str) -> str:
-    """Text with rich's markup escaped."""
-    return re.sub(r"(\[[a-z#/@])", r"\\\1", text)
+def _parsed(model: Any, words: dict[str, Any]) -> Any:
+    """The options of a dataclass, taken out of the words of a command line; None: as by default."""
+    found = {}
+    for name, one in declared(model).items():
+        value = words.pop(name, None)
+        if value is not None:
+            found[name] = one.parse(value)
+        elif defaults(model)[name] is MISSING:
+            found[name] = None
+    return model(**found)
 
 
-def verb(
-    *takes: str,
-    without: Collection[str] = (),
-    first: Sequence[str] = (),
-    usual: Mapping[str, Any] | None = None,
-    helps: Mapping[str, str] | None = None,
-    out: str = "",
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function the command of a verb.
+def _parameter(name: str, one: Option, default: Any, *, matters: bool) -> inspect.Parameter:
+    """An option as typer knows it: None where it is not given and its default is not a single word."""
+    typed = one.form.typed
+    kinds = [kind for kind in get_args(typed) if kind is not type(None)] if isinstance(typed, UnionType) else [typed]
+    kind = get_args(kinds[0])[0] if get_origin(kinds[0]) is list else kinds[0]
+    metavar = one.metavar or (METAVARS.get(kind) if isinstance(kind, type) else None)
+    said = _markup(one.help)
+    if default is MISSING and not one.may_lack:
+        default = inspect.Parameter.empty
+    elif not isinstance(default, str | int | float | Path):
+        default, typed = None, typed | None
+    if one.argument:
+        return _keyword(name, typed, typer.Argument(metavar=metavar, help=said), default)
+    shown: dict[str, Any] = {"rich_help_panel": None if matters else one.group, "metavar": metavar}
+    if one.shown:
+        said += f"  [dim]\\[default: {_markup(one.shown)}][/dim]"
+        shown["show_default"] = False
+    return _keyword(name, typed, typer.Option(*one.flags, help=said, **shown | dict(one.typer)), default)
 
-    ``takes``: groups of run options, or single ones, passed as the function's ``options``; ``without``: those it has no
-    use for; ``usual``: defaults of its own; ``helps``: help texts of its own. ``first``: the parameters of the options
-    that matter, shown before all others. A function with a parameter ``output`` gets ``--format``, ``--json`` and
-    ``--verbose``, and ``--out`` where ``out`` says what is written there. The docstring is the help; lines of its last
-    paragraph that start with ``goldless`` are examples.
-    """
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        parameters = dict(inspect.signature(command, eval_str=True).parameters)
-        names = [
-            name
-            for name in taken(Options, takes)
-            if name not in {*parameters, *without} and declared(Options)[name].flags
-        ]
-        shared = [_parameter(name, (helps or {}).get(name, ""), usual or {}) for name in names]
-        shown = list(_output_parameters(out)) if "output" in parameters else []
-        studies = [name for name, one in parameters.items() if one.annotation in (StudyArgument, FilesArgument)]
-        for name in studies:
-            several = Annotated[list[str], _info(parameters[name])]
-            parameters[name] = parameters[name].replace(annotation=several)
-            shown = [*_reading_parameters(), *shown]
-        given_whole = {"options", "output"}
-        arranged = _arranged([p for p in parameters.values() if p.name not in given_whole], shared, shown, first)
-
-        @functools.wraps(command)
-        def run(**given: Any) -> None:
-            if "options" in parameters:
-                given["options"] = _options({name: given.pop(name) for name in names}, usual or {})
-            if "output" in parameters:
-                folder, shown_as, as_json, verbose, whole = (given.pop(p, None) for p in OUTPUT_PARAMETERS)
-                given["output"] = Output(
-                    "json" if as_json else shown_as, folder, verbose=bool(verbose), signatures=bool(whole)
-                )
-            for name in studies:
-                given[name] = given_study(given[name], **{option: given.pop(option) for option in READING_PARAMETERS})
-            command(**given)
-
-        run.__signature__ = inspect.Signature(arranged)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in arranged}
-        run.__doc__ = _help_text(command.__doc__ or "")
-        return run
-
-    return decorate
+def _keyword(name: str, typed: Any, info: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[typed, info])
 
 
 def _help_text(doc: str) -> str:
@@ -254,48 +418,9 @@ def _help_text(doc: str) -> str:
     return "\n\n".join(written)
 
 
-def _parameter(name: str, said: str, usual: Mapping[str, Any]) -> inspect.Parameter:
-    """A run option as a parameter of a command; None where it is not given and its value is not a single word."""
-    shown = ", ".join(map(str, usual[name])) if name in usual else None
-    default = defaults(Options)[name]
-    typed = declared(Options)[name].form.typed
-    if not isinstance(default, str | int | float):
-        default, typed = None, typed | None
-    return _keyword(name, typed, default, like(name, said, default="" if "(default:" in said else shown))
-
-
-def _keyword(name: str, typed: Any, default: Any, info: Any) -> inspect.Parameter:
-    annotation = Annotated[typed, info]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _options(words: Mapping[str, Any], usual: Mapping[str, Any]) -> Options:
-    given = {name: declared(Options)[name].parse(value) for name, value in words.items() if value is not None}
-    return Options(**{**usual, **given})
-
-
-def _reading_parameters() -> Iterable[inspect.Parameter]:
-    """How the files of a study are read."""
-    said = "Format of the files, as goldless import lists them (default: recognised by content)."
-    yield _keyword("importer", str | None, None, own(said, READING, "--from FORMAT"))
-    said = f"Columns of a plain table, such as {EXAMPLE_COLUMNS.partition(' ')[2]}."
-    yield _keyword("columns", list[str] | None, None, own(said, READING, "--columns NAME=COLUMN"))
-    said = "Read a table with one row per task and one column per agent."
-    yield _keyword("wide", bool, False, own(said, READING, "--wide"))
-    said = (
-        "If an agent has several responses to a task: average over samples (default for logs), keep the first, or make "
-        "more agents or tasks of them (NAME#2)."
-    )
-    yield _keyword("repeats", Repeats | None, None, own(said, READING, "--repeats"))
-
-
-def given_study(paths: Sequence[str], *, columns: Sequence[str] | None = None, **options: Any) -> Any:
-    """The study of these files, to be read by ``as_study``; what was read is said on standard error."""
-    from goldless.cli.imported import tell_import
-    from goldless.studies.reading import StudyFiles
-
-    given = {"columns": _columns(columns), **options}
-    return StudyFiles(paths, {name: value for name, value in given.items() if value}, tell_import)
+def _markup(text: str) -> str:
+    """Text with rich's markup escaped."""
+    return re.sub(r"(\[[a-z#/@])", r"\\\1", text)
 
 
 def as_words(study: str) -> str:
@@ -308,64 +433,3 @@ def as_words(study: str) -> str:
     named = {"--from": options.get("importer"), "--repeats": options.get("repeats")}
     words += [word for flag, value in named.items() if value for word in (flag, value)]
     return shlex.join(words)
-
-
-def _columns(given: Sequence[str] | None) -> dict[str, list[str]] | None:
-    found: dict[str, list[str]] = {}
-    for word in split(given or ()):
-        name, equals, column = word.partition("=")
-        if not equals or not name.strip() or not column.strip():
-            raise UserError(f"--columns must be NAME=COLUMN, got {word!r}. Try {EXAMPLE_COLUMNS}")
-        found.setdefault(name.strip(), []).append(column.strip())
-    return found or None
-
-
-def _output_parameters(out: str) -> Iterable[inspect.Parameter]:
-    if out:
-        yield _keyword("out_folder", Path | None, None, own(out, OUTPUT, "--out FOLDER"))
-    yield _keyword("table", Format, "rich", own("Format of the tables on standard output.", OUTPUT, "--format"))
-    said = "Print one JSON object on standard output (same as --format json)."
-    yield _keyword("json_only", bool, False, own(said, OUTPUT, "--json"))
-    said = "Also print signatures, each on one line, and numeric details."
-    yield _keyword("verbose", bool, False, own(said, OUTPUT, "--verbose -v"))
-    said = "Print signatures in full: how exactly each number was made."
-    yield _keyword("signature", bool, False, own(said, OUTPUT, "--signature"))
-
-
-def _arranged(
-    own_ones: Iterable[inspect.Parameter],
-    shared: Iterable[inspect.Parameter],
-    shown: Iterable[inspect.Parameter],
-    first: Sequence[str],
-) -> list[inspect.Parameter]:
-    """Arguments, then the options that matter, then the others."""
-    found = {parameter.name: _with_metavar(parameter) for parameter in (*own_ones, *shared, *shown)}
-    arguments = [p for p in found.values() if isinstance(_info(p), ArgumentInfo)]
-    return [
-        *arguments,
-        *(_before_others(found[name]) for name in first),
-        *(p for p in found.values() if p not in arguments and p.name not in first),
-    ]
-
-
-def _info(parameter: inspect.Parameter) -> Any:
-    return get_args(parameter.annotation)[1]
-
-
-def _with_metavar(parameter: inspect.Parameter) -> inspect.Parameter:
-    """The parameter with a word for its value, where it is neither named nor one of several words."""
-    typed, info = get_args(parameter.annotation)[:2]
-    kinds = [kind for kind in get_args(typed) if kind is not type(None)] if isinstance(typed, UnionType) else [typed]
-    kind = get_args(kinds[0])[0] if get_origin(kinds[0]) is list else kinds[0]
-    if info.metavar is not None or kind not in METAVARS:
-        return parameter
-    info = copy.copy(info)
-    info.metavar = METAVARS[kind]
-    return parameter.replace(annotation=Annotated[typed, info])
-
-
-def _before_others(parameter: inspect.Parameter) -> inspect.Parameter:
-    """The parameter outside of all panels."""
-    info = copy.copy(_info(parameter))
-    info.rich_help_panel = None
-    return _keyword(parameter.name, get_args(parameter.annotation)[0], parameter.default, info)

@@ -10,35 +10,21 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 
 from goldless.cli.command import verb
+from goldless.runs.option_forms import argument
 
-MODELS = {
-    *(
-        "scorer",
-        "jurors",
-        "critic",
-        "rewriters",
-        "rewriter",
-        "synopsis_writer",
-        "writer",
-        "sampler",
-        "changer",
-        "reviewers",
-        "models",
-    ),
-    *("model", "base"),
-}
-"""Parameters that take models."""
-LISTED = {"templates", "template", "critic_prompt", "scale", "debate", "exams", "perturbation", "strategy"}
-"""Parameters whose help lists their words."""
+LISTED = {"templates", "template", "critic_prompt", "scale", "debate", "exams", "perturbations", "strategies"}
+"""Options whose help lists their words."""
 STUDY_FILES = (".csv", ".jsonl", ".parquet", ".json", ".tsv")
 RUN_FILE = "made_by.json"
-Offer = tuple[str, str]
+Offers = Iterable[tuple[str, str]]
+"""Words, each with what it is."""
 
 BASH = """\
 _goldless() {
@@ -102,10 +88,15 @@ complete --command goldless --no-files --arguments '(__goldless_complete)'
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shell:
+    """Options of ``completion``."""
+
+    shell: Literal["bash", "zsh", "fish"] = argument("SHELL", "bash, zsh or fish.")
+
+
 @verb()
-def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
-) -> None:
+def completion(own: Shell) -> None:
     """Print a script that makes the Tab key complete verbs, options, metrics, models and run folders.
 
     bash: add the line eval "$(goldless completion bash)" to ~/.bashrc. zsh: the same with zsh, in ~/.zshrc after
@@ -115,95 +106,80 @@ def completion(
       goldless completion bash
       goldless completion fish
     """
-    typer.echo(SCRIPTS[shell], nl=False)
+    typer.echo(SCRIPTS[own.shell], nl=False)
 
 
 def complete(app: typer.Typer, panels: Mapping[str, Mapping[str, str]], words: Sequence[str]) -> None:
     """Print the words on offer for a command line, the last word of which is unfinished."""
-    root = typer.main.get_command(app)
     lines = {name: line for verbs in panels.values() for name, line in verbs.items()}
-    for value, said in offers(root, lines, words):
-        typer.echo(f"{value}\t{said}" if said else value)
+    *before, unfinished = words or [""]
+    for word, said in dict.fromkeys(_offers(typer.main.get_command(app), lines, before, unfinished)):
+        if word.startswith(unfinished):
+            typer.echo(f"{word}\t{said}" if said else word)
 
 
-def offers(root: Any, lines: Mapping[str, str], words: Sequence[str]) -> Iterator[Offer]:
-    """The words on offer; ``lines``: the verbs of the root with what they do."""
-    command, rest, unfinished = root, [], words[-1] if words else ""
-    for word in words[:-1]:
-        if hasattr(command, "commands"):
-            if word in command.commands:
-                command = command.commands[word]
-            elif not word.startswith("-"):
-                return
-        else:
-            rest.append(word)
-    if hasattr(command, "commands"):
-        found = lines if command is root else {name: _first_line(one) for name, one in command.commands.items()}
-        yield from _fitting(unfinished, found.items() if not unfinished.startswith("-") else _options(command, rest))
-    else:
-        yield from _of_verb(command, rest, unfinished)
+def _offers(command: Any, lines: Mapping[str, str], before: Sequence[str], unfinished: str) -> Offers:
+    """The words for what follows others; ``lines``: the verbs of a group with what they do."""
+    if not hasattr(command, "commands"):
+        return _for_verb(command, before, unfinished)
+    word = next((word for word in before if not word.startswith("-")), None)
+    if word is None:
+        return _options(command, before) if unfinished.startswith("-") else lines.items()
+    if word not in command.commands:
+        return ()
+    found = command.commands[word]
+    under = getattr(found, "commands", {})
+    helps = {name: _plain((one.help or "").split("\n\n")[0]) for name, one in under.items()}
+    return _offers(found, helps, before[before.index(word) + 1 :], unfinished)
 
 
-def _of_verb(command: Any, rest: Sequence[str], unfinished: str) -> Iterator[Offer]:
-    flags = {flag: parameter for parameter in command.params for flag in parameter.opts if flag.startswith("-")}
-    before = flags.get(rest[-1]) if rest else None
+def _for_verb(command: Any, before: Sequence[str], unfinished: str) -> Offers:
+    takers = {flag: one for one in command.params for flag in one.opts if flag.startswith("-") and not _is_flag(one)}
+    if before and before[-1] in takers:
+        return _values(command, takers[before[-1]], unfinished)
     flag, equals, value = unfinished.partition("=")
-    if before is not None and not _is_flag(before):
-        yield from _values(command, before, unfinished)
-    elif equals and flag in flags:
-        yield from ((f"{flag}={word}", said) for word, said in _values(command, flags[flag], value))
-    elif unfinished.startswith("-"):
-        yield from _fitting(unfinished, _options(command, rest))
-    else:
-        yield from _of_arguments(command, _positions(rest, flags), unfinished)
+    if equals and flag in takers:
+        return ((f"{flag}={word}", said) for word, said in _values(command, takers[flag], value))
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    values = {i + 1 for i, word in enumerate(before) if word in takers}
+    typed = sum(i not in values and not word.startswith("-") for i, word in enumerate(before))
+    if unfinished.startswith("-") or not arguments or (typed >= len(arguments) and arguments[-1].nargs == 1):
+        return _options(command, before)
+    return _values(command, arguments[min(typed, len(arguments) - 1)], unfinished)
 
 
-def _positions(rest: Sequence[str], flags: Mapping[str, Any]) -> int:
-    """How many arguments were typed."""
-    taken = {i + 1 for i, word in enumerate(rest) if word in flags and not _is_flag(flags[word])}
-    return sum(i not in taken and not word.startswith("-") for i, word in enumerate(rest))
-
-
-def _of_arguments(command: Any, typed: int, unfinished: str) -> Iterator[Offer]:
-    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
-    if not arguments or (typed >= len(arguments) and arguments[-1].nargs == 1):
-        yield from _fitting(unfinished, _options(command, ()))
-    else:
-        yield from _values(command, arguments[min(typed, len(arguments) - 1)], unfinished)
-
-
-def _options(command: Any, given: Iterable[str]) -> Iterator[Offer]:
+def _options(command: Any, given: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The options that were not given yet, or may be repeated."""
     used = set(given)
-    for parameter in (one for one in command.params if one.param_type_name == "option" and not one.hidden):
-        if parameter.multiple or not used & {*parameter.opts, *parameter.secondary_opts}:
-            yield parameter.opts[0], _plain(parameter.help or "")
+    for one in command.params:
+        shown = one.param_type_name == "option" and not one.hidden
+        if shown and (one.multiple or not used & {*one.opts, *one.secondary_opts}):
+            yield one.opts[0], _plain(one.help or "")
     yield "--help", "Show this message and exit."
 
 
-def _values(command: Any, parameter: Any, unfinished: str) -> Iterator[Offer]:
-    """The words that a parameter takes; those before a comma are kept."""
-    annotation = inspect.signature(command.callback).parameters[parameter.name].annotation
-    kinds = {annotation, *get_args(annotation), *(kind for one in get_args(annotation) for kind in get_args(one))}
-    words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
-    kept, comma, last = unfinished.rpartition(",")
-    metavar = parameter.metavar or ""
-    if words:
-        yield from _fitting(unfinished, ((word, "") for word in words))
-    elif parameter.name in {"metrics", "metric"}:
-        yield from ((f"{kept}{comma}{word}", said) for word, said in _fitting(last, _metrics()))
-    elif parameter.name in MODELS:
-        yield from ((f"{kept}{comma}{word}", said) for word, said in _fitting(last, _models()))
-    elif parameter.name in LISTED:
-        listed = re.findall(
-            r"[\w-]+", _plain(parameter.help).partition(": ")[2].partition(".")[0].partition(", each")[0]
-        )
-        yield from ((f"{kept}{comma}{word}", "") for word, _ in _fitting(last, ((word, "") for word in listed)))
-    elif "STUDY" in metavar or "RUNS" in metavar or parameter.name in {"run", "files"}:
-        yield from _paths(unfinished, studies="STUDY" in metavar or parameter.name == "files")
+def _values(command: Any, one: Any, unfinished: str) -> Offers:
+    """The words that an option or argument takes; those before a comma are kept."""
+    kept, comma, _ = unfinished.rpartition(",")
+    metavar = one.metavar or ""
+    words: Offers = ()
+    annotation = inspect.signature(command.callback).parameters[one.name].annotation
+    kinds = [annotation, *get_args(annotation), *(kind for inner in get_args(annotation) for kind in get_args(inner))]
+    if choices := [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]:
+        return ((word, "") for word in choices)
+    if "STUDY" in metavar or "RUN" in metavar or "FILES" in metavar:
+        return _paths(unfinished, studies="STUDY" in metavar or "FILES" in metavar)
+    if one.name in {"metrics", "metric"}:
+        words = _metrics()
+    elif "MODEL" in metavar or one.name == "base":
+        words = _models()
+    elif one.name in LISTED:
+        listed = _plain(one.help).partition(": ")[2].partition(".")[0].partition(", each")[0]
+        words = ((word, "") for word in re.findall(r"[\w-]+", listed))
+    return ((f"{kept}{comma}{word}", said) for word, said in words)
 
 
-def _metrics() -> Iterator[Offer]:
+def _metrics() -> Iterator[tuple[str, str]]:
     from goldless.metrics.catalogue import BASELINES, CATALOGUE, METRICS
     from goldless.user_metrics.catalogue import USER_METRICS
 
@@ -214,7 +190,7 @@ def _metrics() -> Iterator[Offer]:
             yield name, ""
 
 
-def _models() -> Iterator[Offer]:
+def _models() -> Iterator[tuple[str, str]]:
     from goldless.models.catalogue import PROVIDERS
 
     for prefix, provider in PROVIDERS.all().items():
@@ -222,35 +198,24 @@ def _models() -> Iterator[Offer]:
         yield (prefix if provider.bare else f"{prefix}:{'//' * prefix.startswith('http')}"), said
 
 
-def _paths(unfinished: str, *, studies: bool) -> Iterator[Offer]:
+def _paths(unfinished: str, *, studies: bool) -> Iterator[tuple[str, str]]:
     """Run folders, other folders, and files of studies where these are wanted."""
-    if studies and "sample".startswith(unfinished):
+    if studies:
         yield "sample", "The sample study"
     begin, name = os.path.split(unfinished)
-    try:
-        found = sorted(Path(begin or ".").expanduser().iterdir())
-    except OSError:
-        return
-    for path in found:
-        if not path.name.startswith(name) or (path.name.startswith(".") and not name):
-            continue
+    folder = Path(begin or ".").expanduser()
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         word = os.path.join(begin, path.name)  # noqa: PTH118 - as it was typed, ~ and ./ too
+        if path.name.startswith(".") and not name:
+            continue
         if path.is_dir():
             yield (word, "Run folder") if (path / RUN_FILE).exists() else (f"{word}/", "")
         elif studies and path.suffix in STUDY_FILES:
             yield word, "File"
 
 
-def _fitting(unfinished: str, found: Iterable[Offer]) -> Iterator[Offer]:
-    yield from dict.fromkeys((word, said) for word, said in found if word.startswith(unfinished))
-
-
-def _is_flag(parameter: Any) -> bool:
-    return bool(getattr(parameter, "is_flag", False))
-
-
-def _first_line(command: Any) -> str:
-    return _plain((command.help or "").split("\n\n")[0])
+def _is_flag(one: Any) -> bool:
+    return bool(getattr(one, "is_flag", False))
 
 
 def _plain(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
 import typer
 
@@ -11,19 +12,21 @@ from goldless.cli.console import say
 from goldless.cli.output import Output
 from goldless.cli.settings_file import Keys, settings
 from goldless.errors import UserError, nearest
+from goldless.runs.option_forms import LINES, argument
 
 app = verbs_app("Show the project's settings and where each comes from, or trust them.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class JournalShowing:
+    """Options of ``show``."""
+
+    of: list[str] | None = argument("[VERB]", "Show every option of this verb, such as score.", None, form=LINES)
+
+
 @app.command(cls=Command)
 @verb()
-def show(
-    of: Annotated[
-        list[str] | None, typer.Argument(metavar="[VERB]", help="Show every option of this verb, such as score.")
-    ] = None,
-    *,
-    output: Output,
-) -> None:
+def show(own: JournalShowing, output: Output) -> None:
     """Show what goldless.toml, or [tool.goldless] in pyproject.toml, sets, with file and line; all of it is checked.
 
     With a verb: every option of it, its value, and whether that is a setting or the default. The command line always
@@ -34,11 +37,11 @@ def show(
       goldless config show score
     """
     found = settings()
-    rows = [row for path in ([tuple(of)] if of else _verbs()) for row in _rows(path, everything=bool(of))]
-    if of is None and found.path is not None:
+    rows = [row for path in ([tuple(own.of)] if own.of else _verbs()) for row in _rows(path, everything=bool(own.of))]
+    if own.of is None and found.path is not None:
         rows = _merged(rows)
         rows += [_row("", name, model, found.place(("models", name))) for name, model in found.models.items()]
-    title = f"Options of goldless {' '.join(of)}" if of else f"Settings in {found.path or 'no file'}"
+    title = f"Options of goldless {' '.join(own.of)}" if own.of else f"Settings in {found.path or 'no file'}"
     if rows:
         output.print_tables([_table(title, rows)], lambda: {"file": _text(found.path), "settings": rows})
     else:

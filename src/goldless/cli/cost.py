@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from goldless.cli.command import RESULT_FOLDER, StudyArgument, own, verb
+from goldless.cli.command import RESULT_FOLDER, verb
 from goldless.cli.console import say
 from goldless.cli.output import Output
 from goldless.errors import UserError
+from goldless.runs.option_forms import FILES, LINES, option
 from goldless.runs.options import CRITIC, METRICS, MODELS, STATISTICS, Options
+
+if TYPE_CHECKING:
+    from goldless.meta_evaluation.cost import CostReport
+    from goldless.studies import Study
 
 REVIEWERS = "Reviewers"
 PANELS = "Panels are compared by benchmarks/panel_frontier.py in the source tree."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costing:
+    """Options of ``cost``."""
+
+    tasks: int = option(10_000, "Also estimate the cost on N tasks like these.")
+    reviewer_price: Sequence[str] = option(
+        (), "Price of a reviewer in USD per million tokens, or NAME=IN,OUT.", "NAME=USD", group=REVIEWERS, form=LINES
+    )
+    tokens_per_judgement: float | None = option(
+        None, "Tokens per judgement (default: a quarter of the question's characters)."
+    )
+    runs: Sequence[Path | str] = option(
+        (),
+        "Run folder whose actual spending is used instead of an estimate. Repeat it.",
+        "--run FOLDER",
+        group=MODELS,
+        form=FILES,
+    )
+    ask: bool = option(False, PANELS, group=REVIEWERS)
 
 
 @verb(
@@ -27,25 +54,7 @@ PANELS = "Panels are compared by benchmarks/panel_frontier.py in the source tree
     },
     out=RESULT_FOLDER,
 )
-def cost(
-    study: StudyArgument,
-    *,
-    tasks: Annotated[int, own("Also estimate the cost on N tasks like these.")] = 10_000,
-    reviewer_price: Annotated[
-        list[str] | None,
-        own("Price of a reviewer in USD per million tokens, or NAME=IN,OUT.", REVIEWERS, "NAME=USD"),
-    ] = None,
-    tokens_per_judgement: Annotated[
-        float | None, own("Tokens per judgement (default: a quarter of the question's characters).", REVIEWERS)
-    ] = None,
-    run: Annotated[
-        list[Path] | None,
-        own("Run folder whose actual spending is used instead of an estimate. Repeat it.", MODELS, "FOLDER"),
-    ] = None,
-    ask: Annotated[bool, own(PANELS, REVIEWERS, "--ask")] = False,
-    options: Options,
-    output: Output,
-) -> None:
+async def cost(study: Study, own: Costing, options: Options) -> CostReport:
     """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.
 
     Examples:
@@ -53,27 +62,30 @@ def cost(
       goldless cost answers.csv --reviewers openai:gpt-4o-mini,openai:gpt-4o
     """
     from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices, reviewer_costs
-    from goldless.reports.report_table import seconds_text, usd_text
-    from goldless.studies import as_study
 
-    if options.recorded or ask:
+    if options.recorded or own.ask:
         raise UserError(
-            "panels of reviewers are not compared here. Run python benchmarks/panel_frontier.py STUDY in the "
-            "source tree, which prints every panel's accuracy and cost from recorded judgements"
+            "panels of reviewers are not compared by goldless cost. Run python benchmarks/panel_frontier.py STUDY in "
+            "the source tree, which prints every panel's accuracy and cost from recorded judgements"
         )
-    if not (options.metrics or options.reviewers or run):
+    if not (options.metrics or options.reviewers or own.runs):
         options = replace(options, metrics=("gem-raw",))
-    opened = as_study(study)
-    prices = parse_reviewer_prices(reviewer_price or [])
-    known = reviewer_costs(opened, options, prices=prices, tokens_a_judgement=tokens_per_judgement)
-    report = output.run(find_costs, opened, options, tasks=tasks, runs=run or (), reviewers=known)
-    output.keep(opened, "cost", report, lambda: "\n".join(one.to_markdown() for one in report.tables()))
-    output.show(report)
-    total = report.total
-    if total is not None and len(report.rows) > 1:
+    prices = parse_reviewer_prices(own.reviewer_price)
+    known = reviewer_costs(study, options, prices=prices, tokens_a_judgement=own.tokens_per_judgement)
+    return await find_costs(study, options, tasks=own.tasks, runs=own.runs, reviewers=known)
+
+
+@cost.told
+def _tell(found: CostReport, output: Output, *, source: Study) -> None:
+    from goldless.reports.report_table import seconds_text, usd_text
+
+    output.keep(source, "cost", found, lambda: "\n".join(one.to_markdown() for one in found.tables()))
+    output.show(found)
+    total = found.total
+    if total is not None and len(found.rows) > 1:
         money = "price unknown for a part of it" if total.usd is None else f"{usd_text(total.usd)} USD"
         time = "time not known" if total.seconds is None else seconds_text(total.seconds)
-        say(f"all of it on {report.tasks:,} tasks: {total.tokens:,.0f} tokens, {money}, {time}")
-    for note in report.notes:
+        say(f"all of it on {found.tasks:,} tasks: {total.tokens:,.0f} tokens, {money}, {time}")
+    for note in found.notes:
         say(note)
     output.tell_folder()

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from goldless.cli.command import RUN_FOLDER, own, verb
-from goldless.cli.console import out, say
+from goldless.cli.command import RUN_FOLDER, verb
+from goldless.cli.console import out
 from goldless.cli.output import Output
-from goldless.cli.review import print_review, tell_review
+from goldless.cli.review import tell_review
 from goldless.cli.score import end_evaluation, print_leaderboards, tell_evaluation
+from goldless.runs.option_forms import option
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
-    from goldless.studies import Study
+    from goldless.runs.evaluation import Evaluation
+    from goldless.runs.review_results import Review
 
 READING = """\
 An agent's score is how many nats, on average, its response and another agent's to the same task make each other \
@@ -27,58 +29,53 @@ Next:
   goldless score answers.csv        # or your own file, one row per response: task, agent, text
   goldless score -h
 """
+FAILS = "It should fail: a model of 135M parameters follows the position of an answer, not its content."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """Options of ``demo``."""
+
+    with_review: bool = option(False, "Have the embedded model take a reviewer's exam instead.", "--review")
 
 
 @verb("journal", out=RUN_FOLDER)
-def demo(
-    *,
-    with_review: Annotated[
-        bool, own("Have the embedded model take a reviewer's exam instead.", flags="--review")
-    ] = False,
-    options: Options,
-    output: Output,
-) -> None:
+async def demo(own: Demo, options: Options) -> Evaluation | Review:
     """Score a sample study with the default metrics on the embedded model: no account, key, GPU or model hub.
 
     Examples:
       goldless demo
       goldless demo --out runs/demo
     """
-    from goldless.runs.pipeline import evaluate_study
-    from goldless.runs.store import save_run
+    from goldless.runs.pipeline import evaluate_study, review_study
     from goldless.studies import read_study, sample_study
 
     study = read_study(sample_study())
-    if with_review:
-        _review(study, options, output)
-        return
+    if own.with_review:
+        exam = "the automatic exam: consistency, pertinence and self-confidence"
+        options.say(f"The embedded model takes {exam}. This takes minutes.")
+        return await review_study(study, replace(options, reviewers=("embedded",), exams=("auto",)))
     # half of the tasks: the first look takes minutes, goldless score sample all of them
     study = study.subset(tasks=study.tasks[::2])
-    say(
+    options.say(
         f"Sample study: {len(study)} of its tasks (peer reviews of invented papers, open questions) answered by "
         f"{len(study.agents)} invented agents. Scorer: the embedded language model, on this machine's processor."
     )
-    evaluation = output.run(evaluate_study, study, replace(options, control_tasks=1))
+    return await evaluate_study(study, replace(options, control_tasks=1))
+
+
+@demo.told
+def _tell(found: Evaluation | Review, output: Output) -> None:
+    from goldless.runs.review_results import Review
+    from goldless.runs.store import save_run
+
+    if isinstance(found, Review):
+        tell_review(found, output, last=FAILS)
+        return
     if output.folder is not None:
-        save_run(evaluation, output.folder)
-    print_leaderboards(evaluation, output)
+        save_run(found, output.folder)
+    print_leaderboards(found, output)
     if output.shown_as == "rich":
         out().print(READING, markup=False)
-    tell_evaluation(evaluation, output)
-    end_evaluation(evaluation)
-
-
-def _review(study: Study, options: Options, output: Output) -> None:
-    """The exam of the embedded model, which is too small to pass it."""
-    from goldless.runs.pipeline import review_study
-    from goldless.runs.store import save_review
-
-    say("The embedded model takes the automatic exam: consistency, pertinence and self-confidence. This takes minutes.")
-    asked = replace(options, reviewers=("embedded",), exams=("auto",))
-    review = output.run(review_study, study, asked)
-    if output.folder is not None:
-        save_review(review, output.folder)
-    print_review(review, output)
-    if output.shown_as == "rich":
-        out().print("It should fail: a model of 135M parameters follows the position of an answer, not its content.")
-    tell_review(review, output)
+    tell_evaluation(found, output)
+    end_evaluation(found)

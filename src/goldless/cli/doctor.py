@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from goldless.cli.command import verb
 from goldless.cli.console import NOTHING, end, say
 from goldless.cli.output import Output
 from goldless.cli.signals import run_async
 from goldless.errors import CanaryError
+from goldless.runs.option_forms import argument
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
@@ -46,15 +45,15 @@ class Diagnosis:
     """Input and output; None: unknown."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Examining:
+    """Options of ``doctor``."""
+
+    model: str = argument("MODEL", "A model; goldless models list shows the forms.", "embedded")
+
+
 @verb(*CALLING)
-def doctor(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A model; goldless models list shows the forms.")
-    ] = "embedded",
-    *,
-    options: Options,
-    output: Output,
-) -> None:
+def doctor(own: Examining, options: Options, output: Output) -> None:
     """Test what a model can do (chat, choice, log-probabilities, scoring), how exactly, how fast, at what price.
 
     Every call is made: nothing is taken from the journal.
@@ -66,7 +65,7 @@ def doctor(
     from goldless.models.catalogue import open_model
     from goldless.models.interface import WrappedModel
 
-    opened = open_model(model, say=say)
+    opened = open_model(own.model, say=say)
     WrappedModel(opened).limit_calls(*options.some(*CALLING).values())
     diagnosis = run_async(_examine, opened)
     output.print_tables([_table(diagnosis)], lambda: asdict(diagnosis))

@@ -2,42 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from goldless.cli.command import StudyArgument, like, own, verb
-from goldless.cli.console import incomplete
-from goldless.cli.output import Output, tell_spending
+from goldless.cli.command import same, verb
+from goldless.runs.option_forms import LINES, option, values
 from goldless.runs.options import CRITIC, METRICS, MODELS, STATISTICS, Options
+
+if TYPE_CHECKING:
+    from goldless.meta_evaluation.deception_drill import DeceptionDrill
+    from goldless.models.interface import ChatModel, Scorer
+    from goldless.studies import Study
 
 DECEPTION = "Who deceives"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Drilling:
+    """Options of ``drill``."""
+
+    honest: str | None = option(None, "Group of honest agents, in the agents table.", "GROUP", group=DECEPTION)
+    deceptive: str | None = option(None, "Group of deceptive agents.", "GROUP")
+    writer: str | ChatModel | None = option(
+        None, "Chat model that writes a deceptive twin of every response, where there are no groups.", "MODEL"
+    )
+    scorers: Sequence[str | Scorer] = same(
+        "scorer",
+        (),
+        "Scorer, or juror of peer-prediction. Repeat it to compare several, such as sizes of a model.",
+        form=LINES,
+    )
+
+
 @verb(
     *(METRICS, CRITIC, "reviewers", STATISTICS, MODELS),
-    without=("budget_calls",),
-    first=("metrics", "scorer", "honest", "deceptive", "writer", "recorded"),
+    without=("scorer", "budget_calls"),
+    first=("metrics", "scorers", "honest", "deceptive", "writer", "recorded"),
     usual={"metrics": ("peer-prediction", "gem-raw+control")},
+    averages_samples=True,
 )
-def drill(
-    study: StudyArgument,
-    *,
-    honest: Annotated[str | None, own("Group of honest agents, in the agents table.", DECEPTION, "GROUP")] = None,
-    deceptive: Annotated[str | None, own("Group of deceptive agents.", DECEPTION, "GROUP")] = None,
-    writer: Annotated[
-        str | None,
-        own(
-            "Chat model that writes a deceptive twin of every response, where there are no groups.", DECEPTION, "MODEL"
-        ),
-    ] = None,
-    scorer: Annotated[
-        list[str] | None,
-        like("scorer", "Scorer, or juror of peer-prediction. Repeat it to compare several, such as sizes of a model."),
-    ] = None,
-    options: Options,
-    output: Output,
-) -> None:
+async def drill(study: Study, own: Drilling, options: Options) -> DeceptionDrill:
     """Measure how often metrics and judges score an honest response above a deceptive one to the same task.
 
     The deceptive agents are a group of the study, or twins that a chat model writes; they are peers like all others.
@@ -48,22 +53,9 @@ def drill(
       goldless drill answers.csv --writer openai:gpt-4o-mini --scorer hf:SMALL --scorer hf:LARGE
     """
     from goldless.meta_evaluation.deception_drill import deception_drill
-    from goldless.reports.document import write
 
-    scorers = tuple(scorer or ())
-    if options.recorded and scorers:
-        options, scorers = replace(options, scorer=scorers[0]), scorers if len(scorers) > 1 else ()
-    found = output.run(
-        deception_drill,
-        study,
-        options,
-        averages_samples=True,
-        honest=honest,
-        deceptive=deceptive,
-        writer=writer,
-        scorers=scorers,
-    )
-    output.print_tables([found.table()], partial(write, found))
-    tell_spending(found.spending)
-    if found.open:
-        incomplete(f"{found.open} calls are open")
+    own_ones = values(own)
+    if options.recorded and own.scorers:
+        options = replace(options, scorer=own.scorers[0])
+        own_ones["scorers"] = own.scorers if len(own.scorers) > 1 else ()
+    return await deception_drill(study, options, **own_ones)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
 from rich.text import Text
 
-from goldless.cli.command import StudyArgument, like, own, verb
-from goldless.cli.console import out, say
+from goldless.cli.command import same, verb
+from goldless.cli.console import out
 from goldless.cli.output import Output
-from goldless.cli.signals import run_async
 from goldless.reports.formats import printable, simple_table
 from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.option_forms import REQUIRED, TEXT, option, values
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
     from goldless.metrics.information_map import InformationMap, PeerSentence
+    from goldless.studies import Study
 
 LIMITS_NATS = (-2.0, -0.5, 0.5, 2.0)
 """Gains of a token at which its colours change."""
@@ -35,48 +37,42 @@ BAR = 8
 """Characters of the longest bar."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Explaining:
+    """Options of ``explain``."""
+
+    task: str = option(REQUIRED, "Task that both agents answered.", "NAME")
+    agent: str = option(REQUIRED, "Agent whose response is given.", "NAME")
+    peer: str = option(REQUIRED, "Agent whose response is predicted.", "NAME")
+    template: str = same(
+        "templates", "general", "Prompt wording: general, plain, peer-review, or FILE.toml.", form=TEXT
+    )
+    synopsis: str | None = option(
+        None, "Text of the task that is given as well: prompt, abstract, or any text column.", "COLUMN", group=None
+    )
+    text: Literal["responses", "rewrites"] = option("responses", "Explain the responses, or their recorded rewrites.")
+
+
 @verb("scorer", "journal", *CALLING, first=("task", "agent", "peer", "scorer", "template", "synopsis", "text"))
-def explain(
-    study: StudyArgument,
-    *,
-    task: Annotated[str, own("Task that both agents answered.", flags="NAME")],
-    agent: Annotated[str, own("Agent whose response is given.", flags="NAME")],
-    peer: Annotated[str, own("Agent whose response is predicted.", flags="NAME")],
-    template: Annotated[
-        str, like("templates", "Prompt wording: general, plain, peer-review, or FILE.toml.")
-    ] = "general",
-    synopsis: Annotated[
-        str | None, own("Text of the task that is given as well: prompt, abstract, or any text column.", flags="COLUMN")
-    ] = None,
-    text: Annotated[
-        Literal["responses", "rewrites"], own("Explain the responses, or their recorded rewrites.")
-    ] = "responses",
-    options: Options,
-    output: Output,
-) -> None:
+async def explain(study: Study, own: Explaining, options: Options) -> InformationMap:
     """Show which sentence of one response makes which sentence of another more predictable.
 
     Example:
       goldless explain answers.csv --task refund --agent careful --peer brief
     """
     from goldless.runs.explaining import ExplainOptions, explain_pair
-    from goldless.studies import as_study
 
     asked = ExplainOptions(
-        task=task,
-        agent=agent,
-        peer=peer,
-        scorer=options.scorer,
-        template=template,
-        synopsis=synopsis,
-        text=text,
-        **options.some("journal", *CALLING),
-        say=say,
+        **values(own),
+        **options.some("scorer", "journal", *CALLING, "say"),
     )
-    found = run_async(explain_pair, as_study(study), asked)
-    output.print_tables(
-        [sentence_table(found)], lambda: asdict(found), rich=lambda: print_map(found, details=output.with_details)
-    )
+    return await explain_pair(study, asked)
+
+
+@explain.told
+def _tell(found: InformationMap, output: Output) -> None:
+    printed = functools.partial(print_map, found, details=output.with_details)
+    output.print_tables([sentence_table(found)], lambda: asdict(found), rich=printed)
 
 
 def sentence_table(found: InformationMap) -> ReportTable:

@@ -3,48 +3,52 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
-
-from goldless.cli.command import OUTPUT, own, verb
+from goldless.cli.command import OUTPUT, verb
 from goldless.cli.console import echo, say
 from goldless.errors import UserError
+from goldless.runs.option_forms import LINES, argument, option, values
 
 FORMATS = "eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, otel, schema, jsonl, parquet, or a plugin's."
 HUB, EVERY, INSPECT, PAIRS = "hf-eval-results", "eee", "inspect", "dpo-pairs"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Exporting:
+    """Options of ``export``."""
+
+    exporter: str = argument("FORMAT", f"What to write: {FORMATS}")
+    source: str = argument("RUN_OR_STUDY", "A run folder, or a study.")
+    path: Path | None = option(
+        None, "Write to this file or folder.", "--out PATH", group=OUTPUT, shown="print, if it is one file"
+    )
+    metric: str | None = option(
+        None, "Metric to export (default: all; dpo-pairs and hf-eval-results: the first).", "NAME"
+    )
+    margin: float | None = option(None, "Smallest difference between two responses that makes a pair.", group=PAIRS)
+    decided: bool = option(
+        False,
+        "Only pairs of agents whose difference over all tasks is decided, the better one chosen.",
+        "--decided/--no-decided",
+    )
+    scale: str | None = option(None, "Make pairs from judgements on this scale.", "NAME")
+    logs: Sequence[str] = option(
+        (), "Inspect log that the responses are from. Repeat it for several.", "FILE", group=INSPECT, form=LINES
+    )
+    dataset: str | None = option(None, "The benchmark's dataset on the Hub.", "OWNER/NAME", group=HUB)
+    task_id: str | None = option(None, "The benchmark's task, as in the dataset's eval.yaml.", "ID")
+    url: str | None = option(None, "Where the results are published.")
+    organization: str | None = option(None, "Who ran the evaluation.", "NAME", group=EVERY)
+    relationship: str | None = option(
+        None, "Evaluator's relation to the models: first_party, third_party, collaborative, other."
+    )
+
+
 @verb(first=("path", "metric"))
-def export(
-    exporter: Annotated[str, typer.Argument(metavar="FORMAT", help=f"What to write: {FORMATS}")],
-    source: Annotated[str, typer.Argument(metavar="RUN_OR_STUDY", help="A run folder, or a study.")],
-    *,
-    path: Annotated[
-        Path | None, own("Write to this file or folder.", OUTPUT, "--out PATH", default="print, if it is one file")
-    ] = None,
-    metric: Annotated[
-        str | None, own("Metric to export (default: all; dpo-pairs and hf-eval-results: the first).", OUTPUT, "NAME")
-    ] = None,
-    margin: Annotated[
-        float | None, own("Smallest difference between two responses that makes a pair.", PAIRS, "NUMBER")
-    ] = None,
-    decided: Annotated[
-        bool, own("Only pairs of agents whose difference over all tasks is decided, the better one chosen.", PAIRS)
-    ] = False,
-    scale: Annotated[str | None, own("Make pairs from judgements on this scale.", PAIRS, "NAME")] = None,
-    logs: Annotated[
-        list[str] | None, own("Inspect log that the responses are from. Repeat it for several.", INSPECT, "FILE")
-    ] = None,
-    dataset: Annotated[str | None, own("The benchmark's dataset on the Hub.", HUB, "OWNER/NAME")] = None,
-    task_id: Annotated[str | None, own("The benchmark's task, as in the dataset's eval.yaml.", HUB, "ID")] = None,
-    url: Annotated[str | None, own("Where the results are published.", HUB)] = None,
-    organization: Annotated[str | None, own("Who ran the evaluation.", EVERY, "NAME")] = None,
-    relationship: Annotated[
-        str | None, own("Evaluator's relation to the models: first_party, third_party, collaborative, other.", EVERY)
-    ] = None,
-) -> None:
+def export(own: Exporting) -> None:
     """Write the scores of a run, or a study, in another tool's format.
 
     Examples:
@@ -55,27 +59,16 @@ def export(
     from goldless.exporting.catalogue import check_options, export, exported_thing, find_exporter, writes_file
     from goldless.files import temporary_prefix
 
-    given: dict[str, Any] = {
-        "metric": metric,
-        "margin": margin,
-        "decided": decided or None,
-        "scale": scale,
-        "logs": logs,
-        "dataset": dataset,
-        "task_id": task_id,
-        "url": url,
-        "organization": organization,
-        "relationship": relationship,
-    }
+    given = {**values(own, "exporter", "source", "path"), "decided": own.decided or None, "logs": own.logs or None}
     options = {name: value for name, value in given.items() if value is not None}
-    chosen = find_exporter(exporter)
-    check_options(exporter, options)
-    thing = exported_thing(source, exporter)
-    if path is not None:
-        say(f"{exporter}: {export(thing, path, exporter=exporter, **options)}")
+    chosen = find_exporter(own.exporter)
+    check_options(own.exporter, options)
+    thing = exported_thing(own.source, own.exporter)
+    if own.path is not None:
+        say(f"{own.exporter}: {export(thing, own.path, exporter=own.exporter, **options)}")
         return
     if not writes_file(chosen, thing):
-        raise UserError(f"{exporter} writes a folder. Name it with --out")
+        raise UserError(f"{own.exporter} writes a folder. Name it with --out")
     with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:
-        made = export(thing, Path(folder) / f"out{chosen.suffix}", exporter=exporter, **options)
+        made = export(thing, Path(folder) / f"out{chosen.suffix}", exporter=own.exporter, **options)
         echo(made.read_text(encoding="utf-8"))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-from goldless.cli.command import OUTPUT, StudyArgument, like, own, verb
+from goldless.cli.command import OUTPUT, same, verb
 from goldless.cli.console import ProgressBars, say
 from goldless.cli.output import Output, tell_spending
 from goldless.cli.signals import run_async
 from goldless.finetuning.options import Recipe
-from goldless.runs.option_forms import split
+from goldless.runs.option_forms import LINES, REQUIRED, TEXT, option, split, values
 from goldless.runs.options import METRICS, STATISTICS, Options
 
 if TYPE_CHECKING:
@@ -19,50 +21,43 @@ if TYPE_CHECKING:
 
 RECIPE = "Training"
 DEFAULTS = Recipe()
+RECIPE_FIELDS = ("rank", "alpha", "learning_rate", "epochs", "batch_size", "accumulation", "max_length", "seed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finetuning:
+    """Options of ``finetune``."""
+
+    base: str = option(REQUIRED, "Model to train: hf:NAME_OR_PATH, or hf:NAME?weights=4bit.", "hf:NAME", group=METRICS)
+    folder: Path = option(
+        REQUIRED, "Write the adapter to this folder; the same command resumes there.", "--out FOLDER", group=OUTPUT
+    )
+    untested_base: bool = option(False, "Train even if the base model fails the tests of a scorer.", group=METRICS)
+    template: str = same(
+        "templates", "general", "Prompt wording to train for: general, plain, peer-review, or FILE.toml.", form=TEXT
+    )
+    raw: bool = option(False, "Train on the responses themselves, not on rewrites.", group=METRICS)
+    rewriter: str | None = option(None, "Rewriter whose recorded rewrites are used, if there are several.", "NAME")
+    synopsis: str | None = option(
+        None, "Synopsis to train with, for gem-s (default: the abstract, if tasks have one).", "NAME"
+    )
+    agents: Sequence[str] = option(
+        (), "Comma-separated agents whose responses are trained on (default: all).", "AGENTS", form=LINES
+    )
+    held_out: float = option(0.1, "Share of tasks kept for testing.", "SHARE", group=STATISTICS)
+    epochs: int = option(DEFAULTS.epochs, "Passes over all examples.", group=RECIPE)
+    rank: int = option(DEFAULTS.rank, "Rank of the adapter (LoRA r).")
+    alpha: int = option(DEFAULTS.alpha, "Scale of the adapter (LoRA alpha).")
+    learning_rate: float = option(DEFAULTS.learning_rate, "Highest learning rate.")
+    batch_size: int = option(DEFAULTS.batch_size, "Examples per batch.")
+    accumulation: int = option(DEFAULTS.accumulation, "Batches per step.")
+    max_length: int = option(DEFAULTS.max_length, "Maximum tokens of an example; longer ones are left out.")
+    seed: int = option(DEFAULTS.seed, "Seed for draws, training and resampling.")
+    save_every: int = option(50, "Steps between checkpoints.", "STEPS", group=OUTPUT)
 
 
 @verb("resamples", "level", "journal", first=("base", "folder", "template", "raw", "agents"))
-def finetune(
-    study: StudyArgument,
-    *,
-    base: Annotated[str, own("Model to train: hf:NAME_OR_PATH, or hf:NAME?weights=4bit.", METRICS, "hf:NAME")],
-    folder: Annotated[
-        Path,
-        own("Write the adapter to this folder; the same command resumes there.", OUTPUT, "--out FOLDER"),
-    ],
-    untested_base: Annotated[
-        bool, own("Train even if the base model fails the tests of a scorer.", METRICS, "--untested-base")
-    ] = False,
-    template: Annotated[
-        str, like("templates", "Prompt wording to train for: general, plain, peer-review, or FILE.toml.")
-    ] = "general",
-    raw: Annotated[bool, own("Train on the responses themselves, not on rewrites.", METRICS, "--raw")] = False,
-    rewriter: Annotated[
-        str | None, own("Rewriter whose recorded rewrites are used, if there are several.", METRICS, "NAME")
-    ] = None,
-    synopsis: Annotated[
-        str | None,
-        own("Synopsis to train with, for gem-s (default: the abstract, if tasks have one).", METRICS, "NAME"),
-    ] = None,
-    agents: Annotated[
-        list[str] | None,
-        own("Comma-separated agents whose responses are trained on (default: all).", METRICS, "AGENTS"),
-    ] = None,
-    held_out: Annotated[float, own("Share of tasks kept for testing.", STATISTICS, "SHARE")] = 0.1,
-    epochs: Annotated[int, own("Passes over all examples.", RECIPE)] = DEFAULTS.epochs,
-    rank: Annotated[int, own("Rank of the adapter (LoRA r).", RECIPE)] = DEFAULTS.rank,
-    alpha: Annotated[int, own("Scale of the adapter (LoRA alpha).", RECIPE)] = DEFAULTS.alpha,
-    learning_rate: Annotated[float, own("Highest learning rate.", RECIPE)] = DEFAULTS.learning_rate,
-    batch_size: Annotated[int, own("Examples per batch.", RECIPE)] = DEFAULTS.batch_size,
-    accumulation: Annotated[int, own("Batches per step.", RECIPE)] = DEFAULTS.accumulation,
-    max_length: Annotated[
-        int, own("Maximum tokens of an example; longer ones are left out.", RECIPE)
-    ] = DEFAULTS.max_length,
-    seed: Annotated[int, own("Seed for draws, training and resampling.", RECIPE)] = DEFAULTS.seed,
-    save_every: Annotated[int, own("Steps between checkpoints.", OUTPUT, "STEPS")] = 50,
-    options: Options,
-    output: Output,
-) -> None:
+def finetune(study: Any, own: Finetuning, options: Options, output: Output) -> None:
     """Train an adapter on part of a study and print the log-likelihood of the rest, before and after.
 
     The defaults are those of the GEM paper.
@@ -76,26 +71,11 @@ def finetune(
 
     with ProgressBars() as bars:
         asked = FinetuneOptions(
-            base=base,
-            out=folder,
-            template=template,
-            raw=raw,
-            rewriter=rewriter,
-            synopsis=synopsis,
-            agents=None if agents is None else split(agents),
-            held_out=held_out,
-            recipe=Recipe(
-                rank=rank,
-                alpha=alpha,
-                learning_rate=learning_rate,
-                epochs=epochs,
-                batch_size=batch_size,
-                accumulation=accumulation,
-                max_length=max_length,
-                seed=seed,
-            ),
-            check_base=not untested_base,
-            save_every=save_every,
+            out=own.folder,
+            agents=split(own.agents) or None,
+            recipe=Recipe(**{name: getattr(own, name) for name in RECIPE_FIELDS}),
+            check_base=not own.untested_base,
+            **values(own, "folder", "agents", "untested_base", *RECIPE_FIELDS),
             resamples=options.resamples,
             level=options.level,
             journal=options.journal,
@@ -104,7 +84,7 @@ def finetune(
         )
         found = run_async(finetune_study, as_study(study), asked)
     output.print_tables(found.tables(), found.as_json)
-    _tell_rest(found, template, folder)
+    _tell_rest(found, own.template, own.folder)
 
 
 def _tell_rest(found: Finetuned, template: str, folder: Path) -> None:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from goldless.cli.command import OUTPUT, FilesArgument, own, verb
+from goldless.cli.command import OUTPUT, verb
 from goldless.cli.console import say
 from goldless.cli.output import Output
+from goldless.runs.option_forms import REQUIRED, option
 
 if TYPE_CHECKING:
     from goldless.reports.report_table import ReportTable
     from goldless.studies.reading import StudyFiles
 
 
+@dataclass(frozen=True, kw_only=True)
+class Importing:
+    """Options of ``import_``."""
+
+    folder: Path = option(REQUIRED, "Write the study to this folder.", "--out FOLDER", group=OUTPUT)
+
+
 @verb(first=("folder", "importer", "columns", "wide", "repeats"))
-def import_(
-    files: FilesArgument,
-    *,
-    folder: Annotated[Path, own("Write the study to this folder.", OUTPUT, "--out FOLDER")],
-    output: Output,
-) -> None:
+def import_(files: Any, own: Importing, output: Output) -> None:
     """Make a study of another tool's results, or of a table with any columns.
 
     Every other verb reads such files directly, too; an imported study is checked once and is faster to read.
@@ -38,15 +42,15 @@ def import_(
 
     assert isinstance(files, StudyFiles)
     paths, options = _with_format(files)
-    check_target(folder, overwrite=False)
+    check_target(own.folder, overwrite=False)
     study = import_study(paths, **options)
-    write_study(study, folder, format="parquet")
-    summary = {**import_summary(study), "folder": str(folder)}
+    write_study(study, own.folder, format="parquet")
+    summary = {**import_summary(study), "folder": str(own.folder)}
     output.print_tables([_table(summary)], lambda: summary)
     for note in summary["notes"]:
         say(f"note: {note}", style="yellow")
-    say(f"study: {folder}")
-    say(f"next: goldless score {quote(str(folder))}")
+    say(f"study: {own.folder}")
+    say(f"next: goldless score {quote(str(own.folder))}")
 
 
 def _with_format(files: StudyFiles) -> tuple[list[str], dict[str, Any]]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from goldless.cli.cache import journal_files, size_in_words, size_of
-from goldless.cli.command import Command, own, verb, verbs_app
+from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import NOTHING, confirmed, end, say
 from goldless.cli.output import Output
 from goldless.errors import UserError
+from goldless.runs.option_forms import FILES, argument, option
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
@@ -51,14 +50,16 @@ def check(*, options: Options, output: Output) -> None:
         end(NOTHING, f"{path} has damaged replies. Their calls are made again by the next run that needs them")
 
 
+@dataclass(frozen=True, kw_only=True)
+class JournalShowing:
+    """Options of ``show``."""
+
+    run: Path | None = option(None, "Also show what this run folder's results cost.", "FOLDER")
+
+
 @app.command(cls=Command)
 @verb("journal")
-def show(
-    *,
-    run: Annotated[Path | None, own("Also show what this run folder's results cost.", flags="--run FOLDER")] = None,
-    options: Options,
-    output: Output,
-) -> None:
+def show(own: JournalShowing, options: Options, output: Output) -> None:
     """Show the size of the journal, and calls, tokens and cost by model.
 
     Examples:
@@ -84,8 +85,8 @@ def show(
     rows = tuple({**asdict(one), "since": _day(one.first), "until": _day(one.last)} for one in totals)
     size = size_of(journal_files(path))
     tables = [ReportTable(f"Journal {path} ({size_in_words(size)})", columns, rows)]
-    spent = () if run is None else noted_spending(run)
-    if run is not None:
+    spent = () if own.run is None else noted_spending(own.run)
+    if own.run is not None:
         of_run = (
             Column("verb", "verb"),
             Column("model", "model"),
@@ -94,7 +95,7 @@ def show(
             Column("cost_usd", "USD paid by the last process", "usd", "unknown"),
             Column("result_usd", "USD of the result", "usd", "unknown"),
         )
-        tables.append(ReportTable(f"Run {run}", of_run, spent))
+        tables.append(ReportTable(f"Run {own.run}", of_run, spent))
     output.print_tables(
         tables, lambda: {"journal": str(path), "bytes": size, "models": [asdict(one) for one in totals], "run": spent}
     )
@@ -116,18 +117,21 @@ def compact(*, options: Options) -> None:
     say(f"{path}: {size_in_words(before)} before, {size_in_words(size_of(journal_files(path)))} now")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Forgetting:
+    """Options of ``forget``."""
+
+    model: str | None = option(None, "Delete replies of this model, as goldless journal show names it.")
+    older_than: float | None = option(
+        None, "Delete replies stored more than this many days ago.", "DAYS", typer={"min": 0}
+    )
+    dry_run: bool = option(False, "Only count what would be deleted.")
+    yes: bool = option(False, "Delete without asking.", "--yes -y")
+
+
 @app.command(cls=Command)
 @verb("journal")
-def forget(
-    *,
-    model: Annotated[str | None, own("Delete replies of this model, as goldless journal show names it.")] = None,
-    older_than: Annotated[
-        float | None, own("Delete replies stored more than this many days ago.", flags="--older-than DAYS", min=0)
-    ] = None,
-    dry_run: Annotated[bool, own("Only count what would be deleted.", flags="--dry-run")] = False,
-    yes: Annotated[bool, own("Delete without asking.", flags="--yes -y")] = False,
-    options: Options,
-) -> None:
+def forget(own: Forgetting, options: Options) -> None:
     """Delete replies by model, by age, or by both. Their calls are made, and paid for, again when they are needed.
 
     Examples:
@@ -136,31 +140,32 @@ def forget(
     """
     from goldless.models.journal_upkeep import forget as forget_replies
 
-    if model is None and older_than is None:
+    if own.model is None and own.older_than is None:
         raise UserError("nothing says what to forget. Give --model NAME, --older-than DAYS, or both")
-    before = None if older_than is None else time.time() - older_than * DAY_SECONDS
+    before = None if own.older_than is None else time.time() - own.older_than * DAY_SECONDS
     with closing(_existing(_path(options))) as journal:
-        count, usd = forget_replies(journal, model=model, before=before, dry_run=True)
+        count, usd = forget_replies(journal, model=own.model, before=before, dry_run=True)
         cost = f" that cost {usd:.2f} USD" if usd else ""
-        say(f"{count:,} replies{cost} {'would' if dry_run else 'will'} be deleted")
-        if dry_run or not count:
+        say(f"{count:,} replies{cost} {'would' if own.dry_run else 'will'} be deleted")
+        if own.dry_run or not count:
             return
-        if not yes and not confirmed("forgetting"):
+        if not own.yes and not confirmed("forgetting"):
             say("nothing was deleted")
             return
-        forget_replies(journal, model=model, before=before, dry_run=False)
+        forget_replies(journal, model=own.model, before=before, dry_run=False)
     say("deleted. goldless journal compact gives their space back to the disk")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merging:
+    """Options of ``merge``."""
+
+    others: list[Path] = argument("JOURNAL...", "Journals to read from; they stay as they are.", form=FILES)
 
 
 @app.command(cls=Command)
 @verb("journal")
-def merge(
-    others: Annotated[
-        list[Path], typer.Argument(metavar="JOURNAL...", help="Journals to read from; they stay as they are.")
-    ],
-    *,
-    options: Options,
-) -> None:
+def merge(own: Merging, options: Options) -> None:
     """Add the replies of other journals to this one. Of a damaged one nothing is added.
 
     Examples:
@@ -171,7 +176,7 @@ def merge(
     from goldless.models.journal_upkeep import merge as merge_journal
 
     with closing(Journal(_path(options))) as journal:
-        for other in others:
+        for other in own.others:
             added, known = merge_journal(journal, other)
             say(f"{other}: {added:,} replies added, {known:,} were there already")
 

@@ -21,7 +21,7 @@ import typer
 import typer.main
 
 from goldless._version import __version__
-from goldless.cli.command import Command, Group, verbs_app
+from goldless.cli.command import Command, Group, Verb, verbs_app
 from goldless.cli.console import (
     INCOMPLETE,
     INTERRUPTED,
@@ -34,7 +34,7 @@ from goldless.cli.console import (
 from goldless.cli.signals import Signals
 from goldless.cli.usage_errors import UsageError, usage_message
 from goldless.errors import GoldlessError, UserError, WaitingError
-from goldless.plugins import added_by_apps
+from goldless.plugins import Catalogue, added_by_apps
 
 OURS: Mapping[str, Mapping[str, str]] = {
     "Look": {
@@ -98,40 +98,55 @@ PANELS: Mapping[str, Mapping[str, str]] = {
 VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
 
 
+ADDED = Catalogue[Any](
+    "goldless.verbs",
+    dict.fromkeys(VERBS),
+    lambda value: None if isinstance(value, Verb) else f"must be made by goldless.cli.command.verb, got {value!r}",
+)
+"""Verbs that plugins add."""
+
+
 @functools.cache
 def _made(name: str) -> Any:
-    """The command of a verb."""
+    """The command of a verb; only its module is imported."""
+    if name not in VERBS:
+        found = ADDED.get(name)
+        if found is None:
+            raise KeyError(name)
+        return _command(name, found)
     word = f"{name}_" if iskeyword(name) else name.replace("-", "_")
     module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{word}")
-    app = getattr(module, "app", None)
-    if app is None:
-        app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
-        app.command(name=name, cls=Command)(getattr(module, word))
-    found = typer.main.get_command(app)
-    found.name = name
-    return found
+    group = getattr(module, "app", None)
+    return _command(name, getattr(module, word)) if group is None else typer.main.get_command(group)
+
+
+def _command(name: str, found: Verb) -> Any:
+    single = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
+    single.command(name=name, cls=Command)(found)
+    return typer.main.get_command(single)
 
 
 class _ByName(Mapping[str, Any]):
     """The verbs as commands, each imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in VERBS:
-            raise KeyError(name)
         return _made(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(VERBS)
+        return iter(name for lines in panels().values() for name in lines)
 
     def __len__(self) -> int:
-        return len(VERBS)
+        return len(list(iter(self)))
 
-    def __contains__(self, name: object) -> bool:
-        return name in VERBS
+
+def panels() -> Mapping[str, Mapping[str, str]]:
+    """The verbs with what they do, by what one wants; those of plugins are imported for it."""
+    added = {name: (one.__doc__ or "").partition("\n")[0] for name, one in ADDED.all().items() if name not in VERBS}
+    return {**PANELS, "Added by plugins": added} if added else PANELS
 
 
 class Verbs(Group):
-    """All verbs; only the one that a command line names is imported, and for the help none."""
+    """All verbs; only the one that a command line names is imported, and for the help none of ours."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -139,7 +154,7 @@ class Verbs(Group):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help from the verbs' names and lines alone."""
-        lines = [(panel, *item) for panel, verbs in PANELS.items() for item in verbs.items()]
+        lines = [(panel, *item) for panel, verbs in panels().items() for item in verbs.items()]
         self.commands = {name: Command(name, help=line, rich_help_panel=panel) for panel, name, line in lines}
         super().format_help(ctx, formatter)
 
@@ -181,7 +196,7 @@ def main() -> None:
     if "GOLDLESS_COMPLETING" in os.environ:
         from goldless.cli.completion import complete
 
-        complete(app, PANELS, sys.argv[1:])
+        complete(app, panels(), sys.argv[1:])
         return
     with Signals() as signals:
         try:
@@ -216,7 +231,7 @@ def _end(error: BaseException, signals: Signals) -> int:
         signals.tell(say)
         return signals.code
     if isinstance(error, UsageError):
-        if message := usage_message(error, VERBS):
+        if message := usage_message(error, list(_ByName())):
             say(message, style="red")
         return WRONG_INPUT
     if isinstance(error, OSError):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated
-
-import typer
+from dataclasses import asdict, dataclass
 
 from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import say
 from goldless.cli.output import Output
 from goldless.cli.signals import run_async
 from goldless.errors import ModelSpecError
+from goldless.runs.option_forms import argument
 
 app = verbs_app("List the ways to name a model, or fetch the embedded one.")
 
@@ -38,13 +36,16 @@ def list_models(*, output: Output) -> None:
     say(f"embedded: {'not fetched yet (goldless models pull embedded)' if path is None else path}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pulling:
+    """Options of ``pull``."""
+
+    model: str = argument("MODEL", "embedded; other models are loaded on use.", "embedded")
+
+
 @app.command(cls=Command)
 @verb()
-def pull(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="embedded; other models are loaded on use.")
-    ] = "embedded",
-) -> None:
+def pull(own: Pulling) -> None:
     """Fetch and convert the embedded model, so that it can be used offline.
 
     Example:
@@ -52,8 +53,8 @@ def pull(
     """
     from goldless.models.catalogue import open_model
 
-    if model != "embedded":
-        raise ModelSpecError(f"MODEL must be embedded, got {model!r}. Other models are loaded when they are used")
+    if own.model != "embedded":
+        raise ModelSpecError(f"MODEL must be embedded, got {own.model!r}. Other models are loaded when they are used")
     loaded = open_model("embedded", say=say)
 
     async def load() -> None:

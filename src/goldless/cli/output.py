@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.cli.console import ProgressBars, echo, out, say
+from goldless.cli.console import ProgressBars, echo, incomplete, out, say
 from goldless.cli.signals import before_ending, run_async
 from goldless.reports.findings import Said, in_text
 
 if TYPE_CHECKING:
-    from goldless.reports.document import Shown
+    from goldless.cli.command import Verb
     from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.reports.report_table import ReportTable
     from goldless.runs.opening import Spending
+    from goldless.runs.options import Options
     from goldless.runs.progress import Progress, Tell
     from goldless.studies import Study
 
-Result = TypeVar("Result")
 Format = Literal["rich", "markdown", "csv", "json", "latex"]
 
 
@@ -43,40 +44,32 @@ class Output:
         """Whether signatures and numeric details are printed: where asked for, and where a run is kept."""
         return self.verbose or self.folder is not None
 
-    def run(
-        self,
-        work: Callable[..., Awaitable[Result]],
-        study: str | Study,
-        options: Any,
-        *,
-        replaces_evidence: bool = False,
-        averages_samples: bool = False,
-        ranks: bool = False,
-        **more: Any,
-    ) -> Result:
-        """The result of the work on a study, with a bar for every stage on standard error.
+    def run(self, verb: Verb, study: Any, own: Any, options: Options) -> tuple[Any, Study | None]:
+        """The result of a verb and the study that it was given, with a bar for every stage on standard error.
 
-        A folder for results is checked first, and keeps the progress in a file; ``ranks``: with agents' means so far.
+        A folder for results is checked first, and keeps the progress in a file.
         """
         from goldless.runs.progress_file import ProgressFile
         from goldless.runs.store import check_writable
         from goldless.studies import as_study
 
-        source = as_study(study)
-        if source.samples and not averages_samples:
+        source = None if study is None else as_study(study)
+        if source is not None and source.samples and not verb.averages_samples:
             say("warning: several samples of an agent count as several agents here; goldless score averages them")
+        if not inspect.iscoroutinefunction(verb.work):
+            return verb.begin(source, own, options), source
         with ExitStack() as stack:
             tell: Callable[[Progress], None] = stack.enter_context(ProgressBars())
             so_far: Tell | None = None
             if self.folder is not None:
-                check_writable(self.folder, source, replaces_evidence=replaces_evidence)
-                progress = ProgressFile(self.folder, work.__name__, tell)
+                check_writable(self.folder, source, replaces_evidence=verb.keeps_evidence)
+                progress = ProgressFile(self.folder, verb.__name__, tell)
                 stack.callback(before_ending(progress.interrupt))  # until the end is recorded
                 stack.push(progress)  # before it begins: a signal in between must not leave it running
                 tell = progress.__enter__()
-                so_far = progress.so_far if ranks else None
+                so_far = progress.so_far if verb.keeps_evidence else None
             options = replace(options, progress=tell, say=say, so_far=so_far)
-            return run_async(functools.partial(work, source, options, **more))
+            return run_async(verb.begin, source, own, options), source
 
     def keep(
         self,
@@ -104,27 +97,18 @@ class Output:
             say(f"{holds}: {self.folder}")
             say(f"report: {report_of(self.folder)}")
 
-    def show(
-        self,
-        result: Shown,
-        *,
-        csv: Callable[[], str] | None = None,
-        markdown: Callable[[], str] | None = None,
-        signatures: Sequence[str] = (),
-        below: Sequence[str] = (),
-    ) -> None:
+    def show(self, result: Any, *, below: Sequence[str] = (), **more: Any) -> None:
         """Print a result: its sentences and tables, or its plain data; the options are those of ``print_tables``."""
         from goldless.reports.document import write
 
-        self.print_tables(
-            result.tables(),
-            functools.partial(write, result),
-            csv=csv,
-            markdown=markdown,
-            signatures=signatures,
-            below=below,
-            findings=result.findings(),
-        )
+        shown: dict[str, Any] = {
+            "csv": getattr(result, "to_csv", None),
+            "markdown": getattr(result, "to_markdown", None),
+            "findings": result.findings() if hasattr(result, "findings") else (),
+        }
+        tables = result.tables() if hasattr(result, "tables") else [result.table()]
+        as_json = getattr(result, "as_json", None) or functools.partial(write, result)
+        self.print_tables(tables, as_json, below=below, **shown | more)
 
     def print_tables(
         self,
@@ -181,6 +165,16 @@ class Output:
         for line in below:
             out().print(line, markup=False, style="dim")
         self.print_signature(*signatures)
+
+
+def tell_result(found: Any, output: Output) -> None:
+    """Show a result, what it says beside its tables, and what it cost; exit with 3 if the same command resumes it."""
+    output.show(found)
+    for warning in getattr(found, "warnings", ()):
+        say(f"warning: {warning}", style="yellow")
+    tell_spending(getattr(found, "spending", ()))
+    if open_calls := getattr(found, "open", 0):
+        incomplete(f"{open_calls} calls are open")
 
 
 def tell_spending(rows: Iterable[Spending]) -> None:

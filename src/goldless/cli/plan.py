@@ -1,18 +1,17 @@
-"""``goldless plan``: calls and cost of a score, before anything runs."""
+"""``goldless plan``: what a score will cost."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from goldless.cli.command import StudyArgument, verb
+from goldless.cli.command import verb
 from goldless.cli.output import Output
 from goldless.runs.options import CRITIC, DETECTION, METRICS, MODELS, Options
 
 if TYPE_CHECKING:
-    from goldless.reports.report_table import ReportTable
     from goldless.runs.estimate import Plan
-    from goldless.runs.power import Power
+    from goldless.studies import Study
 
 READING = (
     "calls: distinct calls (a repeated one is taken from the journal); known: already in the journal; tokens: as a "
@@ -22,18 +21,12 @@ READING = (
 
 
 @verb(
-    METRICS,
-    CRITIC,
-    "reviewers",
-    "seed",
-    DETECTION,
-    "alpha",
-    "at_least",
-    MODELS,
+    *(METRICS, CRITIC, "reviewers", "seed", DETECTION, "alpha", "at_least", MODELS),
     without=("on_too_long", "budget_usd"),
     first=("metrics", "scorer", "rewriters", "critic", "recorded"),
+    averages_samples=True,
 )
-def plan(study: StudyArgument, *, options: Options, output: Output) -> None:
+async def plan(study: Study, *, options: Options) -> Plan:
     """Estimate calls, tokens, cost and time of a score, for each metric alone and for all together. Calls no model.
 
     Examples:
@@ -43,21 +36,14 @@ def plan(study: StudyArgument, *, options: Options, output: Output) -> None:
     """
     from goldless.runs.estimate import plan_study
 
-    planned = output.run(plan_study, study, options, averages_samples=True)
-    models = {row.part: row.model for row in planned.together}
-    nobody = () if planned.together else ("No model is called: everything is computed from the study.",)
-    output.print_tables(
-        [_table(planned), *([] if planned.power is None else [_power_table(planned.power)])],
-        lambda: asdict(planned),
-        below=(*nobody, READING, *(f"{part}: {model}" for part, model in models.items()), *planned.notes),
-    )
+    return await plan_study(study, options)
 
 
-def _table(planned: Plan) -> ReportTable:
-    """Each metric alone, then all of them in one run."""
+@plan.told
+def _tell(found: Plan, output: Output) -> None:
     from goldless.reports.report_table import Column, ReportTable
 
-    columns = (
+    calls = (
         Column("metric", "metric", absent="all together"),
         Column("part", "calls the"),
         Column("model", "model", wide=True),
@@ -68,21 +54,20 @@ def _table(planned: Plan) -> ReportTable:
         Column("cost_usd", "USD", "usd", "?"),
         Column("seconds", "time", "seconds", "?"),
     )
-    rows = tuple(asdict(row) for row in (*planned.rows, *planned.together))
-    return ReportTable(f"Plan for {planned.study}", columns, rows, apart=len(planned.together))
-
-
-def _power_table(power: Power) -> ReportTable:
-    """One row per kind of question."""
-    from goldless.reports.report_table import Column, ReportTable
-
-    columns = (
-        Column("question", "to decide"),
-        Column("tests", "comparisons", "count"),
-        Column("tasks", "tasks", "count", "too many"),
-        Column("usd", "USD", "usd", "?"),
-        Column("seconds", "time", "seconds", "?"),
-        Column("tasks_until", "within", "count", "-"),
-    )
-    rows = tuple(asdict(row) for row in power.rows)
-    return ReportTable(f"Tasks to detect {power.detect:g} standard deviations", columns, rows)
+    rows = tuple(asdict(row) for row in (*found.rows, *found.together))
+    tables = [ReportTable(f"Plan for {found.study}", calls, rows, apart=len(found.together))]
+    if found.power is not None:
+        questions = (
+            Column("question", "to decide"),
+            Column("tests", "comparisons", "count"),
+            Column("tasks", "tasks", "count", "too many"),
+            Column("usd", "USD", "usd", "?"),
+            Column("seconds", "time", "seconds", "?"),
+            Column("tasks_until", "within", "count", "-"),
+        )
+        title = f"Tasks to detect {found.power.detect:g} standard deviations"
+        tables.append(ReportTable(title, questions, tuple(asdict(row) for row in found.power.rows)))
+    models = {row.part: row.model for row in found.together}
+    nobody = () if found.together else ("No model is called: everything is computed from the study.",)
+    below = (*nobody, READING, *(f"{part}: {model}" for part, model in models.items()), *found.notes)
+    output.print_tables(tables, lambda: asdict(found), below=below)

@@ -22,6 +22,7 @@ CATALOGUES = {
     "goldless.importers": "goldless.studies.importers",
     "goldless.exporters": "goldless.exporting.catalogue",
     "goldless.sections": "goldless.reports.html.page",
+    "goldless.verbs": "goldless.cli.main",
 }
 """The module whose catalogue says whether a group's plugins have the right shape and a name that is free."""
 

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
-
-import typer
 
 from goldless.cli.command import verb
 from goldless.cli.console import out
 from goldless.errors import UserError
+from goldless.runs.option_forms import argument
 
 NAME = "answers.csv"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Beginning:
+    """Options of ``quickstart``."""
+
+    folder: Path = argument("FOLDER", "Where to write the file.", Path())
+
+
 @verb()
-def quickstart(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to write the file.")] = Path(),
-) -> None:
+def quickstart(own: Beginning) -> None:
     """Write answers.csv, a small study of invented answers to ten support tickets, and say what to run next.
 
     Examples:
       goldless quickstart
       goldless quickstart trial
     """
-    path = folder / NAME
+    path = own.folder / NAME
     content = files("goldless.cli").joinpath("quickstart_answers.csv").read_bytes()
     try:
         if path.exists() and path.read_bytes() != content:
             raise UserError(
                 f"{path} exists and would be overwritten. Choose another folder: goldless quickstart FOLDER"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        own.folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from goldless.cli.command import RUN_FOLDER, StudyArgument, verb
-from goldless.cli.console import NOBODY_PASSED, NOTHING, end, incomplete, say
+from goldless.cli.command import RUN_FOLDER, verb
+from goldless.cli.console import NOBODY_PASSED, NOTHING, end, incomplete, out, say
 from goldless.cli.output import Output, tell_spending
 from goldless.cli.score import print_stopped
 from goldless.runs.options import REVIEWING, Options
 
 if TYPE_CHECKING:
     from goldless.runs.review_results import Review
+    from goldless.studies import Study
 
 
-@verb(*REVIEWING, first=("reviewers", "scale", "exams", "recorded", "out_folder"), out=RUN_FOLDER)
-def review(study: StudyArgument, *, options: Options, output: Output) -> None:
+@verb(
+    *REVIEWING,
+    first=("reviewers", "scale", "exams", "recorded", "out_folder"),
+    out=RUN_FOLDER,
+    keeps_evidence=True,
+)
+async def review(study: Study, *, options: Options) -> Review:
     """Have chat models take an exam, let those who pass judge the responses, and rank the agents by weighted votes.
 
     Exit code 4: no reviewer passed.
@@ -25,13 +31,30 @@ def review(study: StudyArgument, *, options: Options, output: Output) -> None:
       goldless review study/ --recorded --scale pairwise
     """
     from goldless.runs.pipeline import review_study
+
+    return await review_study(study, options)
+
+
+@review.told
+def tell_review(found: Review, output: Output, *, last: str = "") -> None:
+    """Keep and print a review, and a last sentence; exit with 3 if it is incomplete, 4 if no reviewer passed, or 1."""
     from goldless.runs.store import save_review
 
-    found = output.run(review_study, study, options, replaces_evidence=True, ranks=True)
     if output.folder is not None:
         save_review(found, output.folder)
     print_review(found, output)
-    tell_review(found, output)
+    if last and output.shown_as == "rich":
+        out().print(last)
+    tell_spending(found.spending)
+    for note in found.notes:
+        say(note, style="yellow")
+    output.tell_folder("results and evidence")
+    if not found.complete:
+        incomplete(f"{found.open} left")
+    if found.nobody is not None:
+        end(NOBODY_PASSED, found.nobody)
+    if len(found.judgements) and found.judgements["value"].null_count() == len(found.judgements):
+        end(NOTHING, "no verdict could be read")
 
 
 def print_review(review: Review, output: Output) -> None:
@@ -44,17 +67,3 @@ def print_review(review: Review, output: Output) -> None:
     output.show(review)
     if review.stopped is not None and output.shown_as == "rich":
         print_stopped(review.stopped)
-
-
-def tell_review(review: Review, output: Output) -> None:
-    """Report the rest on standard error; exit with 3 if incomplete, 4 if no reviewer passed, 1 without a verdict."""
-    tell_spending(review.spending)
-    for note in review.notes:
-        say(note, style="yellow")
-    output.tell_folder("results and evidence")
-    if not review.complete:
-        incomplete(f"{review.open} left")
-    if review.nobody is not None:
-        end(NOBODY_PASSED, review.nobody)
-    if len(review.judgements) and review.judgements["value"].null_count() == len(review.judgements):
-        end(NOTHING, "no verdict could be read")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from goldless.cli.command import RUN_FOLDER, StudyArgument, as_words, verb
+from goldless.cli.command import RUN_FOLDER, as_words, verb
 from goldless.cli.console import NOTHING, end, incomplete, out, say
 from goldless.cli.output import Output, print_whole, tell_spending
 from goldless.runs.options import SCORING, STOPPING, Options
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from goldless.reports.decisions import Stopped
     from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.runs.evaluation import Evaluation
+    from goldless.studies import Study
 
 
 @verb(
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     "reviewers",
     first=("metrics", "scorer", "rewriters", "recorded", "out_folder"),
     out=RUN_FOLDER,
+    keeps_evidence=True,
+    averages_samples=True,
 )
-def score(study: StudyArgument, *, options: Options, output: Output) -> None:
+async def score(study: Study, *, options: Options) -> Evaluation:
     """Score a study and print the leaderboard with intervals.
 
     Examples:
@@ -32,22 +35,27 @@ def score(study: StudyArgument, *, options: Options, output: Output) -> None:
       goldless score answers.csv --metric gem-raw,rouge-l,length --out runs/first
       goldless score answers.csv --scorer http://127.0.0.1:8000/v1#llama --until best
     """
-    from goldless.reports.run_folder import RunFolder
     from goldless.runs.pipeline import evaluate_study
+
+    return await evaluate_study(study, options)
+
+
+@score.told
+def _tell(found: Evaluation, output: Output, *, study: str) -> None:
+    from goldless.reports.run_folder import RunFolder
     from goldless.runs.store import save_run
 
-    evaluation = output.run(evaluate_study, study, options, replaces_evidence=True, averages_samples=True, ranks=True)
     if output.folder is not None:
         before = RunFolder(output.folder).leaderboard
-        gone = set() if before is None else set(before.metrics) - set(evaluation.outcomes)
-        save_run(evaluation, output.folder)
+        gone = set() if before is None else set(before.metrics) - set(found.outcomes)
+        save_run(found, output.folder)
         if gone:
             say(f"{output.folder}: replaced the earlier results of {', '.join(sorted(gone))}", style="yellow")
-    print_leaderboards(evaluation, output)
-    tell_evaluation(evaluation, output)
+    print_leaderboards(found, output)
+    tell_evaluation(found, output)
     if output.shown_as == "rich":
-        _suggest(study, evaluation, output)
-    end_evaluation(evaluation)
+        _suggest(study, found, output)
+    end_evaluation(found)
 
 
 def print_leaderboards(evaluation: Evaluation, output: Output) -> None:

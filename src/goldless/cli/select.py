@@ -2,14 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from goldless.cli.command import StudyArgument, own, verb
-from goldless.cli.console import NOTHING, end, incomplete
-from goldless.cli.output import Output, tell_spending
+from goldless.cli.command import verb
+from goldless.cli.console import NOTHING, end
+from goldless.cli.output import Output, tell_result
+from goldless.runs.option_forms import TEXT, option
 from goldless.runs.options import CRITIC, METRICS, MODELS, Options
 
+if TYPE_CHECKING:
+    from goldless.models.interface import ChatModel
+    from goldless.selection.selecting import Selection
+    from goldless.studies import Study
+
 SAMPLES = "More samples"
+
+
+def _questions(given: Any) -> Any:
+    """A study of a mapping of questions to lists of answers; anything else as it is."""
+    from goldless.selection.samples import samples_study
+
+    return samples_study(given.items()) if isinstance(given, Mapping) else given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selecting:
+    """Options of ``select``."""
+
+    tolerance: str | float = option(
+        "1sd",
+        "A response that is better by no more than this does not matter: in the metric's unit, or in standard "
+        "deviations of the responses' scores on the task, such as 0.5sd.",
+        form=TEXT,
+    )
+    sampler: str | ChatModel | None = option(
+        None, "Chat model that is asked for more samples while a task is undecided.", "MODEL", group=SAMPLES
+    )
+    most: int = option(24, "Most samples per task, with those in the file.")
+    temperature: float = option(1.0, "Temperature of the samples.")
+    max_tokens: int = option(1024, "Longest sample; a longer one is missing.")
+    system: str = option("", "System message for the sampler.")
 
 
 @verb(
@@ -22,28 +56,10 @@ SAMPLES = "More samples"
         "alpha": "Probability that a choice that is called decided is wrong.",
         "at_least": "Common peers before a choice is called decided.",
     },
+    averages_samples=True,
+    opens=_questions,
 )
-def select(
-    study: StudyArgument,
-    *,
-    tolerance: Annotated[
-        str,
-        own(
-            "A response that is better by no more than this does not matter: in the metric's unit, or in standard "
-            "deviations of the responses' scores on the task, such as 0.5sd."
-        ),
-    ] = "1sd",
-    sampler: Annotated[
-        str | None,
-        own("Chat model that is asked for more samples while a task is undecided.", SAMPLES, "--sampler MODEL"),
-    ] = None,
-    most: Annotated[int, own("Most samples per task, with those in the file.", SAMPLES, "--most N")] = 24,
-    temperature: Annotated[float, own("Temperature of the samples.", SAMPLES)] = 1.0,
-    max_tokens: Annotated[int, own("Longest sample; a longer one is missing.", SAMPLES, "--max-tokens N")] = 1024,
-    system: Annotated[str, own("System message for the sampler.", SAMPLES, "--system TEXT")] = "",
-    options: Options,
-    output: Output,
-) -> None:
+async def select(study: Study, own: Selecting, options: Options) -> Selection:
     """Choose the most informative response to each task among all of its responses, whoever gave them.
 
     Each response is scored with all others as peers; the best one is chosen, with its margin over the runner-up and
@@ -55,17 +71,19 @@ def select(
       goldless select samples.csv --metric 'gem-s[prompt]+control' --format csv
       goldless select tasks/ --sampler openai:gpt-4o-mini --most 20
     """
-    from goldless.reports.document import write
     from goldless.selection.samples import Sampling
     from goldless.selection.selecting import select_responses
 
     sampling = None
-    if sampler is not None:
-        sampling = Sampling(writer=sampler, most=most, temperature=temperature, max_tokens=max_tokens, system=system)
-    found = output.run(select_responses, study, options, averages_samples=True, tolerance=tolerance, sampling=sampling)
-    output.print_tables([found.table()], lambda: write(found))
-    tell_spending(found.spending)
-    if found.open:
-        incomplete(f"{found.open} calls are open")
+    if own.sampler is not None:
+        sampling = Sampling(
+            writer=own.sampler, most=own.most, temperature=own.temperature, max_tokens=own.max_tokens, system=own.system
+        )
+    return await select_responses(study, options, tolerance=own.tolerance, sampling=sampling)
+
+
+@select.told
+def _tell(found: Selection, output: Output) -> None:
+    tell_result(found, output)
     if not found.texts():
         end(NOTHING, "nothing could be chosen: no response has a score")

@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from goldless.cli.command import own, verb
+from goldless.cli.command import verb
 from goldless.cli.console import say
 from goldless.cli.signals import run_async
 from goldless.errors import UserError
+from goldless.runs.option_forms import LINES, argument, option
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
     from goldless.judging.licences import Licence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """Options of ``serve_jury``."""
+
+    licences: list[str] = argument(
+        "LICENCE…",
+        "Licence files; FILE=MODEL if the licence does not say how to reach its model (gguf, a server).",
+        form=LINES,
+    )
+    host: str = option("127.0.0.1", "Address to listen on.")
+    port: int = option(8321, "Port to listen on.")
+    select_with: str | None = option(
+        None, "Scorer that chooses the best of several answers at /v1/select, such as embedded.", "MODEL"
+    )
+    select_metric: str = option(
+        "default", "Metric to choose by.", "NAME", shown="gem-raw+control; for a single question gem-raw"
+    )
+    token_variable: str | None = option(
+        None,
+        "Environment variable with the bearer token, or several, of which clients must send one.",
+        "NAME",
+        group="Access",
+    )
+    token_file: Path | None = option(None, "File with such tokens, one per line; read again on SIGHUP.", "FILE")
+    tls_cert: Path | None = option(None, "Certificate chain (PEM), to serve https.", "FILE")
+    tls_key: Path | None = option(None, "Key of the certificate (PEM).", "FILE")
 
 
 @verb(
@@ -24,38 +51,7 @@ if TYPE_CHECKING:
     first=("host", "port", "task_description", "journal"),
     helps={"task_description": "Task description as in the exam."},
 )
-def serve_jury(
-    licences: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="LICENCE…",
-            help="Licence files; FILE=MODEL if the licence does not say how to reach its model (gguf, a server).",
-        ),
-    ],
-    *,
-    host: Annotated[str, own("Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, own("Port to listen on.")] = 8321,
-    select_with: Annotated[
-        str | None,
-        own("Scorer that chooses the best of several answers at /v1/select, such as embedded.", flags="MODEL"),
-    ] = None,
-    select_metric: Annotated[
-        str,
-        own("Metric to choose by.", flags="NAME", default="gem-raw+control; for a single question gem-raw"),
-    ] = "default",
-    token_variable: Annotated[
-        str | None,
-        own(
-            "Environment variable with the bearer token, or several, of which clients must send one.", "Access", "NAME"
-        ),
-    ] = None,
-    token_file: Annotated[
-        Path | None, own("File with such tokens, one per line; read again on SIGHUP.", "Access", "FILE")
-    ] = None,
-    tls_cert: Annotated[Path | None, own("Certificate chain (PEM), to serve https.", "Access", "FILE")] = None,
-    tls_key: Annotated[Path | None, own("Key of the certificate (PEM).", "Access", "FILE")] = None,
-    options: Options,
-) -> None:
+def serve_jury(own: Serving, options: Options) -> None:
     """Answer chat completions with the weighted, order-balanced verdict of licensed reviewers. Stop it with Ctrl-C.
 
     Examples:
@@ -64,15 +60,15 @@ def serve_jury(
     """
     from goldless.jury.access import Tokens, tls_context
 
-    held = dict(map(_split, licences))
-    if len(held) < len(licences):
+    held = dict(map(_split, own.licences))
+    if len(held) < len(own.licences):
         raise UserError("a licence was given twice; name each once")
-    if token_variable is not None and token_file is not None:
+    if own.token_variable is not None and own.token_file is not None:
         raise UserError("--token-variable and --token-file exclude each other. Give one")
-    named = token_variable is not None or token_file is not None
-    tokens = Tokens(variable=token_variable, file=token_file) if named else None
-    place = {"host": host, "port": port, "tokens": tokens, "tls": tls_context(tls_cert, tls_key)}
-    run_async(_serve, held, place, replace(options, metrics=(select_metric,)), select_with)
+    named = own.token_variable is not None or own.token_file is not None
+    tokens = Tokens(variable=own.token_variable, file=own.token_file) if named else None
+    place = {"host": own.host, "port": own.port, "tokens": tokens, "tls": tls_context(own.tls_cert, own.tls_key)}
+    run_async(_serve, held, place, replace(options, metrics=(own.select_metric,)), own.select_with)
 
 
 def _split(item: str) -> tuple[Path, str]:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError, nearest
-from goldless.models.catalogue import PROVIDERS
 from goldless.runs.option_forms import Option, declared
 from goldless.runs.options import Options
 
@@ -50,6 +49,8 @@ class Settings:
     @property
     def models(self) -> Mapping[str, str]:
         """Models by their short names."""
+        from goldless.models.catalogue import PROVIDERS  # a verb without settings needs no model
+
         found = self.tables.get(MODELS, {})
         if not isinstance(found, dict):
             raise self.problem((MODELS,), f"models must be a table of names, got {found!r}")

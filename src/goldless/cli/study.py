@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from goldless.cli.command import Command, StudyArgument, verb, verbs_app
+from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import WRONG_INPUT, echo, end, say
 from goldless.cli.output import Output
 from goldless.errors import StudyError
@@ -18,7 +18,7 @@ app = verbs_app("Check a study, or show what is in it.")
 
 @app.command(cls=Command)
 @verb()
-def check(path: StudyArgument) -> None:
+def check(study: Any) -> None:
     """Read every row of a study and report everything that is wrong, with file and line.
 
     Examples:
@@ -30,27 +30,27 @@ def check(path: StudyArgument) -> None:
     from goldless.studies.recorded import check_inside
 
     try:
-        study = as_study(path)
-        check_inside(study.recorded_tables, study.name)
+        found = as_study(study)
+        check_inside(found.recorded_tables, found.name)
     except StudyError as error:
         for problem in error.problems:
             say(str(problem))
         end(WRONG_INPUT, str(error).splitlines()[0], style="")
-    missing = len(study.tasks) * len(study.agents) - study.n_responses
-    counts = [f"{len(study.tasks):,} tasks", f"{len(study.agents):,} agents"]
-    counts += [f"{study.n_responses:,} responses ({missing:,} missing)"] * bool(study.n_responses)
-    counts += [f"{study.n_ratings:,} ratings"] * bool(study.n_ratings)
-    counts += [f"{study.n_preferences:,} preferences"] * bool(study.n_preferences)
-    counts += [f"recorded: {', '.join(study.recorded)}"] * bool(study.recorded)
-    line = f"{study.name}: OK, {', '.join(counts)}"
+    missing = len(found.tasks) * len(found.agents) - found.n_responses
+    counts = [f"{len(found.tasks):,} tasks", f"{len(found.agents):,} agents"]
+    counts += [f"{found.n_responses:,} responses ({missing:,} missing)"] * bool(found.n_responses)
+    counts += [f"{found.n_ratings:,} ratings"] * bool(found.n_ratings)
+    counts += [f"{found.n_preferences:,} preferences"] * bool(found.n_preferences)
+    counts += [f"recorded: {', '.join(found.recorded)}"] * bool(found.recorded)
+    line = f"{found.name}: OK, {', '.join(counts)}"
     echo(f"{line}\n")
-    for warning in study_warnings(study):
+    for warning in study_warnings(found):
         say(f"warning: {warning}", style="yellow")
 
 
 @app.command(cls=Command)
 @verb()
-def show(path: StudyArgument, *, output: Output) -> None:
+def show(study: Any, *, output: Output) -> None:
     """Show counts of tasks, agents, responses and labels, what is missing, and the first task.
 
     Examples:
@@ -59,7 +59,7 @@ def show(path: StudyArgument, *, output: Output) -> None:
     """
     from goldless.studies import as_study
 
-    summary = _summary(as_study(path))
+    summary = _summary(as_study(study))
     tables = [_overview(summary), _agents(summary), _example(summary)]
     output.print_tables([one for one in tables if one.rows], lambda: summary)
 

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from goldless.cli.command import like, own, verb
-from goldless.cli.console import CHANGED, WRONG_INPUT, end, incomplete, say
+from goldless.cli.command import same, verb
+from goldless.cli.console import CHANGED, end, incomplete, say
 from goldless.cli.output import Output, tell_spending
+from goldless.errors import UserError
+from goldless.runs.option_forms import FILE, REQUIRED, TEXT, argument, option, values
 from goldless.runs.options import CRITIC, METRICS, MODELS, Options
+
+if TYPE_CHECKING:
+    from goldless.meta_evaluation.watching import WatchReport
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watching:
+    """Options of ``watch``."""
+
+    anchors: Any = option(REQUIRED, "Fixed study that is asked on every occasion.", "STUDY", form=TEXT, may_lack=True)
+    folder: Path | str = argument("FOLDER", "Folder that keeps the occasions; new at first.")
+    scale: str = same("scale", "5-level", "Scale of the judge: 5-level, 100-level, pairwise, pairwise-tie.")
+    stream: Path | str | None = option(
+        None,
+        "Scores of the system since the last occasion: a run folder, or a file with score[, task, agent].",
+        "PATH",
+        group=None,
+        form=FILE,
+    )
+    alpha: float = option(0.05, "Rate of false alarms, however long it runs.", "RATE", group="Watch")
+    guard: int = option(2, "Occasions within which anchors must follow a stream's alarm to blame the judge.")
+    repeats: int | None = option(None, "How often to ask each anchor now (default: 4 at first, then 1).")
+    restart: bool = option(
+        False, "Compare from this occasion on, after an alarm was looked into.", "--restart/--no-restart"
+    )
+    show: bool = option(False, "Show what is known and ask nothing.", "--show/--no-show", group=None)
 
 
 @verb(
@@ -24,33 +51,7 @@ from goldless.runs.options import CRITIC, METRICS, MODELS, Options
         "seed": "Seed for ties between equal values; fixed on the first occasion.",
     },
 )
-def watch(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder that keeps the occasions; new at first.")],
-    *,
-    anchors: Annotated[str | None, own("Fixed study that is asked on every occasion.", None, "--anchors STUDY")] = None,
-    scale: Annotated[
-        str, like("scale", "Scale of the judge: 5-level, 100-level, pairwise, pairwise-tie.", default="5-level")
-    ] = "5-level",
-    stream: Annotated[
-        Path | None,
-        own(
-            "Scores of the system since the last occasion: a run folder, or a file with score[, task, agent].",
-            None,
-            "--stream PATH",
-        ),
-    ] = None,
-    alpha: Annotated[float, own("Rate of false alarms, however long it runs.", "Watch", "--alpha RATE")] = 0.05,
-    guard: Annotated[
-        int, own("Occasions within which anchors must follow a stream's alarm to blame the judge.", "Watch")
-    ] = 2,
-    repeats: Annotated[
-        int | None, own("How often to ask each anchor now (default: 4 at first, then 1).", "Watch")
-    ] = None,
-    restart: Annotated[bool, own("Compare from this occasion on, after an alarm was looked into.", "Watch")] = False,
-    show: Annotated[bool, own("Show what is known and ask nothing.")] = False,
-    options: Options,
-    output: Output,
-) -> None:
+async def watch(own: Watching, options: Options) -> WatchReport:
     """Ask fixed anchors again, add the answers to a folder, and say whether the judge or the system changed.
 
     Run the same command on a schedule you keep, such as cron. Every run asks anew, past the journal; an interrupted one
@@ -61,20 +62,21 @@ def watch(
       goldless watch watch/ --anchors anchors/ --reviewers openai:MODEL --stream runs/tonight
       goldless watch watch/ --show
     """
-    from dataclasses import replace
-
     from goldless.meta_evaluation.watching import watch as ask_anchors
     from goldless.meta_evaluation.watching import watched
+    from goldless.studies import as_study
 
-    if show:
-        found = watched(folder, guard=guard)
-    elif anchors is None:
-        end(WRONG_INPUT, "--anchors must name a study. Try --anchors sample, or --show to see what is known")
-    else:
-        settings: dict[str, Any] = {"alpha": alpha, "guard": guard, "repeats": repeats, "restart": restart}
-        chosen = replace(options, scale=scale)
-        found = output.run(ask_anchors, anchors, chosen, folder=folder, stream=stream, **settings)
-    output.print_tables(found.tables(), found.as_json)
+    if own.show:
+        return watched(own.folder, guard=own.guard)
+    if own.anchors is None:
+        raise UserError("--anchors must name a study. Try --anchors sample, or --show to see what is known")
+    chosen = replace(options, scale=own.scale)
+    return await ask_anchors(as_study(own.anchors), chosen, **values(own, "anchors", "scale", "show"))
+
+
+@watch.told
+def _tell(found: WatchReport, output: Output) -> None:
+    output.show(found)
     for note in found.notes:
         say(note)
     if output.verbose:

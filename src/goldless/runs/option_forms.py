@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -15,6 +16,9 @@ from goldless.fleet.place import FORMS, is_place, parse_place
 
 T = TypeVar("T")
 M = TypeVar("M")
+AS_BEFORE = ""
+REQUIRED: Any = MISSING
+"""Instead of a default, for an option that must be given."""
 
 
 class RefusedError(ValueError):
@@ -42,39 +46,35 @@ class Form:
     must_be: str = ""
     allows: Callable[[Any], bool] = _any
 
-    def option(
-        self,
-        default: T,
-        group: str,
-        flags: str = "",
-        help: str = "",  # noqa: A002 - it is what the help says
-        *,
-        keyword: str | None = None,
-        default_text: str = "",
-    ) -> T:
-        """A dataclass field that is an option of this form; ``flags``: ``--long -s METAVAR``."""
-        names, metavar = flag_names(flags)
-        metadata = {"option": Option(self, group, names, help, keyword, metavar, default_text)}
-        if isinstance(default, dict):
-            return cast("T", field(default_factory=dict, metadata=metadata))
-        return field(default=default, metadata=metadata)
+
+ANYTHING = Form(str)
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """One option, as the command line, the Python functions and the check of a run know it."""
 
-    form: Form
-    group: str
-    """Options are taken and shown in groups."""
-    flags: tuple[str, ...]
-    """On the command line; none: the option is for Python alone."""
     help: str
-    keyword: str | None
+    """None: the option is for Python alone."""
+    group: str | None = None
+    """Options are taken and shown in groups; None: of one verb alone, shown before them."""
+    flags: tuple[str, ...] = ()
+    """On the command line; by default the field's name."""
+    metavar: str | None = None
+    form: Form = ANYTHING
+    """By default as the field's type says."""
+    keyword: str | None = None
     """In Python, where that is not the field's name."""
-    metavar: str | None
-    default_text: str
+    shown: str = ""
     """The default as the help shows it, where that is not the value."""
+    argument: bool = False
+    """It has no flag, only a place."""
+    command_only: bool = False
+    """It says how the command shows the result; Python has no use for it."""
+    may_lack: bool = False
+    """A command that leaves it out gives None, although Python must give a value."""
+    typer: Mapping[str, Any] = field(default_factory=dict)
+    """More for the command line."""
 
     def parse(self, words: Any) -> Any:
         """The value of words on the command line."""
@@ -84,17 +84,38 @@ class Option:
             must_be, given = error.args
             raise UserError(f"{self.flags[0]} must be {must_be}, got {given!r}") from None
 
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a value that is not allowed."""
-        if not self.form.allows(value):
-            raise UserError(f"{name} must be {self.form.must_be}, got {value!r}")
 
+def option(
+    default: T,
+    help: str = "",  # noqa: A002 - it is what the help says
+    flags: str = "",
+    *,
+    group: str | None = AS_BEFORE,
+    at_least: int | None = None,
+    **more: Any,
+) -> T:
+    """A dataclass field that is an option.
 
-def flag_names(flags: str) -> tuple[tuple[str, ...], str | None]:
-    """The names in ``--long -s METAVAR``, and the metavar."""
+    - ``default``: REQUIRED where a value must be given.
+    - ``flags``: ``--long -s METAVAR``, or a part of it where the rest is as the field's name and type say.
+    - ``group``: as that of the field before, if it is not given.
+    - ``at_least``: for a whole number; ``more``: as ``Option`` says.
+    """
     words = flags.split()
     names = tuple(word for word in words if word.startswith("-"))
-    return names, " ".join(words[len(names) :]) or None
+    metavar = " ".join(words[len(names) :]) or None
+    more |= {} if at_least is None else {"form": whole(at_least)}
+    metadata = {"option": Option(help, group, names, metavar, **more)}
+    if default is REQUIRED:
+        return cast("T", field(metadata=metadata))
+    if isinstance(default, dict):
+        return cast("T", field(default_factory=dict, metadata=metadata))
+    return field(default=default, metadata=metadata)
+
+
+def argument(metavar: str, help: str, default: Any = REQUIRED, **more: Any) -> Any:  # noqa: A002 - as above
+    """A dataclass field that is an argument of the command line, without a flag."""
+    return option(default, help, metavar, group=None, argument=True, **more)
 
 
 # --- from declarations to values -----------------------------------------------------------------------------------
@@ -103,12 +124,32 @@ def flag_names(flags: str) -> tuple[tuple[str, ...], str | None]:
 @cache
 def declared(model: Any) -> Mapping[str, Option]:
     """The options of a dataclass, by field."""
-    return {one.name: one.metadata["option"] for one in fields(model) if "option" in one.metadata}
+    found: dict[str, Option] = {}
+    group = None
+    for one in fields(model):
+        if "option" in one.metadata:
+            made = _completed(one)
+            group = group if made.group == AS_BEFORE else made.group
+            found[one.name] = replace(made, group=group)
+    return found
+
+
+def _completed(one: Field[Any]) -> Option:
+    """The option of a field, with what the field's name and type say of it."""
+    found: Option = one.metadata["option"]
+    if not found.flags and found.help and not found.argument:
+        found = replace(found, flags=(f"--{one.name.replace('_', '-')}",))
+    written = str(one.type).replace(" | None", "")
+    if found.form is not ANYTHING:
+        return found
+    if words := re.fullmatch(r"Literal\[(.*)\]", written):
+        return replace(found, form=one_of(*ast.literal_eval(f"[{words[1]}]")))
+    return replace(found, form=FORMS_OF[written])
 
 
 @cache
 def defaults(model: Any) -> Mapping[str, Any]:
-    """The default of each field of a dataclass."""
+    """The default of each field of a dataclass; MISSING where a value must be given."""
     return {one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(model)}
 
 
@@ -117,22 +158,31 @@ def taken(model: Any, takes: Collection[str]) -> list[str]:
     return [name for name, one in declared(model).items() if one.group in takes or name in takes]
 
 
-def from_arguments(model: Callable[..., M], verb: str, takes: Collection[str], given: Mapping[str, Any]) -> M:
-    """The options from the Python arguments of a verb that takes these groups; another argument is refused."""
+def keywords(model: Any, names: Iterable[str]) -> dict[str, str]:
+    """The fields of these names by what Python calls them."""
+    options = declared(model)
+    return {(options[name].keyword if name in options else None) or name: name for name in names}
+
+
+def from_arguments(model: Callable[..., M], given: Mapping[str, Any], known: Mapping[str, str]) -> M:
+    """The options from Python arguments; ``known``: their fields."""
     options, usual = declared(model), defaults(model)
-    known = {name: name for name in (*taken(model, takes), *(name for name in usual if name not in options))}
-    known |= {options[name].keyword or name: name for name in known if name in options}
     settings = {}
     for keyword, value in given.items():
-        if keyword not in known:
-            hint = nearest(keyword, known)
-            raise UserError(f"unknown argument {keyword!r}{hint or '.'} {verb} takes {', '.join(sorted(known))}")
         name = known[keyword]
         if value is not None:
             settings[name] = options[name].form.accept(value) if name in options else value
-        elif isinstance(usual[name], str | int | float):
+        elif usual[name] is MISSING or isinstance(usual[name], str | int | float):
             settings[name] = value  # left to the check, which says what it must be
     return model(**settings)
+
+
+def refuse_unknown(verb: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse a Python argument that a verb does not take."""
+    for keyword in given:
+        if keyword not in known:
+            hint = nearest(keyword, known)
+            raise UserError(f"unknown argument {keyword!r}{hint or '.'} {verb} takes {', '.join(sorted(known))}")
 
 
 def check_each(options: Any) -> None:
@@ -141,8 +191,15 @@ def check_each(options: Any) -> None:
     usual = defaults(model)
     for name, one in declared(model).items():
         value = getattr(options, name)
-        if value is not None or usual[name] is not None:
-            one.check(name, value)
+        if (value is not None or usual[name] is not None) and not one.form.allows(value):
+            raise UserError(f"{name} must be {one.form.must_be}, got {value!r}")
+
+
+def values(options: Any, *without: str) -> dict[str, Any]:
+    """The values of a verb's own options by name, to be handed on; not those that only its command has."""
+    model: Any = type(options)
+    names = [name for name, one in declared(model).items() if not one.command_only and name not in without]
+    return {name: getattr(options, name) for name in names}
 
 
 # --- forms ---------------------------------------------------------------------------------------------------------
@@ -176,11 +233,22 @@ def _place(written: str) -> str:
     return written
 
 
+def _writable(path: Path) -> Path:
+    """A file to write, refused before anything is paid for it."""
+    from goldless.runs.store import try_writing  # noqa: PLC0415 - a help writes no file
+
+    try_writing(path.resolve().parent, "Choose another file")
+    return path
+
+
 TEXT = Form(str)
 FLAG = Form(bool)
 FILE = Form(Path, accept=Path)
+SCORES = Form(list[Path])
+"""Files with scores; from Python also scores by metric, task and agent."""
 FILES = Form(list[Path], parse=tuple, accept=lambda given: tuple(map(Path, several(given))))
 NUMBER = Form(float)
+NEW_FILE = Form(Path, parse=_writable, accept=Path)
 POSITIVE = Form(
     float,
     must_be="a finite number above 0",
@@ -203,6 +271,19 @@ LEVEL = Form(
     must_be="a number between 0 and 1",
     allows=lambda given: isinstance(given, int | float) and 0 < given < 1,
 )
+
+
+FORMS_OF = {
+    "str": TEXT,
+    "bool": FLAG,
+    "float": NUMBER,
+    "Path": FILE,
+    "Path | str": FILE,
+    "str | ChatModel": MODEL,
+    "str | Scorer": MODEL,
+    "Any": ANYTHING,
+}
+"""The form of a type, as it is written."""
 
 
 def one_of(*values: str) -> Form:
@@ -291,3 +372,4 @@ def _accepted_price(given: Any) -> Any:
 
 BUDGET = Form(str, parse=_parsed_budget)
 PRICE = Form(str, parse=_parsed_price, accept=_accepted_price)
+FORMS_OF["int"] = whole()

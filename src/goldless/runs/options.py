@@ -16,22 +16,18 @@ from goldless.errors import MetricError, UserError, nearest
 from goldless.runs.option_forms import (
     BUDGET,
     EXAM_NAMES,
-    FILE,
     FILES,
-    FLAG,
     LEVEL,
     LIMITS,
     LINES,
     METRIC_NAMES,
     MODEL,
     NAMES,
-    NUMBER,
     ONE_LIST,
     PLACE,
     POSITIVE,
     PRICE,
     REVIEWER_NAMES,
-    TEXT,
     TWO_AGENTS,
     TWO_GROUPS,
     by_name,
@@ -40,6 +36,7 @@ from goldless.runs.option_forms import (
     defaults,
     metric_names,
     one_of,
+    option,
     whole,
 )
 
@@ -119,320 +116,277 @@ AUTO_EXAM_THRESHOLD = 0.55
 class Options:
     """How to evaluate or review."""
 
-    metrics: Sequence[str | Callable[..., object]] = METRIC_NAMES.option(
+    metrics: Sequence[str | Callable[..., object]] = option(
         (DEFAULT_METRICS,),
-        METRICS,
-        "--metric -m NAMES",
         "Comma-separated metrics, such as shared-info, gem-raw, gem, gem-s[COLUMN], tvd-mi, rouge-l, length or "
         "python:FILE.py:FUNCTION. goldless metrics lists all.",
-        default_text="shared-info, length; shared-info[prompt] too where an agent repeats its prompts",
+        "--metric -m NAMES",
+        group=METRICS,
+        form=METRIC_NAMES,
+        shown="shared-info, length; shared-info[prompt] too where an agent repeats its prompts",
     )
-    scorer: str | Scorer = MODEL.option(
-        "embedded",
-        METRICS,
-        "--scorer MODEL",
-        "Model that gives log-probabilities: embedded, gguf:PATH, hf:NAME, http://…/v1#MODEL.",
+    scorer: str | Scorer = option(
+        "embedded", "Model that gives log-probabilities: embedded, gguf:PATH, hf:NAME, http://…/v1#MODEL.", "MODEL"
     )
-    rewriters: Sequence[str | ChatModel] = NAMES.option(
+    rewriters: Sequence[str | ChatModel] = option(
         (),
-        METRICS,
-        "--rewriter MODEL",
         "Chat model that rewrites responses for gem and gem-s: openai:MODEL, http://…/v1#MODEL, … Repeat it to "
         "average over several.",
+        "--rewriter MODEL",
+        form=NAMES,
         keyword="rewriter",
     )
-    rewrite_max_tokens: int = whole(1).option(1024, METRICS)
+    rewrite_max_tokens: int = option(1024, "", at_least=1)
     """Longest rewrite; a longer one is missing."""
-    synopsis_writer: str | ChatModel | None = MODEL.option(
-        None,
-        METRICS,
-        "--synopsis-writer MODEL",
-        "Chat model that writes the missing abstract or assw of a task, for gem-s.",
+    synopsis_writer: str | ChatModel | None = option(
+        None, "Chat model that writes the missing abstract or assw of a task, for gem-s.", "MODEL"
     )
-    templates: Sequence[str] = NAMES.option(
+    templates: Sequence[str] = option(
         (),
-        METRICS,
-        "--template NAME",
         "Prompt wording: general, plain, peer-review, or FILE.toml. Repeat it to average over several.",
+        "--template NAME",
+        form=NAMES,
         keyword="template",
-        default_text="general",
+        shown="general",
     )
-    peers: Sequence[str] | None = ONE_LIST.option(
-        None, METRICS, "--peers AGENTS", "Comma-separated agents to use as peers (default: all)."
+    peers: Sequence[str] | None = option(
+        None, "Comma-separated agents to use as peers (default: all).", "AGENTS", form=ONE_LIST
     )
-    peer_sample: int | None = whole(1).option(None, METRICS, "--peer-sample N", "Use N randomly drawn agents as peers.")
-    control_tasks: int = whole(1).option(
-        2, METRICS, "--control-tasks N", "Number of other tasks per response for metrics with +control."
+    peer_sample: int | None = option(None, "Use N randomly drawn agents as peers.", at_least=1)
+    control_tasks: int = option(2, "Number of other tasks per response for metrics with +control.", at_least=1)
+    own_samples: bool = option(
+        False, "Where agents have several samples per task: an agent's other samples count as its peers too."
     )
-    own_samples: bool = FLAG.option(
-        False,
-        METRICS,
-        "--own-samples",
-        "Where agents have several samples per task: an agent's other samples count as its peers too.",
-    )
-    jurors: Sequence[str | Scorer] = NAMES.option(
+    jurors: Sequence[str | Scorer] = option(
         (),
-        METRICS,
-        "--juror MODEL",
         "Model that predicts responses for peer-prediction (default: the scorer). Repeat it to average over several; "
         "with --recorded, names.",
+        "--juror MODEL",
+        form=NAMES,
         keyword="juror",
     )
-    juror_families: Mapping[str, str] = by_name("FAMILY", last=True).option(
+    juror_families: Mapping[str, str] = option(
         {},
-        METRICS,
-        "--juror-family JUROR=FAMILY",
         "Model family of a juror: it does not predict agents of this family (column family of the agents table).",
+        "--juror-family JUROR=FAMILY",
+        form=by_name("FAMILY", last=True),
     )
-    examples: int = whole(0).option(
-        3, METRICS, "--examples N", "Worked examples that a juror is shown for peer-prediction."
-    )
-    on_too_long: OnTooLong = one_of("error", "skip").option(
+    examples: int = option(3, "Worked examples that a juror is shown for peer-prediction.", at_least=0)
+    on_too_long: OnTooLong = option(
         "error",
-        METRICS,
-        "--on-too-long",
         "If a text does not fit the scorer's context: stop with an error, or skip it and count it as missing.",
+        form=one_of("error", "skip"),
     )
-    metric_timeout_seconds: float | None = NUMBER.option(
+    metric_timeout_seconds: float | None = option(
         None,
-        METRICS,
-        "--metric-timeout SECONDS",
         "Timeout for custom metrics (default: 600 for command:, 3600 for python:, none for others).",
+        "--metric-timeout SECONDS",
     )
-    critic: str | ChatModel = MODEL.option(
-        "embedded", CRITIC, "--critic MODEL", "Model that distinguishes matched pairs from shuffled ones."
+    critic: str | ChatModel = option(
+        "embedded", "Model that distinguishes matched pairs from shuffled ones.", "MODEL", group=CRITIC
     )
-    critic_prompt: str = TEXT.option(
-        "same-source", CRITIC, "--critic-prompt NAME", "Prompt for the critic: same-source, three-level."
+    critic_prompt: str = option("same-source", "Prompt for the critic: same-source, three-level.", "NAME")
+    shuffles: int | None = option(
+        None, "Shuffled pairs per matched pair (default: 4, or tasks - 1 if fewer).", at_least=1
     )
-    shuffles: int | None = whole(1).option(
-        None, CRITIC, "--shuffles N", "Shuffled pairs per matched pair (default: 4, or tasks - 1 if fewer)."
-    )
-    budget_calls: int | None = whole().option(
-        None, CRITIC, "--budget-calls CALLS", "Maximum critic calls; the most informative pairs are selected."
-    )
-    reviewers: Sequence[Any] | Mapping[str, Any] = REVIEWER_NAMES.option(
+    budget_calls: int | None = option(None, "Maximum critic calls; the most informative pairs are selected.", "CALLS")
+    reviewers: Sequence[Any] | Mapping[str, Any] = option(
         (),
-        REVIEWERS,
-        "--reviewers MODELS",
         "Comma-separated chat models, MODEL or NAME=MODEL; with --recorded, names. One model under two names, each "
         "with its own --describe, is two reviewers.",
+        "MODELS",
+        group=REVIEWERS,
+        form=REVIEWER_NAMES,
     )
-    scale: str = TEXT.option(
+    scale: str = option(
         "pairwise",
-        REVIEWERS,
-        "--scale NAME",
         "Question to the reviewers: pairwise, pairwise-tie, 5-level, 100-level, completeness, medical-completeness, "
         "medical-correctness, medical-conciseness, pandalm, lm-examiner, lm-examiner-criteria, lm-examiner-general.",
+        "NAME",
     )
-    orders: Orders = one_of("both", "one-random").option(
+    orders: Orders = option(
         "both",
-        REVIEWERS,
-        "--orders",
         "Ask about each pair in both orders, or once, in a balanced order drawn by the seed: half the calls.",
+        form=one_of("both", "one-random"),
     )
-    task_description: str = TEXT.option(
-        "", REVIEWERS, "--task-description TEXT", "What is judged and what counts, in a sentence or two."
+    task_description: str = option("", "What is judged and what counts, in a sentence or two.")
+    descriptions: Mapping[str, str] = option(
+        {}, "Task description for one reviewer alone.", "--describe NAME=TEXT", form=by_name("TEXT")
     )
-    descriptions: Mapping[str, str] = by_name("TEXT").option(
-        {}, REVIEWERS, "--describe NAME=TEXT", "Task description for one reviewer alone."
+    families: Mapping[str, str] = option(
+        {},
+        "Model family of a reviewer (agents: column family of the agents table).",
+        "--family NAME=FAMILY",
+        form=by_name("FAMILY", last=True),
     )
-    families: Mapping[str, str] = by_name("FAMILY", last=True).option(
-        {}, REVIEWERS, "--family NAME=FAMILY", "Model family of a reviewer (agents: column family of the agents table)."
-    )
-    own_family: bool = FLAG.option(
-        False, REVIEWERS, "--own-family", "Count judgements of reviewers on agents of their own family."
-    )
-    debate: str | None = TEXT.option(
-        None, REVIEWERS, "--debate NAME", "Make each reviewer a debate among copies of its model: C1, C2, C3."
-    )
-    fusion: Normalisation | None = one_of("z", "raw").option(
+    own_family: bool = option(False, "Count judgements of reviewers on agents of their own family.")
+    debate: str | None = option(None, "Make each reviewer a debate among copies of its model: C1, C2, C3.", "NAME")
+    fusion: Normalisation | None = option(
         None,
-        REVIEWERS,
-        "--fusion",
         "Add up ratings z-normalised per reviewer, or raw (default: z; raw with --convention auto-pre).",
+        form=one_of("z", "raw"),
     )
-    exams: Sequence[ExamName] = EXAM_NAMES.option(
+    exams: Sequence[ExamName] = option(
         ("none",),
-        EXAM,
-        "--exam NAMES",
         "Comma-separated exams to pass: none, human, consistency, pertinence, self-confidence, auto, peers, "
         "auto+peers.",
-        default_text="none",
+        "--exam NAMES",
+        group=EXAM,
+        form=EXAM_NAMES,
+        shown="none",
     )
-    thresholds: Mapping[str, Threshold] = LIMITS.option(
+    thresholds: Mapping[str, Threshold] = option(
         {},
-        EXAM,
-        "--threshold [TRAIT=]LIMIT",
         "Limit of one trait or of all: a number, mean (over the candidates) or none.",
+        "--threshold [TRAIT=]LIMIT",
+        form=LIMITS,
     )
-    sweep: Sequence[str] = ONE_LIST.option(
+    sweep: Sequence[str] = option(
         (),
-        EXAM,
-        "--sweep LIMITS",
         "Comma-separated limits, such as 0,0.55,0.6: also show the panel's accuracy at each, with each kind of weights "
         "(needs --recorded and labels).",
+        "LIMITS",
+        form=ONE_LIST,
     )
-    combination: Combination = one_of("all", "any").option(
-        "all", EXAM, "--combine", "Reviewers must pass all limits, or any."
+    combination: Combination = option(
+        "all", "Reviewers must pass all limits, or any.", "--combine", form=one_of("all", "any")
     )
-    weighting: Weighting | None = one_of("equal", "mean of traits", "trait", "logit").option(
-        None, EXAM, "--weights", "Weights of the votes (default: as in the exam's paper)."
-    )
-    weight_from: str | None = TEXT.option(
-        None, EXAM, "--weight-from TRAIT", "Trait that the weights are computed from (default: the first)."
-    )
-    questioners: Sequence[str] | None = ONE_LIST.option(
+    weighting: Weighting | None = option(
         None,
-        EXAM,
-        "--questioners AGENTS",
+        "Weights of the votes (default: as in the exam's paper).",
+        "--weights",
+        form=one_of("equal", "mean of traits", "trait", "logit"),
+    )
+    weight_from: str | None = option(None, "Trait that the weights are computed from (default: the first).", "TRAIT")
+    questioners: Sequence[str] | None = option(
+        None,
         "Comma-separated agents whose responses make the human exam (default: three, drawn by the seed).",
+        "AGENTS",
+        form=ONE_LIST,
     )
-    overlap: bool = FLAG.option(False, EXAM, "--overlap", "Test on the human exam's pairs as well.")
-    exam_items: int | None = whole(parse=lambda items: items or None, or_none=True).option(
-        100, EXAM, "--exam-items N", "Maximum pairs or tasks of an automatic exam; 0 means all."
+    overlap: bool = option(False, "Test on the human exam's pairs as well.")
+    exam_items: int | None = option(
+        100,
+        "Maximum pairs or tasks of an automatic exam; 0 means all.",
+        form=whole(parse=lambda items: items or None, or_none=True),
     )
-    relevant: str | None = TEXT.option(
+    relevant: str | None = option(
+        None, "Agent whose responses are the relevant answers (default: the one with most responses).", "AGENT"
+    )
+    irrelevant: str | None = option(
+        None, "Agent whose responses are the irrelevant answers (default: the same).", "AGENT"
+    )
+    changer: Any = option(
         None,
-        EXAM,
-        "--relevant AGENT",
-        "Agent whose responses are the relevant answers (default: the one with most responses).",
-    )
-    irrelevant: str | None = TEXT.option(
-        None, EXAM, "--irrelevant AGENT", "Agent whose responses are the irrelevant answers (default: the same)."
-    )
-    changer: Any = MODEL.option(
-        None,
-        EXAM,
-        "--changer MODEL",
         "Chat model that changes questions for the pertinence exam (default: take the nearest other question).",
+        "MODEL",
+        form=MODEL,
     )
-    easy: tuple[str, str] | None = TWO_AGENTS.option(
+    easy: tuple[str, str] | None = option(
         None,
-        EXAM,
-        "--easy A,B",
         "Two agents of very different quality, for the easy set (default: by the candidates' first comparisons).",
+        "A,B",
+        form=TWO_AGENTS,
     )
-    hard: tuple[str, str] | None = TWO_AGENTS.option(
-        None, EXAM, "--hard A,C", "Two agents of similar quality, for the hard set (default: as for --easy)."
+    hard: tuple[str, str] | None = option(
+        None, "Two agents of similar quality, for the hard set (default: as for --easy).", "A,C", form=TWO_AGENTS
     )
-    licences: Sequence[Path] = FILES.option(
-        (), EXAM, "--licence PATH", "Licence file or folder, in place of an exam. Repeat it for several."
+    licences: Sequence[Path] = option(
+        (), "Licence file or folder, in place of an exam. Repeat it for several.", "--licence PATH", form=FILES
     )
-    issue_to: Path | None = FILE.option(
-        None, EXAM, "--issue FOLDER", "Write a licence for each reviewer who passes to this folder."
+    issue_to: Path | None = option(
+        None, "Write a licence for each reviewer who passes to this folder.", "--issue FOLDER"
     )
-    task_kind: str = TEXT.option(
-        "", EXAM, "--task-kind TEXT", "What is judged, in a few words, for licences (default: the study's name)."
+    task_kind: str = option("", "What is judged, in a few words, for licences (default: the study's name).")
+    criterion: str | None = option(None, "Label criterion to use, if there is more than one.", "NAME", group=LABELS)
+    margin: float | None = option(
+        None, "Lead in votes that decides a pair of human preferences (default: 2, or 1 if votes are few).", "VOTES"
     )
-    criterion: str | None = TEXT.option(
-        None, LABELS, "--criterion NAME", "Label criterion to use, if there is more than one."
-    )
-    margin: float | None = NUMBER.option(
-        None,
-        LABELS,
-        "--margin VOTES",
-        "Lead in votes that decides a pair of human preferences (default: 2, or 1 if votes are few).",
-    )
-    convention: Convention = one_of("default", "paper", "pre", "auto-pre").option(
+    convention: Convention = option(
         "default",
-        LABELS,
-        "--convention",
         "Count as in PRE or Auto-PRE (or paper): missing comparisons one half, missing ratings 0, exam pairs tested "
         "on. pre: weights log(p/(1-p)), ratings z-normalised; auto-pre: exam accuracies as weights, raw ratings.",
+        form=one_of("default", "paper", "pre", "auto-pre"),
     )
-    compare_groups: tuple[str, str] | None = TWO_GROUPS.option(
-        None, GROUPS, "--compare-groups A B", "Compare two groups of the agents table: effect sizes and AUC."
+    compare_groups: tuple[str, str] | None = option(
+        None, "Compare two groups of the agents table: effect sizes and AUC.", "A B", group=GROUPS, form=TWO_GROUPS
     )
-    rater_groups: Mapping[str, str] = by_name("GROUP", last=True).option(
+    rater_groups: Mapping[str, str] = option(
         {},
-        GROUPS,
-        "--rater-group RATER=GROUP",
         "Group of a rater, for tvd-mi[labels] by groups. Repeat it for several.",
+        "--rater-group RATER=GROUP",
+        form=by_name("GROUP", last=True),
     )
-    baseline: str | None = TEXT.option(
-        None, GROUPS, "--baseline AGENT", "Compare only this agent with each of the others."
+    baseline: str | None = option(None, "Compare only this agent with each of the others.", "AGENT")
+    compare: Compare = option(
+        "all", "Compare all pairs of agents, or only the leader with each of the others.", form=one_of("all", "leader")
     )
-    compare: Compare = one_of("all", "leader").option(
-        "all", GROUPS, "--compare", "Compare all pairs of agents, or only the leader with each of the others."
-    )
-    over_peers: OverPeers = one_of("common", "own").option(
+    over_peers: OverPeers = option(
         "common",
-        GROUPS,
-        "--over-peers",
         "Score all agents over the same peers, or each by its mean over its own, as the papers do. shared-info leaves "
         "out each response's closest peer where there are eight agents or more.",
+        form=one_of("common", "own"),
     )
-    seed: int = whole(0).option(0, STATISTICS, "--seed N", "Seed for draws, resampling and tests.")
-    resamples: int = whole(100).option(
-        10_000, STATISTICS, "--resamples N", "Resamples of tasks for intervals and tests."
-    )
-    level: float = LEVEL.option(0.95, STATISTICS, "--level LEVEL", "Confidence level of the intervals.")
-    until: Sequence[str] = LINES.option(
+    seed: int = option(0, "Seed for draws, resampling and tests.", group=STATISTICS, at_least=0)
+    resamples: int = option(10_000, "Resamples of tasks for intervals and tests.", at_least=100)
+    level: float = option(0.95, "Confidence level of the intervals.", "LEVEL", form=LEVEL)
+    until: Sequence[str] = option(
         (),
-        STOPPING,
-        "--until QUESTION",
         "Ask tasks in random order until this is decided: 'A>B', best, top=N or baseline=AGENT (by the first metric).",
+        "QUESTION",
+        group=STOPPING,
+        form=LINES,
     )
-    alpha: float = LEVEL.option(
-        0.05, STOPPING, "--alpha ALPHA", "Error rate that --until aims at, however often one looks."
-    )
-    at_least: int = whole(2).option(10, STOPPING, "--at-least N", "Tasks before anything is decided for --until.")
-    detect: float | None = POSITIVE.option(
+    alpha: float = option(0.05, "Error rate that --until aims at, however often one looks.", "ALPHA", form=LEVEL)
+    at_least: int = option(10, "Tasks before anything is decided for --until.", at_least=2)
+    detect: float | None = option(
         None,
-        DETECTION,
-        "--detect SD",
         "Also give the tasks needed to show a difference of this many standard deviations, such as 0.3.",
+        "SD",
+        group=DETECTION,
+        form=POSITIVE,
     )
-    recorded: bool = FLAG.option(False, MODELS, "--recorded", "Use only evidence recorded in the study; call no model.")
-    verdicts: Verdicts = one_of("auto", "probabilities", "labels").option(
+    recorded: bool = option(False, "Use only evidence recorded in the study; call no model.", group=MODELS)
+    verdicts: Verdicts = option(
         "auto",
-        MODELS,
-        "--verdicts",
         "Read verdicts as label probabilities or as the label written (auto: probabilities where possible).",
+        form=one_of("auto", "probabilities", "labels"),
     )
-    budget_usd: float | None = BUDGET.option(
-        None, MODELS, "--budget USD", "Stop before spending more than this, such as 2USD."
+    budget_usd: float | None = option(
+        None, "Stop before spending more than this, such as 2USD.", "--budget USD", form=BUDGET
     )
-    price: Price | None = PRICE.option(
+    price: Price | None = option(
         None,
-        MODELS,
-        "--price IN,OUT",
         "Price in USD per million tokens, for a model whose price is unknown.",
+        "IN,OUT",
+        form=PRICE,
         keyword="price_usd_per_million",
     )
-    batch: bool = FLAG.option(
+    batch: bool = option(
         False,
-        MODELS,
-        "--batch",
         "Send calls of chat models as batches, at half the price; run the same command again to collect the replies.",
     )
-    on: str | None = PLACE.option(
+    on: str | None = option(
         None,
-        MODELS,
-        "--on PLACE",
         "Compute models of this machine on many: ray, ray?workers=4&gpus=1 or ray://HOST:PORT. Models on servers are "
         "called from here as usual.",
+        "PLACE",
+        form=PLACE,
     )
-    journal: Path | None = FILE.option(
-        None, MODELS, "--journal FILE", "Journal of model replies (default: one for all runs; see goldless cache show)."
+    journal: Path | None = option(
+        None, "Journal of model replies (default: one for all runs; see goldless cache show).", "FILE"
     )
-    timeout_seconds: float | None = POSITIVE.option(
-        None, MODELS, "--timeout SECONDS", "Longest that a call to a server may take.", default_text="600"
+    timeout_seconds: float | None = option(
+        None, "Longest that a call to a server may take.", "--timeout SECONDS", form=POSITIVE, shown="600"
     )
-    max_retries: int | None = whole(0).option(
+    max_retries: int | None = option(
         None,
-        MODELS,
-        "--max-retries N",
         "How often a failed call is sent again; one that a busy server refuses, four times as often.",
-        default_text="5",
+        at_least=0,
+        shown="5",
     )
-    max_in_flight: int | None = whole(1).option(
-        None,
-        MODELS,
-        "--max-in-flight N",
-        "Most calls to a server at once.",
-        default_text="as many as make it faster, up to 1024",
+    max_in_flight: int | None = option(
+        None, "Most calls to a server at once.", at_least=1, shown="as many as make it faster, up to 1024"
     )
     pairing: Mapping[tuple[str, str], Sequence[str]] | None = None
     """The peers of each response that is scored, by task and agent; None: as ``peers`` says."""

@@ -38,7 +38,7 @@ from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
 from goldless.models.http_api import Calling, service_model
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledChat
+from goldless.models.journalled import JournalledModel
 from goldless.models.services import ANY_SERVER, SERVICES
 from goldless.models.usage import Ledger
 
@@ -87,7 +87,7 @@ async def through_goldless(url: str, calls: int, concurrency: int, provider: str
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Journal(Path(folder) / "journal")) as journal:
         await model.prepare()
         read_stats(url)  # the probe is not part of it
-        chat = JournalledChat(model, journal, Ledger(MODEL, None))
+        chat = JournalledModel(model, journal, Ledger(MODEL, None))
         stage = ReviewStage(chat, find_scale("pairwise"), task_description=DESCRIPTION)
         watch = Stopwatch()
         found = await stage.review(questions, texts, prompts, at_once=concurrency)

@@ -7,7 +7,7 @@ import pytest
 from goldless.errors import CallError
 from goldless.generation import GenerationStage
 from goldless.models.interface import ChatReply, Message, ModelIdentity, Usage
-from goldless.models.journalled import JournalledChat
+from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger, Price
 from goldless.records import CallFailure, Task
@@ -153,7 +153,9 @@ async def test_a_task_without_a_prompt_is_not_asked():
 
 async def test_a_reply_out_of_the_journal_says_what_it_cost_then_and_costs_nothing_now(journal):
     ledger = Ledger("toy", Price(1.0, 1.0))
-    stage = GenerationStage(JournalledChat(writer(ChatReply("A review.", usage=Usage(13, 2))), journal, ledger), SYSTEM)
+    stage = GenerationStage(
+        JournalledModel(writer(ChatReply("A review.", usage=Usage(13, 2))), journal, ledger), SYSTEM
+    )
     first, second = await stage.write(TASK), await stage.write(TASK)
     assert (first.input_tokens, first.output_tokens) == (13, 2)
     assert second == first
@@ -161,9 +163,9 @@ async def test_a_reply_out_of_the_journal_says_what_it_cost_then_and_costs_nothi
 
 
 async def test_a_journalled_model_passes_on_what_its_model_knows_of_lengths(journal):
-    known = JournalledChat(writer(context_length=17), journal, Ledger("toy", Price(0, 0)))
+    known = JournalledModel(writer(context_length=17), journal, Ledger("toy", Price(0, 0)))
     assert (known.context_length, await known.count_tokens([Message("user", TEN_WORDS)])) == (17, 10)
-    unknown = JournalledChat(Silent(), journal, Ledger("toy", Price(0, 0)))
+    unknown = JournalledModel(Silent(), journal, Ledger("toy", Price(0, 0)))
     assert (unknown.context_length, await unknown.count_tokens([Message("user", TEN_WORDS)])) == (None, None)
 
 

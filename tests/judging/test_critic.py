@@ -17,7 +17,7 @@ from goldless.judging.critic_questions import CriticQuestion, critic_questions
 from goldless.metrics.metric import over_peers
 from goldless.metrics.tvd_mi import contrasts
 from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ScoreRequest
-from goldless.models.journalled import JournalledChat, JournalledScorer
+from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.turn_signs import without_turn_signs
 from goldless.models.usage import Ledger
@@ -94,13 +94,6 @@ def test_a_scorer_that_writes_no_text_cannot_give_labels():
 def test_another_way_of_reading_is_refused():
     with pytest.raises(UserError, match="auto, probabilities or labels, got 'votes'"):
         CriticStage(CHATS, SAME_SOURCE, "votes")
-
-
-@pytest.mark.parametrize(("wrap", "reading"), [(JournalledScorer, "scored"), (JournalledChat, "chosen")])
-def test_what_the_journalled_model_can_be_asked_decides(wrap, reading, journal):
-    """A model that can do both is wrapped as one of the two."""
-    stage = CriticStage(wrap(BOTH, journal, Ledger("m", None, None)), SAME_SOURCE, "auto")
-    assert stage.reading == f"probabilities-{reading}"
 
 
 # --- scored labels ---------------------------------------------------------------------------------------------------
@@ -394,7 +387,7 @@ async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journ
     answered = {f"t{i}": ["ann", "bob", "cy"] for i in range(7)}
     texts = {(task, agent): "It depends." for task, agents in answered.items() for agent in agents}
     model = ScriptedModel(logprobs=knows_the_dog)
-    stage = CriticStage(JournalledScorer(model, journal, Ledger("m", None, None)))
+    stage = CriticStage(JournalledModel(model, journal, Ledger("m", None, None)))
     pairs = contrasts(table(await stage.judge(critic_questions(answered, shuffles=shuffles), texts)))
     assert len(pairs) == 42
     assert set(pairs["score"]) == {0.0}
@@ -421,7 +414,7 @@ async def test_agents_without_a_common_task_are_not_asked_about_and_have_no_scor
 async def test_the_second_asking_is_journalled_and_a_second_run_asks_nothing(journal):
     for round_ in range(2):
         model = replying("Hm.", "Yes")
-        stage = CriticStage(JournalledChat(model, journal, Ledger("m", None, None)), verdicts="labels")
+        stage = CriticStage(JournalledModel(model, journal, Ledger("m", None, None)), verdicts="labels")
         verdict = (await stage.judge([MATCHED], TEXTS))[0]
         assert verdict.value == 1.0
         assert len(model.calls) == (2 if round_ == 0 else 0)

@@ -10,7 +10,7 @@ from goldless.judging.judges import COMPLETENESS
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.judging.scales import FIVE_LEVEL, PAIRWISE
 from goldless.models.interface import ChatReply
-from goldless.models.journalled import JournalledChat
+from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger
 from goldless.records import CallFailure
@@ -161,7 +161,7 @@ def test_a_debate_is_found_by_its_name():
 async def test_a_second_run_pays_for_nothing(journal):
     for round_ in range(2):
         model = replying("a", "b", "Verdict: one", "Verdict: two")
-        row = await debated(JournalledChat(model, journal, Ledger("m", None, None)), C3)
+        row = await debated(JournalledModel(model, journal, Ledger("m", None, None)), C3)
         assert row.value == 0.5
         assert len(model.calls) == (4 if round_ == 0 else 0)
 

@@ -14,7 +14,7 @@ from goldless.judging.exams.pertinence import ChangingStage, PromptSimilarity, n
 from goldless.judging.reviewing import ReviewStage
 from goldless.judging.scales import find_scale
 from goldless.models.interface import ChatReply
-from goldless.models.journalled import JournalledChat
+from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger
 from goldless.records import CallFailure
@@ -263,7 +263,7 @@ async def test_changed_questions_are_paid_for_once(journal):
     def fresh():
         models = ScriptedModel(answers=lambda r: "What else?"), ScriptedModel(answers=lambda r: "That.", name="author")
         ledger = Ledger("m", None, None)
-        return models, ChangingStage(*(JournalledChat(model, journal, ledger) for model in models))
+        return models, ChangingStage(*(JournalledModel(model, journal, ledger) for model in models))
 
     (changer, author), writing = fresh()
     first = await writing.items(PROMPTS, TEXTS, relevant="weak", at_once=3)

@@ -12,7 +12,7 @@ from goldless.errors import CapabilityError, UserError
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import FIVE_LEVEL, HUNDRED_LEVEL, PAIRWISE, PAIRWISE_TIE
 from goldless.models.interface import Capabilities, ChatReply, ChatRequest
-from goldless.models.journalled import JournalledChat
+from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger
 from goldless.records import CallFailure
@@ -276,6 +276,6 @@ async def test_the_description_of_the_task_reaches_the_reviewer():
 async def test_a_second_run_pays_for_nothing(journal):
     for round_ in range(2):
         model = replying("Hm.", "one")
-        row = await reviewed(JournalledChat(model, journal, Ledger("m", None, None)))
+        row = await reviewed(JournalledModel(model, journal, Ledger("m", None, None)))
         assert row.value == 1.0
         assert len(model.calls) == (2 if round_ == 0 else 0)

@@ -13,7 +13,7 @@ from goldless.judging.scales import find_scale
 from goldless.jury.panel import Juror, Jury, JuryError, jury_worth
 from goldless.metrics.chair import panel_verdicts, vote_share
 from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, Usage
-from goldless.models.journalled import JournalledChat
+from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger
 from goldless.records import CallFailure
@@ -186,7 +186,7 @@ async def test_shares_of_pairs_are_those_of_the_panels_chair(seed):
 
 async def test_a_case_asked_again_is_answered_from_the_journal(journal):
     model = prefers("zarn", "bluk")
-    chat = JournalledChat(model, journal, Ledger("scripted", None))
+    chat = JournalledModel(model, journal, Ledger("scripted", None))
     first, second = [await decide(juror(chat)) for _ in range(2)]
     assert len(model.calls) == 2
     assert second.shares == first.shares

@@ -10,7 +10,7 @@ import pytest
 
 from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, Usage
 from goldless.models.journal import model_hash
-from goldless.models.journalled import JournalledChat, score_key
+from goldless.models.journalled import JournalledModel, score_key
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger
 
@@ -37,7 +37,7 @@ def test_a_models_name_in_the_journal_is_the_hash_of_its_identity_written_out():
 @pytest.mark.anyio
 async def test_a_chat_calls_key_is_the_hash_of_the_call_written_out(journal):
     model = ScriptedModel(answers=lambda _: ChatReply("one", "choice", (("one", -0.1),), {"one": -0.1, "two": -2.4}))
-    chat = JournalledChat(model, journal, Ledger("scripted", None))
+    chat = JournalledModel(model, journal, Ledger("scripted", None))
     await chat.chat(REQUEST)
     text = (
         f'["chat","{model_hash(model.identity)}",{{"choices":["one","two"],"logprobs":true,"max_tokens":7,'
@@ -52,7 +52,7 @@ async def test_a_call_is_kept_as_the_plain_data_of_its_request_and_reply(journal
     """As dataclasses.asdict gives them; what is charged and what failed before stand elsewhere."""
     reply = ChatReply("one", "choice", (("one", -0.1),), {"one": -0.1, "two": -2.4}, Usage(5, 1))
     model = ScriptedModel(answers=lambda _: reply)
-    await JournalledChat(model, journal, Ledger("scripted", None)).chat(REQUEST)
+    await JournalledModel(model, journal, Ledger("scripted", None)).chat(REQUEST)
     asked, kept = journal._connection.execute("select request, reply from calls").fetchone()
     assert json.loads(asked) == json.loads(json.dumps(dataclasses.asdict(REQUEST)))
     expected = json.loads(json.dumps(dataclasses.asdict(reply)))

@@ -9,7 +9,7 @@ import pytest
 
 from goldless.errors import UserError
 from goldless.models.interface import ChatReply, ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage
-from goldless.models.journalled import JournalledChat, JournalledScorer
+from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price
 from goldless.records import CallFailure
@@ -40,11 +40,11 @@ class Ids(ScriptedModel):
         return TokenLogprobs(tuple(-float(t) for t in request.target), Usage(request.tokens, 0))
 
 
-def scorer(model, journal, price=FREE, budget=None) -> JournalledScorer:
-    return JournalledScorer(model, journal, Ledger("m", price, budget))
+def scorer(model, journal, price=FREE, budget=None) -> JournalledModel:
+    return JournalledModel(model, journal, Ledger("m", price, budget))
 
 
-async def score(model: JournalledScorer, *requests: ScoreRequest) -> dict:
+async def score(model: JournalledModel, *requests: ScoreRequest) -> dict:
     replies: dict = {}
 
     def deliver(some) -> None:
@@ -241,9 +241,9 @@ def chat_request(text: str = "hello", **options) -> ChatRequest:
     return ChatRequest((Message("user", text),), **options)
 
 
-def chat_model(answers, journal, price=FREE, budget=None) -> tuple[ScriptedModel, JournalledChat]:
+def chat_model(answers, journal, price=FREE, budget=None) -> tuple[ScriptedModel, JournalledModel]:
     inner = ScriptedModel(answers=answers)
-    return inner, JournalledChat(inner, journal, Ledger("m", price, budget))
+    return inner, JournalledModel(inner, journal, Ledger("m", price, budget))
 
 
 async def test_an_answer_is_asked_once_and_comes_back_whole(journal):
@@ -300,7 +300,7 @@ async def test_answers_asked_side_by_side_wait_for_what_others_give_back_before_
             await anyio.sleep(0.005)
             return ChatReply("x", usage=Usage(1, 1))
 
-    model = JournalledChat(Slow(answers={}), journal, Ledger("m", DOLLAR_A_TOKEN, Budget(40)))
+    model = JournalledModel(Slow(answers={}), journal, Ledger("m", DOLLAR_A_TOKEN, Budget(40)))
     said: list[str] = []
 
     async def ask_it(number: int) -> None:

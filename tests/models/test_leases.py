@@ -17,7 +17,7 @@ from goldless.errors import UserError
 from goldless.models import journal as journals
 from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, TokenLogprobs, Usage
 from goldless.models.journal import Entry, Journal
-from goldless.models.journalled import JournalledChat, JournalledScorer, chat_key
+from goldless.models.journalled import JournalledModel, chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price
 from goldless.records import CallFailure
@@ -137,10 +137,10 @@ KEY = chat_key(Slow().identity, QUESTION)
 
 async def test_two_processes_ask_for_a_text_once(journal, other):
     model = Slow()
-    chats = [JournalledChat(model, one, Ledger("m", Price(1.0, 1.0), Budget(1.0))) for one in (journal, other)]
+    chats = [JournalledModel(model, one, Ledger("m", Price(1.0, 1.0), Budget(1.0))) for one in (journal, other)]
     replies: list[ChatReply | CallFailure] = []
 
-    async def ask(chat: JournalledChat) -> None:
+    async def ask(chat: JournalledModel) -> None:
         replies.append(await chat.chat(QUESTION))
 
     async with anyio.create_task_group() as tasks:
@@ -154,7 +154,7 @@ async def test_two_processes_ask_for_a_text_once(journal, other):
 
 async def test_two_processes_ask_for_each_score_once(journal, other):
     model = Slow()
-    scorers = [JournalledScorer(model, one, Ledger("m", None)) for one in (journal, other)]
+    scorers = [JournalledModel(model, one, Ledger("m", None)) for one in (journal, other)]
     requests = [ScoreRequest((7,), (i,)) for i in range(6)]
     found: list[dict] = [{}, {}]
 
@@ -175,21 +175,21 @@ async def test_a_call_that_another_process_gave_up_is_made_here(journal, other):
     model = Slow()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(give_up)
-        reply = await JournalledChat(model, journal, Ledger("m", None)).chat(QUESTION)
+        reply = await JournalledModel(model, journal, Ledger("m", None)).chat(QUESTION)
     assert reply.text == "Because."
     assert len(model.calls) == 1
 
 
 async def test_a_cancelled_call_is_released(journal, other):
     with anyio.move_on_after(0.01):
-        await JournalledChat(Slow(), journal, Ledger("m", None)).chat(QUESTION)
+        await JournalledModel(Slow(), journal, Ledger("m", None)).chat(QUESTION)
     assert await other.begin([KEY])
 
 
 # --- calls that end together -------------------------------------------------------------------------------------
 
 
-async def ask_many(chat: JournalledChat, count: int) -> list[ChatReply | CallFailure]:
+async def ask_many(chat: JournalledModel, count: int) -> list[ChatReply | CallFailure]:
     replies: list[ChatReply | CallFailure] = []
 
     async def ask(number: int) -> None:
@@ -205,7 +205,7 @@ async def test_calls_that_end_together_are_kept_by_one_commit_before_any_is_used
     commits: list[str] = []
     journal._connection.set_trace_callback(lambda said: commits.append(said) if said == "commit" else None)
 
-    class Looking(JournalledChat):
+    class Looking(JournalledModel):
         async def chat(self, request, **options):
             reply = await super().chat(request, **options)
             assert other.find([chat_key(self.identity, request)]), "another process has it already"
@@ -218,7 +218,7 @@ async def test_calls_that_end_together_are_kept_by_one_commit_before_any_is_used
 
 async def test_where_calls_that_end_together_cannot_be_kept_each_is_told(journal):
     journal._connection.execute("create trigger full before insert on calls begin select raise(abort, 'full'); end")
-    chat, told = JournalledChat(Slow(), journal, Ledger("m", None)), []
+    chat, told = JournalledModel(Slow(), journal, Ledger("m", None)), []
 
     async def ask(number: int) -> None:
         with pytest.raises(UserError, match="full"):
@@ -241,7 +241,7 @@ async def test_a_reply_that_came_is_kept_although_its_asker_is_cancelled_in_that
                 scope.cancel()
                 return reply
 
-        await JournalledChat(Interrupted(), journal, Ledger("m", None)).chat(QUESTION)
+        await JournalledModel(Interrupted(), journal, Ledger("m", None)).chat(QUESTION)
     await anyio.lowlevel.checkpoint()
     assert list(journal.find([KEY])) == [KEY]
 
@@ -263,11 +263,11 @@ async def test_a_reply_that_came_is_kept_although_its_asker_is_cancelled_in_that
 async def test_a_damaged_reply_counts_as_not_there_is_told_and_asked_again(journal, change):
     model = Slow()
     price = Price(1.0, 1.0)
-    first = await JournalledChat(model, journal, Ledger("m", price)).chat(QUESTION)
+    first = await JournalledModel(model, journal, Ledger("m", price)).chat(QUESTION)
     with journal.transaction() as run:
         run.execute(f"update calls set {change}")
     with pytest.warns(UserWarning, match="a stored reply is damaged, so its call is made again"):
-        again = await JournalledChat(model, journal, Ledger("m", price)).chat(QUESTION)
+        again = await JournalledModel(model, journal, Ledger("m", price)).chat(QUESTION)
     assert (first.text, again.text, len(model.calls)) == ("Because.", "Because.", 2)
     assert journal.rows("select count(*) from calls") == [(1,)]
 

@@ -30,7 +30,7 @@ from goldless.models.http_api.model import HttpModel
 from goldless.models.http_api.specs import Specification
 from goldless.models.interface import ChatReply, ChatRequest, Message, TokenLogprobs
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledChat, JournalledScorer
+from goldless.models.journalled import JournalledModel
 from goldless.models.services import ANY_SERVER
 from goldless.models.usage import Ledger, Price
 from goldless.records import CallFailure
@@ -154,8 +154,8 @@ class Subject:
         self.wire = Wire(model, (lambda *_: make()) if chats else self._server._reply, dice)
         self.ledger = Ledger(kind, PRICE)
         model.charge_to(self.ledger)
-        self._chat = JournalledChat(model, journal, self.ledger)
-        self._scorer = JournalledScorer(model, journal, self.ledger)
+        self._chat = JournalledModel(model, journal, self.ledger)
+        self._scorer = JournalledModel(model, journal, self.ledger)
 
     async def ask(self) -> ChatReply | TokenLogprobs | CallFailure:
         """One call that was never made before, its replies damaged."""

@@ -23,7 +23,9 @@ from goldless.models.journal import Entry, Journal, Kept
 from goldless.models.journalled import (
     OVER_BUDGET,
     ByKey,
-    JournalledChat,
+    JournalledModel,
+    Reply,
+    Request,
     as_json,
     chat_as_json,
     read_chat,
@@ -126,8 +128,8 @@ def chunks(lines: Mapping[str, bytes], *, most_calls: int, most_bytes: int) -> I
         yield group
 
 
-class BatchedChat(JournalledChat):
-    """A chat model that asks by batches for what the journal does not have."""
+class BatchedChat(JournalledModel):
+    """A model that asks by batches for texts that the journal does not have."""
 
     def __init__(self, model: ChatModel, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         super().__init__(model, journal, ledger, replicate=replicate)
@@ -186,11 +188,11 @@ class BatchedChat(JournalledChat):
             self._failed[key] = reply
             return
         charge = self.ledger.charge(aside, reply.usage)
-        self._journal.record(self.identity, [Entry(key, self.kind, request, chat_as_json(reply), *charge)])
+        self._journal.record(self.identity, [Entry(key, "chat", request, chat_as_json(reply), *charge)])
         self._collected[key] = charge
         self.ledger.reserve(charge.cost_usd or 0.0)
 
-    def _known(self, key: str, kept: Kept) -> ChatReply:
+    def _known(self, key: str, kept: Kept) -> Reply:
         """A reply that the journal has; one that was collected now is this run's."""
         if key not in self._collected:
             return super()._known(key, kept)
@@ -199,9 +201,10 @@ class BatchedChat(JournalledChat):
         self.ledger.keep(charge)
         return replace(read_chat(kept.reply), usage=Usage() if charge.estimated else charge.usage)
 
-    async def _ask(self, asked: Mapping[str, ChatRequest], deliver: ByKey[ChatReply]) -> list[str]:
-        deliver({key: self._put_aside(key, request) for key, request in asked.items()})
-        return []
+    async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
+        texts = {key: request for key, request in asked.items() if isinstance(request, ChatRequest)}
+        deliver({key: self._put_aside(key, request) for key, request in texts.items()})
+        return await super()._ask({key: request for key, request in asked.items() if key not in texts}, deliver)
 
     def _put_aside(self, key: str, request: ChatRequest) -> CallFailure:
         if key in self._failed:

@@ -1,4 +1,4 @@
-"""Scorers and chat models whose every call goes through the journal and the ledger."""
+"""Models whose every call goes through the journal and the ledger."""
 
 from __future__ import annotations
 
@@ -8,22 +8,19 @@ import dataclasses
 import hashlib
 import json
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Self
 
 import anyio
 import orjson
 
 from goldless.errors import GoldlessError, kind_and_place
 from goldless.models.interface import (
-    ChatModel,
     ChatReply,
     ChatRequest,
     Deliver,
     ModelIdentity,
-    Scorer,
     ScoreReply,
     ScoreRequest,
     TokenLogprobs,
@@ -40,10 +37,10 @@ IN_BATCH = CallFailure(
     attempts=0,
 )
 OVER_BUDGET = CallFailure("budget", "not sent: it could have exceeded the budget", attempts=0)
-Request = TypeVar("Request", ScoreRequest, ChatRequest)
-Reply = TypeVar("Reply", TokenLogprobs, ChatReply)
-ByKey = Callable[[Mapping[str, Reply | CallFailure]], None]
-"""Takes replies by key."""
+Request = ScoreRequest | ChatRequest
+Reply = TokenLogprobs | ChatReply | CallFailure
+ByKey = Callable[[Mapping[str, Any]], None]
+"""Takes replies by the keys of their calls."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -62,12 +59,10 @@ class Reused:
         return Reused(self.calls - other.calls, self.cost_usd - other.cost_usd, self.unpriced - other.unpriced)
 
 
-class _Journalled(WrappedModel, Generic[Request, Reply]):
+class JournalledModel(WrappedModel):
     """A model that calls only for what the journal does not have, each distinct call once."""
 
-    kind: ClassVar[str]
-
-    def __init__(self, model: Scorer | ChatModel, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
+    def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         super().__init__(model)
         self._journal = journal
         self.replicate = replicate
@@ -83,23 +78,27 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
         other.replicate, other.reused = replicate, Reused()
         return other
 
-    @abstractmethod
-    def _most(self, request: Request) -> Usage:
-        """The most that a call can be charged for."""
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Deliver what the journal has, then call for the rest, each distinct call once."""
+        model = model_hash(self.identity)
+        places: dict[str, list[int]] = {}
+        for i, request in enumerate(requests):
+            places.setdefault(score_key(model, request, replicate=self.replicate), []).append(i)
+        await self._replies(
+            {key: requests[found[0]] for key, found in places.items()},
+            lambda replies: deliver({i: reply for key, reply in replies.items() for i in places[key]}),
+        )
 
-    @abstractmethod
-    async def _call(self, asked: Mapping[str, Request], aside: Mapping[str, Aside], deliver: ByKey[Reply]) -> None:
-        """Ask the model, and deliver what it says once that is kept; what cannot be kept is a failure."""
+    async def chat(self, request: ChatRequest, *, replicate: int | None = None) -> ChatReply | CallFailure:
+        """The reply. A different ``replicate`` is a different call of the same request; None: the model's own."""
+        key = chat_key(self.identity, request, replicate=self.replicate if replicate is None else replicate)
+        replies: dict[str, ChatReply | CallFailure] = {}
+        await self._replies({key: request}, replies.update)
+        return replies[key]
 
-    @abstractmethod
-    def _written(self, request: Request, reply: Reply, bodies: dict[str, str]) -> tuple[str, str]:
-        """Request and reply as JSON; long parts that requests share go into ``bodies`` by their hash."""
+    # --- what the journal has ------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _read(self, kept: Kept) -> Reply:
-        """A reply from its JSON."""
-
-    async def _replies(self, asked: Mapping[str, Request], deliver: ByKey[Reply]) -> None:
+    async def _replies(self, asked: Mapping[str, Request], deliver: ByKey) -> None:
         """Deliver what the journal has, then call for the rest; requests and replies by key."""
         wanted = self._deliver_known(list(asked), deliver)
         while wanted:
@@ -116,7 +115,7 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
                     await self._under_way[key].wait()
             wanted = self._deliver_known(others, deliver)
 
-    def _deliver_known(self, keys: Sequence[str], deliver: ByKey[Reply]) -> list[str]:
+    def _deliver_known(self, keys: Sequence[str], deliver: ByKey) -> list[str]:
         """Deliver what the journal has; returns the other keys."""
         found = self._journal.find(keys) if keys else {}
         if found:
@@ -124,10 +123,14 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
         return [key for key in keys if key not in found]
 
     def _known(self, key: str, kept: Kept) -> Reply:  # noqa: ARG002 - batches know more of some keys
-        """A reply that the journal has."""
-        cost_usd = kept.charge.cost_usd
+        usage, cost_usd, estimated = kept.charge
         self.reused += Reused(1, cost_usd or 0.0, cost_usd is None)
-        return self._read(kept)
+        said = json.loads(kept.reply)
+        if "logprobs" in said:
+            return TokenLogprobs(tuple(said["logprobs"]))
+        return dataclasses.replace(_chat_of(said), earlier_usage=None if estimated else usage)
+
+    # --- what it has not -----------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _asking(self, keys: Iterable[str]) -> Iterator[None]:
@@ -141,7 +144,7 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
                 del self._under_way[key]
             done.set()
 
-    async def _ask(self, asked: Mapping[str, Request], deliver: ByKey[Reply]) -> list[str]:
+    async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
         """Make calls and deliver their replies; returns those that other processes are making or have made."""
         elsewhere: list[str] = []
         while asked:
@@ -168,11 +171,45 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
             asked = {key: request for key, request in asked.items() if key not in aside}
         return elsewhere
 
+    def _most(self, request: Request) -> Usage:
+        """The most that a call can be charged for."""
+        if isinstance(request, ScoreRequest):
+            return most_score_usage(request)
+        return most_chat_usage(self._model, request)
+
+    async def _call(self, asked: Mapping[str, Request], aside: Mapping[str, Aside], deliver: ByKey) -> None:
+        """Ask the model, and deliver what it says once that is kept; what cannot be kept is a failure."""
+        scores = {key: request for key, request in asked.items() if isinstance(request, ScoreRequest)}
+        keys, requests = list(scores), list(scores.values())
+
+        def keep(replies: Mapping[int, ScoreReply]) -> None:
+            found = {keys[i]: _checked(requests[i], reply) for i, reply in replies.items()}
+            self._journal.record(self.identity, *self._booked(found, asked, aside))
+            deliver(found)
+
+        if scores:
+            await self._model.score(requests, keep)
+        for key, request in asked.items():
+            if isinstance(request, ChatRequest):
+                reply = await self._said(request)
+                booked = self._booked({key: reply}, asked, aside)
+                await self._journal.together(partial(self._journal.record, self.identity, *booked))
+                deliver({key: reply})
+
+    async def _said(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The model's reply; whatever the model raises, or gives that cannot be kept, is a failure of that call."""
+        try:
+            reply = await self._model.chat(request)
+            if isinstance(reply, ChatReply):
+                _check_storable(reply)
+        except GoldlessError:
+            raise  # no other call would fare better
+        except Exception as error:  # noqa: BLE001 - whatever a package's model does
+            return CallFailure("bad_reply", f"the reply cannot be read ({kind_and_place(error)})", charged=(0, 0))
+        return reply
+
     def _booked(
-        self,
-        replies: Mapping[str, Reply | CallFailure],
-        asked: Mapping[str, Request],
-        aside: Mapping[str, Aside],
+        self, replies: Mapping[str, Reply], asked: Mapping[str, Request], aside: Mapping[str, Aside]
     ) -> tuple[list[Entry], list[Failed], dict[str, str]]:
         """What the journal is to keep of replies: the good ones, the failures, and long parts that requests share."""
         entries: list[Entry] = []
@@ -187,98 +224,19 @@ class _Journalled(WrappedModel, Generic[Request, Reply]):
                 charged = failure.charged
                 paid = None if charged is None else self.ledger.charge(aside[key], Usage(*charged))
                 failures.append((key, failure, paid))
-            request, said = self._written(asked[key], reply, bodies)
-            entries.append(Entry(key, self.kind, request, said, *charge))
+            request = asked[key]
+            if isinstance(request, ScoreRequest):
+                assert isinstance(reply, TokenLogprobs)
+                known = context_hash(request.context)
+                if known not in bodies:
+                    bodies[known] = orjson.dumps(request.context).decode()
+                # not by as_json, which is ten times as slow; every value is finite
+                sent = orjson.dumps({"context": known, "target": request.target}).decode()
+                entries.append(Entry(key, "score", sent, orjson.dumps({"logprobs": reply.logprobs}).decode(), *charge))
+            else:
+                assert isinstance(reply, ChatReply)
+                entries.append(Entry(key, "chat", orjson.dumps(request).decode(), chat_as_json(reply), *charge))
         return entries, failures, bodies
-
-
-class JournalledScorer(_Journalled[ScoreRequest, TokenLogprobs]):
-    """A scorer that calls only for what the journal does not have."""
-
-    kind = "score"
-
-    def __init__(self, scorer: Scorer, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
-        super().__init__(scorer, journal, ledger, replicate=replicate)
-        self.scorer = scorer
-        """The scorer itself: canaries must not be answered from the journal."""
-
-    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Deliver what the journal has, then call for the rest, each distinct call once."""
-        model = model_hash(self.identity)
-        places: dict[str, list[int]] = {}
-        for i, request in enumerate(requests):
-            places.setdefault(score_key(model, request, replicate=self.replicate), []).append(i)
-        await self._replies(
-            {key: requests[found[0]] for key, found in places.items()},
-            lambda replies: deliver({i: reply for key, reply in replies.items() for i in places[key]}),
-        )
-
-    def _most(self, request: ScoreRequest) -> Usage:
-        return most_score_usage(request)
-
-    async def _call(
-        self, asked: Mapping[str, ScoreRequest], aside: Mapping[str, Aside], deliver: ByKey[TokenLogprobs]
-    ) -> None:
-        keys, requests = list(asked), list(asked.values())
-
-        def keep(replies: Mapping[int, ScoreReply]) -> None:
-            found = {keys[i]: _checked(requests[i], reply) for i, reply in replies.items()}
-            self._journal.record(self.identity, *self._booked(found, asked, aside))
-            deliver(found)
-
-        await self.scorer.score(requests, keep)
-
-    def _written(self, request: ScoreRequest, reply: TokenLogprobs, bodies: dict[str, str]) -> tuple[str, str]:
-        known = context_hash(request.context)
-        if known not in bodies:
-            bodies[known] = orjson.dumps(request.context).decode()
-        # not by as_json, which is ten times as slow; every value is finite
-        asked = orjson.dumps({"context": known, "target": request.target})
-        return asked.decode(), orjson.dumps({"logprobs": reply.logprobs}).decode()
-
-    def _read(self, kept: Kept) -> TokenLogprobs:
-        return TokenLogprobs(tuple(json.loads(kept.reply)["logprobs"]))
-
-
-class JournalledChat(_Journalled[ChatRequest, ChatReply]):
-    """A chat model that calls only for what the journal does not have."""
-
-    kind = "chat"
-
-    async def chat(self, request: ChatRequest, *, replicate: int | None = None) -> ChatReply | CallFailure:
-        """The reply. A different ``replicate`` is a different call of the same request; None: the model's own."""
-        key = chat_key(self.identity, request, replicate=self.replicate if replicate is None else replicate)
-        replies: dict[str, ChatReply | CallFailure] = {}
-        await self._replies({key: request}, replies.update)
-        return replies[key]
-
-    def _most(self, request: ChatRequest) -> Usage:
-        return most_chat_usage(self._model, request)
-
-    async def _call(
-        self, asked: Mapping[str, ChatRequest], aside: Mapping[str, Aside], deliver: ByKey[ChatReply]
-    ) -> None:
-        """Ask for each text; whatever the model raises, or gives that cannot be kept, is a failure of that call."""
-        for key, request in asked.items():
-            try:
-                reply = await self._model.chat(request)
-                if isinstance(reply, ChatReply):
-                    _check_storable(reply)
-            except GoldlessError:
-                raise  # no other call would fare better
-            except Exception as error:  # noqa: BLE001 - whatever a package's model does
-                said = f"the reply cannot be read ({kind_and_place(error)})"
-                reply = CallFailure("bad_reply", said, charged=(0, 0))
-            booked = self._booked({key: reply}, asked, aside)
-            await self._journal.together(partial(self._journal.record, self.identity, *booked))
-            deliver({key: reply})
-
-    def _written(self, request: ChatRequest, reply: ChatReply, bodies: dict[str, str]) -> tuple[str, str]:  # noqa: ARG002 - texts are not shared
-        return orjson.dumps(request).decode(), chat_as_json(reply)
-
-    def _read(self, kept: Kept) -> ChatReply:
-        usage, _, estimated = kept.charge
-        return dataclasses.replace(read_chat(kept.reply), earlier_usage=None if estimated else usage)
 
 
 def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
@@ -358,7 +316,10 @@ def chat_as_json(reply: ChatReply) -> str:
 
 def read_chat(text: str) -> ChatReply:
     """A reply from JSON."""
-    body = json.loads(text)
-    if body["token_logprobs"] is not None:
-        body["token_logprobs"] = tuple((token, value) for token, value in body["token_logprobs"])
-    return ChatReply(**body)
+    return _chat_of(json.loads(text))
+
+
+def _chat_of(said: dict[str, Any]) -> ChatReply:
+    if said["token_logprobs"] is not None:
+        said["token_logprobs"] = tuple((token, value) for token, value in said["token_logprobs"])
+    return ChatReply(**said)

@@ -255,7 +255,7 @@ class Reward:
             models = await self._stack.enter_async_context(open_models([part], options, journal))
             opened = models["scorer"]
             refuse_without_scoring(opened, [self.metric.name])
-            await check_scorer(opened.scorer.scorer, journal, opened.ledger)
+            await check_scorer(opened.model, journal, opened.ledger)
             self._scorer = opened
         return self._scorer
 

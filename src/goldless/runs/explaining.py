@@ -13,7 +13,7 @@ from goldless.errors import CallError, CapabilityError, MetricError, TextTooLong
 from goldless.metrics.information_map import InformationMap, make_information_map
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs
-from goldless.models.journalled import JournalledScorer
+from goldless.models.journalled import JournalledModel
 from goldless.records import CallFailure
 from goldless.runs.opening import SCORERS, OpenModel, Part, open_journal, open_models, training_notes
 from goldless.runs.options import CALLING, Options
@@ -74,11 +74,12 @@ async def explain_pair(study: Study, options: ExplainOptions) -> InformationMap:
         open_journal(options.journal) as journal,
         open_models([part], calling, journal) as models,
     ):
-        scorer = _scoring(models["scorer"])
+        opened = models["scorer"]
+        scorer = _scoring(opened)
         task = study.task(options.task), study.responses(options.task)
-        for note in training_notes(scorer.scorer, [pair.template], [task]):
+        for note in training_notes(opened.model, [pair.template], [task]):
             warnings.warn(note, stacklevel=2)
-        canaries = await check_scorer(scorer.scorer, journal, scorer.ledger)
+        canaries = await check_scorer(opened.model, journal, opened.ledger)
         sentences = split_sentences(pair.candidate)
         requests = await _requests(scorer, pair, sentences)
         pieces = await _pieces(scorer, requests[0], pair.peer)
@@ -167,7 +168,7 @@ def _rewrites(study: Study, options: ExplainOptions) -> tuple[dict[str, str], st
 # --- the questions -----------------------------------------------------------------------------------------------
 
 
-def _scoring(opened: OpenModel) -> JournalledScorer:
+def _scoring(opened: OpenModel) -> JournalledModel:
     """The scorer of an open model. Raises if it cannot score."""
     if not opened.model.capabilities.scoring:
         raise CapabilityError(
@@ -219,7 +220,7 @@ def _refuse_too_long(scorer: Scorer, requests: Sequence[ScoreRequest]) -> None:
 
 
 async def _ask(
-    scorer: JournalledScorer, requests: Sequence[ScoreRequest], options: ExplainOptions
+    scorer: JournalledModel, requests: Sequence[ScoreRequest], options: ExplainOptions
 ) -> list[TokenLogprobs]:
     """All replies."""
     replies: dict[int, ScoreReply] = {}

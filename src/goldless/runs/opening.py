@@ -32,7 +32,7 @@ from goldless.models.interface import (
     content_hash,
 )
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledChat, JournalledScorer, Reused
+from goldless.models.journalled import JournalledModel, Reused
 from goldless.models.provider import Use
 from goldless.models.usage import Budget, Ledger, batch_share, price_of
 from goldless.records import CallFailure, Response, Task
@@ -58,21 +58,20 @@ class Part:
 class Judge(WrappedModel):
     """A model that gives verdicts: it writes, and scores labels where it can; a server must pass its canaries first."""
 
-    def __init__(self, chat: JournalledChat, scorer: JournalledScorer, journal: Journal) -> None:
-        super().__init__(scorer)
-        self._chat = chat
-        self._scorer = scorer
+    def __init__(self, model: OpenModel, journal: Journal) -> None:
+        super().__init__(model.scorer)
+        self._opened = model
         self._journal = journal
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """The reply."""
-        return await self._chat.chat(request)
+        return await self._opened.chat.chat(request)
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score all requests."""
         if not is_local(self.identity):
-            await check_canaries(self._scorer.scorer, self._journal, self._scorer.ledger)
-        await self._scorer.score(requests, deliver)
+            await check_canaries(self._opened.model, self._journal, self._opened.ledger)
+        await self._opened.scorer.score(requests, deliver)
 
 
 class OpenModel:
@@ -84,16 +83,15 @@ class OpenModel:
         self._journal = journal
         if batch and ledger.price is not None:  # only from here on: probes are not in a batch
             ledger.price = ledger.price.shared(batch_share(model.identity))
-        self.scorer = JournalledScorer(model, journal, ledger)
         self.batched = BatchedChat(model, journal, ledger) if batch else None
-        self.chat = self.batched or JournalledChat(model, journal, ledger)
+        self.scorer = self.chat = self.batched or JournalledModel(model, journal, ledger)
         self._before: tuple[Reused, Reused] | None = None
         """Replies reused and replies paid for before the first round."""
 
     def replica(self, replicate: int) -> OpenModel:
         """The same model, whose calls are others than those of the same requests here."""
         other = copy(self)
-        other.scorer, other.chat = self.scorer.replica(replicate), self.chat.replica(replicate)
+        other.scorer = other.chat = self.chat.replica(replicate)
         return other
 
     @property
@@ -104,7 +102,7 @@ class OpenModel:
     @property
     def judge(self) -> Judge:
         """The model in the role of a critic or reviewer."""
-        return Judge(self.chat, self.scorer, self._journal)
+        return Judge(self, self._journal)
 
     @property
     def local(self) -> bool:
@@ -114,7 +112,7 @@ class OpenModel:
     @property
     def spending(self) -> Spending:
         """Its calls, tokens and cost."""
-        reused = self.scorer.reused + self.chat.reused
+        reused = self.chat.reused
         known = self.ledger.price is not None and not reused.unpriced
         return Spending(
             model=self.identity.short,
@@ -136,9 +134,9 @@ class OpenModel:
     def round(self) -> None:
         """Begin a round, which asks all that the rounds before asked: what they paid for does not count as reused."""
         if self._before is None:
-            self._before = self.scorer.reused + self.chat.reused, self._paid
+            self._before = self.chat.reused, self._paid
         reused, paid = self._before
-        self.scorer.reused, self.chat.reused = reused - (self._paid - paid), Reused()
+        self.chat.reused = reused - (self._paid - paid)
 
     def at_once(self, calls: int, *, here: int = 1) -> int:
         """Requests under way: ``calls`` at a server, ``here`` on this machine, some for each worker of a fleet."""

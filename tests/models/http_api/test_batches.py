@@ -14,7 +14,7 @@ from goldless.models.batched import WAITING, BatchBook, BatchedChat, batching, c
 from goldless.models.catalogue import open_model
 from goldless.models.interface import ChatReply, ChatRequest, Message, NotSentError
 from goldless.models.journal import Journal
-from goldless.models.journalled import OVER_BUDGET, JournalledChat, chat_key
+from goldless.models.journalled import OVER_BUDGET, JournalledModel, chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price, batch_share
 from paid_twice import called_after_reply
@@ -98,7 +98,7 @@ async def test_a_call_in_a_batch_that_is_out_is_not_paid_again_by_a_command_with
     asked = len(server.asked)
     with closing(Journal(run.path)) as journal:
         model = open_model(run.spec)
-        chat = JournalledChat(model, journal, Ledger(run.spec, None, None))
+        chat = JournalledModel(model, journal, Ledger(run.spec, None, None))
         in_batch = await chat.chat(request("a"))
         await model.aclose()
     assert in_batch.kind == "waiting"

@@ -15,7 +15,7 @@ from goldless.models.canaries import check_scorer
 from goldless.models.http_api.calls import Calling
 from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledChat
+from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Budget, Ledger, Price, most_chat_usage
 from goldless.records import CallFailure
 
@@ -52,7 +52,7 @@ def numbered(number: int) -> ChatRequest:
 async def ask_all(model, journal: Journal, budget: Budget, calls: int = 121) -> tuple[list, Ledger]:
     ledger = Ledger("toy", PRICE, budget)
     model.charge_to(ledger)
-    chat = JournalledChat(model, journal, ledger)
+    chat = JournalledModel(model, journal, ledger)
     replies: list = []
 
     async def ask(number: int) -> None:

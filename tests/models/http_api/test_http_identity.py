@@ -7,7 +7,7 @@ import pytest
 from goldless.errors import PrerequisiteError
 from goldless.models.interface import ChatRequest, Message
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledChat, JournalledScorer
+from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Ledger
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +33,7 @@ async def test_a_server_that_moves_is_not_paid_again(serve, connect, tmp_path):
         model = connect(server)
         await model.prepare()
         asked = len(server.asked)
-        chat, scorer = (kind(model, journal, Ledger("toy", None)) for kind in (JournalledChat, JournalledScorer))
+        chat, scorer = (kind(model, journal, Ledger("toy", None)) for kind in (JournalledModel, JournalledModel))
         await chat.chat(ChatRequest(MESSAGES))
         request = await scorer.encode(MESSAGES, "One two.")
         await scorer.score([request], lambda _: None)

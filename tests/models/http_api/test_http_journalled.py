@@ -6,7 +6,7 @@ import pytest
 
 from goldless.models.interface import ChatRequest, Message, TokenLogprobs
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledChat, JournalledScorer
+from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Ledger
 from goldless.records import CallFailure
 from paid_twice import counts
@@ -22,8 +22,8 @@ async def test_the_key_is_not_in_the_journal_even_where_the_server_repeats_it(se
     model = connect(server, use="both")
     await model.prepare()
     journal = Journal(tmp_path / "journal.sqlite")
-    chat = JournalledChat(model, journal, Ledger("toy", None))
-    scorer = JournalledScorer(model, journal, Ledger("toy", None))
+    chat = JournalledModel(model, journal, Ledger("toy", None))
+    scorer = JournalledModel(model, journal, Ledger("toy", None))
 
     server.behaviour.faults = [(500, {}, "boom")]
     assert (await chat.chat(ChatRequest((Message("user", "hello"),)))).text == "A fine reply."

@@ -18,7 +18,7 @@ from goldless.models.http_api import client
 from goldless.models.http_api.calls import Calling
 from goldless.models.interface import ChatReply, ChatRequest, Message
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledChat
+from goldless.models.journalled import JournalledModel
 from goldless.models.usage import Ledger
 from goldless.runs.opening import Part, open_models
 from goldless.runs.options import Options
@@ -149,7 +149,7 @@ async def test_a_key_that_a_model_writes_is_not_in_the_journal(raw, connect, tmp
     said = orjson.dumps(chat_reply(f"Key: {SECRET}", logprobs=tokens))
     raw.body = said.replace(SECRET.encode(), SECRET.replace("-", "\\u002d").encode()) if escaped else said
     journal = Journal(tmp_path / "journal.sqlite")
-    reply = await JournalledChat(connect(raw), journal, Ledger("toy", None)).chat(
+    reply = await JournalledModel(connect(raw), journal, Ledger("toy", None)).chat(
         ChatRequest(ASK.messages, logprobs=True)
     )
     journal.close()

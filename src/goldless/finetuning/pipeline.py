@@ -63,12 +63,7 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     async with _opened(HfModel(specification), options) as (model, journal):
         check_targets(specification.base, options.recipe)
         base_canaries = await _base_canaries(model, journal) if options.check_base else None
-        stages, trained = material.stages(model.scorer), material.trained
-        told = options.tell("building examples", len(trained))
-        examples = await build_examples(trained, stages, max_length=options.recipe.max_length, done=told)
-        if not examples.examples:
-            why = ", ".join(f"{count} {kind}" for kind, count in examples.left_out.items())
-            raise UserError(f"no examples to train on ({why}). Raise --max-length, or use shorter texts")
+        examples = await _examples(material, model, options)
         plan = _plan(material, options, model.identity, examples)
         begun = settle_plan(options.out, plan)
         before = await _held_out(material, model, options, "before")
@@ -92,17 +87,7 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
         adapter=options.out / ADAPTER,
         specification=f"hf:{replace(specification, adapter=str(options.out))}",
         held_out_tasks=tuple(each.task.task for each in material.held_out),
-        counts=Counts(
-            tasks_trained=len(material.trained),
-            tasks_held_out=len(material.held_out),
-            tasks_too_few=material.tasks_too_few,
-            texts_missing=material.texts_missing,
-            held_out_texts_seen=material.texts_seen,
-            held_out_synopses_seen=material.synopses_seen,
-            examples=len(examples.examples),
-            tokens=examples.tokens,
-            left_out=examples.left_out,
-        ),
+        counts=_counts(material, examples),
         **training.model_dump(),
         held_out=compare_held_out(before, after, **draws),
         level=options.level,
@@ -162,6 +147,31 @@ async def _base_canaries(model: OpenModel, journal: Journal) -> CanaryReport:
         return await check_scorer(model.model, journal)
     except CanaryError as error:
         raise CanaryError(f"{error}. To train on it anyway, use --untested-base") from error
+
+
+async def _examples(material: Material, model: OpenModel, options: FinetuneOptions) -> ExampleSet:
+    trained = material.trained
+    told = options.tell("building examples", len(trained))
+    stages, max_length = material.stages(model.scorer), options.recipe.max_length
+    examples = await build_examples(trained, stages, max_length=max_length, done=told)
+    if not examples.examples:
+        why = ", ".join(f"{count} {kind}" for kind, count in examples.left_out.items())
+        raise UserError(f"no examples to train on ({why}). Raise --max-length, or use shorter texts")
+    return examples
+
+
+def _counts(material: Material, examples: ExampleSet) -> Counts:
+    return Counts(
+        tasks_trained=len(material.trained),
+        tasks_held_out=len(material.held_out),
+        tasks_too_few=material.tasks_too_few,
+        texts_missing=material.texts_missing,
+        held_out_texts_seen=material.texts_seen,
+        held_out_synopses_seen=material.synopses_seen,
+        examples=len(examples.examples),
+        tokens=examples.tokens,
+        left_out=examples.left_out,
+    )
 
 
 def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:

@@ -175,12 +175,3 @@ def test_one_reviewer_s_ratings_are_kept_as_they_are():
     assert found.score[0, 0] == 3
     assert found.asked.tolist() == [[1, 1]]
     assert found.used.tolist() == [[1, 0]]
-
-
-def test_unknown_options_are_refused():
-    with pytest.raises(MetricError, match="'values' or 'signs', got 'loud'"):
-        panel(said("r", 1, 0), votes="loud")
-    with pytest.raises(MetricError, match="'z' or 'raw', got 'rank'"):
-        panel_scores(rated(r=[1, 2]), normalisation="rank")
-    with pytest.raises(MetricError, match="one of default, paper, pre, auto-pre, got 'mine'"):
-        panel(said("r", 1, 0), convention="mine")

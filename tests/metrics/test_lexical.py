@@ -133,8 +133,3 @@ def test_every_baseline_bears_its_name_and_says_how_it_was_made():
 def test_an_unknown_baseline_is_named_with_those_there_are(name):
     with pytest.raises(MetricError, match=r"unknown baseline.*rouge-l.*bertscore\[NAME\]"):
         baseline(name)
-
-
-def test_an_unknown_tokenisation_is_named_with_those_there_are():
-    with pytest.raises(MetricError, match=r"13a, nltk, rouge, rouge-stems, got 'rogue'. Did you mean 'rouge'"):
-        Bleu(tokens="rogue").scores([("a", "b")])

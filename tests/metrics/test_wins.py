@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from evidence_frames import PairScore, pair_rows
-from goldless.metrics import wins
+from goldless.metrics import judged_metrics
 
 # a judge that always says the first is better, except that b beats a from either place
 ROWS = [("t", "a", "b", 0.0), ("t", "b", "a", 1.0), ("t", "a", "c", 1.0), ("t", "c", "a", 1.0)]
@@ -13,7 +13,7 @@ ROWS = [("t", "a", "b", 0.0), ("t", "b", "a", 1.0), ("t", "a", "c", 1.0), ("t", 
 
 def win_scores(rows, **options) -> list[PairScore]:
     names = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
-    return pair_rows(wins.win_scores(pl.DataFrame(rows, schema=names, orient="row"), **options))
+    return pair_rows(judged_metrics.win_scores(pl.DataFrame(rows, schema=names, orient="row"), **options))
 
 
 def test_both_orders_take_a_preference_for_the_first_place_out():

@@ -12,15 +12,14 @@ from typing import Any
 
 from goldless.errors import MetricError, nearest
 from goldless.metrics.embedding_similarity import Measure, SentenceSimilarity
+from goldless.metrics.judged_metrics import ReviewMetric, WinMetric
 from goldless.metrics.label_information import RaterMetric
 from goldless.metrics.lexical import Bleu, Length, Rouge
 from goldless.metrics.likelihood import BOTH, CONTROL, GEM, GEM_BOTH, RELATIVES, LikelihoodMetric
 from goldless.metrics.metric import Metric, Needs
 from goldless.metrics.peer_prediction import PeerPrediction
-from goldless.metrics.review_scores import ReviewMetric
 from goldless.metrics.text_metrics import BaselineMetric, TextPairMetric
 from goldless.metrics.tvd_mi import CriticMetric
-from goldless.metrics.wins import WinMetric
 from goldless.models.sentence_embedding import named_embedder
 from goldless.plugins import Catalogue
 

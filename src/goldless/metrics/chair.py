@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -91,8 +91,6 @@ def panel_verdicts(
     position to the other, so only both orders together are fair. With the papers' convention a missing judgement counts
     as no preference. A negative weight reverses a reviewer's votes.
     """
-    if votes not in get_args(Votes):
-        raise MetricError(f"votes must be 'values' or 'signs', got {votes!r}")
     chosen = voting_weights(judgements.reviewers, weights)
     judgements = judgements.of(list(chosen))
     lean = 2 * judgements.filled(convention) - 1
@@ -132,8 +130,6 @@ def panel_scores(
 
     With the papers' convention a missing rating counts 0.
     """
-    if normalisation not in get_args(Normalisation):
-        raise MetricError(f"normalisation must be 'z' or 'raw', got {normalisation!r}")
     chosen = voting_weights(ratings.reviewers, weights)
     ratings = ratings.of(list(chosen))
     weight = np.array(list(chosen.values()))[:, None, None]

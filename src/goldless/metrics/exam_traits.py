@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError
-from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
+from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
 from goldless.metrics.panel_worth import FEWEST_PEERS, panel_votes, peer_estimates, shared_votes
@@ -87,7 +87,6 @@ def consistency(
     By default two ties agree, a tie and a preference do not, and pairs with a missing order are left out.
     With the papers' convention a pair with a tie or a missing order counts 0.5.
     """
-    check_convention(convention)
     asked: npt.NDArray[np.bool_] = np.asarray(judgements.asked.all(axis=2))
     lean = np.sign(2 * judgements.filled(convention) - 1)
     same = np.where(lean[:, :, 0] == lean[:, :, 1], 1.0, 0.0)
@@ -199,8 +198,6 @@ def self_confidence(
     ``higher_is``: what higher values mean, "surer" for levels, "less sure" for -log p. ``difference`` says by how
     much, with an interval from resampling items; items of one name in both sets are drawn together.
     """
-    if higher_is not in {"surer", "less sure"}:
-        raise MetricError(f"higher_is must be 'surer' or 'less sure', got {higher_is!r}")
     asked = len(easy) + len(hard)
     kept = [[(item, value) for item, value in items if value is not None] for items in (easy, hard)]
     used = len(kept[0]) + len(kept[1])

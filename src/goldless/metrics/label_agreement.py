@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack, get_args
+from typing import Unpack
 
 import numpy as np
 from scipy.special import stdtr
@@ -18,7 +18,7 @@ from scipy.special import stdtr
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_verdicts, reviewer_scores
-from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
+from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings
 from goldless.metrics.pair_labels import PairLabels, RatingTable
 from goldless.statistics.bootstrap import USUAL, Draws, ShareMethod, task_intervals, task_shares
 from goldless.statistics.comparisons import holm, sign_flip_ps
@@ -157,7 +157,6 @@ def panel_credits(
 ) -> PairCredits:
     """The credits of a panel's vote; the default convention is that of its verdicts."""
     convention = verdicts.convention if convention is None else convention
-    check_convention(convention)
     labels = labels.decided()
     place = labels.places(verdicts)
     kept = (place >= 0) & (verdicts.asked > 0)
@@ -183,7 +182,6 @@ def score_credits(
     scores: PanelScores, labels: PairLabels, *, name: str = "panel", convention: Convention = "default"
 ) -> PairCredits:
     """The credits of scores: of two responses to a task the one with the higher score is better."""
-    check_convention(convention)
     labels = labels.decided()
     _check_names(labels, scores)
     task, low, high = labels.task, labels.low, labels.high
@@ -299,9 +297,6 @@ def rank_agreement(
 
     Where it is not defined the task is left out by default, and counts 0 with the papers' convention.
     """
-    check_convention(convention)
-    if coefficient not in get_args(Coefficient):
-        raise MetricError(f"coefficient must be 'kendall-b', 'spearman' or 'kendall', got {coefficient!r}")
     _check_names(ratings, scores)
     by_task = rank_correlations(scores.score, ratings.value, coefficient)
     undefined = int(np.isnan(by_task).sum())

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ from goldless.evidence import rows_frame
 from goldless.metrics.metric import RESPONSES, Given, Needs, Scores
 from goldless.records import Preference, Rating
 from goldless.signature import table_hash
-from goldless.statistics.bootstrap import groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import Draws, Interval, groups_left_out, left_out_intervals
 from goldless.studies import Study
 
 MOST_CATEGORIES = 12
@@ -149,19 +149,16 @@ class RaterMetric:
             )
             for criterion, rows in labels.items()
         }
+        groups = ",".join(f"{rater}={group}" for rater, group in sorted(given.rater_groups.items()))
         settings = {
             "categories": "sign" if study.n_preferences else "values",
             "items": "+".join(sorted(set(items.values()))),
             "labels": _labels_hash(labels),
             "null": "permutation",
             "permutations": str(given.resamples),
-            **({"groups": _groups_shown(given.rater_groups)} if given.rater_groups else {}),
+            **({"groups": groups} if groups else {}),
         }
         return Scores(pl.DataFrame(schema=RESPONSES), settings=settings, raters=found)
-
-
-def _groups_shown(groups: Mapping[str, str]) -> str:
-    return ",".join(f"{rater}={group}" for rater, group in sorted(groups.items()))
 
 
 def check_labels(study: Study) -> None:
@@ -227,13 +224,10 @@ def label_information(
 
     ``groups``: the group of each rater by name; raters without one count among all raters only.
     """
-    if items not in get_args(Items):
-        raise MetricError(f"items must be one of {', '.join(get_args(Items))}, got {items!r}")
-    if permutations < 1:
-        raise MetricError(
-            f"permutations must be at least 1, got {permutations}. Try 10000, which gives p to about .002"
-        )
     raters, categories, table, task = _table(list(labels), items)
+    for name in groups or {}:
+        if name not in raters:
+            raise MetricError(f"no label by rater {name!r}{nearest(name, raters) or '.'} Raters: {', '.join(raters)}")
     pairs = list(itertools.combinations(range(len(raters)), 2))
     common = [int(((table[a] >= 0) & (table[b] >= 0)).sum()) for a, b in pairs]
     if not any(common):
@@ -243,7 +237,15 @@ def label_information(
     used = [pair for pair, n in zip(pairs, common, strict=True) if n]
     observed = _pair_values(table[:, None], used, len(categories))[0]
     null = _null(table, used, len(categories), permutations, seed)
-    left = _Left(table, task, len(categories), level, seed)
+
+    def intervals(weights: FloatArray) -> list[Interval]:
+        """Of weighted means of the pairs, by leaving out tasks."""
+        out, n_tasks = groups_left_out(task)
+        rest = [table[:, None, out != group] for group in range(int(out.max()) + 1)]
+        without = np.stack([weights @ _pair_values(some, used, len(categories))[0] for some in rest])
+        draws: Draws = {"level": level, "seed": seed, "resamples": permutations}
+        return left_out_intervals(weights @ observed, without, n_tasks=n_tasks, lowest=0.0, **draws)
+
     by_pair = {pair: _information(observed[[k]], null[:, [k]]) for k, pair in enumerate(used)}
     return LabelInformation(
         overall=_information(observed, null),
@@ -256,36 +258,20 @@ def label_information(
         items=items,
         permutations=permutations,
         seed=seed,
-        groups=_groups(groups, raters, used, observed, null, left=left),
+        groups=_groups(groups, raters, used, observed, null, intervals=intervals) if groups else (),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """What values without some tasks are computed from."""
-
-    table: IntArray
-    task: IntArray
-    categories: int
-    level: float
-    seed: int
-
-
 def _groups(
-    groups: Mapping[str, str] | None,
+    groups: Mapping[str, str],
     raters: Sequence[str],
     pairs: Sequence[tuple[int, int]],
     observed: FloatArray,
     null: FloatArray,
     *,
-    left: _Left,
+    intervals: Callable[[FloatArray], list[Interval]],
 ) -> tuple[GroupInformation, ...]:
     """All raters and each group: the mean over raters of the mean over their partners."""
-    if not groups:
-        return ()
-    for name in groups:
-        if name not in raters:
-            raise MetricError(f"no label by rater {name!r}{nearest(name, raters) or '.'} Raters: {', '.join(raters)}")
     mine = np.array([[rater in pair for pair in pairs] for rater in range(len(raters))], dtype=np.float64)
     partners = mine.sum(axis=1)
     means = np.divide(mine, partners[:, None], out=np.zeros_like(mine), where=partners[:, None] > 0)
@@ -294,25 +280,9 @@ def _groups(
         if name in groups and partners[number]:
             members.setdefault(groups[name], []).append(number)
     weights = np.stack([means[rows].mean(axis=0) for rows in members.values()])
-    values, drawn = weights @ observed, null @ weights.T
-    out, n_tasks = groups_left_out(left.task)
-    without = np.stack(
-        [
-            weights @ _pair_values(left.table[:, None, out != g], pairs, left.categories)[0]
-            for g in range(int(out.max()) + 1)
-        ]
-    )
-    intervals = left_out_intervals(
-        values, without, n_tasks=n_tasks, lowest=0.0, level=left.level, seed=left.seed, resamples=len(null)
-    )
+    values, drawn, found = weights @ observed, null @ weights.T, intervals(weights)
     return tuple(
-        GroupInformation(
-            group,
-            len(rows),
-            intervals[k].low,
-            intervals[k].high,
-            _information(values[[k]], drawn[:, [k]]),
-        )
+        GroupInformation(group, len(rows), found[k].low, found[k].high, _information(values[[k]], drawn[:, [k]]))
         for k, (group, rows) in enumerate(members.items())
     )
 
@@ -336,7 +306,12 @@ def _table(labels: Sequence[CategoryLabel], items: Items) -> tuple[list[str], tu
         found_raters = f"only {raters[0]}" if raters else "no labels"
         raise MetricError(f"tvd-mi[labels] needs at least two raters, got {found_raters}")
     categories = tuple(sorted(set(found.values())))
-    _check_categories(categories)
+    if len(categories) > MOST_CATEGORIES:
+        named = ", ".join(f"{category:g}" for category in categories)
+        raise MetricError(
+            f"labels must have at most {MOST_CATEGORIES} different values, got {len(categories)} ({named}). "
+            "Bin them first, for example into low, middle and high"
+        )
     number = {category: i for i, category in enumerate(categories)}
     column = {item: i for i, item in enumerate(dict.fromkeys(label.item for label in labels))}
     row = {rater: i for i, rater in enumerate(raters)}
@@ -347,15 +322,6 @@ def _table(labels: Sequence[CategoryLabel], items: Items) -> tuple[list[str], tu
     task = np.array([tasks[item[0]] for item in column], dtype=np.int64)
     kept = (table >= 0).all(axis=0) if items == "complete" else np.ones(len(task), dtype=np.bool_)
     return raters, categories, table[:, kept], task[kept]
-
-
-def _check_categories(categories: Sequence[float]) -> None:
-    if len(categories) > MOST_CATEGORIES:
-        named = ", ".join(f"{category:g}" for category in categories)
-        raise MetricError(
-            f"labels must have at most {MOST_CATEGORIES} different values, got {len(categories)} ({named}). "
-            "Bin them first, for example into low, middle and high"
-        )
 
 
 def _pair_values(tables: IntArray, pairs: Sequence[tuple[int, int]], k: int) -> FloatArray:
@@ -379,16 +345,14 @@ def _null(table: IntArray, pairs: Sequence[tuple[int, int]], k: int, permutation
     random = np.random.default_rng(seed)
     labelled = [np.flatnonzero(row >= 0) for row in table]
     chunks = []
-    for draws in _chunks(permutations, max(1, ELEMENTS_AT_ONCE // table.size)):
+    step = max(1, ELEMENTS_AT_ONCE // table.size)
+    for begin in range(0, permutations, step):
+        draws = min(step, permutations - begin)
         shuffled = np.repeat(table[:, None, :], draws, axis=1)
         for i, places in enumerate(labelled):
             shuffled[i][:, places] = random.permuted(np.tile(table[i, places], (draws, 1)), axis=1)
         chunks.append(_pair_values(shuffled, pairs, k))
     return np.concatenate(chunks)
-
-
-def _chunks(total: int, size: int) -> Iterator[int]:
-    yield from (min(size, total - begin) for begin in range(0, total, size))
 
 
 def _information(observed: FloatArray, null: FloatArray) -> Information:

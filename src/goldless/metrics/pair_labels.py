@@ -19,7 +19,7 @@ import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, nearest
-from goldless.metrics.judgement_table import Convention, check_convention
+from goldless.metrics.judgement_table import Convention
 from goldless.records import Preference, Rating
 
 LEAST_PREFERENCE = 0.5
@@ -171,7 +171,6 @@ def usual_margin(
 
     With the papers' convention it is always two.
     """
-    check_convention(convention)
     if convention != "default":
         return PAPERS_MARGIN
     votes: dict[tuple[str, frozenset[str]], set[str]] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from goldless.errors import MetricError, nearest
 from goldless.metrics.exam_traits import Trait
@@ -80,7 +80,7 @@ def qualify(
     reviewer passes. ``combination``: a reviewer must pass all of them, or any. ``weight_from``: the trait whose value
     or logit is the weight. The mean of traits is over those of ``thresholds``. A trait that was not measured is failed.
     """
-    _check(traits, thresholds, combination, weighting, weight_from)
+    _check(traits, thresholds, weighting, weight_from)
     limits = {name: _limit(traits, name, threshold) for name, threshold in thresholds.items()}
     counting = {name: limit for name, limit in limits.items() if limit is not None}
     weighing = [name for name in thresholds if name not in ONLY_AN_EXAM]
@@ -155,24 +155,15 @@ def _none_passed(candidates: Sequence[Candidate]) -> str:
 def _check(
     traits: Mapping[str, Mapping[str, Trait]],
     thresholds: Mapping[str, Threshold],
-    combination: str,
-    weighting: str,
+    weighting: Weighting,
     weight_from: str | None,
 ) -> None:
     if not traits:
         raise MetricError("no candidates. Name at least one reviewer")
-    if combination not in get_args(Combination):
-        raise MetricError(f"combination must be 'all' or 'any', got {combination!r}")
-    if weighting not in get_args(Weighting):
-        known = get_args(Weighting)
-        raise MetricError(f"weighting must be one of {', '.join(known)}, got {weighting!r}{nearest(weighting, known)}")
     measured = {name for own in traits.values() for name in own}
     for name in (*thresholds, *([weight_from] if weight_from else [])):
         if name not in measured:
             raise MetricError(f"{name} was not measured for any candidate{nearest(name, measured)}")
-    for name, threshold in thresholds.items():
-        if threshold is not None and threshold != "mean" and not isinstance(threshold, (int, float)):
-            raise MetricError(f"the threshold of {name} must be a number, 'mean' or None, got {threshold!r}")
     weighing = len(set(thresholds) - ONLY_AN_EXAM)
     if weighting == "mean of traits" and not weighing:
         raise MetricError(

@@ -1,0 +1,91 @@
+"""Metrics that are judgements: live ratings by reviewers, ``review[SCALE]``, and win rates in recorded comparisons.
+
+A judge that sees two responses prefers one position to the other by several points, so both orders are averaged: an
+agent's score against a peer is the mean of its wins as first and of the peer's losses as first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import polars as pl
+
+from goldless.metrics.chair import panel_scores
+from goldless.metrics.judgement_table import response_ratings
+from goldless.metrics.metric import PAIRS, Given, Needs, Scores, response_table, scores_over_peers
+from goldless.signature import table_hash
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewMetric:
+    """The mean rating of a response over the reviewers, on one scale."""
+
+    name: str
+    scale: str
+    unit: str = "points"
+
+    @property
+    def needs(self) -> Needs:
+        """Ratings of every response."""
+        return Needs(judgements=self.scale)
+
+    def scores(self, given: Given) -> Scores:
+        """The mean over reviewers; missing where none of them gave a rating."""
+        rows = given.evidence.judgements.filter(pl.col("format") == self.scale)
+        reviewers = rows["reviewer"].unique(maintain_order=True).to_list()
+        table = response_ratings(rows, reviewers=reviewers, tasks=given.study.tasks, agents=given.agents)
+        panel = panel_scores(table, normalisation="raw")
+        wanted = [(item.task.task, item.agent) for item in given.items(peers=False)]
+        task_number = {task: number for number, task in enumerate(given.study.tasks)}
+        agent_number = {agent: number for number, agent in enumerate(given.agents)}
+        places = [(task_number[task], agent_number[agent]) for task, agent in wanted]
+        found = pl.DataFrame(
+            {
+                "task": [task for task, _ in wanted],
+                "agent": [agent for _, agent in wanted],
+                "score": [float(panel.score[place]) for place in places],
+                "asked": [int(panel.asked[place]) for place in places],
+                "used": [int(panel.used[place]) for place in places],
+            },
+            schema_overrides={"score": pl.Float64},
+        )
+        found = found.with_columns(pl.col("score").fill_nan(None))
+        return Scores(response_table(found), settings={"reviewers": "+".join(reviewers), "against": "nothing"})
+
+
+@dataclass(frozen=True, slots=True)
+class WinMetric:
+    """Win rate in a recorded table of comparisons."""
+
+    name: str
+    table: str
+    both_orders: bool = True
+    unit: str = "win rate"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    @property
+    def needs(self) -> Needs:
+        """A recorded table of the study."""
+        return Needs(table=self.table)
+
+    def scores(self, given: Given) -> Scores:
+        """The share of wins of each agent against each peer, and its mean over the peers."""
+        pairs = given.compared(win_scores(given.tables[self.table], both_orders=self.both_orders))
+        evidence = table_hash(pairs.select("task", "agent", "peer", "score"))
+        settings = {"evidence": f"recorded-{evidence}", "peers": given.peers_shown(pairs)}
+        return scores_over_peers(pairs, "own", settings=settings)  # a share of wins is over those one has met
+
+
+def win_scores(rows: pl.DataFrame, *, both_orders: bool = True) -> pl.DataFrame:
+    """Share of wins of each agent against each peer on each task, from task, first, second and first_wins.
+
+    With both orders a pair is missing where either order is.
+    """
+    pairs = rows.select("task", agent="first", peer="second", score="first_wins")
+    if both_orders:
+        turned = pairs.select("task", agent="peer", peer="agent", other="score")
+        pairs = pairs.join(turned, on=["task", "agent", "peer"], how="left", maintain_order="left")
+        pairs = pairs.with_columns(score=(pl.col("score") + 1 - pl.col("other")) / 2)
+    missing = pl.when(pl.col("score").is_null()).then(pl.lit("not_recorded"))
+    return pairs.with_columns(missing=missing).select(*PAIRS)

@@ -12,13 +12,13 @@ import pytest
 import goldless
 from goldless.errors import UserError
 from goldless.judging.scales import SCALES
-from goldless.meta_evaluation.cost import YOUR_OWN, find_costs, parse_reviewer_prices, reviewer_costs
+from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices, reviewer_costs
 from goldless.models.call_paces import call_paces, seconds_per_call
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.journal import Entry, Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
-from goldless.reports.report_table import Column, ReportTable, large_text, seconds_text, usd_text
+from goldless.reports.report_table import large_text, seconds_text, usd_text
 from goldless.runs.estimate import plan_study
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
@@ -272,10 +272,6 @@ def test_only_a_model_on_this_machine_is_free(study, given):
     assert (cost.usd, cost.price_from) == (0.0, "on this machine")
 
 
-def test_every_form_of_a_metric_that_is_not_ours_is_known_to_be_one():
-    assert set(YOUR_OWN) == {"python:", "command:", "promptfoo:", "deepeval:", "inspect:"}
-
-
 @pytest.mark.parametrize("given", ["gpt4", "=3", "gpt4=much", "gpt4=-1", "gpt4=1,2,3", "gpt4=nan"])
 def test_a_price_that_is_none_is_refused_with_what_is_allowed(given):
     with pytest.raises(UserError, match="NAME=USD or NAME=IN,OUT"):
@@ -297,23 +293,6 @@ def test_prices_of_strangers_and_no_tokens_are_refused(study):
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
-
-
-def test_a_table_keeps_numbers_whole_in_csv_and_short_for_people():
-    columns = (
-        Column("name", "name"),
-        Column("usd", "USD", "usd", "unknown"),
-        Column("low high", "interval", "interval", decimals=2),
-    )
-    rows = ({"name": "a|b <i>", "usd": 1 / 3, "low": 0.123456, "high": 0.9}, {"name": "c", "usd": None})
-    table = ReportTable("t", columns, rows, "sig")
-    assert table.to_csv().splitlines() == [
-        "name,usd,low,high,signature",
-        "a|b <i>,0.3333333333333333,0.123456,0.9,sig",
-        "c,,,,sig",
-    ]
-    assert "| a\\|b &lt;i&gt; | 0.33 | 0.12 … 0.90 |" in table.to_markdown()
-    assert "| c | unknown | - |" in table.to_markdown()
 
 
 def test_amounts_times_and_large_numbers_are_written_in_their_usual_units():

@@ -87,26 +87,12 @@ def test_shuffled_tasks_do_not_depend_on_other_agents_or_on_what_is_asked(study)
     assert run(study, "shuffled-task", responses=[study.response("t2", "ann")]) == [whole[1]]
 
 
-def test_two_agents_that_always_say_the_same_are_unchanged_by_a_shuffle():
-    frame = pl.DataFrame({"task": ["t1", "t2"], "agent": ["a", "a"], "text": ["Same.", "Same."]})
-    assert all(row.unchanged for row in run(study_from_frame(frame), "shuffled-task"))
-
-
 def test_a_negative_seed_is_refused(study):
     with pytest.raises(UserError, match="seed must be a whole number of at least 0, got -1"):
         run(study, "pattern", seed=-1)
 
 
-def test_no_responses_give_no_texts(study):
-    assert run(study, "deletion", responses=[]) == []
-
-
 # --- with a writer -------------------------------------------------------------------------------------------------
-
-
-def test_one_that_needs_a_writer_says_so(study):
-    with pytest.raises(UserError, match=r"rephrase needs a chat model. Name a writer"):
-        run(study, "rephrase")
 
 
 def test_completion_gives_the_writer_the_gaps_and_takes_what_it_fills_in():

@@ -249,19 +249,17 @@ class BiasReport:
             Column("n_tasks", "tasks", "figure"),
             Column("remark", "", absent=""),
         )
-        values = tuple({**write(row), "remark": _remark(row)} for row in rows)
-        title = _title(rows[0].bias, rows[0].measure, about, rows[0].neutral)
+        remarks = ((("*" * bool(row.shown)), row.note) for row in rows)
+        values = tuple(
+            {**write(row), "remark": " ".join(filter(None, said)) or None}
+            for row, said in zip(rows, remarks, strict=True)
+        )
+        bias, neutral = rows[0].bias.capitalize(), rows[0].neutral
+        title = f"{bias}: {rows[0].measure}" if about is None else f"{bias} of {about}: {rows[0].measure}"
+        if neutral is not None:
+            title += f" (no bias: {neutral:g})"
         return ReportTable(title, columns, values, self.signature, _star(rows))
 
 
 def _star(rows: Iterable[BiasRow]) -> tuple[str, ...]:
     return (STAR,) if any(row.shown for row in rows) else ()
-
-
-def _remark(row: BiasRow) -> Cell:
-    return " ".join(part for part in ("*" * bool(row.shown), row.note) if part) or None
-
-
-def _title(bias: Bias, measure: str, about: str | None, neutral: float | None) -> str:
-    name = f"{bias.capitalize()}: {measure}" if about is None else f"{bias.capitalize()} of {about}: {measure}"
-    return name if neutral is None else f"{name} (no bias: {neutral:g})"

@@ -5,6 +5,7 @@ study → labels and proxies checked → metrics computed → estimates, compari
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -272,7 +273,10 @@ def proxy_judges(
     study: Study, options: Options, reviewers: Sequence[str], scale: str | None, scores: Given | None
 ) -> tuple[list[Judge], bool]:
     """The proxies that need no model, and whether the metrics are among them because a run folder has their scores."""
-    if options.metrics and (of_raters := [metric.name for metric in _known_metrics(options) if metric.needs.labels]):
+    of_raters: list[str] = []
+    with contextlib.suppress(MetricError):  # of a run folder: its own list says what is known
+        of_raters = [one.name for one in options.chosen_metrics() if one.needs.labels] if options.metrics else []
+    if of_raters:
         raise MetricError(f"{of_raters[0]} scores raters, not responses, so it cannot be calibrated")
     run = None if study.path is None or not (study.path / SCORES).is_file() else study.path
     named = bool(options.metrics or reviewers or scores is not None)
@@ -288,13 +292,6 @@ def proxy_judges(
     if run is None or (named and not options.metrics):
         return judges, False
     return [*_run_judges(run, study, options.metrics), *judges], True
-
-
-def _known_metrics(options: Options) -> list[Any]:
-    try:
-        return options.chosen_metrics()
-    except MetricError:
-        return []  # of a run folder: its own list says what is known
 
 
 def _run_judges(run: Path, study: Study, metrics: Sequence[Any]) -> list[Judge]:

@@ -17,7 +17,6 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.judges import ScoredBy, draws_of, response_scores, score_arrays
-from goldless.metrics.metric import Metric
 from goldless.models.interface import Scorer
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said
@@ -71,11 +70,6 @@ class ScorerAgreement:
     """Tasks on which it is defined."""
     level: float
     note: str | None = None
-
-    @property
-    def scorers(self) -> str:
-        """Both scorers."""
-        return f"{self.first} / {self.second}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +126,10 @@ class Consistency:
             Column("missing", "missing", "count", wide=True),
             Column("tasks_used", "defined on tasks", "count", wide=True),
         )
-        rows = tuple({**write(row), "scorers": row.scorers, "missing": row.asked - row.used} for row in self.rows)
+        rows = tuple(
+            {**write(row), "scorers": f"{row.first} / {row.second}", "missing": row.asked - row.used}
+            for row in self.rows
+        )
         counted = dict.fromkeys(f"{row.n_agents} agents, {row.n_tasks} tasks" for row in self.rows)
         title = f"Agents under different scorers ({'; '.join(counted)})"
         return ReportTable(title, columns, rows, " || ".join(self.signatures.values()))
@@ -143,7 +140,17 @@ async def scorer_consistency(study: Study, options: Options, scorers: Sequence[s
     draws = draws_of(options)
     if tuple(options.metrics) == (DEFAULT_METRICS,):
         options = replace(options, metrics=("shared-info",))
-    _check_asked(options.chosen_metrics(), scorers)
+    problems = []
+    if len(scorers) < 2:
+        problems.append(f"--scorer must be given at least twice, got {len(scorers)}. Try --scorer A --scorer B")
+    without = [metric.name for metric in options.chosen_metrics() if metric.needs.logprobs is None]
+    if without:
+        problems.append(
+            f"{', '.join(without)}: does not use a scorer, so it is the same under each. Score the study twice with "
+            "the settings you want to compare and give the two run folders"
+        )
+    if problems:
+        raise UserError(". ".join(problems))
     found: list[ScoredBy] = []
     complete = True
     spending: list[Spending] = []
@@ -157,20 +164,6 @@ async def scorer_consistency(study: Study, options: Options, scorers: Sequence[s
         found += [ScoredBy(name, o.metric, response_scores(o), o.signature) for o in evaluation.outcomes.values()]
     compared = compare_scorers(found, **draws)
     return replace(compared, complete=complete, spending=tuple(spending))
-
-
-def _check_asked(metrics: Sequence[Metric], scorers: Sequence[str | Scorer]) -> None:
-    problems = []
-    if len(scorers) < 2:
-        problems.append(f"--scorer must be given at least twice, got {len(scorers)}. Try --scorer A --scorer B")
-    without = [metric.name for metric in metrics if metric.needs.logprobs is None]
-    if without:
-        problems.append(
-            f"{', '.join(without)}: does not use a scorer, so it is the same under each. Score the study twice with "
-            "the settings you want to compare and give the two run folders"
-        )
-    if problems:
-        raise UserError(". ".join(problems))
 
 
 def compare_scorers(
@@ -220,7 +213,9 @@ def _other_differences(compared: Sequence[ScoredBy]) -> list[str]:
 
 
 def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAgreement]:
-    tables, asked = _tables(first, second)
+    keys = {**first.scores, **second.scores}
+    names = {"tasks": list(dict.fromkeys(t for t, _ in keys)), "agents": list(dict.fromkeys(a for _, a in keys))}
+    tables = np.stack([score_arrays(one.scores, **names)[0] for one in (first, second)])
     both: BoolArray = np.asarray(~np.isnan(tables).any(axis=0))
     kept: BoolArray = np.asarray(both.any(axis=0))
     if int(kept.sum()) < FEWEST_AGENTS:
@@ -245,7 +240,7 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
                 high=high,
                 n_agents=int(kept.sum()),
                 n_tasks=int(used.sum()),
-                asked=asked,
+                asked=len(keys),
                 used=int(both.sum()),
                 within_task=within.mean,
                 within_low=None if within.low is None else max(-1.0, within.low),
@@ -256,14 +251,6 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
             )
         )
     return rows
-
-
-def _tables(first: ScoredBy, second: ScoredBy) -> tuple[FloatArray, int]:
-    """Scores [2, tasks, agents], NaN where there is none, and how many responses were given to a scorer."""
-    keys = {**first.scores, **second.scores}
-    names = {"tasks": list(dict.fromkeys(t for t, _ in keys)), "agents": list(dict.fromkeys(a for _, a in keys))}
-    tables = [score_arrays(one.scores, **names)[0] for one in (first, second)]
-    return np.stack(tables), len(keys)
 
 
 def _interval(

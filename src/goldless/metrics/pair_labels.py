@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any, TypeVar
 
 import numpy as np
@@ -148,14 +149,16 @@ def rating_table(
     tasks = _names(tasks, (rating.task for rating in kept))
     agents = _names(agents, (rating.agent for rating in kept))
     task_number, agent_number = _numbers(tasks), _numbers(agents)
-    voices: dict[tuple[int, str], list[float]] = {}
+    said: dict[tuple[int, int], dict[str, list[float]]] = {}
     for rating in kept:
         if rating.task in task_number and rating.agent in agent_number:
-            cell = task_number[rating.task] * len(agents) + agent_number[rating.agent]
-            voices.setdefault((cell, rating.rater), []).append(rating.score)
-    value, raters = _medians(voices, len(tasks) * len(agents))
-    shape = len(tasks), len(agents)
-    return RatingTable(tuple(tasks), tuple(agents), value.reshape(shape), raters.reshape(shape))
+            cell = said.setdefault((task_number[rating.task], agent_number[rating.agent]), {})
+            cell.setdefault(rating.rater, []).append(rating.score)
+    value, raters = np.full((len(tasks), len(agents)), np.nan), np.zeros((len(tasks), len(agents)), np.int64)
+    for place, by_rater in said.items():
+        value[place] = median(sum(scores) / len(scores) for scores in by_rater.values())
+        raters[place] = len(by_rater)
+    return RatingTable(tuple(tasks), tuple(agents), value, raters)
 
 
 def check_margin(margin: float | None) -> None:
@@ -256,19 +259,6 @@ def _joined(tasks: tuple[str, ...], agents: tuple[str, ...], ratings: Signs, vot
         contradicted=by_rating * by_vote < 0,
         margin=margin,
     )
-
-
-def _medians(voices: dict[tuple[int, str], list[float]], cells: int) -> tuple[FloatArray, IntArray]:
-    """Median of each cell over its raters, and how many they are."""
-    cell = np.array([cell for cell, _ in voices], dtype=np.int64)
-    said = np.array([sum(scores) / len(scores) for scores in voices.values()], dtype=np.float64)
-    raters = np.bincount(cell, minlength=cells).astype(np.int64)
-    value, rated = np.full(cells, np.nan), raters > 0
-    ordered = said[np.lexsort((said, cell))]
-    begin = (np.cumsum(raters) - raters)[rated]
-    size = raters[rated]
-    value[rated] = (ordered[begin + (size - 1) // 2] + ordered[begin + size // 2]) / 2
-    return value, raters
 
 
 def _of_criterion(labels: list[Label], criterion: str | None) -> list[Label]:

@@ -30,21 +30,19 @@ def test_differences_are_paired_by_task_and_agent_and_have_an_interval(tmp_path)
         for name, values in (("one", before), ("two", after))
     )
     found = compare_runs(first, second, "m")
-    by_agent = {row.agent: row for row in found.agents}
-    ann = by_agent["ann"].difference
-    half = 4.302653 / 3**0.5
-    assert (ann.mean, ann.n) == (2.0, 3)
-    assert (ann.low, ann.high) == pytest.approx((2 - half, 2 + half), abs=1e-5)
-    assert (by_agent["ann"].first, by_agent["ann"].second) == (1.0, 3.0)
-    assert (by_agent["bob"].difference.mean, by_agent["bob"].difference.low) == (-1.0, None)
+    by_agent = {row["agent"]: row for row in found.agents}
+    ann, half = by_agent["ann"], 4.302653 / 3**0.5
+    assert (ann["first"], ann["second"], ann["difference"], ann["n"]) == (1.0, 3.0, 2.0, 3)
+    assert (ann["low"], ann["high"]) == pytest.approx((2 - half, 2 + half), abs=1e-5)
+    assert (by_agent["bob"]["difference"], by_agent["bob"]["low"]) == (-1.0, None)
     assert (found.common_tasks, found.only_first, found.only_second, found.same_study) == (3, 0, 1, True)
     # t1: ann and bob, (1 - 1) / 2 = 0; t2 and t3: ann alone
-    assert [(row.task, row.difference, row.agents) for row in found.tasks] == [
+    assert [(row["task"], row["difference"], row["agents"]) for row in found.tasks] == [
         ("t3", 3.0, 1),
         ("t2", 2.0, 1),
         ("t1", 0.0, 2),
     ]
-    assert [(one.name, one.first, one.second) for one in found.settings] == [("seed", "one", "two")]
+    assert [tuple(one.values()) for one in found.settings] == [("seed", "one", "two")]
 
 
 def test_a_score_that_one_run_lacks_is_in_no_difference(tmp_path):
@@ -55,7 +53,7 @@ def test_a_score_that_one_run_lacks_is_in_no_difference(tmp_path):
         opened(written_run(tmp_path / "two", scores(after), fingerprint="f2")),
         "m",
     )
-    assert [row.task for row in found.tasks] == ["t1"]
+    assert [row["task"] for row in found.tasks] == ["t1"]
     assert found.same_study is False
 
 

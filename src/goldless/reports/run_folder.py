@@ -243,25 +243,40 @@ class RunFolder:
         """metric, task, agent and score under every standing: for a review, the share of the votes or mean rating."""
         found = [] if self.scores is None else [self.scores.select(*KEYS)]
         reviewed = next((name for name in self.standings if name not in self.boards), None)
-        votes = None if reviewed is None else self._votes()
-        found += [] if votes is None else [votes.select(pl.lit(reviewed).alias("metric"), "task", "agent", "score")]
+        if reviewed is not None and self.review is not None:
+            try:
+                votes = self.judged_scores.filter(pl.col("metric") == f"{REVIEW}{self.review.scale}")
+                found += [votes.select(pl.lit(reviewed).alias("metric"), "task", "agent", "score")] * bool(len(votes))
+            except (OSError, ValueError, *POLARS_FAILED):
+                pass  # said where failed calls are counted
         return pl.concat(found) if found else None
 
-    def _votes(self) -> pl.DataFrame | None:
-        """task, agent and score of the reviewers that vote, weighted; None: there are no judgements to read."""
-        review = self.review or ReviewReport()
-        weights = {row.name: row.weight or 1.0 for row in review.reviewers if row.name in review.panel.reviewers}
-        try:
-            table = self.scan("judgements") if weights else None
-            if table is None or not {"reviewer", "format", "task", "value"} <= set(table.collect_schema().names()):
-                return None
-            voted = table.filter(pl.col("reviewer").is_in(list(weights)) & (pl.col("format") == review.scale))
-            weight = pl.col("reviewer").replace_strict(weights, return_dtype=pl.Float64).alias("weight")
-            share = sum_in_order(pl.col("value") * pl.col("weight")) / sum_in_order(pl.col("weight"))
-            sides = judged_responses(voted.filter(pl.col("value").is_not_null()), weight)
-            return sides.group_by("task", "agent", maintain_order=True).agg(share.alias("score")).collect()
-        except (OSError, ValueError, *POLARS_FAILED):
-            return None  # said where failed calls are counted
+    @cached_property
+    def judged_scores(self) -> pl.DataFrame:
+        """Metric (``review: SCALE``), task, agent, score, asked and used: the share of comparisons won, or mean rating.
+
+        On the scale of the review, the reviewers that vote count by their weights; on others, all alike. Raises what
+        polars does if the judgements are damaged.
+        """
+        kinds = {**KEYS, "asked": pl.Int64, "used": pl.Int64}
+        table = self.scan("judgements")
+        there = set() if table is None else set(table.collect_schema().names())
+        if table is None or not {"reviewer", "format", "task", "value"} <= there:
+            return pl.DataFrame(schema=kinds)
+        review, reviewer, weight = self.review, pl.col("reviewer"), pl.lit(1.0)
+        if review is not None and review.voters:
+            weights = {row.name: row.weight or 1.0 for row in review.reviewers if row.name in review.voters}
+            on_scale = pl.col("format") == review.scale
+            table = table.filter(~on_scale | reviewer.is_in(list(weights)))
+            own = reviewer.replace_strict(weights, default=1.0, return_dtype=pl.Float64)
+            weight = pl.when(on_scale).then(own).otherwise(1.0)
+        counted = pl.when(pl.col("value").is_not_null()).then(pl.col("weight"))
+        share = sum_in_order(pl.col("value") * pl.col("weight")) / sum_in_order(counted)
+        metric = pl.concat_str(pl.lit(REVIEW), pl.col("format")).alias("metric")
+        found = judged_responses(table, metric, weight.alias("weight")).group_by(*list(KEYS)[:3], maintain_order=True)
+        used = pl.col("value").count()
+        scores = found.agg(pl.when(used > 0).then(share).alias("score"), pl.len().alias("asked"), used.alias("used"))
+        return scores.select(pl.col(name).cast(kind) for name, kind in kinds.items()).collect()
 
     # --- texts and evidence ------------------------------------------------------------------------------------------
 

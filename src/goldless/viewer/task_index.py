@@ -14,7 +14,7 @@ import polars as pl
 
 from goldless.grouped import mean_in_order
 from goldless.records import Agent
-from goldless.reports.run_folder import EVIDENCE, RunFolder, Stamp, failed_rows, judged_responses, stamp
+from goldless.reports.run_folder import EVIDENCE, RunFolder, Stamp, failed_rows, stamp
 from goldless.reports.run_folder import SCORES as SCORES_FILE
 from goldless.viewer.evidence_tables import TABLES, EvidenceTables
 
@@ -244,7 +244,7 @@ def make_index(run: RunFolder) -> TaskIndex:
     """Read what an index needs: scores, the beginnings of prompts, and counts of failures."""
     tables = EvidenceTables(run)
     scores = pl.DataFrame(schema=SCORES) if run.scores is None else run.scores.select(*SCORES)
-    scores = pl.concat([scores, _judgement_scores(tables)])
+    scores = pl.concat([scores, run.judged_scores])
     failures = _failures(tables)
     prompts = _prompts(tables, scores, failures)
     agents = {agent.agent: agent for agent in run.agent_notes}
@@ -260,24 +260,6 @@ def _unique(tables: EvidenceTables, table: str, column: str) -> list[str]:
     if frame is None or column not in tables.columns(table):
         return []
     return [str(x) for x in frame.select(column).drop_nulls().unique(maintain_order=True).collect()[column]]
-
-
-def _judgement_scores(tables: EvidenceTables) -> pl.DataFrame:
-    """Reviewers' judgements of each response, weighted equally: mean rating, or share of comparisons won."""
-    frame, columns = tables.scan("judgements"), set(tables.columns("judgements"))
-    if frame is None or not {"format", "task", "value"} <= columns or not {"first", "second", "agent"} & columns:
-        return pl.DataFrame(schema=SCORES)
-    metric = pl.concat_str(pl.lit("review: "), pl.col("format")).alias("metric")
-    counts = (
-        judged_responses(frame, metric)
-        .group_by("metric", "task", "agent", maintain_order=True)
-        .agg(
-            mean_in_order(pl.col("value")).alias("score"),
-            pl.len().alias("asked"),
-            pl.col("value").count().alias("used"),
-        )
-    )
-    return counts.select(pl.col(name).cast(kind) for name, kind in SCORES.items()).collect()
 
 
 def _splits(tables: EvidenceTables) -> pl.DataFrame:

@@ -23,15 +23,6 @@ def attributes(svg: str, pattern: str) -> list[dict[str, str]]:
 # --- scales ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_value_stands_on_a_scale_in_proportion():
-    scale = Scale(0.0, 10.0, 100.0, 300.0)
-    assert [scale(value) for value in (0.0, 2.5, 10.0)] == [100.0, 150.0, 300.0]
-
-
-def test_a_value_beyond_a_scale_stands_at_its_end():
-    assert Scale(0.0, 10.0, 100.0, 300.0)(-5.0) == 100.0
-
-
 @pytest.mark.parametrize(
     ("least", "most", "wanted", "ticks"),
     [
@@ -43,11 +34,6 @@ def test_a_value_beyond_a_scale_stands_at_its_end():
 )
 def test_ticks_are_round_numbers(least, most, wanted, ticks):
     assert Scale(least, most, 0, 1).ticks(wanted) == pytest.approx(ticks)
-
-
-def test_equal_values_get_a_scale_around_them():
-    scale = scale_over([5.0, 5.0], 0, 100)
-    assert scale(5.0) == pytest.approx(50.0)
 
 
 def test_ticks_have_as_many_decimals_as_they_need():

@@ -33,23 +33,6 @@ def test_no_label_covers_another_or_a_point_or_leaves_the_edges(seed):
         assert place.box[3] <= 300
 
 
-def test_a_lone_label_stands_to_the_right_of_its_point_without_a_lead():
-    (place,) = label_places([(100, 100)], ["a"], lines=[], within=WITHIN)
-    assert place.box[0] > 100
-    assert place.lead is None
-
-
-def test_a_label_at_the_right_edge_stands_to_the_left():
-    (place,) = label_places([(395, 100)], ["model"], lines=[], within=WITHIN)
-    assert place.box[2] < 395
-
-
-def test_a_label_moves_off_a_line():
-    line = (100.0, 100.0, 300.0, 100.0)
-    (place,) = label_places([(100, 100)], ["model"], lines=[line], within=WITHIN)
-    assert not (place.box[1] < 100 < place.box[3] and place.box[2] > 100)
-
-
 def test_where_there_is_no_room_there_is_no_label():
     points = [(20 + i * 0.1, 20) for i in range(40)]
     places = label_places(points, ["a very long name of a model"] * 40, lines=[], within=(0.0, 0.0, 200.0, 60.0))

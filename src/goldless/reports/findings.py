@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from goldless.reports.controls import comparative
+
+if TYPE_CHECKING:
+    from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 
 MOST_NAMED = 3
 MOST_METRICS = 6
@@ -28,50 +31,6 @@ Said = tuple[str | Name, ...]
 """A sentence."""
 
 
-class Standing(Protocol):
-    """One agent under one metric."""
-
-    @property
-    def agent(self) -> str:
-        """Its name."""
-
-    @property
-    def score(self) -> float | None:
-        """None: missing."""
-
-    @property
-    def low(self) -> float | None:
-        """The lower end of its interval."""
-
-    @property
-    def high(self) -> float | None:
-        """The upper end."""
-
-    @property
-    def n(self) -> int:
-        """Number of tasks."""
-
-    @property
-    def better_than(self) -> tuple[str, ...] | None:
-        """Agents with a lower score by more than chance; None: not tested."""
-
-
-class Board(Protocol):
-    """Agents by score, highest first."""
-
-    @property
-    def unit(self) -> str:
-        """Unit of the scores."""
-
-    @property
-    def level(self) -> float:
-        """Level of the intervals."""
-
-    @property
-    def rows(self) -> Sequence[Standing]:
-        """The agents."""
-
-
 def in_text(said: Said, shown: Callable[[str], str] = str) -> str:
     """A sentence as plain text; ``shown``: how names are written."""
     return "".join(shown(part.text) if isinstance(part, Name) else part for part in said)
@@ -89,7 +48,7 @@ def named(names: Sequence[str], most: int = MOST_NAMED) -> Said:
     return tuple(parts)
 
 
-def over_all(boards: Mapping[str, Board]) -> list[Said]:
+def over_all(boards: Mapping[str, Leaderboard]) -> list[Said]:
     """Who leads, whether the metrics agree, what is decided, and what the controls show: one or two sentences each."""
     scored = {name: board for name, board in boards.items() if any(row.score is not None for row in board.rows)}
     measures = {name: board for name, board in scored.items() if comparative(name) == "better"}
@@ -103,7 +62,7 @@ def over_all(boards: Mapping[str, Board]) -> list[Said]:
     return [*found, *_controls(others)]
 
 
-def of_one(metric: str, board: Board) -> Said:
+def of_one(metric: str, board: Leaderboard) -> Said:
     """Who leads under one metric, and whether that is decided."""
     scored = [row for row in board.rows if row.score is not None]
     if not scored:
@@ -116,7 +75,7 @@ def of_one(metric: str, board: Board) -> Said:
     return Name(lead.agent), *leads, f" with {_value(lead, board)}. ", *_decided(lead, scored, word)
 
 
-def _value(row: Standing, board: Board) -> str:
+def _value(row: LeaderboardRow, board: Leaderboard) -> str:
     decimals = _decimals(board)
     ends = "no interval"
     if row.low is not None and row.high is not None:
@@ -127,7 +86,7 @@ def _value(row: Standing, board: Board) -> str:
     return f"{score} ({ends}{tasks})"
 
 
-def _decimals(board: Board) -> int:
+def _decimals(board: Leaderboard) -> int:
     """Two, or three if all scores are small."""
     largest = max((abs(row.score) for row in board.rows if row.score is not None), default=0.0)
     return 3 if largest < 2 else 2
@@ -137,12 +96,12 @@ def _number(value: float, decimals: int) -> str:
     return f"{value:z,.{decimals}f}".replace("-", "\u2212")
 
 
-def _open(lead: Standing, scored: Sequence[Standing]) -> list[str]:
+def _open(lead: LeaderboardRow, scored: Sequence[LeaderboardRow]) -> list[str]:
     """The agents below the leader that it is not shown to beat."""
     return [row.agent for row in scored if row is not lead and row.agent not in (lead.better_than or ())]
 
 
-def _decided(lead: Standing, scored: Sequence[Standing], word: str) -> Said:
+def _decided(lead: LeaderboardRow, scored: Sequence[LeaderboardRow], word: str) -> Said:
     others = len(scored) - 1
     undecided = _open(lead, scored)
     if not others:
@@ -164,11 +123,11 @@ def _decided(lead: Standing, scored: Sequence[Standing], word: str) -> Said:
 # --- several metrics -------------------------------------------------------------------------------------------------
 
 
-def _ranked(board: Board) -> list[Standing]:
+def _ranked(board: Leaderboard) -> list[LeaderboardRow]:
     return [row for row in board.rows if row.score is not None]
 
 
-def _leaders(measures: Mapping[str, Board]) -> Iterator[str | Name]:
+def _leaders(measures: Mapping[str, Leaderboard]) -> Iterator[str | Name]:
     by_leader: dict[str, list[str]] = {}
     for metric, board in measures.items():
         by_leader.setdefault(_ranked(board)[0].agent, []).append(metric)
@@ -194,7 +153,7 @@ def _leaders(measures: Mapping[str, Board]) -> Iterator[str | Name]:
     yield ". "
 
 
-def _agreement(measures: Mapping[str, Board]) -> Iterator[str]:
+def _agreement(measures: Mapping[str, Leaderboard]) -> Iterator[str]:
     """In how many pairs of agents all metrics have the same order."""
     ranked = [[row.agent for row in _ranked(board)] for board in measures.values()]
     common = [agent for agent in ranked[0] if all(agent in order for order in ranked[1:])]
@@ -205,7 +164,7 @@ def _agreement(measures: Mapping[str, Board]) -> Iterator[str]:
         yield f"They put {alike} of {len(pairs)} pairs of agents in the same order."
 
 
-def _controls(others: Mapping[str, Board]) -> Iterator[Said]:
+def _controls(others: Mapping[str, Leaderboard]) -> Iterator[Said]:
     """What the controls and baselines show, without calling it better."""
     for metric, board in others.items():
         lead = _ranked(board)[0]

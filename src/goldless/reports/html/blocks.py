@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -50,15 +50,10 @@ class PageLink:
     word: str
 
 
+Row = Mapping[str, Any]
+"""Values by column name."""
 Inline = str | Name | Term | Link | PageLink
 Words = str | tuple[Inline, ...]
-
-
-class Row(Protocol):
-    """Values by column name: a dictionary, or a part of a document."""
-
-    def get(self, name: str, /) -> Any:
-        """The value of that name; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

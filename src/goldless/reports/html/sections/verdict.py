@@ -14,28 +14,18 @@ ONE_BY_ONE = {"crash_test"}
 
 
 def verdict_blocks(run: RunFolder) -> tuple[Block, ...]:
-    """The first finding as a lead, the others as a list; warnings come first."""
+    """The first finding as a lead, the others as a list, between warnings about the report and about the ranking."""
     sentences = [*_scores(run), *_others(run)]
-    blocks: list[Block] = []
+    blocks: list[Block] = [*_about_all(run)]
     if sentences:
         blocks.append(Paragraph(sentences[0], style="lead"))
     if len(sentences) > 1:
         blocks.append(Bullets(tuple(sentences[1:])))
-    warnings = tuple(_state(run))
-    return (*warnings[: len(warnings) and _urgent(run)], *blocks, *warnings[_urgent(run) :])
-
-
-def _urgent(run: RunFolder) -> int:
-    """How many warnings are about the report as a whole: they come before the verdict."""
-    return sum(1 for _ in _about_all(run))
-
-
-def _state(run: RunFolder) -> Iterator[Block]:
-    yield from _about_all(run)
     findings = () if run.leaderboard is None else run.leaderboard.findings
     if findings:
-        yield warning("Before you trust this ranking:")
-        yield Bullets(tuple((finding.message,) for finding in findings))
+        blocks.append(warning("Before you trust this ranking:"))
+        blocks.append(Bullets(tuple((finding.message,) for finding in findings)))
+    return tuple(blocks)
 
 
 def _about_all(run: RunFolder) -> Iterator[Block]:

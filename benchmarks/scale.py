@@ -1,8 +1,8 @@
-"""From 10^5 to 10^8 rows of recorded evidence: time and peak memory of ``goldless score --recorded``, with the slope.
+"""From 10^5 to 10^7 rows and more of recorded evidence: time and peak memory of ``goldless score --recorded``, with the slope.
 
     python benchmarks/scale.py                            # 10^5, 10^6 and 10^7 log-probabilities: some minutes
     python benchmarks/scale.py --kind verdicts
-    python benchmarks/scale.py --rows 1e8 --plain-up-to 1e7     # 1 GB of data and 4 GB of temporary files
+    python benchmarks/scale.py --rows 1e8 --plain-up-to 1e7     # 1 GB of data and much memory
     python benchmarks/scale.py --rows 1e7 --threads 1,2,4
     python benchmarks/scale.py --tasks 1e4,1e5,1e6,1e7    # intervals and tests over this many tasks
     python benchmarks/scale.py --workers 1,2,4            # work items through a Ray cluster on this machine

@@ -186,13 +186,9 @@ def test_columns_of_other_tools_get_the_right_hint_or_none(refuses, tmp_path, co
 @pytest.mark.parametrize(
     ("columns", "command"),
     [
-        ("id,model,output,prompt", "Try --columns task=id,agent=model,text=output"),
-        ("Question ID,Model-Name,Response", "Try --columns 'task=Question ID,agent=Model-Name,text=Response'"),
-        ("task,model,answer", "Try --columns agent=model,text=answer"),
-        (
-            "instruction,generator,output",
-            "Try --columns task=instruction,agent=generator,text=output,prompt=instruction",
-        ),
+        ("id,modle,output,prompt", "Try --columns task=id,agent=modle,text=output"),
+        ("Question ID,Modle,Response", "Try --columns 'task=Question ID,agent=Modle,text=Response'"),
+        ("task,model,answer,output", "Try --columns agent=model,text=output"),
         ("prompt,gpt4,llama", "If each agent has a column, try --wide"),
         ("uid,question,gpt4,llama", "If each agent has a column, try --wide --columns task=uid,prompt=question"),
         ("prompt,category,gpt4,llama", "If each agent has a column, try --wide --columns agent=gpt4,agent=llama"),

@@ -32,6 +32,8 @@ def test_a_table_in_parts_is_one_table_with_its_parts_in_order(parted):
     assert study.recorded == ("logprobs",)
     assert study.table("logprobs").rows() == TEXT_ROWS
     assert study.scan("logprobs").collect().rows() == TEXT_ROWS
+    assert study.scan("responses").collect().height == 4
+    assert study.scan("verdicts") is None
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "csv"])
@@ -42,14 +44,6 @@ def test_one_file_gives_the_lazy_frame_that_parts_give(folder, suffix):
     lazy = read_study(path).scan("logprobs")
     assert isinstance(lazy, pl.LazyFrame)
     assert lazy.collect().rows() == TEXT_ROWS
-
-
-def test_a_table_that_is_not_there_has_no_lazy_frame(parted):
-    assert read_study(parted).scan("verdicts") is None
-
-
-def test_tables_of_the_study_itself_are_lazy_frames_too(parted):
-    assert read_study(parted).scan("responses").collect().height == 4
 
 
 def test_scanning_reads_no_rows(parted):
@@ -64,14 +58,6 @@ def test_scanning_reads_no_rows(parted):
         lazy.collect()
     with pytest.raises(StudyError, match="logprobs: cannot be read"):
         study.table("logprobs")
-
-
-def test_columns_that_are_text_already_are_not_converted(folder):
-    path = folder(responses=RESPONSES)
-    in_parts(path, ROWS.with_columns(pl.col("task").cast(pl.String)), 2)
-    plan = read_study(path).scan("logprobs").explain()
-    assert 'col("target").strict_cast(String)' in plan
-    assert 'col("task").strict_cast' not in plan
 
 
 def test_parts_may_lack_a_column_or_hold_nulls_only(folder):

@@ -16,8 +16,8 @@ def counted(count: int, noun: str) -> str:
 
 
 def tell_import(study: Study) -> None:
-    """Say in one line what was read, unless it is goldless's own format."""
-    if study.origin is None or study.origin.importer == "study":
+    """Say in one line what was read, unless it is goldless's own format and there is nothing to note."""
+    if study.origin is None or (study.origin.importer == "study" and not study.origin.notes):
         return
     from goldless.studies.summary import import_summary
 

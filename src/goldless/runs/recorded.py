@@ -17,6 +17,7 @@ import polars as pl
 from goldless.errors import MetricError, nearest
 from goldless.evidence import CONTRASTS, CONTROL, LOGPROBS, REWRITES, TOKENS, VERDICTS, Schema, number
 from goldless.studies import Study
+from goldless.studies.recorded import EVIDENCE
 
 RECORDED = "recorded"
 """Placeholder for a name that the study does not give."""
@@ -132,20 +133,11 @@ Rule = tuple[pl.Expr, str]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of recorded evidence."""
+    """A kind of recorded evidence on pairs of agents."""
 
     columns: Schema
-    names: Names
-    """Columns with names that must be in the study."""
     required: tuple[str, ...]
-    """Columns that must be there; those with names have no empty cell."""
-    key: tuple[str, ...]
-    """Columns that identify a row."""
-    pair: tuple[str, str]
-    """Two agents; rows in which they are the same are left out."""
-    numbers: tuple[str, ...]
-    place: str
-    """How messages name a row, a format of its cells."""
+    """Columns that must be there."""
     rules: tuple[Rule, ...]
     sources: tuple[str, ...] = ()
     """Columns that say how a value was made."""
@@ -153,9 +145,30 @@ class Kind:
     """Where all of these are missing, a row is recorded as failed."""
 
     @property
+    def names(self) -> Names:
+        """Columns with names that must be in the study."""
+        tasks, agents = ("task", "second_task", "target_task"), ("target", "given", "first", "second")
+        return {name: "task" if name in tasks else "agent" for name in self.columns if name in {*tasks, *agents}}
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Columns that identify a row."""
+        return (*self.sources, *self.names)
+
+    @property
     def hashed(self) -> tuple[str, ...]:
         """The columns that the hash in a signature is of."""
-        return tuple(name for name in self.key if name not in {"scorer", "critic", "prompt"}) + self.values
+        return (*(name for name in self.key if name not in {"scorer", "critic", "prompt"}), *self.values)
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Two agents; rows in which they are the same are left out."""
+        return ("target", "given") if "target" in self.columns else ("first", "second")
+
+    @property
+    def place(self) -> str:
+        """How messages name a row, a format of its cells."""
+        return "{target} on {task}" if "target" in self.columns else "{first} and {second} on {task}"
 
 
 _LOGPROB_SOURCES = ("scorer", "template", "rewriter", "synopsis")
@@ -167,69 +180,20 @@ _LOGPROB_RULES: tuple[Rule, ...] = (
         "tokens must be a whole number of at least 1, got {tokens:g}",
     ),
 )
-_PAIR = "{first} and {second} on {task}"
 
 
-def _between(column: str, rule: str) -> tuple[Rule, ...]:
-    return ((~pl.col(column).is_between(0, 1), f"{column} must be between 0 and 1{rule}, got {{{column}:g}}"),)
+def _between(column: str, low: int, more: str = "") -> tuple[Rule, ...]:
+    return ((~pl.col(column).is_between(low, 1), f"{column} must be between {low} and 1{more}, got {{{column}:g}}"),)
 
 
-LOGPROB_KIND = Kind(
-    columns=LOGPROBS,
-    names={"task": "task", "target": "agent", "given": "agent"},
-    required=("task", "target"),
-    key=(*_LOGPROB_SOURCES, "task", "target", "given"),
-    pair=("target", "given"),
-    numbers=(*_LOGPROB_VALUES, "tokens", TOKENS),
-    place="{target} on {task}",
-    rules=_LOGPROB_RULES,
-    sources=_LOGPROB_SOURCES,
-    values=_LOGPROB_VALUES,
-)
-CONTROL_KIND = Kind(
-    columns=CONTROL,
-    names={"task": "task", "target_task": "task", "target": "agent", "given": "agent"},
-    required=("task", "target", "target_task"),
-    key=(*LOGPROB_KIND.key, "target_task"),
-    pair=("target", "given"),
-    numbers=(*_LOGPROB_VALUES, "tokens"),
-    place="{target} on {task}",
-    rules=_LOGPROB_RULES,
-    sources=_LOGPROB_SOURCES,
-    values=_LOGPROB_VALUES,
-)
+LOGPROB_KIND = Kind(LOGPROBS, EVIDENCE["logprobs"], _LOGPROB_RULES, _LOGPROB_SOURCES, _LOGPROB_VALUES)
+CONTROL_KIND = Kind(CONTROL, EVIDENCE["control_logprobs"], _LOGPROB_RULES, _LOGPROB_SOURCES, _LOGPROB_VALUES)
 VERDICT_KIND = Kind(
-    columns=VERDICTS,
-    names={"task": "task", "second_task": "task", "first": "agent", "second": "agent"},
-    required=("task", "first", "second", "second_task", "value"),
-    key=("critic", "prompt", "task", "first", "second", "second_task"),
-    pair=("first", "second"),
-    numbers=("value",),
-    place=_PAIR,
-    rules=_between("value", ", or empty if missing"),
-    sources=("critic", "prompt"),
-    values=("value",),
+    VERDICTS, EVIDENCE["verdicts"], _between("value", 0, ", or empty if missing"), ("critic", "prompt"), ("value",)
 )
-CONTRAST_KIND = Kind(
-    columns=CONTRASTS,
-    names={"task": "task", "first": "agent", "second": "agent"},
-    required=("task", "first", "second", "contrast"),
-    key=("task", "first", "second"),
-    pair=("first", "second"),
-    numbers=("contrast",),
-    place=_PAIR,
-    rules=((~pl.col("contrast").is_between(-1, 1), "contrast must be between -1 and 1, got {contrast:g}"),),
-)
-WIN_KIND = Kind(
-    columns={"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64},
-    names={"task": "task", "first": "agent", "second": "agent"},
-    required=("task", "first", "second", "first_wins"),
-    key=("task", "first", "second"),
-    pair=("first", "second"),
-    numbers=("first_wins",),
-    place=_PAIR,
-    rules=_between("first_wins", ""),
-)
+CONTRAST_KIND = Kind(CONTRASTS, EVIDENCE["critic_contrasts"], _between("contrast", -1))
+WINS: Schema = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
+WIN_KIND = Kind(WINS, tuple(WINS), _between("first_wins", 0))
 
 
 def read_recorded(study: Study, name: str, kind: Kind) -> pl.DataFrame:
@@ -238,11 +202,8 @@ def read_recorded(study: Study, name: str, kind: Kind) -> pl.DataFrame:
     if table is None:
         return pl.DataFrame(schema=kind.columns).drop(TOKENS, strict=False)
     table.require(kind.required)
-    table.check_numbers(kind.numbers, kind.place)
+    table.check_numbers([name for name, dtype in kind.columns.items() if dtype != pl.String], kind.place)
     found = table.read(_rows(table, kind, values=_lacks_sums(table, kind)).drop(TOKENS, strict=False), kind.names)
-    for column in kind.required:
-        if column in kind.names and found[column].null_count():
-            raise MetricError(f"{table.label} has rows without a {column}")
     for wrong, why in kind.rules:
         for row in found.filter(wrong).head(1).iter_rows(named=True):
             raise MetricError(f"{table.label}, {kind.place.format_map(row)}: {why.format_map(row)}")
@@ -260,7 +221,7 @@ def _rows(table: RecordedTable, kind: Kind, *, values: bool = False) -> pl.LazyF
     If a per-token value is not a number, there is no sum.
     """
     first, second = kind.pair
-    columns: Schema = {name: pl.Float64 if type_ == pl.Int64 else type_ for name, type_ in kind.columns.items()}
+    columns: Schema = {name: pl.Float64 if dtype == pl.Int64 else dtype for name, dtype in kind.columns.items()}
     rows = table.columns(columns, without=() if values else (TOKENS,))
     rows = rows.filter(pl.col(first).ne_missing(pl.col(second)))
     named = [name for name in kind.sources if name not in {"rewriter", "synopsis"}]

@@ -34,7 +34,10 @@ ALIASES = {
     "reviewer": ("judge", "model"),
     "score": ("rating", "label"),
     "task": ("id", "task_id", "item", "question_id", "doc_id", "sample_id", "example_id", "prompt_id", "uid"),
-    "text": ("response", "output", "answer", "completion", "content", "generation", "prediction", "model_output"),
+    "text": (
+        *("response", "output", "answer", "completion", "content", "generation", "prediction", "model_output"),
+        *("messages", "conversation", "conversations"),
+    ),
 }
 """Other common names of a required column, for hints only."""
 

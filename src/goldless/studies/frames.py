@@ -16,6 +16,7 @@ import polars as pl
 from goldless.dates import last_day
 from goldless.errors import nearest
 from goldless.records import Agent, Task
+from goldless.studies.chats import last_response, turns
 from goldless.studies.checking import HINT_AMONG, Checking, Problems, Row, as_json, is_empty
 from goldless.studies.tables import Chunk, Source
 
@@ -269,6 +270,8 @@ class Responses:
     """The agent of each sample, by the sample's name."""
     whole: bool
     """Whether every row was read, so that labels can be checked against them."""
+    chats: bool = False
+    """Whether texts were given as chats."""
 
     def tasks(self) -> pl.DataFrame:
         """What the rows say about each task, in order of appearance."""
@@ -292,7 +295,12 @@ def read_responses(source: Source, tasks: Listed, agents: Listed, problems: Prob
         return [name for name in names if name in {*REQUIRED, SAMPLE} or (is_task_column(name) and not tasks.file)]
 
     parts = []
-    for chunk in source.chunks(problems, choose=choose):
+    chats = False
+    for given in source.chunks(problems, choose=choose):
+        chunk = _without_chats(given, check)
+        chats |= chunk is not given
+        if not chunk.lines:
+            continue
         check.rows += len(chunk.lines)
         more: dict[str, Cells] = {}
         if isinstance(chunk.data, pl.DataFrame) or max(map(len, chunk.data)) > len(REQUIRED):
@@ -317,7 +325,30 @@ def read_responses(source: Source, tasks: Listed, agents: Listed, problems: Prob
     if not check.broken:
         for names in (tasks, agents):
             names.file = names.file or source.file or "the responses"
-    return Responses(frame.drop("line"), samples, whole=not check.broken)
+    return Responses(frame.drop("line"), samples, whole=not check.broken, chats=chats)
+
+
+def _without_chats(chunk: Chunk, check: Checking) -> Chunk:
+    """The rows with the last turn of the assistant in place of a chat, and the turns before it as the prompt."""
+    if isinstance(chunk.data, pl.DataFrame):
+        column = chunk.data["text"] if "text" in chunk.data.columns else pl.Series("text", [], pl.String)
+        is_text = column.dtype == pl.String
+        some = bool(column.str.starts_with("[{").any()) if is_text else isinstance(column.dtype, pl.List)
+    else:
+        texts = (row.get("text") for row in chunk.data)
+        some = any(type(text) is list or (type(text) is str and text.startswith("[{")) for text in texts)
+    rows = chunk.rows if some else []
+    chats = [turns(row.get("text")) for row in rows]
+    if not any(chats):
+        return chunk
+    for place, chat in enumerate(chats):
+        if chat is not None:
+            text, prompt = last_response(chat)
+            rows[place] = {**rows[place], "text": text, "prompt": rows[place].get("prompt") or prompt}
+            if text is None:
+                check.add("text must be a response, got a chat without a turn of the assistant", chunk.lines[place])
+    kept = [place for place, chat in enumerate(chats) if chat is None or rows[place]["text"] is not None]
+    return Chunk([chunk.lines[place] for place in kept], [rows[place] for place in kept])
 
 
 def _with_samples(frame: pl.DataFrame, agents: Listed, check: Checking) -> tuple[pl.DataFrame, dict[str, str]]:

@@ -31,13 +31,14 @@ from goldless.studies.frames import (
 from goldless.studies.hub import PREFIX, hub_files
 from goldless.studies.importers import imported_tables, is_rows
 from goldless.studies.importers.log import Repeats
-from goldless.studies.importers.plain_table import mapped
+from goldless.studies.importers.study_tables import mapped, numbered
 from goldless.studies.recorded import Recorded, check_evidence, frame_of, names_used
 from goldless.studies.standard_input import standard_input
 from goldless.studies.study import MADE, Origin, Study
 from goldless.studies.tables import ALLOWED, Source, is_table
 
 SAMPLE = "sample"
+CHATS = "texts are chats: the last turn of the assistant is the response, the turns before it are the prompt"
 
 
 def sample_study() -> Path:
@@ -71,7 +72,8 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
             if read.tables or not problems.total:
                 tables = _read_tables(*_sources(read.tables, first.name), problems)
     place = None if paths[0] == "-" else first
-    origin = Origin(read.importer, len(files), tuple(read.notes))
+    notes = [*read.notes, *([CHATS] * tables.pop("chats"))]
+    origin = Origin(read.importer, len(files), tuple(notes))
     return Study(first.resolve().name if first.is_dir() else first.stem, place, **tables, origin=origin)
 
 
@@ -111,9 +113,10 @@ def study_from_frame(
     }
     with all_at_once(name) as problems:
         if columns or wide or repeats:
-            lines = mapped(sources["responses"], problems, columns, wide=wide, repeats=repeats)
-            sources["responses"] = Source(lines, "")
+            lines = mapped(sources["responses"], problems, columns, wide=wide)
+            sources["responses"] = Source(numbered(lines, repeats), "")
         made = _read_tables(sources, {}, problems)
+    made.pop("chats")
     return Study(name, None, **made)
 
 
@@ -266,6 +269,7 @@ def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded]
         "response_table": _numbered(responses.frame, tasks, agents),
         "label_table": labels,
         "recorded_tables": recorded,
+        "chats": responses.chats,
     }
 
 

@@ -116,7 +116,12 @@ def _jsonl_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
     with path.open("rb") as stream:
         start = _skip_bom(stream, file, problems)
         line = 1
-        while start is not None and (lines := stream.readlines(CHUNK_BYTES)):
+        while start is not None and (data := stream.read(CHUNK_BYTES)):
+            data += stream.readline(LONGEST_LINE)
+            if len(data) > LONGEST_LINE:
+                problems.add(f"a line must be at most {LONGEST_LINE >> 20} MiB, got a longer one", file, line)
+                return
+            lines = data.removesuffix(b"\n").split(b"\n")
             if line == 1 and lines[0].lstrip().startswith(b"["):
                 said = "got a JSON array; a .jsonl file has one JSON object per line. Name the file .json"
                 problems.add(said, file, 1)
@@ -128,18 +133,17 @@ def _jsonl_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
             except orjson.JSONDecodeError:
                 rows = []
             if not rows or set(map(type, rows)) != {dict}:
-                numbers, rows = _careful(numbers, lines, stream.tell(), file, problems)
+                numbers, rows = _careful(numbers, lines, stream.tell() - len(data), file, problems)
             if rows:
                 yield Chunk(numbers, rows)
 
 
 def _careful(
-    numbers: Sequence[int], lines: list[bytes], end: int, file: str, problems: Problems
+    numbers: Sequence[int], lines: list[bytes], offset: int, file: str, problems: Problems
 ) -> tuple[list[int], list[Row]]:
     """The lines of a chunk that are objects; blank ones are skipped, others reported."""
     kept: list[int] = []
     rows: list[Row] = []
-    offset = end - sum(map(len, lines))
     for number, line in zip(numbers, lines, strict=True):
         try:
             row = orjson.loads(line) if line.strip() else None
@@ -152,7 +156,7 @@ def _careful(
                 rows.append(row)
             elif line.strip():
                 problems.add(f"a line must be a JSON object, got {describe(row)}", file, number)
-        offset += len(line)
+        offset += len(line) + 1
     return kept, rows
 
 

@@ -28,9 +28,8 @@ from goldless.studies.importers.inspect_log import InspectLogs
 from goldless.studies.importers.lighteval import Lighteval
 from goldless.studies.importers.lm_eval import LmEval
 from goldless.studies.importers.log import REPEATS, Log, study_tables
-from goldless.studies.importers.plain_table import PlainTable
 from goldless.studies.importers.promptfoo import Promptfoo
-from goldless.studies.importers.study_tables import StudyTables
+from goldless.studies.importers.study_tables import PlainTable, StudyTables
 from goldless.studies.importers.traces import Traces
 from goldless.studies.tables import Line
 
@@ -131,7 +130,7 @@ def _named(name: str) -> Importer:
 def _recognises(importer: Importer, path: Path) -> bool:
     try:
         return bool(importer.recognises(path))
-    except Exception:  # noqa: BLE001 - somebody else's code; what it stumbles over is none of its files
+    except Exception:  # noqa: BLE001 - third-party code: any failure means "not recognised"
         return False
 
 
@@ -159,7 +158,7 @@ def imported_tables(
         raise
     except Exception as error:
         raise _failed(chosen, error) from error
-    notes = found.notes if isinstance(found, Log) else ()
+    notes = getattr(found, "notes", ())
     checked = {table: _checked_rows(data, table, chosen) if is_rows(data) else data for table, data in tables.items()}
     return Imported(chosen, checked, tuple(notes))
 

@@ -3,70 +3,55 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from goldless.studies.checking import Problems, as_text
-from goldless.studies.importers.files import expecting, first_keys, first_line, log_files, numbered_rows
-from goldless.studies.importers.log import Log, samples_frame
+from goldless.studies.importers.log import Found, LogImporter, expecting, first_keys, first_line, numbered_rows
 
 KEYS = {"evaluation_id", "model_id", "evaluation_name", "sample_id", "interaction_type", "input"}
 AGGREGATE = {"evaluation_id", "evaluation_results", "source_metadata"}
-PATTERNS = ("*.jsonl",)
 
 
-class EveryEvalEver:
+class EveryEvalEver(LogImporter):
     """One line per model and sample, of whatever tool was converted to the schema."""
 
     description = "instance-level results of Every Eval Ever (.jsonl)"
+    patterns = ("*.jsonl",)
 
-    def recognises(self, path: Path) -> bool:
-        """Whether it is such a file, aggregate or by instance, or a folder with one."""
-        return any(map(_is_ours, log_files([path], *PATTERNS)))
+    def is_ours(self, path: Path) -> bool:
+        """Whether it is such a file, aggregate or by instance."""
+        if path.suffix.lower() == ".jsonl":
+            return first_line(path).keys() >= KEYS
+        return path.suffix.lower() == ".json" and first_keys(path) >= AGGREGATE
 
-    def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
+    def read_file(self, path: Path, found: Found, problems: Problems) -> None:
         """Responses, the final turn of conversations; scores under the names of their evaluations."""
-        samples: list[dict[str, Any]] = []
-        scores: list[dict[str, Any]] = []
-        several = 0
+        if path.suffix.lower() == ".json":
+            said = "the file has aggregate results without responses. Give the .jsonl file of its instances"
+            problems.add(said, path.name)
+            return
         places: dict[tuple[str, ...], list[int]] = {}
         counts: Counter[tuple[str, ...]] = Counter()
-        for path in log_files(paths, *PATTERNS):
-            if path.suffix.lower() == ".json":
-                said = "the file has aggregate results without responses. Give the .jsonl file of its instances"
-                problems.add(said, path.name)
+        for number, row in numbered_rows(path, problems):
+            if lacking := sorted(KEYS - row.keys()):
+                problems.add(f"an instance must have {', '.join(lacking)}", path.name, number)
                 continue
-            for number, row in numbered_rows(path, problems):
-                if lacking := sorted(KEYS - row.keys()):
-                    problems.add(f"an instance must have {', '.join(lacking)}", path.name, number)
-                    continue
-                with expecting("an instance", problems, path.name, number):
-                    # a sample has one line per result of its evaluation; the same result again is another sample
-                    result = row.get("evaluation_result_id")
-                    key = str(path), *(str(row[name]) for name in ("evaluation_id", "model_id", "sample_id"))
-                    lines, before = places.setdefault(key, []), counts[(*key, str(result))]
-                    counts[(*key, str(result))] += 1
-                    if result is None or before >= len(lines):
-                        references = [as_text(one) for one in row["input"].get("reference") or ()]
-                        place = {"source": f"{path.name}:{number}", "reference": next(iter(references), None)}
-                        samples.append(_sample(row) | place)
-                        lines.append(len(samples) - 1)
-                        several += len(references) > 1
-                    score, at = (row.get("evaluation") or {}).get("score"), lines[-1 if result is None else before]
-                    if isinstance(score, int | float):
-                        metric = str(result or row["evaluation_name"])
-                        scores.append({"row": at, "metric": metric, "score": float(score)})
-        notes = [f"{several} samples have several references; the first is used"] * bool(several)
-        return Log(samples_frame(samples), scores=pl.DataFrame(scores) if scores else None, notes=notes)
-
-
-def _is_ours(path: Path) -> bool:
-    if path.suffix.lower() == ".jsonl":
-        return first_line(path).keys() >= KEYS
-    return path.suffix.lower() == ".json" and first_keys(path) >= AGGREGATE
+            with expecting("an instance", problems, path.name, number):
+                # a sample has one line per result of its evaluation; the same result again is another sample
+                result = row.get("evaluation_result_id")
+                key = tuple(str(row[name]) for name in ("evaluation_id", "model_id", "sample_id"))
+                lines, before = places.setdefault(key, []), counts[(*key, str(result))]
+                counts[(*key, str(result))] += 1
+                if result is None or before >= len(lines):
+                    references = [as_text(one) for one in row["input"].get("reference") or ()]
+                    place = {"source": f"{path.name}:{number}", "reference": next(iter(references), None)}
+                    lines.append(found.row)
+                    found.samples.append(_sample(row) | place)
+                    found.counted["samples have several references; the first is used"] += len(references) > 1
+                score, at = (row.get("evaluation") or {}).get("score"), lines[-1 if result is None else before]
+                found.score(at, str(result or row["evaluation_name"]), score)
 
 
 def _sample(row: Mapping[str, Any]) -> dict[str, Any]:

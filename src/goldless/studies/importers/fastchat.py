@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from goldless.studies.checking import Problems
-from goldless.studies.importers.comparisons import Votes
-from goldless.studies.importers.files import first_line, log_files, numbered_rows
-from goldless.studies.importers.log import Log, samples_frame
+from goldless.studies.importers.log import Found, LogImporter, first_line, numbered_rows
 
 KINDS: Mapping[str, set[str]] = {
     "answer": {"question_id", "model_id", "choices"},
@@ -24,53 +19,54 @@ KINDS: Mapping[str, set[str]] = {
 LEVELS = "10-level"
 
 
-class FastChat:
-    """Answers to questions of one or more turns, a task each, with what judges said of them."""
+class FastChat(LogImporter):
+    """Answers to questions of one or more turns, a task each, with judges' ratings and comparisons."""
 
     description = "MT-Bench of FastChat: questions, model_answer and model_judgment (.jsonl)"
+    patterns = ("*.jsonl",)
+    task_columns = ("category",)
 
-    def recognises(self, path: Path) -> bool:
-        """Whether it is such a file, or a folder with one."""
-        return any(_kind(first_line(file)) for file in log_files([path], "*.jsonl"))
+    def is_ours(self, path: Path) -> bool:
+        """Whether its first line is of a known kind."""
+        return _kind(first_line(path)) is not None
 
-    def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
-        """Responses by question and turn; a judge's ratings are judgements, its comparisons a table ``judge_NAME``."""
-        rows: dict[str, list[tuple[str, Mapping[str, Any]]]] = {kind: [] for kind in KINDS}
-        for path in log_files(paths, "*.jsonl"):
-            for number, row in numbered_rows(path, problems):
-                if (kind := _kind(row)) is None:
-                    problems.add("a row must be a question, an answer or a judgment of MT-Bench", path.name, number)
-                else:
-                    rows[kind].append((f"{path.name}:{number}", row))
-        questions = {str(row["question_id"]): row for _, row in rows["question"]}
-        samples = [sample for place, row in rows["answer"] for sample in _samples(row, place, questions)]
-        votes, lost = Votes(), Counter[str]()
-        lost["comparisons"] = sum(_compare(row, votes) for _, row in rows["pair"])
-        place_of = {(one["task"], one["agent"]): i for i, one in reversed(list(enumerate(samples)))}
-        judgements = []
-        for _, rated in rows["single"]:
-            place = place_of.get((_task(rated, rated["turn"]), str(rated["model"])))
-            if place is None or not isinstance(rated["score"], int | float) or rated["score"] < 0:
-                lost["ratings"] += 1
+    def read_file(self, path: Path, found: Found, problems: Problems) -> None:
+        """Rows of any kind."""
+        for number, row in numbered_rows(path, problems):
+            kind = _kind(row)
+            if kind == "question":
+                found.questions[str(row["question_id"])] = row
+            elif kind == "answer":
+                found.samples += _samples(row, f"{path.name}:{number}")
+            elif kind == "pair":
+                _compare(row, found)
+            elif kind == "single":
+                found.judgements.append(row)
+            else:
+                problems.add("a row must be a question, an answer or a judgment of MT-Bench", path.name, number)
+
+    def finish(self, found: Found, problems: Problems) -> None:  # noqa: ARG002
+        """Give responses their questions, and ratings their responses."""
+        for sample in found.samples:
+            question, turn = found.questions.get(sample.pop("question"), {}), sample.pop("turn")
+            asked, references = list(question.get("turns") or ()), list(question.get("reference") or ())
+            # the prompt of a later turn has what the user said before
+            sample["prompt"] = "\n\n".join(map(str, asked[:turn])) if len(asked) >= turn else None
+            sample["reference"] = str(references[turn - 1]) if len(references) >= turn else None
+            sample["category"] = question.get("category")
+        place_of = {(one["task"], one["agent"]): i for i, one in reversed(list(enumerate(found.samples)))}
+        rated, found.judgements = found.judgements, []
+        for row in rated:
+            place = place_of.get((f"{row['question_id']}/{row['turn']}", str(row["model"])))
+            if place is None or not isinstance(row["score"], int | float) or row["score"] < 0:
+                found.counted["ratings without a result are missing"] += 1
                 continue
-            said = {"output": str(rated.get("judgment") or ""), "value": float(rated["score"])}
-            judgements.append({"row": place, "reviewer": _judge(rated), "format": LEVELS, **said})
-        notes = [f"{count} {what} without a result are missing" for what, count in lost.items() if count]
-        return Log(
-            samples_frame(samples),
-            task_columns=("category",),
-            judgements=pl.DataFrame(judgements) if judgements else None,
-            tables=votes.tables(),
-            notes=notes,
-        )
+            said = {"output": str(row.get("judgment") or ""), "value": float(row["score"])}
+            found.judgements.append({"row": place, "reviewer": _judge(row), "format": LEVELS, **said})
 
 
 def _kind(row: Mapping[str, Any]) -> str | None:
     return next((kind for kind, keys in KINDS.items() if row.keys() >= keys), None)
-
-
-def _task(row: Mapping[str, Any], turn: Any) -> str:
-    return f"{row['question_id']}/{turn}"
 
 
 def _judge(row: Mapping[str, Any]) -> str:
@@ -79,33 +75,24 @@ def _judge(row: Mapping[str, Any]) -> str:
     return str(judge[0] if isinstance(judge, list) and judge else judge)
 
 
-def _samples(row: Mapping[str, Any], place: str, questions: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each turn of each choice; the prompt of a later turn has what the user said before."""
-    question = questions.get(str(row["question_id"]), {})
-    asked, references = list(question.get("turns") or ()), list(question.get("reference") or ())
+def _samples(row: Mapping[str, Any], place: str) -> list[dict[str, Any]]:
+    """Each turn of each choice."""
+    question = str(row["question_id"])
     return [
-        {
-            "task": _task(row, turn),
-            "agent": str(row["model_id"]),
-            "text": text,
-            "prompt": "\n\n".join(map(str, asked[:turn])) if len(asked) >= turn else None,
-            "reference": str(references[turn - 1]) if len(references) >= turn else None,
-            "category": question.get("category"),
-            "source": place,
-        }
+        {"task": f"{question}/{turn}", "agent": str(row["model_id"]), "text": text, "source": place}
+        | {"question": question, "turn": turn}
         for choice in row["choices"]
         for turn, text in enumerate(choice.get("turns") or (), 1)
     ]
 
 
-def _compare(row: Mapping[str, Any], votes: Votes) -> int:
-    """Add both orders; the number of them without a winner. In the second game, model_2 is shown first."""
+def _compare(row: Mapping[str, Any], found: Found) -> None:
+    """Add both orders; in the second game, model_2 is shown first."""
     one, two = str(row["model_1"]), str(row["model_2"])
-    task, lost = _task(row, row.get("turn", 1)), 0
+    task = f"{row['question_id']}/{row.get('turn', 1)}"
     for winner, first, second in ((row["g1_winner"], one, two), (row["g2_winner"], two, one)):
-        result = 0.5 if winner == "tie" else {"model_1": one, "model_2": two}.get(str(winner))
-        if result is None:
-            lost += 1
+        won = 0.5 if winner == "tie" else {"model_1": one, "model_2": two}.get(str(winner))
+        if won is None:
+            found.counted["comparisons without a result are missing"] += 1
         else:
-            votes.add(_judge(row), task, first, second, result if result == 0.5 else float(result == first))
-    return lost
+            found.compared[_judge(row)].append((task, first, second, won if won == 0.5 else float(won == first)))

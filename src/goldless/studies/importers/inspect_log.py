@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from goldless.errors import PrerequisiteError
 from goldless.studies.checking import Problems
-from goldless.studies.importers.log import Log, samples_frame
+from goldless.studies.importers.log import Found, Log
 
 JSON_START = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"')
 STOPPED = {"content_filter": "refusal", "max_tokens": "truncated", "model_length": "truncated"}
@@ -43,22 +41,22 @@ class InspectLogs:
 
     def read(self, paths: Sequence[Path], problems: Problems, **_: Any) -> Mapping[str, Any] | Log:
         """The samples of all logs, with scores of models as judgements and those of people as labels."""
-        found = _Found()
+        found = Found()
         for log in open_logs(paths, problems):
             for sample in log.samples(problems):
-                found.add(log, sample)
+                _add(found, log, sample)
             for sample_id, epoch in log.absent():
                 place = {"source": log.source(sample_id, epoch), "epoch": epoch}
-                found.rows.append(
+                found.samples.append(
                     {"task": log.task(sample_id), "agent": log.agent, "missing": UNFINISHED[log.status], **place}
                 )
             if note := log.note():
                 found.notes.append(note)
-        if not found.rows:
+        if not found.samples:
             if not problems.total:
                 problems.add("the logs have no samples")
             return {}
-        return found.log()
+        return found.log(task_columns=("conversation",))
 
 
 @dataclass(slots=True)
@@ -175,21 +173,16 @@ def _said(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
 
 
-@dataclass(slots=True)
-class _Found:
-    """What was read."""
-
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    labels: list[dict[str, Any]] = field(default_factory=list)
-    judgements: list[dict[str, Any]] = field(default_factory=list)
-    scores: list[dict[str, Any]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def add(self, log: InspectLog, sample: Any) -> None:
-        cause, message = why_missing(sample)
-        usage = sample.model_usage.get(log.header.eval.model)
-        base = log.header.eval.model_base_url
-        row = {
+def _add(found: Found, log: InspectLog, sample: Any) -> None:
+    """Add a sample with its scores."""
+    cause, message = why_missing(sample)
+    usage = sample.model_usage.get(log.header.eval.model)
+    base = log.header.eval.model_base_url
+    target = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
+    for name, score in (sample.scores or {}).items():
+        _add_score(found, name, score)
+    found.samples.append(
+        {
             "task": log.task(sample.id),
             "agent": log.agent,
             "text": None if cause else response_text(sample.output),
@@ -197,7 +190,7 @@ class _Found:
             "message": message,
             "prompt": prompt_of(sample.input),
             "conversation": None if isinstance(sample.input, str) else _conversation(sample.input),
-            "reference": sample.target if isinstance(sample.target, str) else "\n".join(sample.target),
+            "reference": target or None,
             "model": log.header.eval.model + (f" at {base}" if base else ""),
             "source": log.source(sample.id, sample.epoch),
             "epoch": sample.epoch,
@@ -206,45 +199,27 @@ class _Found:
             "cost_usd": None if usage is None else usage.total_cost,
             "seconds": sample.working_time,
         }
-        row["reference"] = row["reference"] or None
-        for name, score in (sample.scores or {}).items():
-            self._add_score(len(self.rows), name, score)
-        self.rows.append(row)
+    )
 
-    def _add_score(self, row: int, name: str, score: Any) -> None:
-        """The scorer's own value as a judgement or a score, and each person's edit as a label."""
-        edits = [edit for edit in score.history if edit.provenance is not None and edit.value != "UNCHANGED"]
-        for edit in edits:
-            if edit.provenance.author != OURS:
-                given = {"row": row, "rater": edit.provenance.author}
-                self.labels += [
-                    {**given, "criterion": part, "score": value} for part, value in numbers(name, edit.value)
-                ]
-        first = next((edit.value for edit in score.history if edit.provenance is None), None)
-        if first is None and edits and all(edit.provenance.author != OURS for edit in edits):
-            return  # a person's score alone
-        value = score.value if first is None else first
-        if is_judged(name, score):
-            number = dict(numbers(name, value)).get(name)
-            output = score.explanation or _said(value)
-            said = {"row": row, "reviewer": name, "format": "inspect", "output": output, "value": number}
-            self.judgements.append(said)
-        else:
-            self.scores += [{"row": row, "metric": part, "score": number} for part, number in numbers(name, value)]
 
-    def log(self) -> Log:
-        frames = {
-            name: pl.DataFrame(rows, infer_schema_length=None) if (rows := getattr(self, name)) else None
-            for name in ("labels", "judgements", "scores")
-        }
-        return Log(
-            samples_frame(self.rows),
-            task_columns=("conversation",),
-            labels=frames["labels"],
-            judgements=frames["judgements"],
-            scores=frames["scores"],
-            notes=tuple(self.notes),
-        )
+def _add_score(found: Found, name: str, score: Any) -> None:
+    """The scorer's own value as a judgement or a score, and each person's edit as a label."""
+    edits = [edit for edit in score.history if edit.provenance is not None and edit.value != "UNCHANGED"]
+    for edit in edits:
+        if edit.provenance.author != OURS:
+            given = {"row": found.row, "rater": edit.provenance.author}
+            found.labels += [{**given, "criterion": part, "score": value} for part, value in numbers(name, edit.value)]
+    first = next((edit.value for edit in score.history if edit.provenance is None), None)
+    if first is None and edits and all(edit.provenance.author != OURS for edit in edits):
+        return  # a person's score alone
+    value = score.value if first is None else first
+    if is_judged(name, score):
+        said = {"format": "inspect", "output": score.explanation or _said(value)}
+        number = dict(numbers(name, value)).get(name)
+        found.judgements.append({"row": found.row, "reviewer": name, **said, "value": number})
+    else:
+        for part, number in numbers(name, value):
+            found.score(found.row, part, number)
 
 
 def response_text(output: Any) -> str | None:

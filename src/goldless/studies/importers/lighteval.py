@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow.parquet as pq
 
 from goldless.studies.checking import Problems
-from goldless.studies.importers.files import log_files, numbered_rows
-from goldless.studies.importers.log import Log, samples_frame
+from goldless.studies.importers.log import Found, LogImporter, numbered_rows
 
-PATTERN = "details_*.parquet"
 COLUMNS = {"doc", "model_response"}
 FOLDER = "details"
 
 
-class Lighteval:
-    """Documents and what a model said."""
+class Lighteval(LogImporter):
+    """Documents and what a model said, each of several responses as a sample; metrics' values are scores."""
 
     description = "details of lighteval (.parquet)"
+    patterns = ("details_*.parquet",)
 
-    def recognises(self, path: Path) -> bool:
-        """Whether it is a file of details, or a folder with one."""
-        return any(map(_is_details, log_files([path], PATTERN)))
+    def is_ours(self, path: Path) -> bool:
+        """Whether it is a file of details."""
+        return path.suffix == ".parquet" and set(pq.read_schema(path).names) >= COLUMNS
 
-    def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
-        """Responses, each of several as a sample, and the metrics' values as scores."""
-        samples: list[dict[str, Any]] = []
-        scores: list[dict[str, Any]] = []
-        for path in log_files(paths, PATTERN):
-            for number, row in numbered_rows(path, problems):
-                if not row.keys() >= COLUMNS or not isinstance(row["doc"], dict):
-                    problems.add(f"details must have {', '.join(sorted(COLUMNS))}", path.name, number)
-                    continue
-                for name, value in (row.get("metric") or {}).items():
-                    if isinstance(value, int | float):
-                        scores.append({"row": len(samples), "metric": name, "score": float(value)})
-                about = _about(row["doc"]) | {"agent": _model(path), "source": f"{path.name}:{number}"}
-                samples += [about | {"text": text} for text in _texts(row["model_response"] or {})]
-        if samples and all(sample["text"] is None for sample in samples):
+    def read_file(self, path: Path, found: Found, problems: Problems) -> None:
+        """Responses without reasoning, where lighteval took it off."""
+        for number, row in numbered_rows(path, problems):
+            if not row.keys() >= COLUMNS or not isinstance(row["doc"], dict):
+                problems.add(f"details must have {', '.join(sorted(COLUMNS))}", path.name, number)
+                continue
+            for name, value in (row.get("metric") or {}).items():
+                found.score(found.row, name, value)
+            response = row["model_response"] or {}
+            texts = response.get("text_post_processed") or response.get("text") or [None]
+            about = _about(row["doc"]) | {"agent": _model(path), "source": f"{path.name}:{number}"}
+            found.samples += [about | {"text": text} for text in ([texts] if isinstance(texts, str) else texts)]
+
+    def finish(self, found: Found, problems: Problems) -> None:
+        """Report details without any text."""
+        if found.samples and all(sample["text"] is None for sample in found.samples):
             problems.add("no generated text: these tasks score given choices, so there is nothing to compare")
-        return Log(samples_frame(samples), scores=pl.DataFrame(scores) if scores else None)
-
-
-def _is_details(path: Path) -> bool:
-    return path.suffix == ".parquet" and set(pq.read_schema(path).names) >= COLUMNS
 
 
 def _model(path: Path) -> str:
@@ -65,9 +59,3 @@ def _about(doc: Mapping[str, Any]) -> dict[str, Any]:
         "prompt": doc.get("query"),
         "reference": str(choices[first]) if isinstance(first, int) and 0 <= first < len(choices) else None,
     }
-
-
-def _texts(response: Mapping[str, Any]) -> list[str | None]:
-    """The texts, without reasoning where lighteval took it off; one None if there are none."""
-    found = response.get("text_post_processed") or response.get("text") or [None]
-    return [found] if isinstance(found, str) else list(found)

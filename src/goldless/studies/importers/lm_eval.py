@@ -14,8 +14,7 @@ import polars as pl
 
 from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Problems, as_json
-from goldless.studies.importers.files import first_line, log_files
-from goldless.studies.importers.log import Log, listed
+from goldless.studies.importers.log import Log, first_line, listed, log_files
 
 PATTERN = "samples_*.jsonl"
 NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")

@@ -1,14 +1,22 @@
-"""What the log of another tool records, and the rules by which every log becomes the tables of a study."""
+"""What the log of another tool records, its files, and the rules by which every log becomes the tables of a study."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import re
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 import polars as pl
 
 from goldless.studies.checking import Problems
+from goldless.studies.tables import BOM, Source
 
 Repeats = Literal["samples", "first", "agents", "tasks"]
 REPEATS: tuple[Repeats, ...] = ("samples", "first", "agents", "tasks")
@@ -18,7 +26,11 @@ IMPORTED = "imported"
 OWN = {"task": pl.String, "agent": pl.String, "text": pl.String, "missing": pl.String, "message": pl.String}
 OWN |= {"prompt": pl.String, "reference": pl.String, "model": pl.String, "source": pl.String}
 """Columns of a log's samples that have a meaning here; a log need not have them all."""
+COMPARED = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
 EXAMPLES = 5
+HEAD_BYTES = 1 << 16
+LINE_BYTES = 1 << 26
+"""A first line that is longer is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +58,154 @@ class Log:
     """Columns that must be the same under every agent."""
 
 
+# --- making a log ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Found:
+    """What was read so far, row by row."""
+
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    labels: list[dict[str, Any]] = field(default_factory=list)
+    judgements: list[dict[str, Any]] = field(default_factory=list)
+    scores: list[dict[str, Any]] = field(default_factory=list)
+    compared: dict[str, list[tuple[str, str, str, float]]] = field(default_factory=lambda: defaultdict(list))
+    """Comparisons by judge: task, first, second, and 1 if the first is better, 0 the second, 0.5 a tie."""
+    preferences: list[dict[str, Any]] = field(default_factory=list)
+    """People's, in the columns of a study's labels."""
+    questions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What the tool's own files say about tasks, which may come after their samples."""
+    notes: list[str] = field(default_factory=list)
+    counted: Counter[str] = field(default_factory=Counter)
+    """Notes that begin with a number."""
+
+    @property
+    def row(self) -> int:
+        """The place of the next sample, to which labels and scores refer."""
+        return len(self.samples)
+
+    def score(self, row: int, metric: str, score: Any) -> None:
+        """Add a program's score, if it is a number."""
+        if isinstance(score, int | float):
+            self.scores.append({"row": row, "metric": metric, "score": float(score)})
+
+    def log(self, task_columns: Sequence[str] = ()) -> Log:
+        """The log of all that was read; each judge's comparisons are a table ``judge_NAME``."""
+        tables = {
+            "judge_" + re.sub(r"[^\w.-]", "_", judge): pl.DataFrame(rows, COMPARED, orient="row")
+            for judge, rows in self.compared.items()
+        }
+        if self.preferences:
+            tables["labels"] = pl.DataFrame(self.preferences)
+        return Log(
+            samples_frame(self.samples),
+            task_columns=task_columns,
+            labels=_frame(self.labels),
+            judgements=_frame(self.judgements),
+            scores=_frame(self.scores),
+            tables=tables,
+            notes=[*self.notes, *(f"{count:,} {what}" for what, count in self.counted.items() if count)],
+        )
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame | None:
+    return pl.DataFrame(rows, infer_schema_length=None) if rows else None
+
+
 def samples_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """Samples that were read one by one; every column that has a meaning is text."""
     frame = pl.DataFrame(rows, infer_schema_length=None, strict=False)
     return frame.with_columns(pl.col(name).cast(pl.String) for name in OWN if name in frame.columns)
+
+
+class LogImporter(ABC):
+    """An importer of files that are recognised and read one by one."""
+
+    description: str
+    patterns: tuple[str, ...]
+    """Names of its files in a folder."""
+    task_columns: tuple[str, ...] = ()
+
+    @abstractmethod
+    def is_ours(self, path: Path) -> bool:
+        """Whether a file is in its format."""
+
+    @abstractmethod
+    def read_file(self, path: Path, found: Found, problems: Problems) -> None:
+        """Add what a file has."""
+
+    def finish(self, found: Found, problems: Problems) -> None:  # noqa: B027 - most have nothing to add
+        """Add what can be said once all files are read."""
+
+    def recognises(self, path: Path) -> bool:
+        """Whether it is such a file, or a folder with one."""
+        return any(map(self.is_ours, log_files([path], *self.patterns)))
+
+    def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
+        """All files."""
+        found = Found()
+        for path in log_files(paths, *self.patterns):
+            self.read_file(path, found, problems)
+        self.finish(found, problems)
+        return found.log(self.task_columns)
+
+
+def log_files(paths: Sequence[Path], *patterns: str) -> list[Path]:
+    """The files, and those in folders, at any depth, whose names fit a pattern."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        fitting = [file for pattern in patterns for file in path.rglob(pattern)] if path.is_dir() else [path]
+        found |= dict.fromkeys(sorted(fitting))
+    return list(found)
+
+
+def first_line(path: Path) -> dict[str, Any]:
+    """The JSON object on the first line of a file; empty if there is none."""
+    try:
+        with path.open("rb") as stream:
+            found = json.loads(stream.readline(LINE_BYTES).removeprefix(BOM))  # NaN is no error here
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def first_keys(path: Path) -> set[str]:
+    """The keys in the first bytes of a JSON file, at any depth."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(HEAD_BYTES).removeprefix(BOM).lstrip()
+    except OSError:
+        return set()
+    return {key.decode() for key in re.findall(rb'"(\w+)"\s*:', head)} if head[:1] in {b"{", b"["} else set()
+
+
+def read_json(path: Path, problems: Problems) -> Any:
+    """The whole of a JSON file; None, with a problem, if it cannot be read."""
+    data = path.read_bytes().removeprefix(BOM)
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        said = f"{error.msg} at character {error.pos + 1:,}" if data.strip() else "the file is empty"
+        problems.add(f"not JSON: {said}. Is the file complete?", path.name)
+        return None
+
+
+def numbered_rows(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a JSONL file, or the items of a JSON array, each with its line or number."""
+    for chunk in Source(path, path.name).chunks(problems):
+        yield from zip(chunk.lines, chunk.rows, strict=True)
+
+
+@contextmanager
+def expecting(what: str, problems: Problems, file: str, line: int | None = None) -> Iterator[None]:
+    """Report a row that does not have the form of its format, and go on."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        problems.add(f"not in the form of {what}: {type(error).__name__}: {error}", file, line)
+
+
+# --- the rules -------------------------------------------------------------------------------------------------------
 
 
 def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> dict[str, Any]:

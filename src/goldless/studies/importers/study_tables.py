@@ -1,22 +1,43 @@
-"""goldless's own format: a folder of tables, or one table of responses."""
+"""Tables: goldless's own format, a folder of tables or one table of responses; and plain tables with other columns."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.studies.checking import Problems, Row
-from goldless.studies.frames import REQUIRED
-from goldless.studies.importers.plain_table import how_to_read
+from goldless.studies.chats import turns
+from goldless.studies.checking import ALIASES, Problems, Row, as_text, is_empty, probable_column
+from goldless.studies.frames import REQUIRED, SAMPLE, is_task_column
+from goldless.studies.importers.log import Repeats
 from goldless.studies.recorded import EVIDENCE
 from goldless.studies.study import MADE
-from goldless.studies.tables import ALLOWED, SINGLE, Source, is_table, table_name
+from goldless.studies.tables import ALLOWED, SINGLE, Line, Source, is_table, table_name
 
 TABLES = (*MADE, *EVIDENCE)
 """The known tables of a study."""
+TASK_TEXTS = ("prompt", "reference")
+Columns = Mapping[str, Sequence[str]]
+"""The columns of a file, by their names in a study; only ``agent`` of a wide table may have several."""
+NOT_AGENTS = (
+    *("answer_", "categ", "choices", "doc", "filter", "judg", "label", "meta", "metric", "model_", "rating", "resps"),
+    *("score", "source", "tstamp", "type", "winner"),
+)
+"""How the names of columns begin that are hardly agents, for hints only."""
+ONE_AGENT = "sample"
+"""The agent of all samples of a table that names none."""
+
+
+class Noted(dict[str, Any]):
+    """Tables by name, with what the user should know about the reading."""
+
+    notes: tuple[str, ...] = ()
+
+
+# --- goldless's own format -------------------------------------------------------------------------------------------
 
 
 class StudyTables:
@@ -28,7 +49,7 @@ class StudyTables:
         """Whether a table in the folder has a known name, or the file has the columns of responses."""
         if path.is_dir():
             return any(table_name(file) in TABLES for file in filter(is_table, path.iterdir()))
-        return path.is_file() and path.suffix.lower() in SINGLE and set(REQUIRED) <= first_row(path).keys()
+        return path.is_file() and path.suffix.lower() in SINGLE and _has_responses(path)
 
     def read(self, paths: Sequence[Path], problems: Problems, **options: Any) -> Mapping[str, Any]:
         """The table files; a path without any is a problem that says what is allowed."""
@@ -44,29 +65,33 @@ class StudyTables:
             problems.add(f"no such file or folder; {ALLOWED}, and a study is one of them or a folder of them")
         elif path.suffix.lower() not in SINGLE:
             problems.add(f"ends in {path.suffix or 'nothing'!r}; {ALLOWED}")
-        elif how := _other_columns(path):
-            problems.add(how)
         else:
-            return {"responses": path}
+            return _one_table(path, problems)
         return {}
 
 
-def first_row(path: Path) -> Row:
-    """The first row of a table; empty if it has none or cannot be read."""
-    first = next(Source(path, path.name).chunks(Problems()), None)
-    return first.rows[0] if first is not None else {}
+def _has_responses(path: Path) -> bool:
+    return set(REQUIRED) <= Source(path, path.name).first_row().keys()
 
 
-def _other_columns(path: Path) -> str | None:
-    """What to do with a table without the columns of responses; None if it has them or nothing is known."""
-    row = first_row(path)
-    if set(REQUIRED) <= row.keys() or (how := how_to_read(row)) is None:
-        return None
+def _one_table(path: Path, problems: Problems) -> Noted:
+    """The responses in a file; where the columns have other common names, they are taken with a note."""
+    row = Source(path, path.name).first_row()
+    if set(REQUIRED) <= row.keys() or not row:
+        return Noted(responses=path)
+    if columns := guessed_columns(list(row)):
+        found = Noted(responses=mapped(Source(path, path.name), problems, columns))
+        said = ",".join(f"{name}={column}" for name, column in columns.items() if name != column)
+        found.notes = (f"{path.name}: columns are read as {said}; name others with --columns",)
+        return found
+    if (how := how_to_read(row)) is None:
+        return Noted(responses=path)
     lacking = ", ".join(repr(name) for name in REQUIRED if name not in row)
-    return f"no column {lacking}; the columns are {', '.join(map(repr, row))}. {how}"
+    problems.add(f"no column {lacking}; the columns are {', '.join(map(repr, row))}. {how}")
+    return Noted()
 
 
-def _find_tables(folder: Path, problems: Problems) -> dict[str, Path]:
+def _find_tables(folder: Path, problems: Problems) -> Mapping[str, Any]:
     """The table files of a study, unknown tables last."""
     found: dict[str, Path] = {}
     for path in sorted(filter(is_table, folder.iterdir())):
@@ -77,8 +102,24 @@ def _find_tables(folder: Path, problems: Problems) -> dict[str, Path]:
     _report_misnamed(folder, [table for table in TABLES if table not in found], problems)
     if not found and not problems.total:
         problems.add(f"no tables in this folder; {ALLOWED} named {', '.join(TABLES)}")
-    known = [table for table in TABLES if table in found]
-    return {table: found[table] for table in (*known, *(table for table in found if table not in TABLES))}
+    others = [] if "responses" in found or problems.total else [table for table in found if table not in TABLES]
+    like_responses = [table for table in others if _has_responses(found[table])]
+    if len(found) == len(others) == 1 and not like_responses:
+        only = found[others[0]]
+        if guessed_columns(list(Source(only, only.name).first_row())):
+            return _one_table(only, problems)
+    tables = Noted((table, found[table]) for table in (*TABLES, *found) if table in found)
+    if len(like_responses) == 1:
+        file = tables.pop(like_responses[0])
+        tables["responses"] = file
+        tables.notes = (f"{file.name} is read as the table of responses",)
+    elif like_responses:
+        names = [found[table].name for table in like_responses]
+        problems.add(
+            f"no table named responses, but {', '.join(names)} have task, agent and text. Name one of them responses, "
+            f"or give the files instead of the folder: {' '.join(str(folder / name) for name in names[:3])}"
+        )
+    return tables
 
 
 def _report_misnamed(folder: Path, missing: Sequence[str], problems: Problems) -> None:
@@ -91,3 +132,178 @@ def _report_misnamed(folder: Path, missing: Sequence[str], problems: Problems) -
             problems.add(f"cannot be read; {ALLOWED}", path.name)
         elif is_table(path) and (near := difflib.get_close_matches(table, missing, n=1, cutoff=0.8)):
             problems.add(f"{table!r} is not a table name. Did you mean {near[0]!r}?", path.name)
+
+
+# --- plain tables ----------------------------------------------------------------------------------------------------
+
+
+class PlainTable:
+    """Tables of responses, one row per response or, if wide, one row per task."""
+
+    description = "a .csv, .tsv, .json, .jsonl or .parquet table with --columns, or with --wide"
+
+    def recognises(self, path: Path) -> bool:  # noqa: ARG002 - what its columns mean only the user can say
+        """Never: its columns must be named."""
+        return False
+
+    def read(
+        self,
+        paths: Sequence[Path],
+        problems: Problems,
+        *,
+        columns: Mapping[str, str | Sequence[str]] | None = None,
+        wide: bool = False,
+        repeats: Repeats | None = None,
+        **_others: Any,
+    ) -> Mapping[str, Any]:
+        """The responses of all files."""
+        for path in paths:
+            if not path.is_file() or path.suffix.lower() not in SINGLE:
+                got = "no such file" if not path.exists() else f"ends in {path.suffix or 'nothing'!r}"
+                problems.add(f"{got}. A table must be a file that ends in {', '.join(SINGLE)}", path.name)
+        if problems.total:
+            return {}
+        if wide and len(paths) > 1:
+            raise UserError(f"--wide reads one file, got {len(paths)}. Import them one by one")
+        lines = (line for path in paths for line in mapped(Source(path, path.name), problems, columns, wide=wide))
+        return {"responses": numbered(lines, repeats)}
+
+
+def mapped(
+    source: Source,
+    problems: Problems,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    *,
+    wide: bool = False,
+) -> Iterator[Line]:
+    """The rows of a table as responses; columns that are not named are kept under their own names."""
+    chosen = _chosen(columns or {}, wide=wide)
+    count = 0
+    for chunk in source.chunks(problems):
+        absent = [given for names in chosen.values() for given in names if given not in chunk.columns]
+        if not count and absent:
+            there = ", ".join(map(repr, chunk.columns))
+            problems.add(f"--columns names {', '.join(map(repr, absent))}, but the columns are {there}", source.file)
+            return
+        for number, row in zip(chunk.lines, chunk.rows, strict=True):
+            count += 1
+            if wide:
+                yield from (Line(number, one) for one in _by_agent(row, count, chosen))
+            else:
+                yield Line(number, row | {name: _cell(name, row.get(given[0])) for name, given in chosen.items()})
+        if wide and not (chosen.get("agent") or agent_columns(chunk.rows[0], _about(chosen).values())):
+            problems.add(f"no column of an agent; the columns are {', '.join(map(repr, chunk.columns))}", source.file)
+            return
+    if not count and not problems.total:
+        problems.add("no rows", source.file)
+
+
+def _chosen(columns: Mapping[str, str | Sequence[str]], *, wide: bool) -> Columns:
+    """The mapping, each column of the file in a list."""
+    found = {name: [given] if isinstance(given, str) else list(given) for name, given in columns.items()}
+    for name, given in found.items():
+        if name not in {*REQUIRED, SAMPLE} and not is_task_column(name):
+            allowed = "task, agent, text, sample, prompt, reference or synopsis_NAME"
+            raise UserError(f"--columns must name {allowed}, got {name!r}. Try task=id,agent=model,text=output")
+        if len(given) > 1 and not (wide and name == "agent"):
+            raise UserError(f"--columns has {len(given)} columns for {name}, {', '.join(given)}. Name one")
+    if wide and "text" in found:
+        raise UserError("--columns of a --wide table names no text: the columns of the agents have the texts")
+    return found
+
+
+def _about(columns: Columns) -> dict[str, str]:
+    return {name: given[0] for name, given in columns.items() if name != "agent"}
+
+
+def _by_agent(row: Row, count: int, columns: Columns) -> Iterator[Row]:
+    """One response per agent; an empty cell is a missing response. Without a task column, rows are numbered."""
+    about = _about(columns)
+    task = {name: row[name] for name in row if is_task_column(name)} | {"task": row.get("task", str(count))}
+    task |= {name: _cell(name, row.get(given)) for name, given in about.items()}
+    for agent in columns.get("agent") or agent_columns(row, about.values()):
+        if not is_empty(text := row.get(agent)):
+            yield {**task, "agent": agent, "text": text if isinstance(text, list) else as_text(text)}
+
+
+def _cell(name: str, value: Any) -> Any:
+    """A chat in place of a prompt as text, other lists and objects as JSON; a text that is a list is read as a chat."""
+    if not isinstance(value, list | dict) or name == "text":
+        return value
+    chat = turns(value)
+    return as_text(value) if chat is None else "\n\n".join(f"{role}: {said}" for role, said in chat)
+
+
+def agent_columns(row: Row, others: Collection[str] = ()) -> list[str]:
+    """The columns of a wide table that are agents: those that no other thing is named by."""
+    about = {"task", *ALIASES["task"], *TASK_TEXTS, *(word for name in TASK_TEXTS for word in ALIASES[name])}
+    known = about | set(others)
+    return [name for name in row if name.lower() not in known and name not in known and not is_task_column(name)]
+
+
+def numbered(lines: Iterable[Line], repeats: Repeats | None) -> Iterator[Line]:
+    """One response per task and agent; without ``repeats`` all are passed on, and the check of the study finds them."""
+    if repeats is None:
+        yield from lines
+        return
+    seen: Counter[tuple[Any, Any]] = Counter()
+    for line in lines:
+        key = line.row.get("task"), line.row.get("agent")
+        seen[key] += 1
+        if repeats == "samples":
+            yield Line(line.number, {"agent": ONE_AGENT, **line.row, SAMPLE: seen[key]})
+        elif seen[key] == 1:
+            yield line
+        elif repeats != "first":
+            column, name = ("agent", key[1]) if repeats == "agents" else ("task", key[0])
+            yield Line(line.number, {**line.row, column: f"{name}#{seen[key]}"})
+
+
+def guessed_columns(columns: Sequence[str]) -> dict[str, str] | None:
+    """The columns of responses under other common names; None if one is missing or could be several."""
+    plain = {name.lower().replace(" ", "_").replace("-", "_"): name for name in columns}
+    found: dict[str, str] = {}
+    for wanted in (*REQUIRED, *TASK_TEXTS):
+        fitting = [wanted] if wanted in plain else [word for word in ALIASES[wanted] if word in plain]
+        if len(fitting) == 1:
+            found[wanted] = plain[fitting[0]]
+        elif wanted in REQUIRED and (fitting or wanted != "task"):
+            return None
+    if "task" not in found:
+        if "prompt" not in found:
+            return None
+        found = {"task": found["prompt"], **found}
+    return found
+
+
+def how_to_read(row: Row) -> str | None:
+    """What to add to the command for a table with these columns; None if they do not look like responses."""
+    columns = list(row)
+    found = {name: probable_column(name, columns) for name in (*REQUIRED, *TASK_TEXTS)}
+    if found["agent"] and found["text"] and (task := found["task"] or found["prompt"]):
+        named = found | {"task": task}
+        words = ",".join(f"{name}={column}" for name, column in named.items() if column and column != name)
+        return f"Try --columns {_quoted(words)}"
+    agents = agent_columns(row)
+    texts = [name for name in agents if isinstance(row[name], str) and not _is_number(row[name])]
+    texts = [name for name in texts if not name.lower().startswith(NOT_AGENTS)]
+    if len(texts) < 2 or found["agent"]:
+        return None
+    named = {name: found[name] for name in ("task", *TASK_TEXTS) if found[name] not in {None, name}}
+    cells = [f"{name}={column}" for name, column in named.items()]
+    cells += [f"agent={name}" for name in texts] if len(texts) < len(agents) else []
+    return " ".join(
+        ["If each agent has a column, try --wide", *([f"--columns {_quoted(','.join(cells))}"] if cells else [])]
+    )
+
+
+def _quoted(words: str) -> str:
+    return f"'{words}'" if any(mark in words for mark in " ()&;|*?$") else words
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -6,16 +6,15 @@ A task is one input, so that traces become a study where several models got iden
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
-import polars as pl
 
+from goldless.studies.chats import content_text, said_by, turns
 from goldless.studies.checking import Problems, as_text
-from goldless.studies.importers.files import HEAD_BYTES, first_keys, log_files, numbered_rows, read_json
-from goldless.studies.importers.log import Log, samples_frame
+from goldless.studies.importers.log import HEAD_BYTES, Found, LogImporter, first_keys, numbered_rows, read_json
 
 Row = Mapping[str, Any]
 GEN_AI, OPEN_INFERENCE = "gen_ai.output.messages", "output.value"
@@ -25,59 +24,45 @@ MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name")
 LANGFUSE = ({"experiment_item_id", "experiment_name", "output"}, {"traceId", "type", "model", "input", "output"})
 
 
-class Traces:
-    """Calls of models."""
+class Traces(LogImporter):
+    """Calls of models; scores of people are labels, those of models and programs are scores."""
 
     description = "traces: OpenTelemetry spans of models, OpenInference (Phoenix), Langfuse (.json, .jsonl)"
+    patterns = ("*.json", "*.jsonl")
 
-    def recognises(self, path: Path) -> bool:
+    def is_ours(self, path: Path) -> bool:
         """Whether a file has spans or observations."""
-        return any(map(_is_trace, log_files([path], "*.json", "*.jsonl")))
+        if path.suffix.lower() not in {".json", ".jsonl"}:
+            return False
+        with path.open("rb") as stream:
+            head = stream.read(HEAD_BYTES)
+        keys = first_keys(path)
+        return any(sign.encode() in head for sign in SIGNS) or any(keys >= known for known in LANGFUSE)
 
-    def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
-        """Responses by input; scores of people are labels, those of models and programs are scores."""
-        samples: list[dict[str, Any]] = []
-        labels: list[dict[str, Any]] = []
-        scores: list[dict[str, Any]] = []
-        other = 0
-        for path in log_files(paths, "*.json", "*.jsonl"):
-            for place, row in _rows(path, problems):
-                found = _langfuse(row) if any(row.keys() >= keys for keys in LANGFUSE) else _span(row)
-                if found is None:
-                    other += 1
-                    continue
-                for score in found.pop("scores"):
-                    if score["by_person"]:
-                        labels.append({"row": len(samples), "rater": score["name"], "score": score["score"]})
-                    else:
-                        scores.append({"row": len(samples), "metric": score["name"], "score": score["score"]})
-                samples.append(found | {"source": place})
-        frame = samples_frame(samples)
-        _check_shared(frame, problems)
-        notes = [f"{other:,} spans that do not call a model are left out"] * bool(other)
-        both = (pl.DataFrame(rows) if rows else None for rows in (labels, scores))
-        return Log(frame, labels=next(both), scores=next(both), notes=notes)
+    def read_file(self, path: Path, found: Found, problems: Problems) -> None:
+        """Responses by input."""
+        for place, row in _rows(path, problems):
+            call = _langfuse(row) if any(row.keys() >= keys for keys in LANGFUSE) else _span(row)
+            if call is None:
+                found.counted["spans that do not call a model are left out"] += 1
+                continue
+            for name, score, by_person in call.pop("scores"):
+                if by_person:
+                    found.labels.append({"row": found.row, "rater": name, "score": float(score)})
+                else:
+                    found.score(found.row, name, score)
+            found.samples.append(call | {"source": place})
 
-
-def _check_shared(samples: pl.DataFrame, problems: Problems) -> None:
-    """Some inputs must have been given to more than one model."""
-    if samples.is_empty() or problems.total:
-        return
-    agents = samples.group_by("task").agg(pl.col("agent").n_unique())["agent"]
-    if not (agents > 1).any():
-        problems.add(
-            f"none of {len(agents):,} inputs was given to two models, so no response has a peer. Replay one set of "
-            "inputs with each model, or run a dataset experiment"
-        )
-
-
-def _is_trace(path: Path) -> bool:
-    if path.suffix.lower() not in {".json", ".jsonl"}:
-        return False
-    with path.open("rb") as stream:
-        head = stream.read(HEAD_BYTES)
-    keys = first_keys(path)
-    return any(sign.encode() in head for sign in SIGNS) or any(keys >= known for known in LANGFUSE)
+    def finish(self, found: Found, problems: Problems) -> None:
+        """Report traces in which no input was given to two models."""
+        agents: dict[str, set[str]] = {}
+        for sample in found.samples:
+            agents.setdefault(sample["task"], set()).add(sample["agent"])
+        if agents and not problems.total and all(len(of_one) == 1 for of_one in agents.values()):
+            problems.add(
+                f"none of {len(agents):,} inputs was given to two models, so no response has a peer. Replay one set of "
+                "inputs with each model, or run a dataset experiment"
+            )
 
 
 def _rows(path: Path, problems: Problems) -> Iterator[tuple[str, Row]]:
@@ -129,24 +114,24 @@ def _plain(value: Any) -> Any:
 
 def _span(row: Row) -> dict[str, Any] | None:
     """The call of a model in a span; None for any other span."""
-    attributes = _attributes(row)
-    model = next((str(attributes[name]) for name in MODELS if attributes.get(name)), None)
+    given = _attributes(row)
+    model = next((str(given[name]) for name in MODELS if given.get(name)), None)
     if model is None:
         return None
-    if attributes.get(GEN_AI) is not None:
-        asked, said = attributes.get("gen_ai.input.messages"), attributes[GEN_AI]
-    else:
-        asked, said = attributes.get("input.value"), attributes.get(OPEN_INFERENCE)
-    kept = [
-        {"name": str(key.split(".")[1]), "score": float(value), "by_person": _by_person(attributes, key)}
-        for key, value in attributes.items()
-        if key.startswith(("annotation.", "evaluation.")) and key.endswith(".score") and isinstance(value, int | float)
-    ]
+    asked, said = given.get("input.value"), given.get(OPEN_INFERENCE)
+    if given.get(GEN_AI) is not None:
+        asked, said = given.get("gen_ai.input.messages"), given[GEN_AI]
     status = row.get("status") or {}
     code = status.get("code", status.get("status_code")) if isinstance(status, dict) else status
-    failed = code in {2, "STATUS_CODE_ERROR", "ERROR"}
-    found = _call(model, asked, None if failed else _spoken(said), scores=kept)
-    return found | {"missing": "error" if failed else None}
+    return _call(model, asked, said, failed=code in {2, "STATUS_CODE_ERROR", "ERROR"}) | {
+        "scores": [
+            (key.split(".")[1], value, _by_person(given, key))
+            for key, value in given.items()
+            if key.startswith(("annotation.", "evaluation."))
+            and key.endswith(".score")
+            and isinstance(value, int | float)
+        ]
+    }
 
 
 def _by_person(attributes: Row, key: str) -> bool:
@@ -157,34 +142,33 @@ def _langfuse(row: Row) -> dict[str, Any] | None:
     """An item of an experiment, or a generation; None for any other observation."""
     if row.get("type") not in {None, "GENERATION"}:
         return None
-    kept = [
-        {"name": str(one.get("name")), "score": float(one["value"]), "by_person": one.get("source") == "ANNOTATION"}
-        for one in row.get("scores") or ()
-        if isinstance(one, dict) and isinstance(one.get("value"), int | float)
-    ]
     agent = str(row.get("experiment_name") or row.get("model"))
-    failed = row.get("level") == "ERROR"
-    found = _call(agent, row.get("input"), None if failed else _spoken(row.get("output")), scores=kept)
-    item = row.get("experiment_item_id") or row.get("datasetItemId")
-    expected = row.get("expected_output")
+    found = _call(agent, row.get("input"), row.get("output"), failed=row.get("level") == "ERROR")
+    item, expected = row.get("experiment_item_id") or row.get("datasetItemId"), row.get("expected_output")
     return found | {
         "task": str(item) if item else found["task"],
         "reference": None if expected is None else as_text(expected),
-        "missing": "error" if failed else None,
+        "scores": [
+            (str(one.get("name")), one["value"], one.get("source") == "ANNOTATION")
+            for one in row.get("scores") or ()
+            if isinstance(one, dict) and isinstance(one.get("value"), int | float)
+        ],
     }
 
 
-def _call(agent: str, asked: Any, said: str | None, *, scores: list[dict[str, Any]]) -> dict[str, Any]:
-    prompt = _spoken(asked, roles=("system", "user"))
-    digest = hashlib.sha256(as_text(asked).encode()).hexdigest()[:12]
-    return {"task": digest, "agent": agent, "text": said, "prompt": prompt, "scores": scores}
+def _call(agent: str, asked: Any, said: Any, *, failed: bool) -> dict[str, Any]:
+    return {
+        "task": hashlib.sha256(as_text(asked).encode()).hexdigest()[:12],
+        "agent": agent,
+        "text": None if failed else _spoken(said, ("assistant",)),
+        "missing": "error" if failed else None,
+        "prompt": _spoken(asked, ("system", "user")),
+    }
 
 
-def _spoken(given: Any, roles: Sequence[str] = ("assistant",)) -> str | None:
-    """The text of messages in any of the usual shapes; reasoning and calls of tools are not part of it."""
-    if isinstance(given, str):
-        if not given.lstrip().startswith(("{", "[")):
-            return given
+def _spoken(given: Any, roles: Collection[str]) -> str | None:
+    """What these roles say in messages, in a request or reply around messages, or in JSON of any of them."""
+    if isinstance(given, str) and given.lstrip().startswith(("{", "[")):
         try:
             return _spoken(orjson.loads(given), roles)
         except orjson.JSONDecodeError:
@@ -194,14 +178,6 @@ def _spoken(given: Any, roles: Sequence[str] = ("assistant",)) -> str | None:
             if given.get(key):
                 return _spoken(given[key], roles)
         choices = [one.get("message") for one in given.get("choices") or () if isinstance(one, dict)]
-        given = choices[:1] or as_text(given)
-    if isinstance(given, list):
-        told = [one for one in given if not isinstance(one, dict) or one.get("role", roles[0]) in roles]
-        texts = [_part(one, roles) for one in told]
-        return "\n\n".join(text for text in texts if text) or None
-    return None if given is None else str(given)
-
-
-def _part(given: Any, roles: Sequence[str]) -> str | None:
-    kind = given.get("type", "text") if isinstance(given, dict) else "text"
-    return _spoken(given, roles) if kind in {"text", "message", "output_text", "input_text"} else None
+        return _spoken(choices[:1], roles) if choices else as_text(given)
+    chat = turns(given)
+    return content_text(given) if chat is None else said_by(chat, roles)

@@ -1,4 +1,4 @@
-"""From 10^5 to 10^7 rows and more of recorded evidence: time and peak memory of ``goldless score --recorded``, with the slope.
+"""From 10^5 to 10^7 rows of recorded evidence: time and peak memory of ``goldless score --recorded``, with the slope.
 
     python benchmarks/scale.py                            # 10^5, 10^6 and 10^7 log-probabilities: some minutes
     python benchmarks/scale.py --kind verdicts

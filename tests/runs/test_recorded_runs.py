@@ -179,8 +179,8 @@ def test_evidence_that_is_there_twice_is_refused(folder):
         (pl.lit("x").alias("mean_token_logprob_nats"), "must be a number, got 'x'"),
         (pl.lit([-1.0], pl.List(pl.Float64)).alias("mean_token_logprob_nats"), "must be a number, got "),
         (pl.lit(1.0).alias("mean_token_logprob_nats"), "must not be above 0"),
-        (pl.lit(None, pl.String).alias("task"), "task must be a name, got an empty cell"),
-        (pl.lit(None, pl.String).alias("target"), "target must be a name, got an empty cell"),
+        (pl.lit(None, pl.String).alias("task"), "task must be a name, got null"),
+        (pl.lit(None, pl.String).alias("target"), "target must be a name, got null"),
         (pl.lit(-5).alias("tokens"), "must be a whole number of at least 1, got -5"),
     ],
 )

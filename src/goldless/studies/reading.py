@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from goldless.errors import UserError
+from goldless.files import temporary_prefix
 from goldless.records import Agent, Response, Task
 from goldless.studies.checking import Problems, all_at_once
 from goldless.studies.frames import (
@@ -33,9 +37,8 @@ from goldless.studies.importers import imported_tables, is_rows
 from goldless.studies.importers.log import Repeats
 from goldless.studies.importers.study_tables import mapped, numbered
 from goldless.studies.recorded import Recorded, check_evidence, frame_of, names_used
-from goldless.studies.standard_input import standard_input
 from goldless.studies.study import MADE, Origin, Study
-from goldless.studies.tables import ALLOWED, Source, is_table
+from goldless.studies.tables import ALLOWED, BOM, Source, is_table
 
 SAMPLE = "sample"
 CHATS = "texts are chats: the last turn of the assistant is the response, the turns before it are the prompt"
@@ -80,8 +83,35 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
 def _files(path: str | os.PathLike[str], stack: ExitStack) -> list[Path]:
     """The files of a path: itself, what comes from standard input, or what a dataset on the Hub has."""
     if path == "-":
-        return [stack.enter_context(standard_input())]
+        return [stack.enter_context(_standard_input())]
     return hub_files(path) if isinstance(path, str) and path.startswith(PREFIX) else [Path(path)]
+
+
+@contextmanager
+def _standard_input() -> Iterator[Path]:
+    """A file with everything from standard input, deleted after the block."""
+    if sys.stdin.isatty():
+        raise UserError("standard input must be a file or a pipe, got a terminal. Try: cat answers.csv | goldless …")
+    data = sys.stdin.buffer.read()
+    if not data.strip():
+        raise UserError("standard input is empty")
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:
+        path = Path(folder) / "stdin" / f"stdin{_suffix(data.removeprefix(BOM).lstrip())}"
+        path.parent.mkdir()  # a log may name its agent by its folder
+        path.write_bytes(data)
+        yield path
+
+
+def _suffix(data: bytes) -> str:
+    if data.startswith(b"PAR1"):
+        return ".parquet"
+    first = data.partition(b"\n")[0].rstrip()
+    if data.startswith(b"{") and first.endswith(b"}"):
+        return ".jsonl"
+    if data.startswith((b"[", b"{")):
+        return ".json"
+    header = next(csv.reader([first.decode(errors="replace")]), [])
+    return ".tsv" if len(header) == 1 and "\t" in header[0] else ".csv"
 
 
 def _said(files: Sequence[Path]) -> str:

@@ -7,7 +7,7 @@ A table is one file, or a folder ``NAME/part-*.parquet`` with its parts. Names a
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import polars as pl
 from goldless.evidence import TABLES, Schema
 from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Checking, Problems, all_at_once, as_text, missing_column
+from goldless.studies.frames import read_columns
 from goldless.studies.tables import UNREADABLE, Chunk, Source, check_parquet, is_parquet, parts_of
 
 Recorded = Path | pl.LazyFrame
@@ -173,16 +174,25 @@ def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None
         if not required and table.startswith(JUDGE):
             names = ["task", "first", "second"]
         for file, part in _files(data, table) if names else ():
-            with _unreadable(file, problems):
-                if isinstance(part, Path) and not is_parquet(part):
-                    columns = _check_lines(part, names, problems)
-                else:
-                    lazy = part if isinstance(part, pl.LazyFrame) else pl.scan_parquet(part, glob=False)
-                    columns = lazy.collect_schema().names()
-                    _check_cells(lazy, [name for name in names if name in columns], Checking(file, problems))
-                for column in required:
-                    if columns and column not in columns:
-                        problems.add(missing_column(column, columns), file)
+            _check_names(Source(part if isinstance(part, Path) else part.collect(), file), names, required, problems)
+
+
+def _check_names(source: Source, names: Sequence[str], required: Sequence[str], problems: Problems) -> None:
+    check, columns = Checking(source.file, problems), dict[str, None]()
+
+    def choose(there: Sequence[str]) -> list[str]:
+        lacking = not set(required) <= set(there)  # the message names them all
+        return [name for name in there if lacking or name in {*names, *required}]
+
+    for chunk in source.chunks(problems, choose=choose):
+        columns |= dict.fromkeys(chunk.columns)
+        check.rows += len(chunk.lines)
+        there = [name for name in names if name in required or name in columns]
+        read_columns(chunk, dict.fromkeys(there, "name"), check)
+    check.finish()
+    for column in required:
+        if columns and column not in columns and column not in names:
+            problems.add(missing_column(column, list(columns)), source.file)
 
 
 def _files(data: Recorded, table: str) -> Iterator[tuple[str, Path | pl.LazyFrame]]:
@@ -192,30 +202,6 @@ def _files(data: Recorded, table: str) -> Iterator[tuple[str, Path | pl.LazyFram
         return
     for path in parts_of(data):
         yield (f"{data.name}/{path.name}" if data.is_dir() else data.name), path
-
-
-def _check_lines(path: Path, names: list[str], problems: Problems) -> list[str]:
-    """Report rows without a name; the columns of the table."""
-    columns: dict[str, None] = {}
-    check = Checking(path.name, problems)
-    for chunk in Source(path, path.name).chunks(problems):
-        for line, row in zip(chunk.lines, chunk.rows, strict=True):
-            columns |= dict.fromkeys(row)
-            for name in names:
-                if name in row:
-                    check.name(row, name, line)
-                elif name in columns:
-                    check.add(f"no {name!r} in this row", line)
-    return list(columns)
-
-
-def _check_cells(lazy: pl.LazyFrame, names: list[str], check: Checking) -> None:
-    bare = {name: pl.col(name).is_null() | (pl.col(name).cast(pl.String).str.strip_chars() == "") for name in names}
-    counts = lazy.select(cells.sum().alias(name) for name, cells in bare.items()).collect(engine="streaming")
-    for name in (name for name in names if counts[name].item()):
-        found = lazy.with_row_index("row", 1).filter(bare[name]).select("row").collect(engine="streaming")
-        for row in found["row"]:
-            check.add(f"{name} must be a name, got an empty cell", row)
 
 
 def check_inside(recorded: Mapping[str, Recorded], study: str, *, schemas: Mapping[str, Schema] = TABLES) -> None:

@@ -16,12 +16,10 @@ def import_summary(study: Study) -> dict[str, Any]:
     along = {name: count for name, count in labels.items() if count}
     tables = [name for name in study.recorded if name != IMPORTED]
     along |= {name: frame.height for name in tables if (frame := study.table(name)) is not None}
-    with_prompt = sum(1 for task in study.tasks if study.task(task).prompt is not None)
-    with_reference = sum(1 for task in study.tasks if study.task(task).reference is not None)
     along = {
         "agents with several samples": len(set(study.samples.values())),
-        "prompts": with_prompt,
-        "references": with_reference,
+        "prompts": study.task_table["prompt"].count(),
+        "references": study.task_table["reference"].count(),
     } | along
     origin = study.origin
     others = len(study.tasks) * len(study.agents) - study.n_responses - sum(causes.values())

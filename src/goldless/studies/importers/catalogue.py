@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -147,20 +148,18 @@ def imported_tables(
         chosen, importer = TABLE, BUILT_IN[TABLE]
     if given.get("repeats", "first") not in REPEATS:
         raise UserError(f"repeats must be one of {', '.join(REPEATS)}, got {given['repeats']!r}")
-    if others := [option for option in given if not _takes(importer, option)]:
-        raise UserError(f"{chosen} files are read without the option {others[0]!r}")
-    apart = {"repeats": given.pop("repeats", None)} if not _declares(importer, "repeats") else {}
-    by = apart.get("repeats") or REPEATS[0]
-    try:
+    parameters = inspect.signature(importer.read).parameters.values()
+    # repeats of a log are a matter of the rules, not of the importer
+    repeats = given.pop("repeats", REPEATS[0]) if all(one.name != "repeats" for one in parameters) else REPEATS[0]
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters) and importer not in BUILT_IN.values()
+    for option in given if not takes_any else ():
+        if all(one.name != option for one in parameters):
+            raise UserError(f"{chosen} files are read without the option {option!r}")
+    with _naming(chosen):
         found = importer.read(paths, problems, **given)
-        tables = study_tables(found, problems, by) if isinstance(found, Log) else dict(found)
-    except (UserError, OSError):
-        raise
-    except Exception as error:
-        raise _failed(chosen, error) from error
-    notes = getattr(found, "notes", ())
+        tables = study_tables(found, problems, repeats) if isinstance(found, Log) else dict(found)
     checked = {table: _checked_rows(data, table, chosen) if is_rows(data) else data for table, data in tables.items()}
-    return Imported(chosen, checked, tuple(notes))
+    return Imported(chosen, checked, tuple(getattr(found, "notes", ())))
 
 
 def _importer_for_all(paths: Sequence[Path], name: str | None) -> tuple[str, Importer]:
@@ -173,17 +172,6 @@ def _importer_for_all(paths: Sequence[Path], name: str | None) -> tuple[str, Imp
     return chosen[0]
 
 
-def _declares(importer: Importer, option: str) -> bool:
-    return option in inspect.signature(importer.read).parameters
-
-
-def _takes(importer: Importer, option: str) -> bool:
-    """Whether an importer takes an option; repeats of a log are a matter of the rules, not of the importer."""
-    kinds = {parameter.kind for parameter in inspect.signature(importer.read).parameters.values()}
-    any_option = inspect.Parameter.VAR_KEYWORD in kinds and importer not in BUILT_IN.values()
-    return option == "repeats" or _declares(importer, option) or any_option
-
-
 def is_rows(data: Any) -> bool:
     """Whether a table is given as rows; otherwise it is a frame or the path of a file."""
     is_frame = isinstance(nw.from_native(data, pass_through=True), nw.DataFrame | nw.LazyFrame)
@@ -191,24 +179,23 @@ def is_rows(data: Any) -> bool:
 
 
 def _checked_rows(rows: Any, table: str, importer: str) -> Iterator[Mapping[str, Any] | Line]:
-    """The rows; an exception while they are generated becomes an error that names the importer."""
+    """The rows, each checked to be one."""
     kinds = "a frame, the path of a file, or rows"
     if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
         raise UserError(f"{importer}: the table {table!r} must be {kinds}, got {type(rows).__name__}")
-    for row in _made_rows(rows, importer):
-        if not isinstance(row, Line | Mapping):
-            raise UserError(f"{importer}: a row of {table!r} must be a mapping, got {type(row).__name__}")
-        yield row
+    with _naming(importer):
+        for row in rows:
+            if not isinstance(row, Line | Mapping):
+                raise UserError(f"{importer}: a row of {table!r} must be a mapping, got {type(row).__name__}")
+            yield row
 
 
-def _made_rows(rows: Iterable[Any], importer: str) -> Iterator[Any]:
+@contextmanager
+def _naming(importer: str) -> Iterator[None]:
+    """Turn any exception inside an importer into an error that names it."""
     try:
-        yield from rows
-    except (UserError, OSError):
+        yield
+    except (UserError, OSError, GeneratorExit):
         raise
     except Exception as error:
-        raise _failed(importer, error) from error
-
-
-def _failed(importer: str, error: Exception) -> UserError:
-    return UserError(f"the importer {importer!r} failed: {type(error).__name__}: {error}")
+        raise UserError(f"the importer {importer!r} failed: {type(error).__name__}: {error}") from error

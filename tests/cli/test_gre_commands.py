@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import errno
-import io
 import json
 import math
 import tempfile
@@ -55,14 +53,6 @@ def test_collecting_from_a_folder_writes_a_config_and_a_study(collected, goldles
     checked = goldless("study", "check", collected / "study")
     assert checked.code == 0, checked.err
     assert "2 tasks, 3 agents, 6 responses" in checked.out
-
-
-def test_papers_that_cannot_be_used_are_counted_by_reason(goldless, tmp_path):
-    reviews = {"p1": ("a b", "c d", "e f"), "p2": ("a", "b"), "p3": ("a", " ", "c")}
-    ended = goldless("gre", "collect", tmp_path / "e", "--from-folder", papers_folder(tmp_path / "papers", reviews))
-    assert ended.code == 0, ended.err
-    assert "1 paper with 3 human reviews" in ended.err
-    assert "left out: 2 (2 few_reviews)" in ended.err
 
 
 def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(goldless, tmp_path):
@@ -173,17 +163,6 @@ def test_a_secret_in_an_address_is_not_stored(goldless, collected):
     assert "SECRETPW" not in ended.err + (collected / "edition.toml").read_text()
 
 
-def test_rescoring_by_another_metric_keeps_the_old_results_and_says_where(goldless, configured):
-    folder = configured("2025")
-    assert goldless("gre", "run", folder).code == 0
-    before = (folder / "run" / "leaderboard.csv").read_bytes()
-    ended = goldless("gre", "score", folder, "--metric", "bleu")
-    assert ended.code == 0, ended.err
-    (kept,) = folder.glob("run-*")
-    assert (kept / "leaderboard.csv").read_bytes() == before
-    assert kept.name in "".join(ended.err.split())
-
-
 @pytest.mark.parametrize("shown_as", ["markdown", "csv", "latex"])
 def test_every_format_of_the_scores_has_their_signature(goldless, configured, shown_as):
     folder = configured("2025")
@@ -192,20 +171,6 @@ def test_every_format_of_the_scores_has_their_signature(goldless, configured, sh
     first = ended.out.split("rouge-l on all 2 papers")[0] if shown_as == "markdown" else ended.out
     assert "rouge-l|" in first
     assert "study:" in first
-
-
-def test_every_leaderboard_on_the_screen_has_its_own_signature(goldless, configured):
-    folder = configured("2025")
-    config = (folder / "edition.toml").read_text()
-    (folder / "edition.toml").write_text(config.replace("[models.ours]", '[models.ours]\ncutoff_date = "2024-05"'))
-    ended = goldless("gre", "run", folder, "-v", "--signature")
-    assert ended.code == 0, ended.err
-    # p2 alone came after the cut-off
-    whole, everywhere, common, own = [line for line in ended.out.splitlines() if line.startswith("rouge-l|")]
-    assert "|papers:" not in whole
-    assert "|papers:all-2|" in everywhere
-    assert "|papers:clean-common-1-" in common
-    assert "|papers:clean-own-" in own
 
 
 def test_a_model_of_the_config_is_named_alone(goldless, configured):
@@ -308,30 +273,6 @@ def test_numbers_of_invented_papers_are_said_to_be_wherever_they_are_shown(goldl
         assert "DEMONSTRATION, NOT A RESULT" in ended.out, command
 
 
-@pytest.mark.slow
-def test_table_3_comes_out_of_the_published_tables(goldless):
-    ended = goldless("gre", "correlate", "published:70b", "--benchmarks", "published", "--format", "csv")
-    assert ended.code == 0, ended.err
-    rows = list(csv.DictReader(io.StringIO(ended.out)))
-    for metric, cells in TABLE3.items():
-        found = [float(row["pearson"]) for row in rows if row["metric"] == metric]
-        assert [round(value, 2) for value in found] == list(cells)
-    assert all(row["spearman"] and row["kendall"] for row in rows)
-
-
-def test_the_two_published_scorers_agree_as_the_facts_say(goldless):
-    found = json.loads(goldless("gre", "compare", "published:70b", "published:8b", "--json").out)
-    told = {
-        row["metric"]: {one["coefficient"]: round(one["value"], 3) for one in row["coefficients"]}
-        for row in found["agreements"]
-    }
-    assert {metric: (one["pearson"], one["spearman"]) for metric, one in told.items()} == {
-        "gem": (0.931, 0.942),
-        "gem-s[abstract]": (0.915, 0.905),
-        "gem-s[assw]": (0.899, 0.895),
-    }
-
-
 def test_the_published_board_is_shown_with_its_size_effect(goldless):
     ended = goldless("gre", "show", "published:70b")
     assert ended.code == 0, ended.err
@@ -401,14 +342,6 @@ def test_sections_of_the_human_reviews_are_named_so_that_a_misspelt_column_shows
     ended = goldless("gre", "collect", tmp_path / "misspelt", "--from-folder", folder)
     assert ended.code == 0, ended.err
     assert "sections of the human reviews: reviewtext" in ended.err
-
-
-def test_collecting_again_says_that_changes_are_not_taken_up(goldless, collected, tmp_path):
-    (tmp_path / "papers" / "papers" / "p1.txt").write_text("Another text.")
-    ended = goldless("gre", "collect", collected)
-    assert ended.code == 0, ended.err
-    told = f"later changes in {tmp_path / 'papers'} are not included. To include them, collect into another folder"
-    assert told in " ".join(ended.err.split())
 
 
 def test_what_is_flagged_is_told_in_words_and_a_script_has_no_server(goldless, collected, reviews):

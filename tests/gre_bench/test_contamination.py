@@ -98,13 +98,6 @@ def test_own_papers_are_compared_with_the_human_on_the_same_papers():
     assert mine.rank is None
 
 
-def test_intervals_are_students_t_over_few_papers():
-    """SciPy's interval of the mean of 2 and 6."""
-    mine = row(clock(level=0.9), "old", "own")
-    low, high = stats.t.interval(0.9, 1, loc=4.0, scale=stats.sem([2, 6]))
-    assert (mine.difference_low, mine.difference_high) == pytest.approx((low, high))
-
-
 def test_the_common_leaderboard_has_the_papers_after_all_cut_offs_for_everybody():
     """p2 and p3 are after both cut-offs: old 6.5, new 3, human 2.5."""
     found = clock()

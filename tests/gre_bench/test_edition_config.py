@@ -47,12 +47,6 @@ def test_what_cannot_be_used_is_not_written(tmp_path):
     assert path.read_text() == '[collect]\nvenue = "V"\n'
 
 
-def test_a_value_of_none_takes_a_setting_out(tmp_path):
-    path = tmp_path / "edition.toml"
-    path.write_text('[collect]\nvenue = "V"\npapers = 5\n')
-    assert write_settings(path, {"collect": {"papers": None}}).collect.papers is None
-
-
 def test_everything_that_is_wrong_is_said_at_once():
     given = {
         "collect": {"venue": "V", "from_folder": "f", "colour": "red"},
@@ -86,13 +80,6 @@ def test_a_model_is_not_called_like_the_people(name):
         checked({"models": {name: {"model": "embedded"}}}, "e.toml")
 
 
-def test_a_file_that_is_no_toml_is_an_error_that_names_it(tmp_path):
-    path = tmp_path / "edition.toml"
-    path.write_text("[collect\n")
-    with pytest.raises(UserError, match=r"edition\.toml: not a valid TOML file"):
-        read_config(path)
-
-
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -102,23 +89,12 @@ def test_a_file_that_is_no_toml_is_an_error_that_names_it(tmp_path):
         ({"models": {"m": {"model": "x", "parameters": "8B"}}}, "must be a number, such as 8e9, got '8B'"),
         ({"models": {"m": {"model": "x", "parameters": 0}}}, "must be a number above 0, such as 8e9, got 0"),
         ({"models": {"m": "x"}}, "models.m: must be a table, got 'x'"),
-        ({"models": 3}, "models: must be a table, got 3"),
         ({"collect": {"venue": 3}}, "collect.venue: must be a text in quotes, got 3"),
         ({"review": {"max_tokens": 1.5}}, "review.max_tokens: must be a whole number, got 1.5"),
         ({"review": {"cut": "{x}"}}, "review.cut: must be 'missing' or 'keep', got '{x}'"),
         ({"collect": {"venue": "V", "papers": 0}}, "collect.papers: must be a number of at least 1, got 0"),
-        ({"collect": {"venue": "V", "reviews": 1}}, "collect.reviews: must be a number of at least 2, got 1"),
-        ({"collect": {"venue": "V", "seed": -1}}, "collect.seed: must be a number of at least 0, got -1"),
-        ({"models": {"m": {"model": "x", "parameters": -1.0}}}, "must be a number above 0, such as 8e9, got -1.0"),
         ({"models": {"m": {"model": "x", "parameters": float("inf")}}}, "must be a finite number, such as 8e9"),
-        (
-            {"models": {"m": {"model": "x", "context_length": 0}}},
-            "models.m.context_length: must be a number of at least 1",
-        ),
-        ({"review": {"max_tokens": 0}}, "review.max_tokens: must be a number of at least 1, got 0"),
-        ({"review": {"temperature": -1.0}}, "review.temperature: must be a number of at least 0, got -1.0"),
         ({"review": {"temperature": float("inf")}}, "review.temperature: must be a finite number, got inf"),
-        ({"review": {"seed": -3}}, "review.seed: must be a number of at least 0, got -3"),
         ({"score": {"level": 2}}, "score.level: must be a number below 1, got 2"),
         ({"models": {"m": {"model": "x", "cutoff_date": "{x}"}}}, "got '{x}'"),
         ({"collect": {"from_folder": "a\0b"}}, "collect.from_folder: must not contain the character NUL"),
@@ -158,9 +134,3 @@ def test_a_config_that_cannot_be_written_is_a_user_error(tmp_path, folder):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot write \(.+\)"):
         write_settings(tmp_path / folder / "edition.toml", {"collect": {"venue": "V"}})
-
-
-def test_settings_of_which_none_is_given_leave_no_empty_table(tmp_path):
-    path = tmp_path / "edition.toml"
-    write_settings(path, {"review": {}, "score": {"seed": 3}, "models": {}})
-    assert path.read_text(encoding="utf-8") == "[score]\nseed = 3\n"

@@ -98,21 +98,6 @@ def test_naming_one_source_takes_the_other_away(tmp_path):
 # --- papers under their own name -----------------------------------------------------------------------------------
 
 
-async def test_a_config_of_other_papers_is_refused_at_every_stage_with_what_differs(edition, asking, tmp_path):
-    edition = await reviewed(edition, asking, m={})
-    edited = edit(edition, f'from_folder = "{tmp_path / "papers"}"', 'venue = "ICLR.cc/2031/Conference"')
-    told = "source papers, not ICLR.cc/2031/Conference"
-    with pytest.raises(UserError, match=told):
-        collect_edition(edited, {})
-    with pytest.raises(UserError, match=told):
-        await review_edition(edited, {}, stand_ins={"m": reviewer({})}, options=asking)
-    with pytest.raises(UserError, match=told):
-        await score_edition(edited, QUICK, options=asking)
-    # what the study was drawn from can be said again
-    again, _ = collect_edition(edited, {"from_folder": str(tmp_path / "papers")})
-    assert again.config.collect == edition.config.collect
-
-
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -181,15 +166,6 @@ async def test_models_are_not_asked_where_their_reviews_cannot_be_written(editio
     with pytest.raises(UserError, match=r"cannot write \(Permission denied\)"):
         await review_edition(edition, {}, models={"m": {"model": "embedded"}}, stand_ins={"m": model}, options=asking)
     assert model.calls == []
-
-
-async def test_nothing_is_scored_where_it_cannot_be_written(edition, toy_scorer, asking, unwritable):
-    edition = await reviewed(edition, asking, m={})
-    unwritable(edition.folder)
-    scorer = toy_scorer()
-    with pytest.raises(UserError, match=r"2024: cannot write .* make it writable"):
-        await score_edition(edition, QUICK, stand_ins={"scorer": scorer}, options=asking)
-    assert scorer.calls == []
 
 
 # --- scoring that is broken off -------------------------------------------------------------------------------------

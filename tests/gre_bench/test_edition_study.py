@@ -8,7 +8,7 @@ from paper_listing import Listing
 from paper_listing import drawn as draw_papers
 
 from goldless import read_study
-from goldless.apps.gre.edition_study import collected_study, fields_beside_reviews, write_collected
+from goldless.apps.gre.edition_study import collected_study, write_collected
 from goldless.apps.gre.paper_folder import PaperFolder
 from goldless.apps.gre.papers import Draw, HumanReview, LeftOut, Paper
 from goldless.errors import UserError
@@ -69,13 +69,6 @@ def test_what_was_left_out_and_how_it_was_drawn_travel_with_the_study(tmp_path):
             "papers_untried": 0,
         }
     ]
-
-
-def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(tmp_path):
-    held = {"code_of_conduct": "I have read and will follow the code.", "rating": "6: marginally above the threshold"}
-    reviews = tuple(replace(review, extra=held) for review in a_paper("a").reviews)
-    study = read_study(write_collected(a_draw(a_paper("a", reviews=reviews)), tmp_path / "study"))
-    assert fields_beside_reviews(study) == ["code_of_conduct"]
 
 
 def test_the_reviews_table_says_which_agent_is_which_review(tmp_path):

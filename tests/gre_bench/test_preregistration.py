@@ -77,10 +77,6 @@ async def test_a_run_says_that_it_is_as_registered_or_what_was_changed(edition, 
     assert any("changed since: statistics" in note for note in scores.table().notes)
 
 
-async def test_reviews_that_were_there_before_are_counted(edition, asking):
-    assert preregister(await reviewed(edition, asking, wordy={})).reviews_before == 2
-
-
 def test_a_registration_that_was_edited_says_so_and_one_that_is_none_is_an_error(edition):
     preregister(edition)
     file = edition.folder / FILE

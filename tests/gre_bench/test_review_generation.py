@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import anyio
-import anyio.lowlevel
 import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply, rejection
 from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, folder, generate, read_as_review, scripted, text_of
@@ -69,25 +67,6 @@ async def test_the_study_says_of_each_review_how_it_was_made(folder, generate):
     assert generated.signature.startswith("reviews|prompt:gem-c3|max_tokens:50|temperature:0.7|seed:5|truncate:off|")
 
 
-async def test_models_work_at_the_same_time(folder, generate):
-    """Each waits in its first call until the other has been called."""
-
-    class Waiting(ScriptedModel):
-        mine = others = None
-
-        async def chat(self, request):
-            self.mine.set()
-            await self.others.wait()
-            return await super().chat(request)
-
-    first, second = Waiting(answers=read_as_review, name="a"), Waiting(answers=read_as_review, name="b")
-    first.mine = second.others = anyio.Event()
-    second.mine = first.others = anyio.Event()
-    with anyio.fail_after(60):
-        generated = await generate(folder(), {"a": first, "b": second})
-    assert [kind for *_, kind in causes(generated)] == [None] * 4
-
-
 async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(folder, generate):
     """p1 has 3 words and p2 has 4: with the prompt and 10 for the review, p1 just fits."""
     path, small = folder(), scripted("small", context_length=PROMPT_WORDS + 3 + 10)
@@ -131,16 +110,6 @@ async def test_a_cut_review_is_missing_by_default_and_kept_with_a_flag_where_ask
         "cut_reply", "missing_section:weaknesses", "missing_section:questions",
     )  # fmt: skip
     assert "|cut:kept|" in kept.signature
-
-
-async def test_a_review_without_tags_is_used_and_flagged_and_one_of_thoughts_alone_is_missing(folder, generate):
-    model = scripted(answers=lambda r: "Fine work." if "alpha" in r.messages[1].content else "<think>Well</think>")
-    generated = await generate(folder(), {"m": model})
-    assert [(r.text, r.flags[-1]) for r in generated.reviews] == [
-        ("Review:\n\nFine work.", "no_tags"),
-        (None, "no_tags"),
-    ]
-    assert causes(generated)[1] == ("m", "p2", "bad_reply")
 
 
 async def test_a_run_that_died_goes_on_and_asks_nothing_twice(folder, generate):

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.apps.gre.papers import HumanReview
 from goldless.apps.gre.review_form import REVIEW_PROMPT, SECTIONS, noticed, parse_review
 
 ALL = {"Summary": "A", "Strengths": "B", "Weaknesses": "C", "Questions": "D"}
@@ -29,11 +28,6 @@ def test_the_prompt_is_the_papers_c3(words):
     assert words in REVIEW_PROMPT
 
 
-def test_the_tags_that_are_parsed_are_those_that_the_prompt_asks_for():
-    assert all(f"<{name}>" in REVIEW_PROMPT for name in SECTIONS)
-    assert REVIEW_PROMPT.count(">") == len(SECTIONS)
-
-
 @pytest.mark.parametrize(
     ("text", "flags"),
     [
@@ -54,17 +48,6 @@ def test_the_tags_that_are_parsed_are_those_that_the_prompt_asks_for():
 def test_the_sections_are_read_from_their_tags(text, flags):
     found = parse_review(text)
     assert (dict(found.sections), found.flags) == (ALL, flags)
-
-
-def test_the_text_is_in_the_form_of_a_persons_review():
-    assert parse_review(TAGGED).text == HumanReview("", ALL).text
-    assert parse_review(TAGGED).text == "Summary:\n\nA\n\nStrengths:\n\nB\n\nWeaknesses:\n\nC\n\nQuestions:\n\nD"
-
-
-def test_a_review_that_stops_half_way_says_what_is_missing():
-    found = parse_review("<summary>A</summary>\n<strengths>\n1. Fast, and")
-    assert dict(found.sections) == {"Summary": "A", "Strengths": "1. Fast, and"}
-    assert found.flags == ("missing_section:weaknesses", "missing_section:questions")
 
 
 @pytest.mark.parametrize("text", ["The paper is fine. Its strengths are many.", "## Summary\nA\n## Strengths\nB"])

@@ -95,11 +95,6 @@ def test_agents_that_take_no_part_are_listed_by_reason():
     assert (found.metrics[0].low, found.metrics[0].note) == (None, "no interval: one family")
 
 
-def test_ties_and_equal_sizes_are_counted_apart():
-    found = size_effect(board(("f", 1e9, 1.0), ("f", 1e10, 1.0), ("f", 1e10, 0.0))).metrics[0]
-    assert (found.pairs, found.larger_higher, found.tied) == (2, 0, 1)
-
-
 def test_without_two_sizes_in_a_family_there_is_no_slope_and_the_table_says_why():
     found = size_effect(board(("f", 1e9, 1.0), ("g", 1e10, 2.0)))
     assert found.metrics[0].slope is None

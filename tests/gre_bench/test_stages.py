@@ -141,22 +141,11 @@ def test_the_same_papers_are_collected_once(edition):
     assert left_out == ()
 
 
-def test_papers_of_another_draw_are_not_mixed_in(edition):
-    with pytest.raises(UserError, match=r"other settings.*seed 0, not 3"):
-        collect_edition(edition, {"seed": 3})
-
-
 def test_an_edition_is_not_begun_in_a_folder_with_something_else(tmp_path):
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "aunt.txt").write_text("dear")
     with pytest.raises(UserError, match="not an edition, and not empty"):
         open_or_begin(tmp_path / "letters")
-
-
-async def test_scoring_before_collecting_says_what_to_do(tmp_path):
-    begun = open_or_begin(tmp_path / "empty")
-    with pytest.raises(UserError, match="goldless gre collect"):
-        await score_edition(begun, {})
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "study", "collected", ""])
@@ -198,12 +187,6 @@ async def test_the_offline_edition_runs_from_papers_to_the_report(tmp_path, toy_
     assert "DEMONSTRATION, NOT A RESULT" in board.table().to_markdown()
     figure = " ".join(re.sub("<[^>]*>", " ", size_figure(board)).split())
     assert "DEMONSTRATION, NOT A RESULT" in figure
-
-
-async def test_the_offline_edition_begins_once_and_goes_on(tmp_path):
-    first = begin_demonstration(tmp_path / "demo")
-    collect_edition(first, {})
-    assert begin_demonstration(tmp_path / "demo").config == open_edition(tmp_path / "demo").config
 
 
 # --- what is kept and refused --------------------------------------------------------------------------------------

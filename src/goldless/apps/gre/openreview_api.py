@@ -1,8 +1,8 @@
 """One of OpenReview's two APIs, asked through its own client library over a session that caches replies.
 
-``requests-cache`` keeps every final reply in one SQLite file, so that an interrupted collection resumes without asking
-again. What is not there is sent through an adapter that keeps a distance between requests, logs in where there is an
-account, and waits for a busy server with ``tenacity``. No header that was sent is stored with its token.
+``requests-cache`` keeps every final reply in one SQLite file, without the token of an account, so that an interrupted
+collection resumes without asking again. What is not there is sent through an adapter that keeps a distance between
+requests and waits for a busy server with ``tenacity``.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ BUSY = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 ACCOUNT = ("OPENREVIEW_USERNAME", "OPENREVIEW_PASSWORD")
 PAGE = 1000
 """Maximum number of notes per page."""
+TOKEN_SECONDS = 7 * 24 * 60 * 60
+"""How long a login holds: the longest that OpenReview allows, as a collection may take hours."""
 MOST_PAGES = 3
 """With this many web pages instead of PDFs in a row, the papers are not to blame."""
 
@@ -85,33 +87,26 @@ class OpenReviewApi:
     """One API. Reads only; as a guest, or with the account that the environment names."""
 
     def __init__(self, api: Api, base: str, *, cache: Path, pause: float, patience: Patience, say: Say) -> None:
-        """Prepare the client; nothing is requested yet, not even a login. ``pause``: seconds between requests."""
+        """Prepare the client, and log in where there is an account. ``pause``: seconds between requests."""
         self.api: Api = api
         self.base = base.rstrip("/")
+        self._account = _account()
         kind = openreview.Client if api == 1 else openreview.api.OpenReviewClient
-        # The library logs in while its client is made; the adapter does when something has to be requested.
-        waiting = type(kind.__name__, (kind,), {"login_user": lambda *_, **__: None})
         try:
-            self._client: Any = waiting(baseurl=self.base)
+            self._client: Any = kind(self.base, *(self._account or ()), tokenExpiresIn=TOKEN_SECONDS)
         except Exception as error:
-            raise UserError(f"{self.base} cannot be used as the address of OpenReview's API v{api}: {error}") from error
-        account = _account()
-        self._has_account = account is not None
-        log_in = partial(self._log_in, kind, *account) if account else None
-        self._adapter = _PatientAdapter(self.base, pause=pause, patience=patience, say=say, log_in=log_in)
+            raise self._unusable(error) from error
         self._replies = cache / REPLIES
         try:
             # JSON, as a pickled reply in an edition from elsewhere could run code
             self._session = _Session(
-                self._replies,
-                serializer="json",
-                allowable_codes=(200, 404, 410),
-                filter_fn=lambda reply: _is_final(reply) and not self._adapter.repeats_token(reply),
+                self._replies, serializer="json", allowable_codes=(200, 404, 410), filter_fn=_is_final
             )
         except (OSError, sqlite3.Error) as error:
             raise self._unstorable(error) from error
+        adapter = _PatientAdapter(pause=pause, patience=patience, say=say)
         for scheme in ("https://", "http://"):
-            self._session.mount(scheme, self._adapter)
+            self._session.mount(scheme, adapter)
         self._client.session = self._session
         self._client.headers["User-Agent"] = f"goldless/{__version__} {self._client.user_agent}"
         self._pages_in_a_row = 0
@@ -196,23 +191,20 @@ class OpenReviewApi:
         )
 
     def _advice(self) -> str:
-        if self._has_account:
+        if self._account:
             return "Check that the account in OPENREVIEW_USERNAME has access"
         return (
             "OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
             "OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD and run the same command again"
         )
 
-    def _log_in(self, kind: Any, username: str, password: str) -> str:
-        """The token of the account, with which later requests are sent."""
-        try:
-            kind.login_user(self._client, username, password)
-        except (RefusedError, openreview.OpenReviewException) as error:
-            raise UserError(
-                f"{self.base} rejected the account in OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD: "
-                f"{str(error).replace(password, '…')}. Correct both, or unset both to continue as a guest"
-            ) from error
-        return str(self._client.token)
+    def _unusable(self, error: Exception) -> UserError:
+        if self._account is None:
+            return UserError(f"{self.base} cannot be used as the address of OpenReview's API v{self.api}: {error}")
+        return UserError(
+            f"{self.base} rejected the account in OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD: "
+            f"{str(error).replace(self._account[1], '…')}. Correct both, or unset both to continue as a guest"
+        )
 
 
 class _Session(CachedSession):
@@ -237,38 +229,16 @@ class _Session(CachedSession):
 
 
 class _PatientAdapter(HTTPAdapter):
-    """Sends requests at a distance from each other, logs in first, and retries while the server is busy."""
+    """Sends requests at a distance from each other, and retries while the server is busy."""
 
-    def __init__(
-        self, base: str, *, pause: float, patience: Patience, say: Say, log_in: Callable[[], str] | None
-    ) -> None:
+    def __init__(self, *, pause: float, patience: Patience, say: Say) -> None:
         super().__init__()
-        self._base = base
         self._pause = pause
         self._patience = patience
         self._say = say
-        self._log_in = log_in
-        self._token = ""
         self._next = 0.0
 
-    def repeats_token(self, reply: requests.Response) -> bool:
-        """Whether the server repeats the token that it was shown."""
-        return bool(self._token) and self._token.encode() in reply.content
-
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:  # type: ignore[override]
-        # a redirection may lead to another host, which must not see the token
-        if self._log_in is None or request.method != "GET" or not str(request.url).startswith(f"{self._base}/"):
-            return self._insist(request, **options)
-        for renewed in (False, True):
-            if renewed or not self._token:
-                self._token = self._log_in()
-            request.headers["Authorization"] = f"Bearer {self._token}"
-            reply = self._insist(request, **options)
-            if reply.status_code != 401:  # otherwise the token has run out
-                break
-        return reply
-
-    def _insist(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         patience = self._patience
         usual = tenacity.wait_exponential(patience.wait_initial_seconds, patience.wait_max_seconds)
         retrying = tenacity.Retrying(
@@ -312,8 +282,7 @@ class _PatientAdapter(HTTPAdapter):
         if after is None:
             after = _until_reset(content)
         pause = "" if after is None else f", retry after {round(after, 1):g} seconds"
-        # what answers a login may repeat the password
-        said = _error(reply)[1] if request.method == "GET" and not self.repeats_token(reply) else ""
+        said = _error(reply)[1]
         raise _BusyError(f"status {reply.status_code}{pause}{f' ({said})' if said else ''}", retry_after=after)
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from goldless import plugins as loader
-from goldless.cli import plugins as command
+from goldless.cli import lists as command
 from goldless.plugins import GROUPS, Catalogue
 
 

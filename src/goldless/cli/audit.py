@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from goldless.cli.command import verb
-from goldless.cli.output import Output
+from goldless.cli.output import Output, plain_table
 from goldless.reports.report_table import Column, ReportTable
 
 
@@ -26,29 +26,22 @@ def audit(study: Any, *, output: Output) -> None:
 
     run = RunFolder(study)
     run.required("leaderboard")
+    of_texts = text_findings(as_study(study))
+    of_scores = () if run.leaderboard is None else (one for one in run.leaderboard.findings if one.metrics)
+    shown: list[Any] = [*of_texts, *of_scores]
     found: list[dict[str, Any]] = [
-        {"kind": one.kind, "agents": list(one.agents), "metrics": [], "message": one.message}
-        for one in text_findings(as_study(study))
+        {"kind": one.kind, "agents": list(one.agents), "metrics": list(one.metrics), "message": one.message}
+        for one in shown
     ]
-    graphs: dict[str, Any] = {}
-    if run.leaderboard is not None:
-        found += [
-            {"kind": one.kind, "agents": list(one.agents), "metrics": list(one.metrics), "message": one.message}
-            for one in run.leaderboard.findings
-            if one.metrics
-        ]
-        graphs = {metric: write(board.peer_graph) for metric, board in run.boards.items() if board.peer_graph}
-    tables = [_findings(found), *(_links(metric, graph["links"]) for metric, graph in graphs.items() if graph["links"])]
+    boards = {} if run.leaderboard is None else run.boards
+    graphs = {metric: write(board.peer_graph) for metric, board in boards.items() if board.peer_graph}
+    tables = [plain_table("Findings", found, kind="kind", message="finding")] if found else []
+    tables += [_links(metric, graph["links"]) for metric, graph in graphs.items() if graph["links"]]
     output.print_tables(
-        [table for table in tables if table.rows],
+        tables,
         lambda: {"study": study, "findings": found, "peer_graphs": graphs},
         below=() if found else ("Nothing suspicious was found.",),
     )
-
-
-def _findings(found: list[dict[str, Any]]) -> ReportTable:
-    rows = tuple({"kind": one["kind"], "message": one["message"]} for one in found)
-    return ReportTable("Findings", (Column("kind", "kind"), Column("message", "finding")), rows)
 
 
 def _links(metric: str, links: list[dict[str, Any]]) -> ReportTable:

@@ -9,7 +9,7 @@ import typer
 
 from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import say
-from goldless.cli.output import Output
+from goldless.cli.output import Output, plain_table
 from goldless.cli.settings_file import Keys, settings
 from goldless.errors import UserError, nearest
 from goldless.runs.option_forms import LINES, argument
@@ -43,7 +43,10 @@ def show(own: JournalShowing, output: Output) -> None:
         rows += [_row("", name, model, found.place(("models", name))) for name, model in found.models.items()]
     title = f"Options of goldless {' '.join(own.of)}" if own.of else f"Settings in {found.path or 'no file'}"
     if rows:
-        output.print_tables([_table(title, rows)], lambda: {"file": _text(found.path), "settings": rows})
+        output.print_tables(
+            [plain_table(title, rows, setting="setting", value="value", **{"from": "from"}, verb="for")],
+            lambda: {"file": _text(found.path), "settings": rows},
+        )
     else:
         output.print_tables([], lambda: {"file": _text(found.path), "settings": []})
         say(
@@ -133,15 +136,3 @@ def _merged(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 
 def _text(value: Any) -> str:
     return "" if value is None else ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _table(title: str, rows: list[dict[str, str]]) -> Any:
-    from goldless.reports.report_table import Column, ReportTable
-
-    columns = (
-        Column("setting", "setting"),
-        Column("value", "value", absent=""),
-        Column("from", "from"),
-        Column("verb", "for", absent=""),
-    )
-    return ReportTable(title, columns, tuple(rows))

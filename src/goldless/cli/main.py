@@ -88,7 +88,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "completion": "Print a completion script for bash, zsh or fish.",
     },
 }
-"""Verbs by what one wants, as the help shows them; each is a module of that name."""
+"""Verbs by what one wants, as the help shows them; most are a module of that name."""
 OF_APPS: Mapping[str, tuple[str, str, str]] = added_by_apps("goldless.verbs")
 """Verbs of apps, each with its panel, its line of help and its module."""
 PANELS: Mapping[str, Mapping[str, str]] = {
@@ -98,6 +98,8 @@ PANELS: Mapping[str, Mapping[str, str]] = {
 VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
 
 
+MODULES = {"metrics": "lists", "models": "lists", "plugins": "lists", "view": "browser", "studio": "browser"}
+"""Modules with several verbs."""
 ADDED = Catalogue[Any](
     "goldless.verbs",
     dict.fromkeys(VERBS),
@@ -115,9 +117,9 @@ def _made(name: str) -> Any:
             raise KeyError(name)
         return _command(name, found)
     word = f"{name}_" if iskeyword(name) else name.replace("-", "_")
-    module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{word}")
-    group = getattr(module, "app", None)
-    return _command(name, getattr(module, word)) if group is None else typer.main.get_command(group)
+    module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{MODULES.get(name, word)}")
+    declared = getattr(module, word, None) or module.app
+    return typer.main.get_command(declared) if isinstance(declared, typer.Typer) else _command(name, declared)
 
 
 def _command(name: str, found: Verb) -> Any:

@@ -6,7 +6,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -165,6 +165,13 @@ class Output:
         for line in below:
             out().print(line, markup=False, style="dim")
         self.print_signature(*signatures)
+
+
+def plain_table(title: str, rows: Sequence[Mapping[str, Any]], **headings: str) -> ReportTable:
+    """A table of texts, with the columns of these headings; what is absent is left empty."""
+    from goldless.reports.report_table import Column, ReportTable
+
+    return ReportTable(title, tuple(Column(name, said, absent="") for name, said in headings.items()), tuple(rows))
 
 
 def tell_result(found: Any, output: Output) -> None:

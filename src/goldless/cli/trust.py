@@ -62,14 +62,16 @@ def in_terminal() -> bool:
 
 def is_trusted(found: Settings) -> bool:
     """Whether the user has trusted the file with the settings that it has now."""
-    return _trusted().get(_path(found)) == _digest(found)
+    path, digest = _entry(found)
+    return _trusted().get(path) == digest
 
 
 def trust(found: Settings) -> None:
     """Remember that the user trusts the file as it is."""
-    known = _trusted() | {_path(found): _digest(found)}
-    _place().parent.mkdir(parents=True, exist_ok=True)
-    write_text(_place(), json.dumps(known, indent=1, sort_keys=True) + "\n")
+    path, digest = _entry(found)
+    place = _place()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_text(place, json.dumps(_trusted() | {path: digest}, indent=1, sort_keys=True) + "\n")
 
 
 def dangers_of(found: Settings) -> Iterator[str]:
@@ -102,10 +104,8 @@ def _trusted() -> dict[str, str]:
     return known if isinstance(known, dict) else {}
 
 
-def _path(found: Settings) -> str:
+def _entry(found: Settings) -> tuple[str, str]:
+    """The path of the file, and a hash of its settings."""
     assert found.path is not None
-    return str(found.path.resolve())
-
-
-def _digest(found: Settings) -> str:
-    return hashlib.sha256(json.dumps(found.tables, sort_keys=True, default=str).encode()).hexdigest()
+    written = json.dumps(found.tables, sort_keys=True, default=str)
+    return str(found.path.resolve()), hashlib.sha256(written.encode()).hexdigest()

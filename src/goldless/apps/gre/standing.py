@@ -117,7 +117,7 @@ class Standing:
                 Column("n_agents", "agents", "count"),
                 Column("n_tasks", "papers", "count"),
             ),
-            tuple({**asdict(one), "scorers": one.scorers} for one in self.consistency),
+            tuple({**asdict(one), "scorers": f"{one.first} / {one.second}"} for one in self.consistency),
         )
         return [ranks, consistency, flips]
 

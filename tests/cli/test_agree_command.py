@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import pytest
@@ -52,19 +50,6 @@ def test_scores_of_a_file_are_held_against_people(goldless, folder, scores):
     # q is one above p throughout: both order all pairs alike
     assert data["criteria"][0]["ceiling"]["accuracy"]["value"] == 1
     assert data["signature"].startswith("agreement|")
-
-
-def test_recorded_reviewers_and_files_stand_side_by_side_in_every_format(goldless, folder, scores):
-    asked = ["agree", folder, "--recorded", "--reviewers", "rev", "--scores", scores, "--resamples", 200]
-    rich = goldless(*asked)
-    assert rich.code == 0
-    for word in ("Agreement with people", "Rank correlations", "Human ceiling", "First minus second", "rev", "mine"):
-        assert word in rich.out
-    rows = list(csv.DictReader(io.StringIO(goldless(*asked, "--format", "csv").out)))
-    accuracy = {row["judge"]: float(row["value"]) for row in rows if row["statistic"] == "accuracy" and row["asked"]}
-    # the reviewer says the opposite of people
-    assert accuracy == {"rev": 0, "mine": pytest.approx(7.5 / 9)}
-    assert "| mine | 0.8333 |" in goldless(*asked, "--format", "markdown").out
 
 
 def test_a_metric_is_computed_from_recorded_evidence_and_held_against_people(goldless, folder, three_agents):

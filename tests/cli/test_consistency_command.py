@@ -2,48 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-
 import pytest
-
-import goldless as package
 
 TEXTS = {
     f"t{i}": {"ann": f"zarn bluk mipo w{i}", "bob": f"zarn bluk w{i}", "cy": "quex", "dee": f"mipo quex w{i}"}
     for i in range(4)
 }
-
-
-@pytest.fixture
-def runs(study_file, toy_scorer, tmp_path):
-    """Runs of one study by two scorers that see the same words."""
-    study = study_file(TEXTS)
-    for name, scorer in {"one": toy_scorer(name="one"), "two": toy_scorer(name="two")}.items():
-        package.save_run(package.evaluate(study, metrics="gem-raw", scorer=scorer, resamples=200), tmp_path / name)
-    return tmp_path / "one", tmp_path / "two"
-
-
-def test_run_folders_are_compared_in_one_command(goldless, runs):
-    ended = goldless("consistency", *runs, "--resamples", "200")
-    assert ended.code == 0, ended.err
-    for words in ("pearson", "spearman", "kendall", "1.000", "4 agents, 4 tasks", "one / two"):
-        assert words in ended.out
-    assert "percentiles" in ended.err
-
-
-def test_json_and_csv_hold_all_coefficients_with_their_counts_and_signatures(goldless, runs):
-    found = json.loads(goldless("consistency", *runs, "--resamples", "200", "--json").out)
-    assert [(row["coefficient"], row["n_agents"], row["used"]) for row in found["rows"]] == [
-        ("pearson", 4, 16),
-        ("spearman", 4, 16),
-        ("kendall", 4, 16),
-    ]
-    assert len(found["signatures"]) == 2
-    rows = list(csv.DictReader(io.StringIO(goldless("consistency", *runs, "--format", "csv").out)))
-    assert [float(row["value"]) for row in rows] == pytest.approx([1.0, 1.0, 1.0])
-    assert all("scorer:scripted:one" in row["signature"] for row in rows)
 
 
 def test_a_study_is_scored_with_each_scorer_that_is_named(goldless, study_file, script_file):

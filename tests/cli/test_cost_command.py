@@ -12,15 +12,6 @@ SERVER = "http://127.0.0.1:1/v1#model"
 TEXTS = {f"t{i}": {"ann": f"good {i}", "bob": f"poor {i}", "cy": f"bad {i}"} for i in range(1, 6)}
 
 
-def test_metrics_are_listed_with_calls_tokens_and_an_unknown_price_said_to_be(goldless, study_file):
-    ended = goldless("cost", study_file(), "--metric", "gem-raw", "--scorer", SERVER, "--tasks", "3000")
-    assert ended.code == 0, ended.err
-    assert "gem-raw" in ended.out
-    assert "unknown" in ended.out
-    assert "3,000 similar tasks" in ended.out
-    assert "agents²" in ended.err
-
-
 def test_json_scales_to_ten_thousand_tasks_unless_told_otherwise(goldless, study_file):
     ended = goldless("cost", study_file(), "--scorer", SERVER, "--price", "1,1", "--json")
     found = json.loads(ended.out)
@@ -45,12 +36,6 @@ def test_a_run_folder_replaces_the_plan(goldless, study_file, toy_scorer, tmp_pa
     found = json.loads(goldless("cost", study, "--run", folder, "--json").out)
     (row,) = found["rows"]
     assert (row["source"], row["calls"]) == ("spent", 26)
-
-
-def test_csv_and_markdown_hold_every_table(goldless, study_file):
-    options = ("cost", study_file(), "--reviewers", f"far={SERVER}", "--reviewer-price", "far=2", "--format")
-    assert len(goldless(*options, "csv").out.split("\n\n")) == 3
-    assert goldless(*options, "markdown").out.count("###") == 3
 
 
 @pytest.mark.parametrize(

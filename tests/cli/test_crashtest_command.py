@@ -8,9 +8,7 @@ import json
 import shlex
 import sys
 import textwrap
-import xml.etree.ElementTree as ET
 
-import polars as pl
 import pytest
 
 QUICK = ("--resamples", 200)
@@ -47,21 +45,6 @@ def test_json_holds_every_number_of_the_csv(goldless):
         assert float(row["smd"]) == one["smd"]
         assert row["rating"] == one["rating"]
     assert sum(data["metrics"]["rouge-l"]["counts"].values()) == 2
-
-
-def test_the_folder_has_card_badges_and_changed_texts(goldless, tmp_path):
-    asked = ("--metric", "length,rouge-l", "--perturbation", "null,deletion", "--out", tmp_path / "run")
-    goldless("crashtest", "sample", *asked, *QUICK)
-    folder = tmp_path / "run"
-    assert {"crash_test.json", "crash_test.md", "crash_test.csv", "badge_length.svg", "badge_rouge-l.svg"} <= {
-        file.name for file in folder.iterdir()
-    }
-    texts = pl.read_parquet(folder / "perturbed.parquet")
-    assert set(texts["perturbation"].unique()) == {"null", "deletion"}
-    badge = ET.fromstring((folder / "badge_length.svg").read_text())
-    assert badge.attrib["aria-label"].startswith("length crash test: ")
-    assert "![crash test of length: " in (folder / "crash_test.md").read_text()
-    assert json.loads((folder / "progress.json").read_text())["state"] == "done"
 
 
 def test_results_of_another_study_are_not_mixed_in(goldless, study_file, tmp_path):

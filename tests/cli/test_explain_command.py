@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 import math
 import re
 
@@ -15,7 +13,6 @@ from rich.console import Console
 from goldless.cli import explain as command
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.studies import read_study
-from latex_reader import read_latex
 
 LN4 = math.log(4)  # what a word that both have tells in the toy scorer
 TEXTS = {"t1": {"ann": "zarn bluk. mipo hoft.", "bob": "zarn mipo. quex bluk."}}
@@ -44,15 +41,6 @@ def pair(toy_scorer, study_file, script_file, tmp_path):
         return ["explain", path, "--task", "t1", "--agent", "ann", "--peer", "bob", "--scorer", script]
 
     return make
-
-
-def test_json_is_one_object_on_standard_output(goldless, pair):
-    ended = goldless(*pair(), "--json")
-    assert ended.code == 0
-    read = json.loads(ended.out)
-    assert read["total_nats"] == pytest.approx(3 * LN4)
-    assert [row["contribution_nats"] for row in read["candidate_sentences"]] == pytest.approx([2 * LN4, LN4])
-    assert "4 calls now" in ended.err
 
 
 def test_without_colour_the_sentences_have_their_numbers_in_80_columns(goldless, pair):
@@ -92,46 +80,12 @@ def test_each_token_has_the_colours_of_its_gain(goldless, pair, monkeypatch):
     assert re.search(r"(?<!m)quex", shown.getvalue())
 
 
-@pytest.mark.parametrize(
-    ("gain", "name"),
-    [
-        (-3.0, "below -2 nats"),
-        (-1.0, "below -0.5"),
-        (0.0, "near 0"),
-        (0.4, "near 0"),
-        (1.0, "above +0.5"),
-        (9.0, "above +2"),
-    ],
-)
-def test_the_legend_names_the_shade_of_a_gain(gain, name):
-    assert (command._shade(gain), name) in command.SHADES
-
-
 def test_markup_and_control_characters_of_a_response_are_shown_not_obeyed(goldless, pair):
     ended = goldless(*pair(HOSTILE))
     assert "zarn [bold]bluk[/bold] [31mmipo." in ended.out
     assert "zarn [red]bluk[/red]." in ended.out
     assert "\x1b" not in ended.out
     assert "\x07" not in ended.out
-
-
-def test_the_sentences_are_a_table_in_every_other_format(goldless, pair):
-    asked = pair()
-    rows = list(csv.DictReader(io.StringIO(goldless(*asked, "--format", "csv").out)))
-    assert [(row["sentence"], row["text"]) for row in rows] == [
-        ("P1", "zarn mipo."),
-        ("P2", "quex bluk."),
-        ("C1", "zarn bluk."),
-        ("C2", "mipo hoft."),
-    ]
-    # bob's first sentence has two words of ann's, the second one; ann's first has two of bob's, the second one
-    assert [float(row["nats"]) for row in rows] == pytest.approx([2 * LN4, LN4, 2 * LN4, LN4])
-    assert rows[3]["helps"] == "P1"
-    (table,) = read_latex(goldless(*asked, "--format", "latex").out)
-    assert [line[1] for line in table.rows[1:]] == [f"{float(row['nats']):+.2f}" for row in rows]
-    assert f"gives {3 * LN4:+.2f} nats about that of bob" in table.caption
-    shown = goldless(*asked, "--format", "markdown").out
-    assert f"| candidate | ann | C2 | {LN4:+.2f} | P1 | {LN4:+.2f} | mipo hoft. |" in shown
 
 
 def test_a_wrong_name_ends_with_a_hint_and_code_2(goldless, study_file):

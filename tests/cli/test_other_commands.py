@@ -18,44 +18,16 @@ from goldless.models.canaries import INSTRUCTION, REPEATS, TEXTS
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.progress import Progress
 
-VERBS = ["demo", "score", "doctor", "study", "study check", "study show", "models", "models list", "models pull"]
-
-
-@pytest.mark.parametrize("verb", ["", *VERBS])
-def test_every_verb_has_help(goldless, verb):
-    ended = goldless(*verb.split(), "--help")
-    assert ended.code == 0
-    assert f"Usage: goldless {verb}".strip() in ended.out
-    assert ended.err == ""
-
-
-def test_help_names_every_verb(goldless):
-    out = goldless("--help").out
-    assert all(f" {verb} " in out for verb in ("demo", "score", "doctor", "study", "models"))
-
 
 def test_no_arguments_at_all_give_the_help(goldless):
     ended = goldless()
     assert "Usage: goldless" in ended.out + ended.err
 
 
-def test_the_version_is_told(goldless):
-    ended = goldless("--version")
-    assert (ended.code, ended.out) == (0, f"goldless {library.__version__}\n")
-
-
 def test_it_runs_as_a_process():
     command = [sys.executable, "-c", "import goldless.cli; goldless.cli.main()", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"goldless {library.__version__}\n", "")
-
-
-def test_models_are_listed_on_standard_output(goldless):
-    ended = goldless("models", "list")
-    assert ended.code == 0
-    for form in ("embedded", "gguf:PATH", "openai:MODEL", "scripted:FILE"):
-        assert form in ended.out
-    assert "not fetched yet (goldless models pull embedded)" in ended.err.replace("\n", " ")
 
 
 def test_doctor_tells_a_chat_model_from_a_scorer(goldless, script_file):

@@ -39,25 +39,6 @@ def scripted(tmp_path):
     return make
 
 
-def test_a_review_prints_the_exam_report_and_the_ranking(goldless, study_file, scripted):
-    ended = goldless(
-        "review", study_file(TEXTS), "--reviewers", f"{scripted('honest')},{scripted('lazy')}", "--exam", "consistency"
-    )
-    assert ended.code == 0, ended.err
-    for words in ("Exam report", "honest", "none", "lazy did not pass: consistency 0.0000 not above 0.5", "win rate"):
-        assert words in ended.out
-    assert re.search(r"1\s+ann\s+1\b", ended.out)
-
-
-def test_json_has_reviewers_panel_and_ranking_under_the_stated_names(goldless, study_file, scripted):
-    ended = goldless("review", study_file(TEXTS), "--reviewers", scripted("honest"), "--json")
-    found = json.loads(ended.out)
-    assert [row["agent"] for row in found["ranking"]] == ["ann", "bob", "cy"]
-    (reviewer,) = found["reviewers"]
-    assert {"name", "traits", "passed", "weight", "asked", "used", "missing"} <= set(reviewer)
-    assert found["panel"]["reviewers"] == ["honest"]
-
-
 def test_nobody_passing_has_an_exit_code_of_its_own(goldless, study_file, scripted):
     ended = goldless("review", study_file(TEXTS), "--reviewers", scripted("lazy"), "--exam", "consistency")
     assert ended.code == 4

@@ -36,12 +36,6 @@ def write(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_check_says_ok_with_counts_and_what_is_missing(run, study):
-    result = run("check", study)
-    assert result.exit_code == 0
-    assert result.stdout == "tiny: OK, 2 tasks, 2 agents, 3 responses (1 missing), 1 ratings, recorded: rewrites\n"
-
-
 def test_check_prints_problems_of_every_kind_on_standard_error_and_exits_with_2(run, study):
     rows = [{"task": "t1", "agent": f"a{i}", "text": ""} for i in range(150)]
     write(study / "responses.jsonl", rows)
@@ -54,36 +48,10 @@ def test_check_prints_problems_of_every_kind_on_standard_error_and_exits_with_2(
     assert lines[-1].endswith("150 problems")
 
 
-def test_show_gives_coverage_agents_evidence_and_the_first_task(run, study):
-    result = run("show", study)
-    assert result.exit_code == 0
-    for words in ("4 asked, 3 answered, 1 missing", "rewrites (1 rows)", "[bold]a", "1 ratings", "abstract", "why?"):
-        assert words in result.stdout
-
-
 def test_show_does_not_let_a_response_steer_the_terminal(run, study):
     result = run("show", study)
     assert "sixsix" in result.stdout
     assert "\x1b" not in result.stdout
-
-
-def test_show_json_is_one_object_and_nothing_else(run, study):
-    result = run("show", study, "--json")
-    assert result.stderr == ""
-    shown = json.loads(result.stdout)
-    assert shown["tasks"] == 2
-    assert shown["responses"] == {"asked": 4, "answered": 3, "missing": 1}
-    assert shown["agents"][0] == {
-        "agent": "[bold]a",
-        "sample_of": None,
-        "group": None,
-        "responses": 2,
-        "missing": 0,
-        "mean_characters": 5.0,
-    }
-    assert shown["recorded"] == {"rewrites": 1}
-    assert shown["labels"] == {"ratings": 1, "preferences": 0}
-    assert shown["first_task"]["responses"]["b"] == "sixsix \x1b[31mred"
 
 
 def test_show_raises_the_study_error_for_the_main_command_to_print(run, tmp_path):

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from goldless.cli.command import verb
-from goldless.cli.console import NOTHING, end, say
-from goldless.cli.output import Output
-from goldless.cli.signals import run_async
+from goldless.cli.console import NOTHING, end
+from goldless.cli.output import Output, plain_table
 from goldless.errors import CanaryError
 from goldless.runs.option_forms import argument
 from goldless.runs.options import CALLING, Options
@@ -44,6 +43,35 @@ class Diagnosis:
     price_usd_per_million: tuple[float, float] | None
     """Input and output; None: unknown."""
 
+    def tables(self) -> list[ReportTable]:
+        """One row for everything that was found."""
+        rows = tuple({"what": what, "found": found} for what, found in self._found())
+        return [plain_table(self.model, rows, what="what", found="found")]
+
+    def _found(self) -> Iterator[tuple[str, str]]:
+        for name, able in self.capabilities.items():
+            yield name.replace("_", " "), "yes" if able else "no"
+        yield from self.reasons.items()
+        if self.warning is not None:
+            yield "WARNING", self.warning
+        if self.canaries is not None:
+            yield "canaries", "passed"
+            yield "copied / other text", f"{self.canaries.copied_nats:.1f} / {self.canaries.shuffled_nats:.1f} nats"
+            yield "noise between batches", f"{self.canaries.noise_nats:.1e} nats in a sum"
+        elif self.complaint is not None:
+            yield "canaries", "FAILED"
+        speeds = {"scoring": self.scored_tokens_per_second, "writing": self.written_tokens_per_second}
+        for name, speed in speeds.items():
+            if speed is not None:
+                yield f"{name} speed", f"{speed:,.0f} tokens/s"
+        for kind, seconds in self.seconds_per_call.items():
+            yield f"one {kind}", f"{seconds:.2g} s alone; kept for goldless plan"
+        price = self.price_usd_per_million
+        known = "unknown" if price is None else f"{price[0]:g} in, {price[1]:g} out USD/M"
+        yield "price", "free" if price == (0, 0) else known
+        for key, value in self.identity["settings"].items():
+            yield key, str(value)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Examining:
@@ -53,7 +81,7 @@ class Examining:
 
 
 @verb(*CALLING)
-def doctor(own: Examining, options: Options, output: Output) -> None:
+async def doctor(own: Examining, options: Options) -> Diagnosis:
     """Test what a model can do (chat, choice, log-probabilities, scoring), how exactly, how fast, at what price.
 
     Every call is made: nothing is taken from the journal.
@@ -62,31 +90,30 @@ def doctor(own: Examining, options: Options, output: Output) -> None:
       goldless doctor
       goldless doctor http://127.0.0.1:8000/v1#llama
     """
+    from goldless.models.canaries import check_scorer
     from goldless.models.catalogue import open_model
     from goldless.models.interface import WrappedModel
-
-    opened = open_model(own.model, say=say)
-    WrappedModel(opened).limit_calls(*options.some(*CALLING).values())
-    diagnosis = run_async(_examine, opened)
-    output.print_tables([_table(diagnosis)], lambda: asdict(diagnosis))
-    if diagnosis.complaint is not None:
-        end(NOTHING, f"error: {diagnosis.complaint}")
-
-
-async def _examine(model: Model) -> Diagnosis:
     from goldless.models.usage import price_of
     from goldless.runs.opening import layout_note
 
+    model: Any = open_model(own.model, say=options.say)
+    WrappedModel(model).limit_calls(*options.some(*CALLING).values())
     try:
         await model.prepare()
-        able = model.capabilities
-        canaries, complaint = await _canaries(model) if able.scoring else (None, None)
+        able, canaries, complaint = model.capabilities, None, None
+        try:
+            canaries = await check_scorer(model) if able.scoring else None
+        except CanaryError as error:
+            complaint = str(error)
         price = price_of(model.identity)
+        # answers to probes that failed, of models that keep them; a server that scores in one way needs no other
+        failed = [one for one in getattr(model, "findings", ()) if not one.works]
+        reasons = [one for one in failed if not (able.scoring and one.ability.startswith("scoring"))]
         return Diagnosis(
             model=model.identity.short,
             identity=model.identity.as_dict(),
             capabilities=asdict(able),
-            reasons=_reasons(model),
+            reasons={one.ability: one.answer for one in reasons},
             warning=layout_note(model),
             canaries=canaries,
             complaint=complaint,
@@ -99,24 +126,11 @@ async def _examine(model: Model) -> Diagnosis:
         await model.aclose()
 
 
-def _reasons(model: Model) -> dict[str, str]:
-    """The answers to probes that failed, of models that keep them; a server that scores in one way needs no other."""
-    findings = getattr(model, "findings", ())
-    scores = model.capabilities.scoring
-    return {
-        finding.ability: finding.answer
-        for finding in findings
-        if not finding.works and not (scores and finding.ability.startswith("scoring"))
-    }
-
-
-async def _canaries(model: Model) -> tuple[CanaryReport | None, str | None]:
-    from goldless.models.canaries import check_scorer
-
-    try:
-        return await check_scorer(model), None
-    except CanaryError as error:
-        return None, str(error)
+@doctor.told
+def _tell(found: Diagnosis, output: Output) -> None:
+    output.show(found)
+    if found.complaint is not None:
+        end(NOTHING, f"error: {found.complaint}")
 
 
 async def _scoring_speed(model: Model) -> float:
@@ -170,45 +184,3 @@ async def _call_seconds(model: Model, *, scores: bool) -> dict[str, float]:
     if found:
         keep_measured(default_journal(), model.identity, found)
     return {str(kind): seconds for kind, seconds in found.items()}
-
-
-def _table(diagnosis: Diagnosis) -> ReportTable:
-    from goldless.reports.report_table import Column, ReportTable
-
-    columns = (Column("what", "what"), Column("found", "found"))
-    rows = tuple({"what": what, "found": found} for what, found in _found(diagnosis))
-    return ReportTable(diagnosis.model, columns, rows)
-
-
-def _speeds(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
-    for name, speed in (
-        ("scoring speed", diagnosis.scored_tokens_per_second),
-        ("writing speed", diagnosis.written_tokens_per_second),
-    ):
-        if speed is not None:
-            yield name, f"{speed:,.0f} tokens/s"
-    for kind, seconds in diagnosis.seconds_per_call.items():
-        yield f"one {kind}", f"{seconds:.2g} s alone; kept for goldless plan"
-
-
-def _found(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
-    for name, able in diagnosis.capabilities.items():
-        yield name.replace("_", " "), "yes" if able else "no"
-    yield from diagnosis.reasons.items()
-    if diagnosis.warning is not None:
-        yield "WARNING", diagnosis.warning
-    if diagnosis.canaries is not None:
-        c = diagnosis.canaries
-        yield "canaries", "passed"
-        yield "copied / other text", f"{c.copied_nats:.1f} / {c.shuffled_nats:.1f} nats"
-        yield "noise between batches", f"{c.noise_nats:.1e} nats in a sum"
-    elif diagnosis.complaint is not None:
-        yield "canaries", "FAILED"
-    yield from _speeds(diagnosis)
-    price = diagnosis.price_usd_per_million
-    yield (
-        "price",
-        "unknown" if price is None else "free" if price == (0, 0) else f"{price[0]:g} in, {price[1]:g} out USD/M",
-    )
-    for key, value in diagnosis.identity["settings"].items():
-        yield key, str(value)

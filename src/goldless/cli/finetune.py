@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from goldless.cli.command import OUTPUT, same, verb
-from goldless.cli.console import ProgressBars, say
+from goldless.cli.console import say
 from goldless.cli.output import Output, tell_spending
-from goldless.cli.signals import run_async
 from goldless.finetuning.options import Recipe
 from goldless.runs.option_forms import LINES, REQUIRED, TEXT, option, split, values
 from goldless.runs.options import METRICS, STATISTICS, Options
 
 if TYPE_CHECKING:
     from goldless.finetuning.result import Finetuned
+    from goldless.studies import Study
 
 RECIPE = "Training"
 DEFAULTS = Recipe()
@@ -56,8 +56,12 @@ class Finetuning:
     save_every: int = option(50, "Steps between checkpoints.", "STEPS", group=OUTPUT)
 
 
-@verb("resamples", "level", "journal", first=("base", "folder", "template", "raw", "agents"))
-def finetune(study: Any, own: Finetuning, options: Options, output: Output) -> None:
+@verb(
+    *("resamples", "level", "journal"),
+    first=("base", "folder", "template", "raw", "agents"),
+    averages_samples=True,
+)
+async def finetune(study: Study, own: Finetuning, options: Options) -> Finetuned:
     """Train an adapter on part of a study and print the log-likelihood of the rest, before and after.
 
     The defaults are those of the GEM paper.
@@ -67,28 +71,24 @@ def finetune(study: Any, own: Finetuning, options: Options, output: Output) -> N
     """
     from goldless.finetuning.options import FinetuneOptions
     from goldless.finetuning.pipeline import finetune_study
-    from goldless.studies import as_study
 
-    with ProgressBars() as bars:
-        asked = FinetuneOptions(
-            out=own.folder,
-            agents=split(own.agents) or None,
-            recipe=Recipe(**{name: getattr(own, name) for name in RECIPE_FIELDS}),
-            check_base=not own.untested_base,
-            **values(own, "folder", "agents", "untested_base", *RECIPE_FIELDS),
-            resamples=options.resamples,
-            level=options.level,
-            journal=options.journal,
-            progress=bars,
-            say=say,
-        )
-        found = run_async(finetune_study, as_study(study), asked)
-    output.print_tables(found.tables(), found.as_json)
-    _tell_rest(found, own.template, own.folder)
+    asked = FinetuneOptions(
+        out=own.folder,
+        agents=split(own.agents) or None,
+        recipe=Recipe(**{name: getattr(own, name) for name in RECIPE_FIELDS}),
+        check_base=not own.untested_base,
+        **values(own, "folder", "agents", "untested_base", *RECIPE_FIELDS),
+        **options.some("resamples", "level", "journal", "progress", "say"),
+    )
+    return await finetune_study(study, asked)
 
 
-def _tell_rest(found: Finetuned, template: str, folder: Path) -> None:
+@finetune.told
+def _tell(found: Finetuned, output: Output, *, own: Finetuning) -> None:
     """Report on standard error what a reader of the table must know, and how the adapter is used."""
+    from goldless.finetuning.training_folder import RESULT_FILE
+
+    output.show(found)
     counts = found.counts
     say(
         f"trained on {counts.tasks_trained} tasks ({counts.examples} examples, {counts.tokens:,} tokens predicted) in "
@@ -118,10 +118,8 @@ def _tell_rest(found: Finetuned, template: str, folder: Path) -> None:
     if missing:
         say(f"held-out log-probabilities that are missing, before or after: {missing}", style="yellow")
     tell_spending(found.spending)
-    from goldless.finetuning.training_folder import RESULT_FILE
-
-    say(f"adapter: {found.adapter}, result: {folder / RESULT_FILE}")
-    _tell_use(found, template)
+    say(f"adapter: {found.adapter}, result: {own.folder / RESULT_FILE}")
+    _tell_use(found, own.template)
 
 
 def _tell_use(found: Finetuned, template: str) -> None:

@@ -3,7 +3,7 @@
     pip install 'goldless[finetune]'
     python docs/examples/reward_grpo.py
 
-Eight questions, each with an answer that the policy never sees (birch's, in the cookbook's answers.csv). The policy is
+Eight questions, each with an answer that the policy never sees (birch's, in answers.csv). The policy is
 a transformer of two layers with random weights, which knows the words of the questions and the three longest words of
 another agent's answer to each (atlas's). It is rewarded for what it says about birch's answer beyond the question, by
 the embedded model. It is far too small to learn more than which words go with which question: the run shows the loop,
@@ -28,7 +28,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 import goldless
 
-ANSWERS = Path(__file__).parents[1] / "cookbook" / "files" / "answers.csv"
+ANSWERS = Path(__file__).parent / "answers.csv"
 REFERENCE, TEACHER = "birch", "atlas"
 METRIC = "gem-s[prompt]+control"
 ATTACKS = "null,prompt-copy,shuffled-task,elongation,padding[candidate],praise,pattern[candidate]"

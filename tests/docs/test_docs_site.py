@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 CONFIGURATION = ROOT / "mkdocs.yml"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+OTHERS = ("CHANGELOG", "CONTRIBUTING", "SECURITY")
 MADE = ("files.md", "options.md")
 """Pages that are made when the site is built."""
 LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^)\s]+)\)")
@@ -43,19 +45,41 @@ def test_every_page_is_in_the_navigation_once():
     assert sorted(listed) == sorted([*(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")), *MADE])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_relative_link_leads_to_a_file(page):
-    prose = FENCED.sub("", page.read_text(encoding="utf-8"))
-    targets = [target.split("#")[0] for target in LINK.findall(prose) if "://" not in target]
-    missing = [t for t in targets if t and t not in MADE and not (page.parent / t).exists()]
+def prose_of(page: Path) -> str:
+    return FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as the site makes them."""
+    headings = re.findall(r"^#+ (.+)$", prose_of(page), flags=re.MULTILINE)
+    plain = [unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode() for heading in headings]
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in plain}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(ROOT / f"{name}.md" for name in OTHERS)], ids=name_of)
+def test_every_relative_link_leads_to_a_file_and_a_heading_of_it(page):
+    missing = []
+    for target in LINK.findall(prose_of(page)):
+        path, _, anchor = target.partition("#")
+        if "://" in target or path in MADE:
+            continue
+        found = page.parent / path if path else page
+        if not found.exists() or (found.suffix == ".md" and anchor and anchor not in anchors_of(found)):
+            missing.append(target)
     assert not missing
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
 def test_a_page_of_the_site_links_to_nothing_outside_of_it(page):
-    prose = FENCED.sub("", page.read_text(encoding="utf-8"))
-    targets = [target.split("#")[0] for target in LINK.findall(prose) if "://" not in target]
+    targets = [target.split("#")[0] for target in LINK.findall(prose_of(page)) if "://" not in target]
     assert all((page.parent / target).resolve().is_relative_to(DOCS) for target in targets)
+
+
+def test_the_pages_are_few_and_short():
+    """One page per question: a page that grows takes from another one."""
+    sizes = {page.name: page.stat().st_size for page in DOCS.rglob("*.md")}
+    assert len(sizes) <= 40
+    assert sum(sizes.values()) <= 300_000
 
 
 def test_the_site_is_configured_to_load_no_font_and_no_script_from_elsewhere():
@@ -76,16 +100,25 @@ def test_a_list_begins_after_an_empty_line():
     assert {page: lines for page, lines in wrong.items() if lines} == {}
 
 
-@pytest.mark.parametrize("page", [*sorted(DOCS.glob("metric_*.md")), DOCS / "peer_review.md"], ids=name_of)
-def test_the_page_of_a_metric_names_its_sources_what_it_costs_and_when_it_fails(page):
-    text = page.read_text(encoding="utf-8")
-    told = (r"^\*\*Sources?\.\*\*", r"^\*\*What (it|they) costs?\.\*\*", r"^\*\*When (it|they) fails?\.\*\*")
-    assert [what for what in told if not re.search(what, text, flags=re.MULTILINE)] == []
+METRICS = {
+    f"{page}, {section.splitlines()[0]}": section
+    for page in ("metrics.md", "metrics_others.md")
+    for section in re.split(r"^## ", (DOCS / page).read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    if "**When " in section
+}
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("metric_*.md")), ids=name_of)
-def test_the_page_of_a_metric_has_its_formula(page):
-    assert re.search(r"^\*\*Formulas?\.\*\*|\| formula \|", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+def test_every_family_of_metrics_has_a_section():
+    assert len(METRICS) == 5
+
+
+@pytest.mark.parametrize("section", METRICS.values(), ids=METRICS)
+def test_the_section_of_a_metric_has_its_formula_its_sources_what_it_costs_and_when_it_fails(section):
+    told = (
+        *(r"^\*\*Formulas?\.\*\*|\| formula \|", r"^\*\*Sources?\.\*\*"),
+        *(r"^\*\*What (it|they) costs?\.\*\*", r"^\*\*When (it|they) fails?\.\*\*"),
+    )
+    assert [what for what in told if not re.search(what, section, flags=re.MULTILINE)] == []
 
 
 # --- commands ------------------------------------------------------------------------------------------------------

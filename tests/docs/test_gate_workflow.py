@@ -1,8 +1,9 @@
-"""The GitHub Actions workflow of the cookbook: its steps are run in a shell, with a toy server as the judge."""
+"""The GitHub Actions workflow of the gate's page: its steps are run in a shell, with a toy server as the judge."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,8 +15,8 @@ import pytest
 import yaml
 from page_blocks import BLOCK, free_port
 
-COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook"
-PAGE = COOKBOOK / "gate_a_pull_request.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "gate.md"
 GH = '#!/bin/sh\necho "$@" > gh.txt\ncat "$5" >> gh.txt\n'
 """Stands for the command that comments on a pull request."""
 
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PAGE.exists(), reason="in
 def judge():
     """The address of a careful judge on this machine."""
     port = free_port()
-    server = subprocess.Popen([sys.executable, COOKBOOK / "files" / "toy_server.py", port])
+    server = subprocess.Popen([sys.executable, DOCS / "examples" / "toy_server.py", port])
     try:
         for _ in range(600):
             with socket.socket() as probe:
@@ -44,7 +45,7 @@ def blocks() -> dict[str, str]:
 
 
 def test_the_workflow_blocks_the_pull_request_and_says_so(judge, warm, tmp_path):
-    (tmp_path / "bot.py").write_text(blocks()["bot.py"])
+    shutil.copy(DOCS / "examples" / "bot.py", tmp_path)
     (job,) = yaml.safe_load(blocks()[".github/workflows/gate.yml"])["jobs"].values()
     tools = tmp_path / "tools"
     tools.mkdir()

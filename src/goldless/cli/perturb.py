@@ -32,7 +32,7 @@ PERTURBATIONS = (
     "pattern, repetition, verdict-injection, praise, collusion, prompt-copy, deceptive, style-of-all, near-copy, "
     "translation"
 )
-"""As the help lists them: variants, as in null[TEXT], are in docs/perturbations.md."""
+"""As the help lists them: variants, as in null[TEXT], are in docs/crash_test.md."""
 STRATEGIES = "strategic-rewrite, related-shift, standard, brief, null, each also as NAME[peer-review]"
 PERTURBATION_NAMES = Form(list[str], parse=_split, accept=several)
 WRITER = "Chat model that writes texts, such as openai:MODEL"

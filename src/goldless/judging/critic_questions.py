@@ -11,7 +11,7 @@ every agent is first once and second once in it, and rings of different steps sh
 over the tasks every agent meets every other nearly equally often: the plain mean over an agent's pairs needs no
 correction for its partners. Rings go to different tasks first, and to the same task again only when every task has one,
 because pairs of one task repeat each other: on recorded critics 200 rings rank agents better on 200 tasks than on 20.
-``docs/tvdmi_calls.md`` has the comparison with other designs.
+``docs/performance.md`` has the comparison with other designs.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Votes are between 0 and 1: 1 for the first of two, 0 for the second, one half fo
 
 Both models take judges that agree for judges that are right. Errors that judges share look like agreement, so the
 order of the judges is useful, the models' confidence is far too high, and their verdict is no better than the equal
-vote (see docs/panels.md for what was measured).
+vote (see docs/review.md for what was measured).
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _source(
         )
     folder = edition.folder / str(config.from_folder)
     if not folder.is_dir():
-        raise UserError(f"{config.from_folder}: no such folder. See docs/gre_folder.md for the folder layout")
+        raise UserError(f"{config.from_folder}: no such folder. See docs/gre_bench.md for the folder layout")
     return PaperFolder(folder, reader=config.reader)
 
 

@@ -64,7 +64,7 @@ def collect(
     venue: Annotated[str | None, own("OpenReview venue, such as ICLR.cc/2024/Conference.", PAPERS, "ID")] = None,
     from_folder: Annotated[
         Path | None,
-        own("Folder with papers and reviews; see docs/gre_folder.md for its layout.", PAPERS, "FOLDER"),
+        own("Folder with papers and reviews; see docs/gre_bench.md for its layout.", PAPERS, "FOLDER"),
     ] = None,
     from_reviewarena: Annotated[
         Path | None,

@@ -11,14 +11,11 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from goldless.errors import UserError
 from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
-
-if TYPE_CHECKING:
-    from goldless.models.usage import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,8 +321,8 @@ class WrappedModel:
         """Limit calls to a server before any is sent; None, or a limit in the specification: it stays as it is."""
         self._own("limit_calls", None)(timeout_seconds, max_retries, max_in_flight)
 
-    def charge_to(self, purse: Ledger) -> None:
-        """Let the ledger pay for calls that the model makes besides those it is asked for, such as probes."""
+    def charge_to(self, purse: Any) -> None:
+        """Let this ``Ledger`` pay for calls that the model makes besides those it is asked for, such as probes."""
         self._own("charge_to", None)(purse)
 
 

@@ -71,6 +71,11 @@ class ScorerAgreement:
     level: float
     note: str | None = None
 
+    @property
+    def scorers(self) -> str:
+        """Both scorers."""
+        return f"{self.first} / {self.second}"
+
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
@@ -126,10 +131,7 @@ class Consistency:
             Column("missing", "missing", "count", wide=True),
             Column("tasks_used", "defined on tasks", "count", wide=True),
         )
-        rows = tuple(
-            {**write(row), "scorers": f"{row.first} / {row.second}", "missing": row.asked - row.used}
-            for row in self.rows
-        )
+        rows = tuple({**write(row), "scorers": row.scorers, "missing": row.asked - row.used} for row in self.rows)
         counted = dict.fromkeys(f"{row.n_agents} agents, {row.n_tasks} tasks" for row in self.rows)
         title = f"Agents under different scorers ({'; '.join(counted)})"
         return ReportTable(title, columns, rows, " || ".join(self.signatures.values()))

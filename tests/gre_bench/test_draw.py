@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from typing import get_args
 
 import numpy as np
@@ -62,12 +61,6 @@ def test_a_larger_draw_begins_with_the_smaller_one(seed, count):
     assert large[:count] == small
 
 
-def test_every_review_of_a_paper_is_the_candidate_for_some_seed_about_equally_often():
-    chosen = [draw_papers(listing(1), papers=1, seed=seed).papers[0].reviews[0].review for seed in range(600)]
-    # Binomial with n = 600 and p = 1/3: mean 200, standard deviation 11.5; five of them on either side.
-    assert all(142 <= chosen.count(review) <= 258 for review in ("r0", "r1", "r2"))
-
-
 def test_no_paper_is_asked_for_beyond_those_needed():
     source = listing(30)
     draw = draw_papers(source, papers=4, seed=1)
@@ -116,14 +109,3 @@ def test_no_usable_paper_at_all_is_an_error_even_where_fewer_are_allowed():
         draw_papers(Listing([LeftOut("a", "withdrawn")]), papers=3, seed=3, fewer_ok=True)
     with pytest.raises(UserError, match="a venue: no papers"):
         draw_papers(Listing([]), papers=None, seed=3)
-
-
-def test_progress_counts_the_papers_found_of_those_asked_for():
-    told = []
-    source = Listing([LeftOut("a", "withdrawn"), *(a_paper(f"p{n}") for n in range(5))])
-    draw_papers(source, papers=3, seed=random.Random(5).randrange(100), progress=told.append)
-    assert [step.done for step in told if step.done][-1] == 3
-    assert {(step.stage, step.total) for step in told} == {("papers", 3)}
-    told.clear()
-    draw_papers(source, papers=None, seed=1, progress=told.append)
-    assert [(step.done, step.total) for step in told] == [(n, 6) for n in range(1, 7)]

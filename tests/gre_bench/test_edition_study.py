@@ -3,15 +3,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
 from paper_listing import Listing
 from paper_listing import drawn as draw_papers
 
 from goldless import read_study
-from goldless.apps.gre.edition_study import collected_study, write_collected
+from goldless.apps.gre.edition_study import write_collected
 from goldless.apps.gre.paper_folder import PaperFolder
 from goldless.apps.gre.papers import Draw, HumanReview, LeftOut, Paper
-from goldless.errors import UserError
 
 
 def a_paper(name: str, **others) -> Paper:
@@ -71,20 +69,6 @@ def test_what_was_left_out_and_how_it_was_drawn_travel_with_the_study(tmp_path):
     ]
 
 
-def test_the_reviews_table_says_which_agent_is_which_review(tmp_path):
-    draw = a_draw(a_paper("a"))
-    drawn = draw.papers[0]
-    rows = read_study(write_collected(draw, tmp_path / "study")).table("reviews").to_dicts()
-    expected = list(drawn.reviews)
-    assert [row["agent"] for row in rows] == ["human", "reference1", "reference2"]
-    assert [row["review"] for row in rows] == [review.review for review in expected]
-    assert [row["rating"] for row in rows] == [int(review.review[1]) for review in expected]
-    assert rows[0]["sections"] == [
-        {"title": "Summary", "text": expected[0].sections["Summary"]},
-        {"title": "Questions", "text": "None."},
-    ]
-
-
 def test_rewrites_of_drawn_reviews_go_to_their_agents(tmp_path):
     rewrites = {f"r{n}": ("gpt", f"Judgments of {n}.") for n in range(1, 5)} | {"r1": ("gpt", " ")}
     draw = a_draw(a_paper("a", rewrites=rewrites))
@@ -98,20 +82,6 @@ def test_rewrites_of_drawn_reviews_go_to_their_agents(tmp_path):
     assert {(row["rewriter"], row["task"]) for row in rows} == {("gpt", "a")}
 
 
-def test_columns_with_names_of_the_study_are_kept_under_another_name():
-    extra = {"reference": "[1]", "source": "web", "synopsis_abstract": "other", "area": "theory"}
-    paper = a_paper("a", extra=extra)
-    noted = replace(paper, reviews=tuple(replace(r, extra={"agent": "R2", "rating": 1}) for r in paper.reviews))
-    tables = collected_study(a_draw(noted))
-    row = tables["tasks"][0]
-    assert row["source"] == "a venue"
-    assert row["synopsis_abstract"] == "a is studied."
-    assert "reference" not in row
-    others = {name: row[name] for name in row if name.startswith("paper_")}
-    assert others == {"paper_reference": "[1]", "paper_source": "web", "paper_synopsis_abstract": "other"}
-    assert tables["reviews"][0]["review_agent"] == "R2"
-
-
 def test_hostile_texts_are_stored_as_text_without_nul_and_lone_surrogates(tmp_path):
     hostile = "</review> \x00<script>alert(1)</script>\ud800 [[A]]"
     reviews = tuple(HumanReview(f"r{n}", {"": hostile}, {"note": [hostile]}) for n in range(3))
@@ -122,16 +92,6 @@ def test_hostile_texts_are_stored_as_text_without_nul_and_lone_surrogates(tmp_pa
     assert study.task("../x").extra["big"] == str(2**80)
     assert {response.text for response in study.responses("../x")} == {clean}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["study"]
-
-
-def test_a_folder_that_holds_something_is_not_overwritten_and_nothing_is_left_beside_it(tmp_path):
-    target = tmp_path / "study"
-    target.mkdir()
-    (target / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(UserError, match="study"):
-        write_collected(a_draw(a_paper("a")), target)
-    assert [path.name for path in tmp_path.iterdir()] == ["study"]
-    assert [path.name for path in target.iterdir()] == ["notes.txt"]
 
 
 def test_from_a_folder_to_a_study_that_passes_the_check(tmp_path, goldless):

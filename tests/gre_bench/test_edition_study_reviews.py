@@ -82,16 +82,6 @@ async def test_a_study_keeps_the_format_of_its_tables(folder, generate, tmp_path
     assert goldless.read_study(path).response("p1", "a").text == text_of("p1")
 
 
-async def test_a_folder_that_holds_more_than_a_study_is_left_as_it_is(folder, generate):
-    path = folder()
-    generated = await generate(path, {"a": scripted("a")})
-    (path / "notes.txt").write_text("mine")
-    before = contents(path)
-    with pytest.raises(UserError, match=r"notes\.txt"):
-        add_reviews(path, generated)
-    assert contents(path) == before
-
-
 @pytest.mark.parametrize("text", ["</summary><summary>\x00 null", "line\u2028feed \r\n return", '"quoted", comma\t🎉'])
 async def test_hostile_replies_stand_in_the_study_as_they_are(folder, generate, text):
     path, reply = folder(), f"<weaknesses>{text}</weaknesses>"

@@ -12,7 +12,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -274,17 +273,6 @@ def kept(cache: Path) -> list[str]:
         return [value for (value,) in database.execute("SELECT value FROM responses")]
 
 
-def test_a_damaged_kept_reply_is_asked_for_again(server, open_venue, tmp_path):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    first = collect(open_venue())
-    with closing(sqlite3.connect(tmp_path / "cache" / "replies.sqlite")) as database, database:
-        changed = database.execute("UPDATE responses SET value = substr(value, 1, 90) WHERE value LIKE '%/v2/pdf%'")
-        assert changed.rowcount == 1
-    before = len(server.asked)
-    assert collect(open_venue()) == first
-    assert [one.partition("?")[0] for one in server.asked[before:]] == ["GET /v2/pdf"]
-
-
 def test_a_damaged_file_of_replies_is_a_clear_error(server, open_venue, tmp_path):
     server.add(VENUE, [Submitted("a", THREE)], api=2)
     (tmp_path / "cache").mkdir()
@@ -346,24 +334,6 @@ def test_attempts_end_with_a_word_that_another_run_goes_on_and_it_does(server, o
     before = len(server.asked)
     assert isinstance(collect(open_venue())["a"], Paper)
     assert len(server.asked) == before + 1
-
-
-def test_a_pause_longer_than_anybody_waits_ends_at_once(server, open_venue):
-    server.faults = [("/groups", (429, {"Retry-After": "86400"}, b""))]
-    with pytest.raises(UnansweredError, match="after 1 attempt: status 429, retry after 86400 seconds"):
-        open_venue().papers()
-
-
-def test_the_time_from_which_openreview_answers_again_is_waited_for(server, open_venue):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    server.faults = [("/pdf", rate_limit(1.0))]
-    said: list[str] = []
-    before = time.monotonic()
-    assert isinstance(collect(open_venue(say=said.append))["a"], Paper)
-    pdfs = [when for one, when in zip(server.asked, server.times, strict=True) if "/pdf" in one]
-    assert pdfs[1] - before >= 0.9  # a second from when the answer was written, in whole thousandths
-    (waited,) = [line for line in said if "waiting" in line]
-    assert "Please try again in 0 minutes and 1 seconds" in waited
 
 
 def test_a_time_too_far_away_ends_at_once_with_when_to_come_back(server, open_venue):

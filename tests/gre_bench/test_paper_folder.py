@@ -103,19 +103,6 @@ def test_a_public_date_may_be_a_month_or_a_year(make, ending, given, kept):
     assert PaperFolder(folder).paper("a", reviews=3).public_date == kept
 
 
-@pytest.mark.parametrize("given", ["2024-13", "2024-3", "24", 20240, "March 2024"])
-def test_what_is_no_date_is_told(make, given):
-    (told,) = problems(make(papers=[{**PAPERS[0], "public_date": given}], reviews=REVIEWS[:3]))
-    assert told == f"papers.jsonl:1: public_date must be a date such as 2023-09-30, 2023-09 or 2023, got {str(given)!r}"
-
-
-def test_names_that_are_numbers_are_text(make):
-    papers = [{**PAPERS[0], "paper": 17}]
-    reviews = [{"paper": 17, "review": n, "text": "Fine."} for n in range(3)]
-    source = PaperFolder(make(papers=papers, reviews=reviews, texts=["17"]))
-    assert [review.review for review in source.paper("17", reviews=3).reviews] == ["0", "1", "2"]
-
-
 @pytest.mark.parametrize("name", ["a.md", "a.pdf", "elsewhere/a-final.PDF"])
 def test_a_paper_may_be_markdown_or_pdf_or_a_named_file(make, name):
     folder = make(papers=[{**PAPERS[0], "file": name if "/" in name else None}], reviews=REVIEWS[:3], texts=())

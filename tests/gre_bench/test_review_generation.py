@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from loopback import Behaviour, LoopbackServer, chat_reply, rejection
+from loopback import Behaviour, LoopbackServer, chat_reply
 from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, folder, generate, read_as_review, scripted, text_of
 
 import goldless
 from goldless.apps.gre.reviewing import add_reviews
-from goldless.errors import BudgetError, CallError, CapabilityError, PrerequisiteError, UserError
+from goldless.errors import BudgetError, CapabilityError, PrerequisiteError, UserError
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
@@ -175,23 +175,6 @@ async def test_a_model_that_cannot_be_reached_is_left_open_and_the_others_go_on(
     assert [study.response(paper, "away").text for paper in PAPERS] == [text_of(paper) for paper in PAPERS]
 
 
-async def test_a_model_whose_tokenizer_does_not_answer_is_left_open_and_the_others_go_on(folder, generate):
-    class Silent(ScriptedModel):
-        async def count_tokens(self, messages):
-            raise CallError(CallFailure("server_error", "the tokenizer answered 503"))
-
-    path, silent, said, seen = folder(), Silent(answers=read_as_review, name="x"), [], []
-    generated = await generate(path, {"silent": silent, "m": scripted()}, say=said.append, progress=seen.append)
-    assert causes(generated) == [
-        ("silent", "p1", "server_error"), ("silent", "p2", "server_error"), ("m", "p1", None), ("m", "p2", None),
-    ]  # fmt: skip
-    assert (generated.open, silent.calls) == (2, [])
-    assert any("the tokenizer answered 503" in line for line in said)
-    assert seen[-1].done == seen[-1].total == 2
-    with pytest.raises(CallError, match="the tokenizer answered 503"):
-        await generate(path, {"silent": silent})
-
-
 async def test_a_model_that_its_server_does_not_have_is_an_error_before_anything_is_asked(folder, generate):
     other = scripted()
     listed = [{"id": "toy", "object": "model"}]
@@ -308,27 +291,6 @@ async def test_a_paper_that_was_corrected_is_asked_about_again_and_the_others_ar
         assert (spending.calls, spending.reused) == (1 + 1, 1)
         contents = [body["messages"][-1]["content"] for body in server.bodies("/v1/chat/completions")]
     assert f"{PAPERS['p1']} And more." in contents
-
-
-@pytest.mark.slow
-async def test_of_a_model_that_is_away_only_what_was_open_stays_open(folder, generate):
-    """Of three papers one is too long, which is known, and one was not answered."""
-    path = folder({"p1": "short", "p2": "long " * 20_000, "p3": "busy"})
-
-    def busy(body):
-        if body["messages"][-1]["content"] == "busy":
-            raise rejection(503, "busy")
-        return reviews_of_server(body)
-
-    options = {"context_length": {"toy": 10_000}}
-    with LoopbackServer(Behaviour(chat=busy)) as server:
-        models = {"toy": f"{server.url}#toy?patience=1&retries=1"}
-        first = await generate(path, models, **options)
-        add_reviews(path, first)
-    later = await generate(path, models, **options)
-    assert causes(later)[:2] == causes(first)[:2] == [("toy", "p1", None), ("toy", "p2", "too_long")]
-    assert (first.open, later.open) == (1, 1)
-    assert later.reviews[0].text == first.reviews[0].text
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from goldless.apps.gre.collecting import collect_edition
-from goldless.apps.gre.contamination import public_dates
 from goldless.apps.gre.edition import open_edition, open_or_begin
 from goldless.apps.gre.edition_study import left_out_papers
 from goldless.errors import UserError
@@ -80,11 +79,6 @@ def test_papers_come_with_text_prose_of_reviews_and_decision_but_without_replies
     stored = "".join(file.read_text() for file in made.study_folder.iterdir())
     assert "insightful" not in stored
     assert "chair" not in stored
-
-
-def test_papers_have_no_dates_because_they_were_public_before_the_venues_year(tmp_path):
-    made = collected(tmp_path, corpus(tmp_path / "arena", [row("a")]))
-    assert public_dates(made.study()) == {"a": None}
 
 
 def test_unusable_papers_are_left_out_with_the_reason(tmp_path):

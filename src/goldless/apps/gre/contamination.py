@@ -114,6 +114,10 @@ class Clock:
         """The leaderboard of a metric on the papers of a scope."""
         return [row for row in self.scores if (row.metric, row.scope) == (metric, scope)]
 
+    def signature(self, metric: str, scope: Scope) -> str:
+        """The signature of a leaderboard; empty: it has none, as in a file that was changed."""
+        return self.scope_signatures.get(metric, {}).get(scope, "")
+
     def tables(self) -> list[ReportTable]:
         """The leaderboards on all papers, the agents with their cutoffs, and the leaderboards on clean papers."""
         metrics = list(dict.fromkeys(row.metric for row in self.scores))
@@ -169,7 +173,7 @@ class Clock:
             f"{metric} on {papers[scope]}",
             columns,
             tuple({**asdict(row), "papers": row.n + row.missing} for row in rows),
-            self.scope_signatures[metric][scope],
+            self.signature(metric, scope),
             tuple(notes[scope]),
         )
 
@@ -185,7 +189,7 @@ class Clock:
         if len(self.unknown) == len(self.agents):
             notes.append("No agent has a cutoff, so there is no leaderboard of clean papers.")
         elif not self.common:
-            fewest = min(one.clean for one in self.agents if one.clean is not None)
+            fewest = min((one.clean for one in self.agents if one.clean is not None), default=None)
             who = ", ".join(f"{one.agent} ({one.cutoff_date})" for one in self.agents if one.clean == fewest)
             notes.append(
                 "No paper became public after the cutoffs of all agents, so there is no common leaderboard. "

@@ -12,7 +12,6 @@ again, by a run a day later or after a draw that failed: its reviews may not hav
 from __future__ import annotations
 
 import datetime as dt
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -168,8 +167,6 @@ class OpenReviewVenue:
         The account is read from OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD if both are set.
         """
         _check_venue(venue)
-        if not math.isfinite(seconds_between_requests) or seconds_between_requests < 0:
-            raise UserError(f"seconds between requests must be at least 0, got {seconds_between_requests}")
         self._venue = venue
         self._few: set[str] = set()
         self._cache = cache

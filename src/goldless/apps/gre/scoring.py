@@ -196,7 +196,7 @@ def _would_lose(folder: Path, result: EditionResult, evaluation: Evaluation) -> 
     new = set(result.signatures.values()) | ({evaluation.raters.signature} if evaluation.raters is not None else set())
     for lines, one in ((old, before), (new, result)):
         if one is not None and (clock := one.contamination) is not None:
-            lines.update(clock.scope_signatures[row.metric][row.scope] for row in clock.scores)
+            lines.update(clock.signature(row.metric, row.scope) for row in clock.scores)
     return not old <= new
 
 

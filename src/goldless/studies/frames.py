@@ -122,7 +122,8 @@ class Listed:
     def check(self, frame: pl.DataFrame, columns: Sequence[str], check: Checking) -> pl.Expr:
         """Which rows have known names; others are reported once per name, or added while the list is open."""
         if not self.file:
-            used = frame.select(pl.concat_list(columns).explode().alias(self.what)).to_series().drop_nulls()
+            by_row = pl.concat_list(columns).explode() if len(columns) > 1 else pl.col(columns[0])
+            used = frame.select(by_row.alias(self.what)).to_series().drop_nulls().unique(maintain_order=True)
             self.names = pl.concat([self.names, used]).unique(maintain_order=True)
             return pl.lit(value=True)
         every = [pl.col(column).is_in(self.names.implode()) | pl.col(column).is_null() for column in columns]

@@ -19,6 +19,8 @@ from goldless.studies.importers.log import Log, first_line, listed, log_files
 PATTERN = "samples_*.jsonl"
 NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 KEYS = {"doc_id", "doc", "arguments", "resps"}
+METRIC = "metric "
+"""How the columns of metrics' values begin."""
 PROMPT = pl.Struct({"gen_args_0": pl.Struct({"arg_0": pl.String})})
 
 
@@ -66,17 +68,10 @@ class LmEval:
             notes["prompts are left out: each has its model's chat template. The documents are the same"] = None
             frames = [frame.drop("prompt") for frame in frames]
         samples = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame({"task": [], "agent": []})
-        return _log(samples, tuple(notes))
-
-
-def _log(samples: pl.DataFrame, notes: Sequence[str]) -> Log:
-    """The log; columns of metrics become scores."""
-    metrics = [name for name in samples.columns if name.startswith("metric ")]
-    rows = samples.with_row_index("row").select("row", *metrics) if metrics else pl.DataFrame()
-    scores = rows.unpivot(index="row", variable_name="metric", value_name="score").drop_nulls() if metrics else None
-    if scores is not None:
-        scores = scores.with_columns(pl.col("metric").str.strip_prefix("metric "))
-    return Log(samples.drop(metrics), scores=scores, notes=notes, same=("prompt", "reference", "document"))
+        metrics = [name for name in samples.columns if name.startswith(METRIC)]
+        rows = samples.with_row_index("row").select("row", pl.col(metrics).name.replace(METRIC, ""))
+        scores = rows.unpivot(index="row", variable_name="metric", value_name="score").drop_nulls() if metrics else None
+        return Log(samples.drop(metrics), scores=scores, notes=tuple(notes), same=("prompt", "reference", "document"))
 
 
 def _is_generation(first: Mapping[str, Any]) -> bool:
@@ -123,9 +118,8 @@ def _samples(
     try:
         frame = pl.read_ndjson(path, schema=schema)
     except POLARS_FAILED:
-        before = problems.total
         data = _without_nan(path, problems)
-        if problems.total > before:
+        if data is None:
             return []
         try:
             frame = pl.read_ndjson(data, schema=schema)
@@ -150,25 +144,26 @@ def _samples(
         model=pl.lit(run.model, pl.String),
         source=pl.concat_str(pl.lit(place), pl.col("line").cast(pl.String)),
         document=pl.concat_str(pl.col("doc_hash"), pl.lit(f" {shots}-shot")),
-        **{f"metric {name}": pl.col(name).cast(pl.Float64) for name in kinds},
+        **{f"{METRIC}{name}": pl.col(name).cast(pl.Float64) for name in kinds},
     )
     several = chosen.explode("text")
     if several.height > chosen.height and kinds:  # a score is of the first response
         is_first = pl.int_range(pl.len()).over("source") == 0
-        scores = [f"metric {name}" for name in kinds]
+        scores = [f"{METRIC}{name}" for name in kinds]
         several = several.with_columns(pl.when(is_first).then(name).alias(name) for name in scores)
     return [several]
 
 
-def _without_nan(path: Path, problems: Problems) -> bytes:
-    """The lines with null for NaN and infinity, which Python writes into JSON; lines that are not JSON are reported."""
-    lines = []
+def _without_nan(path: Path, problems: Problems) -> bytes | None:
+    """The lines with null for NaN and infinity, which Python writes; None, with problems, if one is not JSON."""
+    lines: list[bytes] = []
+    before = problems.total
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
             lines.append(orjson.dumps(json.loads(line)) if line.strip() else b"")
         except ValueError as error:
             problems.add(f"not JSON: {error}", path.name, number)
-    return b"\n".join(lines)
+    return b"\n".join(lines) if problems.total == before else None
 
 
 _NUMBERS = (int, float, bool, type(None))

@@ -17,7 +17,6 @@ from goldless.cli.signals import before_ending, run_async
 from goldless.reports.findings import Said, in_text
 
 if TYPE_CHECKING:
-    from goldless.cli.command import Verb
     from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.reports.report_table import ReportTable
     from goldless.runs.opening import Spending
@@ -44,7 +43,7 @@ class Output:
         """Whether signatures and numeric details are printed: where asked for, and where a run is kept."""
         return self.verbose or self.folder is not None
 
-    def run(self, verb: Verb, study: Any, own: Any, options: Options) -> tuple[Any, Study | None]:
+    def run(self, verb: Any, study: Any, own: Any, options: Options) -> tuple[Any, Study | None]:
         """The result of a verb and the study that it was given, with a bar for every stage on standard error.
 
         A folder for results is checked first, and keeps the progress in a file.

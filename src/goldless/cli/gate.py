@@ -13,7 +13,7 @@ from goldless.cli.command import OUTPUT, same, verb
 from goldless.cli.compare import RUNS
 from goldless.cli.console import BLOCKED, INCONCLUSIVE, say
 from goldless.cli.output import Output, tell_spending
-from goldless.runs.option_forms import FILES, NEW_FILE, REQUIRED, TEXT, option, values
+from goldless.runs.option_forms import FILES, REQUIRED, TEXT, Form, option, values
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
 CERTIFICATE = "A/A certificate"
 CODES = {"SHIP": 0, "BLOCK": BLOCKED, "INCONCLUSIVE": INCONCLUSIVE}
+
+
+def _writable(path: Path) -> Path:
+    """A file to write, refused before anything is paid for it."""
+    from goldless.runs.store import try_writing
+
+    try_writing(path.resolve().parent, "Choose another file")
+    return path
+
+
+NEW_FILE = Form(Path, parse=_writable)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -233,14 +233,6 @@ def _place(written: str) -> str:
     return written
 
 
-def _writable(path: Path) -> Path:
-    """A file to write, refused before anything is paid for it."""
-    from goldless.runs.store import try_writing  # noqa: PLC0415 - a help writes no file
-
-    try_writing(path.resolve().parent, "Choose another file")
-    return path
-
-
 TEXT = Form(str)
 FLAG = Form(bool)
 FILE = Form(Path, accept=Path)
@@ -248,7 +240,6 @@ SCORES = Form(list[Path])
 """Files with scores; from Python also scores by metric, task and agent."""
 FILES = Form(list[Path], parse=tuple, accept=lambda given: tuple(map(Path, several(given))))
 NUMBER = Form(float)
-NEW_FILE = Form(Path, parse=_writable, accept=Path)
 POSITIVE = Form(
     float,
     must_be="a finite number above 0",

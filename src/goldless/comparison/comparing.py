@@ -145,18 +145,7 @@ class PairedComparison:
             Column("second", self.second, "number", decimals=digits, wide=True),
             *(Column(name, heading, wide=wide) for name, heading, wide in self._reasons(sentences=sentences)),
         )
-        rows = tuple(
-            {
-                "task": pull.task,
-                "difference": pull.difference,
-                "first": pull.first,
-                "second": pull.second,
-                "sentence": self._sentence_of(pull),
-                "first_text": pull.first_text,
-                "second_text": pull.second_text,
-            }
-            for pull in one.pulls
-        )
+        rows = tuple({**write(pull), "sentence": self._sentence_of(pull)} for pull in one.pulls)
         return ReportTable(f"{one.metric}: tasks that pull most", columns, rows)
 
     def _reasons(self, *, sentences: bool) -> tuple[tuple[str, str, bool], ...]:

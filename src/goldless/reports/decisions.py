@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from goldless.reports.document import cells
 from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.deciding import IN_RANGE, outlook
@@ -57,17 +58,7 @@ def decision_table(question: str, comparisons: Sequence[Comparison], usd_per_tas
     """The comparisons of a question: undecided ones first, then those decided, the closest first."""
     undecided = nearest_first([one for one in comparisons if not one.decided])
     shown = [*undecided, *sorted((c for c in comparisons if c.decided), key=lambda c: -(c.p_adjusted or 0.0))]
-    rows = tuple(
-        {
-            "first": one.first,
-            "second": one.second,
-            "difference": one.difference,
-            "n": one.n,
-            "p_adjusted": one.p_adjusted,
-            "said": one.better or outlook_of(one, usd_per_task),
-        }
-        for one in shown[:ROWS]
-    )
+    rows = tuple(cells(one, said=one.better or outlook_of(one, usd_per_task)) for one in shown[:ROWS])
     cut = len(shown) - len(rows)
     notes = (f"{cut} more comparisons are in the JSON output.",) if cut else ()
     return ReportTable(f"until {question}", COLUMNS, rows, notes=notes)

@@ -32,7 +32,7 @@ class DamagedRunError(UserError):
 
 
 def page_of(make: Callable[..., Made], library: Library, links: object, run: str, *where: Any) -> Made:
-    """What is made, such as a page; raises DamagedRunError, with the files, if damaged files are why it cannot be."""
+    """Call ``make``; raise DamagedRunError, with the files, if it failed because files are damaged."""
     try:
         return make(library, links, run, *where)
     except UserError:

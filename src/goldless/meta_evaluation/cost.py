@@ -339,6 +339,9 @@ def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pac
             "Write one with goldless score --out or goldless review --out"
         )
     made = {verb: one.spending for verb, one in run.made_by.made.items()}
+    if not made and run.made_by.spending:
+        # an old folder without separate verbs has one sum, taken as the first one's
+        made = {"review" if board is None else "score": run.made_by.spending}
     rows: list[Cost] = []
     if run.leaderboard is not None and "score" in made:
         models = {part: identity.short for part, identity in run.leaderboard.models.items()}

@@ -18,7 +18,6 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
-    from goldless.reports.findings import Said
     from goldless.reports.report_table import ReportTable
 
 LARGEST = 1e18
@@ -36,8 +35,8 @@ Kind = TypeVar("Kind")
 class Shown(Protocol):
     """A result that says itself what it shows: for the terminal, Markdown, CSV, LaTeX, the report and the viewer."""
 
-    def findings(self) -> Iterable[Said]:
-        """Sentences, the most important first."""
+    def findings(self) -> Iterable[tuple[Any, ...]]:
+        """Sentences, the most important first: texts, and names from the data."""
 
     def tables(self) -> Sequence[ReportTable]:
         """Tables, in order."""

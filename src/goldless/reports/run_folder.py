@@ -138,12 +138,6 @@ class RunFolder:
         return found if isinstance(found, MadeBy) else MadeBy()
 
     @property
-    def gre(self) -> Any:
-        """The edition of GRE-bench; None: it is not one, or it cannot be read."""
-        found = self.read("gre")
-        return None if isinstance(found, Unreadable) else found
-
-    @property
     def has_results(self) -> bool:
         """Whether there is a file with results, readable or not."""
         return any((self.path / f"{name}.json").is_file() for name in RESULTS)
@@ -339,7 +333,6 @@ OTHERS = {
 DOCUMENTS: dict[str, type[Any] | str] = {
     **{name: document.kind for name, document in vars(RunFolder).items() if isinstance(document, Document)},
     **OTHERS,
-    "gre": "goldless.reports.html.sections.edition:EditionDocument",
     "made_by": MadeBy,
 }
 RESULTS = ("leaderboard", "review", *OTHERS)

@@ -50,12 +50,8 @@ class MadeBy:
     fingerprint: str = field(default="", metadata=IF_ANY)
     made: Mapping[str, Made] = field(default_factory=dict)
     """By verb."""
-    KEYS = ("*", "spending")
-
-    @property
-    def spending(self) -> tuple[Spending, ...]:
-        """What all verbs spent."""
-        return tuple(row for one in self.made.values() for row in one.spending)
+    spending: tuple[Spending, ...] = ()
+    """What all verbs spent."""
 
 
 @dataclass(frozen=True, slots=True)

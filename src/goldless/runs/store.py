@@ -150,7 +150,7 @@ def report_of(folder: Path) -> Path:
 def note_made_by(folder: Path, verb: str, study: Study | None, spending: Sequence[Spending]) -> None:
     """Record when and with what results were made, next to the records of other verbs."""
     before = _made_by(folder) or MadeBy()
-    made = Made(datetime.now(UTC).isoformat(timespec="seconds"), tuple(spending))
+    made = {**before.made, verb: Made(datetime.now(UTC).isoformat(timespec="seconds"), tuple(spending))}
     noted = MadeBy(
         goldless=__version__,
         python=platform.python_version(),
@@ -158,7 +158,8 @@ def note_made_by(folder: Path, verb: str, study: Study | None, spending: Sequenc
         # the name it first had: texts read back from a run folder are called like the folder
         study=before.study or ("" if study is None else study.name),
         fingerprint=before.fingerprint or ("" if study is None else study.fingerprint),
-        made={**before.made, verb: made},
+        made=made,
+        spending=tuple(row for one in made.values() for row in one.spending),
     )
     write_text(folder / MADE_BY, json.dumps(write(noted), ensure_ascii=False, indent=2) + "\n")
 

@@ -139,7 +139,7 @@ def test_the_svg_of_a_figure_is_whole_and_knows_its_colours(opened):
 
 
 def test_the_png_of_a_figure_is_one_and_is_not_empty(opened):
-    for figure in ("leaderboard-1", "comparisons-1", "tasks-1", "cost-1"):
+    for figure in ("leaderboard-1", "comparisons-1", "tasks-1"):
         png = opened.download(opened.page.locator(f"#{figure}").get_by_role("button", name="Download PNG"))
         assert png.startswith(b"\x89PNG\r\n\x1a\n"), figure
         assert int.from_bytes(png[16:20], "big") >= 600, figure

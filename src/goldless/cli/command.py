@@ -376,6 +376,8 @@ def _parsed(model: Any, words: dict[str, Any]) -> Any:
         value = words.pop(name, None)
         if value is not None:
             found[name] = one.parse(value)
+            if not one.form.allows(found[name]):
+                raise UserError(f"{one.flags[0]} must be {one.form.must_be}, got {found[name]!r}")
         elif defaults(model)[name] is MISSING:
             found[name] = None
     return model(**found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ class OpenTelemetry(RunExporter):
 
     def write(self, thing: Any, path: Path, *, metric: str | None = None) -> None:
         """Write the events of one metric or all."""
-        nanoseconds = str(int(datetime.fromisoformat(thing.made_at).timestamp()) * 10**9) if thing.made_at else "0"
+        nanoseconds = "0"
+        with suppress(ValueError):  # not noted, or damaged
+            nanoseconds = str(int(datetime.fromisoformat(thing.made_at).timestamp()) * 10**9)
         rows = thing.response_scores(metric).drop_nulls("score").select("metric", "task", "agent", "score")
         records = [
             {

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.errors import GoldlessError, UserError
+from goldless.files import POLARS_FAILED
 from goldless.metrics.catalogue import find_metric
 from goldless.metrics.metric import Pairing
 from goldless.reports.document import write
@@ -141,7 +142,10 @@ def _noted_pairing(run: RunFolder, study: Study, printed: Mapping[str, Any]) -> 
         return None
     compared_with = pl.col("peer").unique(maintain_order=True)
     rows = pairs.filter(pl.col("peer").is_not_null()).group_by("task", "agent", maintain_order=True).agg(compared_with)
-    return {(task, agent): tuple(peers) for task, agent, peers in rows.collect().iter_rows()}
+    try:
+        return {(task, agent): tuple(peers) for task, agent, peers in rows.collect().iter_rows()}
+    except POLARS_FAILED as error:
+        raise UserError(f"{run.path}: pair_scores cannot be read ({str(error).splitlines()[0]})") from error
 
 
 async def _score_again(study: Study, printed: Mapping[str, Any], pairing: Pairing | None) -> list[Part]:

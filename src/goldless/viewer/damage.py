@@ -19,7 +19,10 @@ from goldless.viewer.library import Library
 
 Made = TypeVar("Made")
 SHOWN = 5
-_TEXTS: Schema = dict.fromkeys(("task", "agent", "text", "prompt", "reference", "metric", "peer"), pl.String)
+_TEXTS: Schema = {
+    **dict.fromkeys(("task", "agent", "text", "prompt", "reference", "metric", "peer"), pl.String),
+    "score": pl.Float64,
+}
 _NEEDED: Mapping[str, Sequence[str]] = {
     "responses": ("agent", "text"),
     "pair_scores": ("metric", "agent", "peer", "score"),

@@ -257,7 +257,7 @@ def tasks_page(library: Library, links: Links, name: str, given: Mapping[str, st
 def _haystack(index: TaskIndex, task: str) -> str:
     """The text that a static site's search looks through."""
     texts = [index.tables.task(task).prompt or "", *index.tables.responses(task).values()]
-    return "\n".join(text[:20_000] for text in texts)
+    return "\n".join(text[:20_000] for text in texts if text is not None)
 
 
 # --- failures --------------------------------------------------------------------------------------------------------

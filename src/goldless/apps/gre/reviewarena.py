@@ -48,7 +48,11 @@ class ReviewArena:
         venues: Counter[str] = Counter()
         repeated = 0
         for file in _files(folder):
-            for place, (paper, at) in enumerate(_read(file).select("forum_id", "venue_id").collect().rows()):
+            try:
+                rows = _read(file).select("forum_id", "venue_id").collect().rows()
+            except UNREADABLE as error:
+                raise UserError(_damaged(file, error)) from error
+            for place, (paper, at) in enumerate(rows):
                 venues[str(at)] += 1
                 if not paper or (venue is not None and at != venue):
                     continue

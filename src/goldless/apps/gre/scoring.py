@@ -108,7 +108,9 @@ def _options(edition: Edition, study: Study, given: Options) -> Options:
 def _reviews_told(edition: Edition, study: Study) -> dict[str, str]:
     """Settings of the reviews for signatures: how they were written, and whether they are invented."""
     table = study.table(GENERATIONS)
-    lines = [] if table is None else table["settings"].drop_nulls().unique(maintain_order=True).to_list()
+    lines = []
+    if table is not None and "settings" in table.columns:
+        lines = table["settings"].drop_nulls().unique(maintain_order=True).to_list()
     ways = [Signature.parse(line).settings for line in lines]
     told = {name: "+".join(dict.fromkeys(way[name] for way in ways if name in way)) for name in REVIEW_SETTINGS}
     invented = {"demonstration": "invented"} if edition.config.demonstration else {}

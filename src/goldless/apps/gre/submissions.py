@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.paper_folder import CheckedTable
@@ -60,6 +61,9 @@ class Submission:
     """Papers without a review."""
     previous: str
     """SHA-256 of the line before it."""
+
+
+_SUBMISSION = TypeAdapter(Submission)
 
 
 def submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submission, int]:
@@ -177,8 +181,8 @@ def read_log(folder: Path) -> tuple[Submission, ...]:
     before = BEGINNING
     for number, line in enumerate(_lines(folder), 1):
         try:
-            one = Submission(**json.loads(line))
-        except (ValueError, TypeError) as error:
+            one = _SUBMISSION.validate_json(line)
+        except ValidationError as error:
             raise UserError(f"{folder / LOG}:{number}: not a submission. Restore the file") from error
         if one.number != number or one.previous != before:
             raise UserError(f"{folder / LOG}:{number}: a line before this one was changed or removed. Restore the file")

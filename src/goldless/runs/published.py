@@ -49,6 +49,8 @@ def _fetched(address: str, room: Path) -> Path:
         with urllib.request.urlopen(address, timeout=SECONDS) as reply, file.open("wb") as kept:  # noqa: S310 - http(s)
             _copy(reply, kept, address)
     except (urllib.error.URLError, OSError, ValueError) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it is the server's reply, whose connection is still open
         raise UserError(f"{address}: cannot be fetched ({error}). Fetch it yourself, and give its path") from error
     return file
 

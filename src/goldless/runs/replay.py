@@ -137,12 +137,15 @@ def _noted_pairing(run: RunFolder, study: Study, printed: Mapping[str, Any]) -> 
     """With whom each response was compared, where some agents were peers only; None: with all others."""
     boards = printed.get("metrics", {}).values()
     ranked = {row.get("agent") for board in boards for row in board.get("rows", ())}
-    pairs = run.scan("pair_scores")
-    if pairs is None or study.samples or ranked >= {agent.agent for agent in study.agents}:
+    if study.samples or ranked >= {agent.agent for agent in study.agents}:
         return None
     compared_with = pl.col("peer").unique(maintain_order=True)
-    rows = pairs.filter(pl.col("peer").is_not_null()).group_by("task", "agent", maintain_order=True).agg(compared_with)
     try:
+        pairs = run.scan("pair_scores")
+        if pairs is None:
+            return None
+        known = pairs.filter(pl.col("peer").is_not_null())
+        rows = known.group_by("task", "agent", maintain_order=True).agg(compared_with)
         return {(task, agent): tuple(peers) for task, agent, peers in rows.collect().iter_rows()}
     except POLARS_FAILED as error:
         raise UserError(f"{run.path}: pair_scores cannot be read ({str(error).splitlines()[0]})") from error

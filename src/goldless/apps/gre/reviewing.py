@@ -289,7 +289,7 @@ def _chosen(edition: Edition, study: Study, only: Sequence[str] | None) -> dict[
     if unknown := [name for name in only or () if name not in models]:
         raise UserError(f"unknown models: {', '.join(unknown)}. The edition has: {', '.join(models)}")
     chosen = {name: model for name, model in models.items() if only is None or name in only}
-    written = {review.agent for review in noted_reviews(study).values() if review.model.startswith(SUBMITTED)}
+    written = {review.agent for review in noted_reviews(study).values() if str(review.model).startswith(SUBMITTED)}
     if submitted := [name for name in chosen if name in written]:
         raise UserError(f"names of submissions: {', '.join(submitted)}. Give the models other names: NAME=MODEL")
     return chosen

@@ -282,6 +282,7 @@ async def recompute(edition: Edition) -> Recomputed:
 async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation:
     """The results of a run folder; raises if what was printed does not follow from its evidence."""
     run = RunFolder(folder)
+    run.required("leaderboard")
     printed, texts = run.data("leaderboard") or {}, run.study
     if texts.fingerprint != study.fingerprint:
         raise StaleError(

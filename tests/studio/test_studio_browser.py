@@ -129,9 +129,9 @@ def test_the_embedded_model_makes_a_map_of_two_pasted_texts(visit, faults, embed
 def test_a_file_is_checked_planned_and_run_to_the_end_by_keyboard_alone(visit, faults, tmp_path):
     page = visit.open("new")
     assert faults(page, "new") == []
-    page.evaluate(DROP, ["odd names.csv", "id,model,output\n1,ann,zarn\n1,bob,zarn\n"])
+    page.evaluate(DROP, ["odd names.csv", "k,who,said\n1,ann,zarn\n1,bob,zarn\n"])
     page.get_by_text("cannot be read").wait_for()
-    for label, column in (("task", "id"), ("agent", "model"), ("text", "output")):
+    for label, column in (("task", "k"), ("agent", "who"), ("text", "said")):
         page.get_by_label(label, exact=True).fill(column)
     page.get_by_role("button", name="Read it again").click()
     page.get_by_text("read as table").wait_for()

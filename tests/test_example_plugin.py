@@ -62,7 +62,7 @@ def test_its_verb_is_a_command_with_its_own_options(run, study_file):
     assert ended.code == 0, ended.err
     assert set(json.loads(ended.out)["characters"]) == {"ann", "bob", "cy"}
     refused = run("lengths", study_file(), "--at-least", "0")
-    assert (refused.code, "at_least must be a whole number of at least 1, got 0" in refused.err) == (2, True)
+    assert (refused.code, "--at-least must be a whole number of at least 1, got 0" in refused.err) == (2, True)
 
 
 def test_its_model_scores_by_itself(run, study_file):

@@ -148,7 +148,7 @@ class TaskIndex:
             own = scores.filter(pl.col("agent") == query.agent)
             own = own.select("task", pl.col("score"), (pl.col("asked") - pl.col("used")).alias("missing"), "asked")
             found = own.join(found.drop("score", "missing", "asked"), on="task", how="left")
-        split = self.splits.filter(pl.col("metric") == metric).select("task", "disagreement")
+        split = self.splits.filter(pl.col("metric") == (metric or "")).select("task", "disagreement")
         found = found.join(split, on="task", how="left")
         counted = self._failures_of(query).group_by("task").agg(pl.col("count").sum().cast(pl.Int64).alias("failures"))
         return self.prompts.join(

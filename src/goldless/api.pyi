@@ -157,9 +157,9 @@ def bias(
 def calibrate(
     study: Any,
     *,
-    labels: Any = ...,
     scores: Any = ...,
     scale: str | None = ...,
+    labels: Any = ...,
     average: bool = ...,
     next_count: int = ...,
     drawn: Path | str | Sequence[Path | str] = ...,
@@ -205,9 +205,9 @@ def calibrate(
 ) -> Calibration:
     """Estimate agents' scores on the people's scale from labels on some tasks and metrics or reviewers on all.
 
-    - ``labels``: File with ratings: task, agent, rater, score (default: the study's labels).
     - ``scores``: File with scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.
     - ``scale``: Scale of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level.
+    - ``labels``: File with ratings: task, agent, rater, score (default: the study's labels).
     - ``average``: Use the mean of the standardised metrics and reviewers as one; better than several with few labels.
     - ``next_count``: Draw N tasks to label next, by what would change a decision.
     - ``drawn``: Tasks of an earlier --next with their chances. Repeat it for several draws, in order.

@@ -83,10 +83,11 @@ def _function(name: str, verb: command.Verb) -> str:
 
 
 def _annotations(model: type) -> dict[str, ast.expr]:
-    """The types of a dataclass's fields, as they are written."""
+    """The types of a dataclass's fields, its own and those it inherits, as they are written."""
     return {
         node.target.id: node.annotation
-        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(model))))
+        for base in reversed(model.__mro__[:-1])
+        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(base))))
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
 

@@ -20,8 +20,8 @@ Measured = Literal["auto", "nominal", "ordinal", "interval"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreeing:
-    """Options of ``agree``."""
+class Judges:
+    """Options of verbs that hold metrics, reviewers and scores computed elsewhere against people."""
 
     scores: Any = option(
         None,
@@ -33,6 +33,12 @@ class Agreeing:
     scale: str | None = same(
         "scale", None, "Scale of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level."
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreeing(Judges):
+    """Options of ``agree``."""
+
     measurement: Measured = option(
         "auto",
         "Level of measurement for Krippendorff's alpha.",

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goldless.cli.command import RESULT_FOLDER, same, verb
+from goldless.cli.agree import Judges
+from goldless.cli.command import RESULT_FOLDER, verb
 from goldless.cli.console import say
 from goldless.cli.output import Output
 from goldless.cli.score import tell_all
-from goldless.runs.option_forms import FILES, SCORES, Form, option, values
+from goldless.runs.option_forms import FILES, Form, option, values
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ NEXT_FILE = "next_labels.csv"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibrating:
+class Calibrating(Judges):
     """Options of ``calibrate``."""
 
     labels: Any = option(
@@ -31,16 +32,6 @@ class Calibrating:
         "FILE",
         group=LABELS,
         form=Form(Path),
-    )
-    scores: Any = option(
-        None,
-        "File with scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.",
-        "FILE",
-        group=METRICS,
-        form=SCORES,
-    )
-    scale: str | None = same(
-        "scale", None, "Scale of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level."
     )
     average: bool = option(
         False,

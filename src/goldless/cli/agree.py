@@ -21,7 +21,7 @@ Measured = Literal["auto", "nominal", "ordinal", "interval"]
 
 @dataclass(frozen=True, kw_only=True)
 class Judges:
-    """Options of verbs that hold metrics, reviewers and scores computed elsewhere against people."""
+    """Options of verbs that compare metrics, reviewers and scores computed elsewhere with people."""
 
     scores: Any = option(
         None,

@@ -4,7 +4,7 @@
 
 The files have the form that ``--log_samples`` writes, one per model; each reading runs in a fresh process, in turn.
 ``polars`` reads all columns into frames; ``study`` is ``goldless.import_study``, checked and ready to be scored;
-``import`` also writes it to a folder, as ``goldless import`` does.
+``import`` also writes it to a folder, as ``goldless study import`` does.
 """
 
 from __future__ import annotations

@@ -137,9 +137,9 @@ def test_a_server_that_is_not_there(refuses, study_file, verb):
     assert "127.0.0.1:9" in message
 
 
-@pytest.mark.parametrize("verb", ["score", "consistency"])
+@pytest.mark.parametrize("verb", ["score", "compare"])
 def test_openai_as_a_scorer_is_refused_before_a_key_is_needed(refuses, study_file, script, verb):
-    more = ("--scorer", script) if verb == "consistency" else ()
+    more = ("--rankings", "--scorer", script) if verb == "compare" else ()
     message = refuses(verb, study_file(), "--scorer", "openai:gpt-4o", *more)
     assert "openai:gpt-4o cannot be a scorer: OpenAI gives no log-probabilities" in message
     assert "KEY" not in message
@@ -249,10 +249,6 @@ def test_a_model_that_gives_no_log_probabilities(refuses, study_file, script_fil
     chatty = script_file([{"prompt": "a", "answer": "b"}], "chatty.jsonl")
     message = refuses("score", study_file(), "--metric", "gem-raw", "--scorer", f"scripted:{chatty}")
     assert "does not return log-probabilities" in message
-
-
-def test_pulling_a_model_that_cannot_be_pulled(refuses):
-    assert "MODEL must be embedded, got 'gpt-4o'" in refuses("models", "pull", "gpt-4o")
 
 
 # --- money: nothing may be sent, so there is nothing to reach -------------------------------------------------------

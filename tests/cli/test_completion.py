@@ -32,7 +32,7 @@ def offered(goldless, monkeypatch, tmp_path):
     ("words", "expected"),
     [
         (("crash",), ["crashtest"]),
-        (("study", ""), ["check", "show"]),
+        (("study", ""), ["import", "check", "show"]),
         (("score", "x", "--peer-s"), ["--peer-sample"]),
         (("score", "x", "--pan"), []),
         (("score", "x", "--format", "m"), ["markdown"]),
@@ -45,9 +45,9 @@ def offered(goldless, monkeypatch, tmp_path):
         (("review", "x", "--reviewers", "embedded,hf"), ["embedded,hf:"]),
         (("review", "x", "--scale", "pairwise-"), ["pairwise-tie"]),
         (("agree", "x", "--alpha", "no"), ["nominal"]),
-        (("cache", "clear", "m"), ["models"]),
-        (("journal", ""), ["check", "show", "compact", "forget", "merge"]),
-        (("completion", ""), ["bash", "zsh", "fish"]),
+        (("journal", "clear", "m"), ["models"]),
+        (("journal", ""), ["batches", "files", "clear", "check", "show", "compact", "forget", "merge"]),
+        (("config", "completion", ""), ["bash", "zsh", "fish"]),
         (("no-such-verb", ""), []),
         (("score", "x", "--out", ""), []),
     ],
@@ -77,7 +77,7 @@ def test_studies_and_run_folders_are_on_offer(offered, tmp_path):
 
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_the_script_is_understood_by_the_shell(goldless, shell):
-    script = goldless("completion", shell).out
+    script = goldless("config", "completion", shell).out
     assert script == SCRIPTS[shell]
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
@@ -93,7 +93,7 @@ def test_the_script_is_understood_by_the_shell(goldless, shell):
         ("goldless score x --peer-s", "--peer-sample"),
         ("goldless score x --scorer scripted", "scripted:"),
         ("goldless score x --metric python:", ""),
-        ("goldless completion ", "bash zsh fish"),
+        ("goldless config completion ", "bash zsh fish"),
     ],
 )
 def test_bash_completes_a_line(tmp_path, line, expected):

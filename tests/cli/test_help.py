@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from goldless.cli.main import PANELS, VERBS, app
+from goldless.cli.main import MOVED, PANELS, QUESTIONS, VERBS, app
 
 ROOT = typer.main.get_command(app)
 
@@ -24,7 +24,7 @@ def commands(group: Any = ROOT, path: tuple[str, ...] = ()) -> Iterator[tuple[st
             yield " ".join((*path, name)), found
 
 
-COMMANDS = dict(commands())
+COMMANDS = dict(commands()) | {" ".join(words): ROOT.commands[name] for words, name in QUESTIONS.items()}
 EXAMPLES = [
     (path, line.removeprefix("[dim]$[/] ").replace("\\[", "["))
     for path, command in COMMANDS.items()
@@ -57,16 +57,41 @@ def test_every_verb_has_one_to_three_examples(path):
 @pytest.mark.parametrize(("path", "example"), EXAMPLES)
 def test_an_example_is_understood_as_it_is_printed(path, example):
     words = shlex.split(example)
-    verb = ["goldless", *path.split()]
-    assert words[: len(verb)] == verb
-    assert len(example) <= 90
-    COMMANDS[path].make_context(path, words[len(verb) :], typer.Context(ROOT, **ROOT.context_settings))
+    name, *second = path.split()
+    assert words[:2] == ["goldless", name]
+    assert {*second} <= {*words}
+    rest = words[2:]
+    for word in second:
+        if word != "--write":
+            rest.remove(word)
+    assert len(example) <= 100
+    COMMANDS[path].make_context(path, rest, typer.Context(ROOT, **ROOT.context_settings))
+
+
+@pytest.mark.parametrize(("old", "now"), MOVED.items())
+def test_a_verb_of_the_last_version_still_works_and_one_line_names_the_new_one(goldless, old, now):
+    before, after = goldless(*old.split(), "-h"), goldless(*now.split(), "-h")
+    assert (before.out, before.code, after.code) == (after.out, 0, 0)
+    assert before.err.strip() == f"note: goldless {old} is now goldless {now}"
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_at_most_seven_options_are_outside_of_panels_and_help_texts_are_sentences(path):
+def test_the_help_of_a_verb_shows_at_most_14_options_and_how_to_see_the_rest(goldless, path):
+    shown = goldless(*path.split(), "-h").out
+    assert sum(line.startswith(("│ --", "│ *  --")) for line in shown.splitlines()) <= 14
     options = [p for p in COMMANDS[path].params if p.param_type_name == "option" and not p.hidden]
-    assert sum(p.rich_help_panel is None for p in options) <= 7
+    assert ("--help-all shows all" in " ".join(shown.split())) == (len(options) > 13)
+
+
+def test_help_all_shows_every_option(goldless):
+    shown = goldless("score", "--help-all").out
+    options = [p for p in COMMANDS["score"].params if p.param_type_name == "option"]
+    assert [p.opts[0] for p in options if p.opts[0] not in shown] == []
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_help_texts_are_sentences(path):
+    options = [p for p in COMMANDS[path].params if p.param_type_name == "option" and not p.hidden]
     said = [p.help.split("  [dim]")[0] for p in options]
     assert [text for text in said if not text[0].isupper() and not text.startswith(("paper:",))] == []
     assert [text for text in said if not text.endswith((".", "?"))] == []

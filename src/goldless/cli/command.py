@@ -6,13 +6,14 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import MISSING, dataclass, field, make_dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from goldless.cli.console import say
 from goldless.cli.output import Format, Output, tell_result
@@ -57,20 +58,31 @@ STUDIES = {
 """Parameters of a verb's function that are a study."""
 METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
 """What the help shows for a type, where the option itself does not say it."""
+MOST_OPTIONS = 13
+"""How many options a help shows beside --help."""
+COMMON = ("out_folder", "json_only", "columns", "peers", "until", "budget_usd", "compare", "verbose")
+"""Options that a help shows, if the verb has them, beside those that come first and its own."""
+QUESTIONS = "Other questions, each with a help of its own"
 SETTINGS = "goldless.settings"
 """Where a command's context keeps the settings that were made for it."""
 
 
 class Command(TyperCommand):
-    """A verb: options that are not given are as the project's settings say; its help shows no types for arguments."""
+    """A verb: options that are not given are as the project's settings say; its help shows those that matter most."""
+
+    matter: Sequence[str] = ()
+    """Options that the help shows, unless all are asked for; none: those that come first."""
+    shows_all = False
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The parsed command line."""
         set_for_verb: Mapping[str, tuple[Any, Keys]] = {}
         if parent is not None:
-            verbs = list(parent.find_root().command.commands)
-            set_for_verb = self.settings((*parent.command_path.split()[1:], str(info_name)), verbs)
+            tables = getattr(parent.find_root().command, "tables", ())
+            set_for_verb = self.settings((*parent.command_path.split()[1:], str(self.name)), tables)
         extra["default_map"] = {name: value for name, (value, _) in set_for_verb.items()}
+        if "--help-all" in args:
+            self.shows_all, args = True, ["--help"]
         words = [word.partition("=")[0] for word in args]
         try:
             made = super().make_context(info_name, args, parent, **extra)
@@ -129,11 +141,22 @@ class Command(TyperCommand):
         return _untyped(super().get_help_option(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help."""
+        """Print the help, with the options that matter most unless all are asked for."""
+        options = [one for one in self.params if isinstance(one, TyperOption) and not one.hidden]
         for parameter in self.params:
             if parameter.param_type_name == "argument":
                 parameter.display_type_rich = lambda **_: None  # type: ignore[attr-defined]
-        super().format_help(ctx, formatter)
+        if self.shows_all or len(options) <= MOST_OPTIONS:
+            super().format_help(ctx, formatter)
+            return
+        matter = self.matter or [one.name for one in options[:MOST_OPTIONS]]
+        shown = copy(self)
+        shown.epilog = f"[bold]{ctx.command_path} --help-all[/] shows all {len(options)} options."
+        shown.params = [copy(one) for one in self.params if one not in options or one.name in matter]
+        for one in shown.params:
+            if isinstance(one, TyperOption) and one.rich_help_panel != QUESTIONS:
+                one.rich_help_panel = None
+        super(Command, shown).format_help(ctx, formatter)
 
 
 class Group(TyperGroup):
@@ -184,7 +207,7 @@ class Reading:
 
     importer: str | None = option(
         None,
-        "Format of the files, as goldless import lists them (default: recognised by content).",
+        "Format of the files, as goldless study import lists them (default: recognised by content).",
         "--from FORMAT",
         group=READING,
     )
@@ -262,6 +285,7 @@ class Verb:
     - ``out``: what ``--out`` writes; ``keeps_evidence``: that replaces the evidence in the folder.
     - ``averages_samples``: it knows that several samples are of one agent.
     - ``opens``: makes a study of what only Python can give.
+    - ``questions``: options that ask something else, with another help, and what that is.
     """
 
     def __init__(
@@ -277,6 +301,7 @@ class Verb:
         keeps_evidence: bool = False,
         averages_samples: bool = False,
         opens: Callable[[Any], Any] | None = None,
+        questions: Mapping[str, str] | None = None,
     ) -> None:
         self.work, self.own, self.opens = work, _own_options(work), opens
         self.usual, self.keeps_evidence, self.averages_samples = usual or {}, keeps_evidence, averages_samples
@@ -284,6 +309,9 @@ class Verb:
         self.study = next((name for name in STUDIES if name in self.given), None)
         self.returns = work.__annotations__["return"] != "None"
         self.takes = [name for name in taken(Options, takes) if name not in {*declared(self.own), *without}]
+        self.questions = {flag.removeprefix("--"): line for flag, line in (questions or {}).items()}
+        chosen = dict.fromkeys((*first, *declared(self.own), *COMMON))
+        self.matter = (*list(chosen)[: MOST_OPTIONS - len(self.questions)], *self.questions)
         self._tell: Callable[..., None] = tell_result
         self.__name__, self.__doc__ = work.__name__, _help_text(work.__doc__ or "")
         arranged = self._arranged(helps or {}, first, out)
@@ -317,10 +345,16 @@ class Verb:
         arguments = [name for name, (one, _) in found.items() if one.argument]
         study = [] if self.study is None else [_keyword(self.study, list[str], STUDIES[self.study])]
         order = [*arguments, *first, *(name for name in found if name not in {*arguments, *first})]
-        return [*study, *(_parameter(name, *found[name], matters=name in first) for name in order)]
+        options = [_parameter(name, *found[name], matters=name in first) for name in order]
+        other = {
+            name: typer.Option(f"--{name}", help=line, rich_help_panel=QUESTIONS, metavar="")
+            for name, line in self.questions.items()
+        }
+        return [*study, *options, *(_keyword(name, bool, info, False) for name, info in other.items())]
 
     def __call__(self, **words: Any) -> None:
         """Run the command with the words of a command line."""
+        words = {name: value for name, value in words.items() if name not in self.questions}
         output = _parsed(Showing, words).output()
         shared = {name: words.pop(name, None) for name in self.takes}
         given = {name: declared(Options)[name].parse(value) for name, value in shared.items() if value is not None}

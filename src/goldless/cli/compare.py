@@ -32,7 +32,11 @@ class Comparing:
     )
 
 
-@verb(STATISTICS, first=("agents", "metrics"))
+@verb(
+    STATISTICS,
+    first=("agents", "metrics"),
+    questions={"--rankings": "Compare the ranking of the agents under different scorers."},
+)
 def compare(own: Comparing, options: Options) -> PairedComparison:
     """Compare two agents on common tasks: the difference, its interval, which tasks pull which way, what would decide.
 

@@ -1,4 +1,4 @@
-"""``goldless completion``: scripts for shells, and the words that they offer.
+"""``goldless config completion``: scripts for shells, and the words that they offer.
 
 A script calls ``goldless`` with ``GOLDLESS_COMPLETING`` set and the words typed so far, the last of them unfinished.
 The answer is one line per word on offer, with a tab and what it is.
@@ -99,12 +99,12 @@ class Shell:
 def completion(own: Shell) -> None:
     """Print a script that makes the Tab key complete verbs, options, metrics, models and run folders.
 
-    bash: add the line eval "$(goldless completion bash)" to ~/.bashrc. zsh: the same with zsh, in ~/.zshrc after
+    bash: add the line eval "$(goldless config completion bash)" to ~/.bashrc. zsh: the same with zsh, in ~/.zshrc after
     compinit. fish: write it to ~/.config/fish/completions/goldless.fish.
 
     Examples:
-      goldless completion bash
-      goldless completion fish
+      goldless config completion bash
+      goldless config completion fish
     """
     typer.echo(SCRIPTS[own.shell], nl=False)
 

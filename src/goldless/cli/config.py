@@ -8,13 +8,15 @@ from typing import Any
 import typer
 
 from goldless.cli.command import Command, verb, verbs_app
+from goldless.cli.completion import completion
 from goldless.cli.console import say
 from goldless.cli.output import Output, plain_table
 from goldless.cli.settings_file import Keys, settings
 from goldless.errors import UserError, nearest
 from goldless.runs.option_forms import LINES, argument
 
-app = verbs_app("Show the project's settings and where each comes from, or trust them.")
+app = verbs_app("Show or trust the project's settings; completion for your shell.")
+app.command(cls=Command)(completion)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +81,9 @@ def trust() -> None:
 
 def _verbs() -> list[Keys]:
     """Every verb, also those under another."""
-    from goldless.cli.main import VERBS
+    from goldless.cli.main import QUESTIONS, VERBS
 
-    return [(name, *under) for name in VERBS for under in _under(_command((name,)))]
+    return [(name, *under) for name in (*VERBS, *QUESTIONS.values()) for under in _under(_command((name,)))]
 
 
 def _under(command: Any) -> list[Keys]:
@@ -105,12 +107,12 @@ def _command(path: Keys) -> Any:
 
 
 def _rows(path: Keys, *, everything: bool) -> list[dict[str, str]]:
-    from goldless.cli.main import VERBS
+    from goldless.cli.main import QUESTIONS, VERBS
 
     command = _command(path)
     if not isinstance(command, Command):
         raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {', '.join(command.commands)}")
-    found = command.settings(path, VERBS)
+    found = command.settings(path, (*VERBS, *QUESTIONS.values()))
     rows = []
     for one in command.params:
         flag = next((name for name in one.opts if name.startswith("--")), None)

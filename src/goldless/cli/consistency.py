@@ -1,4 +1,4 @@
-"""``goldless consistency``: whether agents are ranked alike under different scorers."""
+"""``goldless compare --rankings``: whether agents are ranked alike under different scorers."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ async def consistency(own: Scorers, options: Options) -> Consistency:
     """Compare agents' scores under two or more scorers: Pearson, Spearman and Kendall's tau-b, with intervals.
 
     Examples:
-      goldless consistency runs/8b runs/70b
-      goldless consistency answers.csv --scorer embedded --scorer hf:NAME
+      goldless compare --rankings runs/8b runs/70b
+      goldless compare --rankings answers.csv --scorer embedded --scorer hf:NAME
     """
     from goldless.meta_evaluation.consistency import compare_scorers, scorer_consistency
     from goldless.meta_evaluation.judges import read_run_scores

@@ -1,4 +1,4 @@
-"""``goldless cost``: what metrics and reviewers cost, here and on more tasks."""
+"""``goldless plan --cost``: what metrics and reviewers cost, here and on more tasks."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ async def cost(study: Study, own: Costing, options: Options) -> CostReport:
     """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.
 
     Examples:
-      goldless cost answers.csv --metric gem-raw,tvd-mi --tasks 1000
-      goldless cost answers.csv --reviewers openai:gpt-4o-mini,openai:gpt-4o
+      goldless plan --cost answers.csv --metric gem-raw,tvd-mi --tasks 1000
+      goldless plan --cost answers.csv --reviewers openai:gpt-4o-mini,openai:gpt-4o
     """
     from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices, reviewer_costs
 
     if options.recorded or own.ask:
         raise UserError(
-            "panels of reviewers are not compared by goldless cost. Run python benchmarks/panel_frontier.py STUDY in "
-            "the source tree, which prints every panel's accuracy and cost from recorded judgements"
+            "panels of reviewers are not compared here. Run python benchmarks/panel_frontier.py STUDY in the source "
+            "tree, which prints every panel's accuracy and cost from recorded judgements"
         )
     if not (options.metrics or options.reviewers or own.runs):
         options = replace(options, metrics=("gem-raw",))

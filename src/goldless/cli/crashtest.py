@@ -73,6 +73,10 @@ class CrashTesting:
     first=("metrics", "scorer", "perturbations", "fail_on", "out_folder"),
     usual={"metrics": ("shared-info",)},
     out="Write the rating card, badges and changed texts to this folder.",
+    questions={
+        "--drill": "Measure whether metrics score honest responses above deceptive ones.",
+        "--write": "Write a study with perturbed copies of its responses.",
+    },
 )
 async def crashtest(study: Study, own: CrashTesting, options: Options) -> CrashTest:
     """Stress-test metrics: degraded responses should score lower, superficially altered ones no higher.

@@ -25,7 +25,7 @@ comparisons. The constant answer (null) and the answers to another task (off-tas
 metric does not know which they are.
 
 Next:
-  goldless quickstart               # writes answers.csv, a small study to try everything on
+  goldless demo --study             # writes answers.csv, a small study to try everything on
   goldless score answers.csv        # or your own file, one row per response: task, agent, text
   goldless score -h
 """
@@ -39,7 +39,7 @@ class Demo:
     with_review: bool = option(False, "Have the embedded model take a reviewer's exam instead.", "--review")
 
 
-@verb("journal", out=RUN_FOLDER)
+@verb("journal", out=RUN_FOLDER, questions={"--study": "Write a small study to try everything on."})
 async def demo(own: Demo, options: Options) -> Evaluation | Review:
     """Score a sample study with the default metrics on the embedded model: no account, key, GPU or model hub.
 

@@ -77,7 +77,7 @@ class Diagnosis:
 class Examining:
     """Options of ``doctor``."""
 
-    model: str = argument("MODEL", "A model; goldless models list shows the forms.", "embedded")
+    model: str = argument("MODEL", "A model; goldless list models shows the forms.", "embedded")
 
 
 @verb(*CALLING)

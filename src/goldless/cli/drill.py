@@ -1,4 +1,4 @@
-"""``goldless drill``: whether metrics and judges rate honest responses above deceptive ones."""
+"""``goldless crashtest --drill``: whether metrics and judges rate honest responses above deceptive ones."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ async def drill(study: Study, own: Drilling, options: Options) -> DeceptionDrill
     Judges are metrics too: review[SCALE] with --reviewers, or judge[TABLE] of recorded comparisons.
 
     Examples:
-      goldless drill study/ --honest honest --deceptive liars --metric peer-prediction,tvd-mi
-      goldless drill answers.csv --writer openai:gpt-4o-mini --scorer hf:SMALL --scorer hf:LARGE
+      goldless crashtest --drill study/ --honest honest --deceptive liars --metric tvd-mi
+      goldless crashtest --drill answers.csv --writer openai:gpt-4o-mini --scorer hf:A --scorer hf:B
     """
     from goldless.meta_evaluation.deception_drill import deception_drill
 

@@ -1,4 +1,4 @@
-"""``goldless import``: results of other tools, and plain tables, as a study."""
+"""``goldless study import``: results of other tools, and plain tables, as a study."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def import_(files: Any, own: Importing, output: Output) -> None:
     Every other verb reads such files directly, too; an imported study is checked once and is faster to read.
 
     Examples:
-      goldless import lm_eval results/ --out study
-      goldless import promptfoo results.json --out study
-      goldless import table answers.csv --columns task=id,agent=model,text=output --out study
+      goldless study import lm_eval results/ --out study
+      goldless study import promptfoo results.json --out study
+      goldless study import table answers.csv --columns task=id,agent=model,text=output --out study
     """
     from goldless.studies import import_study, write_study
     from goldless.studies.reading import StudyFiles

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goldless.cli.cache import journal_files, size_in_words, size_of
+from goldless.cli.batches import batches
+from goldless.cli.cache import clear, files, journal_files, size_in_words, size_of
 from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import NOTHING, confirmed, end, say
 from goldless.cli.output import Output
@@ -20,7 +21,9 @@ from goldless.runs.options import Options
 if TYPE_CHECKING:
     from goldless.models.journal import Journal
 
-app = verbs_app("Check, show, compact, prune and merge journals of model replies.")
+app = verbs_app("Look after the replies of models that are kept on this machine.")
+for other in (batches, files, clear):
+    app.command(cls=Command)(other)
 DAY_SECONDS = 24 * 3600
 
 

@@ -1,19 +1,16 @@
-"""``goldless metrics``, ``models`` and ``plugins``: what there is, and fetching the embedded model."""
+"""``goldless list``: the metrics, models, importers and plugins that there are."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import say
 from goldless.cli.output import Output, plain_table
-from goldless.cli.signals import run_async
-from goldless.errors import ModelSpecError
-from goldless.runs.option_forms import argument
 
 if TYPE_CHECKING:
     from goldless.plugins import Plugin
@@ -28,15 +25,16 @@ CATALOGUES = {
     "goldless.verbs": "goldless.cli.main",
 }
 """The module whose catalogue says whether a group's plugins have the right shape and a name that is free."""
-models = verbs_app("List the ways to name a model, or fetch the embedded one.")
+app = verbs_app("List metrics, models, importers or plugins.")
 
 
+@app.command(cls=Command)
 @verb()
 def metrics(*, output: Output) -> None:
     """List the metrics with what each measures, ours, those of installed packages, and the forms of custom ones.
 
     Example:
-      goldless metrics
+      goldless list metrics
     """
     from goldless.metrics.catalogue import CATALOGUE, METRICS
     from goldless.user_metrics.catalogue import USER_METRICS
@@ -48,13 +46,13 @@ def metrics(*, output: Output) -> None:
     output.print_tables([table], lambda: {"metrics": rows})
 
 
-@models.command("list", cls=Command)
+@app.command(cls=Command)
 @verb()
-def list_models(*, output: Output) -> None:
+def models(*, output: Output) -> None:
     """List the ways to name a model.
 
     Example:
-      goldless models list
+      goldless list models
     """
     from goldless.models.catalogue import forms
     from goldless.models.embedded import find_embedded
@@ -63,38 +61,25 @@ def list_models(*, output: Output) -> None:
     path = find_embedded()
     table = plain_table("Models", rows, form="written as", purpose="what it is")
     output.print_tables([table], lambda: {"models": rows, "embedded": None if path is None else str(path)})
-    say(f"embedded: {'not fetched yet (goldless models pull embedded)' if path is None else path}")
+    say(f"embedded: {'not fetched yet (goldless doctor embedded does it)' if path is None else path}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pulling:
-    """Options of ``models pull``."""
-
-    model: str = argument("MODEL", "embedded; other models are loaded on use.", "embedded")
-
-
-@models.command(cls=Command)
+@app.command(cls=Command)
 @verb()
-def pull(own: Pulling) -> None:
-    """Fetch and convert the embedded model, so that it can be used offline.
+def importers(*, output: Output) -> None:
+    """List the formats that a study is read from; most are recognised by themselves, --from names one.
 
     Example:
-      goldless models pull embedded
+      goldless list importers
     """
-    from goldless.models.catalogue import open_model
+    from goldless.studies.importers import IMPORTERS
 
-    if own.model != "embedded":
-        raise ModelSpecError(f"MODEL must be embedded, got {own.model!r}. Other models are loaded when they are used")
-    loaded = open_model("embedded", say=say)
-
-    async def load() -> None:
-        await loaded.prepare()
-        await loaded.aclose()
-
-    run_async(load)
-    say(f"ready: {loaded.identity.short}")
+    rows = tuple({"format": name, "reads": one.description} for name, one in IMPORTERS.all().items())
+    table = plain_table("Importers", rows, format="--from", reads="what it reads")
+    output.print_tables([table], lambda: {"importers": rows})
 
 
+@app.command(cls=Command)
 @verb()
 def plugins(*, output: Output) -> None:
     """List what installed packages add, such as metrics, models or sections of the report; which failed, and why.
@@ -102,7 +87,7 @@ def plugins(*, output: Output) -> None:
     A package adds a metric by an entry point in the group goldless.metrics. A broken plugin never stops goldless.
 
     Example:
-      goldless plugins
+      goldless list plugins
     """
     from goldless.plugins import GROUPS
 

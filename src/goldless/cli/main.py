@@ -11,9 +11,8 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -37,58 +36,67 @@ from goldless.errors import GoldlessError, UserError, WaitingError
 from goldless.plugins import Catalogue, added_by_apps
 
 OURS: Mapping[str, Mapping[str, str]] = {
-    "Look": {
+    "Start": {
         "demo": "Score a sample study on this machine: no account, key or GPU.",
-        "quickstart": "Write a small study to try everything on.",
-        "study": "Check a study, or show what is in it.",
-        "import": "Make a study of another tool's results or of any table.",
-        "metrics": "List the metrics.",
+        "doctor": "Test what a model can do, how exactly and how fast.",
         "studio": "Work in your browser: paste two texts, drop a file, press Run, look at the results.",
-        "explain": "Show which sentences make two responses informative about each other.",
-    },
-    "Score": {
-        "score": "Score a study and print the leaderboard.",
-        "plan": "Estimate calls, tokens, cost and time before scoring.",
-        "cost": "Estimate the cost of metrics and reviewers.",
-        "batches": "List the batches of calls that are out, or forget one.",
-    },
-    "Decide": {
-        "compare": "Compare two agents of one run or of two on their common tasks.",
-        "select": "Choose the best of several responses to each task.",
-        "gate": "Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.",
-    },
-    "Judge": {
-        "review": "Have models judge the responses after an exam, and rank the agents.",
-        "serve-jury": "Serve a panel of licensed reviewers as one OpenAI-compatible model.",
-    },
-    "Trust": {
-        "audit": "Look for shared texts, copied prompts and colluding agents.",
-        "crashtest": "Stress-test metrics with degraded and superficially altered responses.",
-        "drill": "Measure whether metrics score honest responses above deceptive ones.",
-        "agree": "Compare metrics and reviewers with human labels.",
-        "calibrate": "Estimate agents' scores on the people's scale from few labels.",
-        "watch": "Ask fixed anchors again and say whether the judge or the system changed.",
-        "bias": "Measure what reviewers and metrics favour besides quality.",
-        "consistency": "Compare the ranking under different scorers.",
-        "perturb": "Write a study with perturbed copies of its responses.",
-    },
-    "Share": {
-        "export": "Write scores in another tool's format: Inspect, Every Eval Ever, Hub, Markdown, DPO pairs.",
-        "replay": "Recompute a published run from its evidence, and compare.",
         "view": "Browse runs, down to the prompt and reply behind each number.",
     },
-    "Set up": {
-        "doctor": "Test what a model can do, how exactly and how fast.",
-        "models": "List the ways to name a model, or fetch the embedded one.",
+    "Which is better?": {
+        "score": "Score a study and print the leaderboard.",
+        "review": "Have models judge the responses after an exam, and rank the agents.",
+        "compare": "Compare two agents of one run or of two on their common tasks.",
+        "select": "Choose the best of several responses to each task.",
+        "explain": "Show which sentences make two responses informative about each other.",
+    },
+    "Can I trust it?": {
+        "audit": "Look for shared texts, copied prompts and colluding agents.",
+        "crashtest": "Stress-test metrics with degraded and superficially altered responses.",
+        "agree": "Compare metrics and reviewers with human labels.",
+        "bias": "Measure what reviewers and metrics favour besides quality.",
+        "calibrate": "Estimate agents' scores on the people's scale from few labels.",
+    },
+    "In production": {
+        "plan": "Estimate calls, tokens, cost and time before scoring.",
+        "gate": "Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.",
+        "watch": "Ask fixed anchors again and say whether the judge or the system changed.",
+        "replay": "Recompute a published run from its evidence, and compare.",
+        "export": "Write scores in another tool's format: Inspect, Every Eval Ever, Hub, Markdown, DPO pairs.",
+    },
+    "Studies and settings": {
+        "study": "Check a study, show what is in it, or import one from another tool's results.",
+        "list": "List metrics, models, importers or plugins.",
+        "journal": "Look after the replies of models that are kept on this machine.",
+        "config": "Show or trust the project's settings; completion for your shell.",
+    },
+    "Apps": {
+        "jury": "Serve a panel of licensed reviewers as one OpenAI-compatible model.",
         "finetune": "Train an adapter that makes a scorer predict responses better.",
-        "plugins": "List what installed packages add.",
-        "config": "Show the project's settings and where each comes from, or trust them.",
-        "journal": "Check, show, compact, prune and merge journals of model replies.",
-        "cache": "Show or clear the journal and downloaded models.",
-        "completion": "Print a completion script for bash, zsh or fish.",
     },
 }
 """Verbs by what one wants, as the help shows them; most are a module of that name."""
+MOVED: Mapping[str, str] = {
+    "import": "study import",
+    "metrics": "list metrics",
+    "models": "list models",
+    "models list": "list models",
+    "models pull": "doctor",
+    "plugins": "list plugins",
+    "batches": "journal batches",
+    "cache": "journal",
+    "cache show": "journal files",
+    "cache clear": "journal clear",
+    "completion": "config completion",
+    "serve-jury": "jury",
+    "quickstart": "demo --study",
+    "consistency": "compare --rankings",
+    "drill": "crashtest --drill",
+    "perturb": "crashtest --write",
+    "cost": "plan --cost",
+}
+"""Verbs of version 0.2.0 under their old names, which still work, and what they are called now."""
+QUESTIONS = {tuple(now.split()): old for old, now in MOVED.items() if " --" in now}
+"""Verbs with an option that asks another question, and the module that answers it, with options of its own."""
 OF_APPS: Mapping[str, tuple[str, str, str]] = added_by_apps("goldless.verbs")
 """Verbs of apps, each with its panel, its line of help and its module."""
 PANELS: Mapping[str, Mapping[str, str]] = {
@@ -96,36 +104,35 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     for panel, verbs in OURS.items()
 }
 VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
-
-
-MODULES = {"metrics": "lists", "models": "lists", "plugins": "lists", "view": "browser", "studio": "browser"}
-"""Modules with several verbs."""
 ADDED = Catalogue[Any](
     "goldless.verbs",
-    dict.fromkeys(VERBS),
+    dict.fromkeys((*VERBS, *(old.split()[0] for old in MOVED))),
     lambda value: None if isinstance(value, Verb) else f"must be made by goldless.cli.command.verb, got {value!r}",
 )
 """Verbs that plugins add."""
+MODULES = {"list": "lists", "view": "browser", "studio": "browser"}
+"""Modules that are not named as their verb is."""
 
 
 @functools.cache
 def _made(name: str) -> Any:
     """The command of a verb; only its module is imported."""
-    if name not in VERBS:
+    if name not in {*VERBS, *QUESTIONS.values()}:
         found = ADDED.get(name)
         if found is None:
             raise KeyError(name)
         return _command(name, found)
-    word = f"{name}_" if iskeyword(name) else name.replace("-", "_")
-    module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{MODULES.get(name, word)}")
-    declared = getattr(module, word, None) or module.app
+    module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{MODULES.get(name, name)}")
+    declared = getattr(module, name, None) or module.app
     return typer.main.get_command(declared) if isinstance(declared, typer.Typer) else _command(name, declared)
 
 
 def _command(name: str, found: Verb) -> Any:
     single = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
     single.command(name=name, cls=Command)(found)
-    return typer.main.get_command(single)
+    made: Any = typer.main.get_command(single)
+    made.matter = found.matter
+    return made
 
 
 class _ByName(Mapping[str, Any]):
@@ -143,7 +150,7 @@ class _ByName(Mapping[str, Any]):
 
 def panels() -> Mapping[str, Mapping[str, str]]:
     """The verbs with what they do, by what one wants; those of plugins are imported for it."""
-    added = {name: (one.__doc__ or "").partition("\n")[0] for name, one in ADDED.all().items() if name not in VERBS}
+    added = {name: (one.__doc__ or "").partition("\n")[0] for name, one in ADDED.all().items() if one}
     return {**PANELS, "Added by plugins": added} if added else PANELS
 
 
@@ -153,6 +160,28 @@ class Verbs(Group):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = cast("dict[str, Any]", _ByName())
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """Names that a table of settings may have."""
+        return *self.commands, *QUESTIONS.values()
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command for the words of a command line: a verb, also under its old name, or a question of it."""
+        if old := next((words for words in (" ".join(args[:2]), args[0]) if words in MOVED), None):
+            say(f"note: goldless {old} is now goldless {MOVED[old]}", style="dim")
+            rest = args[len(old.split()) :]
+            if old in QUESTIONS.values():
+                return MOVED[old], _made(old), rest
+            args = [*MOVED[old].split(), *rest]
+        verb, *words = args
+        if flag := next((word for word in words if (verb, word) in QUESTIONS), None):
+            found = _made(QUESTIONS[verb, flag])
+            takes_value = any(flag in one.opts for one in found.params)
+            if not takes_value or {"-h", "--help", "--help-all"} & {*words}:
+                words.remove(flag)
+            return f"{verb} {flag}", found, words
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help from the verbs' names and lines alone."""

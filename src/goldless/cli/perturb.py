@@ -1,4 +1,4 @@
-"""``goldless perturb``: a study with perturbed copies of its responses as further agents."""
+"""``goldless crashtest --write``: a study with perturbed copies of its responses as further agents."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WRITER = "Chat model that writes texts, such as openai:MODEL"
 class Perturbing:
     """Options of ``perturb``."""
 
-    folder: Path = option(REQUIRED, "Write the new study to this folder.", "--out FOLDER", group=OUTPUT)
+    folder: Path = option(REQUIRED, "Write the new study to this folder.", "--write --out FOLDER", group=OUTPUT)
     perturbations: Sequence[str] = option(
         (),
         f"Comma-separated: {PERTURBATIONS}.",
@@ -69,7 +69,7 @@ async def perturb(study: Study, own: Perturbing, options: Options) -> PerturbedS
     """Write a study with perturbed copies of its responses as further agents.
 
     Example:
-      goldless perturb answers.csv --out perturbed --agents careful --perturbation deletion
+      goldless crashtest answers.csv --write perturbed --agents careful --perturbation deletion
     """
     from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
     from goldless.meta_evaluation.perturbations.perturbed_study import perturb_study

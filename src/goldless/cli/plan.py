@@ -25,6 +25,7 @@ READING = (
     without=("on_too_long", "budget_usd"),
     first=("metrics", "scorer", "rewriters", "critic", "recorded"),
     averages_samples=True,
+    questions={"--cost": "Estimate the cost of metrics and reviewers, also on more tasks."},
 )
 async def plan(study: Study, *, options: Options) -> Plan:
     """Estimate calls, tokens, cost and time of a score, for each metric alone and for all together. Calls no model.

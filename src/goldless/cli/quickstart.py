@@ -1,4 +1,4 @@
-"""``goldless quickstart``: a small study to try everything on."""
+"""``goldless demo --study``: a small study to try everything on."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def quickstart(own: Beginning) -> None:
     """Write answers.csv, a small study of invented answers to ten support tickets, and say what to run next.
 
     Examples:
-      goldless quickstart
-      goldless quickstart trial
+      goldless demo --study
+      goldless demo --study trial
     """
     path = own.folder / NAME
     content = files("goldless.cli").joinpath("quickstart_answers.csv").read_bytes()
     try:
         if path.exists() and path.read_bytes() != content:
             raise UserError(
-                f"{path} exists and would be overwritten. Choose another folder: goldless quickstart FOLDER"
+                f"{path} exists and would be overwritten. Choose another folder: goldless demo --study FOLDER"
             )
         own.folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

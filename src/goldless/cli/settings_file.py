@@ -93,7 +93,11 @@ class Settings:
         for key, value in self.tables.items():
             if isinstance(value, dict):
                 if key not in (*verbs, MODELS):
-                    said = f"a table must be models or the name of a verb, got [{key}]{nearest(key, (MODELS, *verbs))}"
+                    from goldless.cli.main import MOVED
+
+                    now = f". It is [{MOVED[key].replace(' ', '.')}] now" if key in MOVED else ""
+                    hint = now or nearest(key, (MODELS, *verbs))
+                    said = f"a table must be models or the name of a verb, got [{key}]{hint}"
                     raise self.problem((key,), said)
             elif _key(key) not in (*known, "format", "verbose"):
                 hint = nearest(key, known)

@@ -1,4 +1,4 @@
-"""``goldless study``: whether a study can be read, and what is in it."""
+"""``goldless study``: whether a study can be read, what is in it, and studies of other tools' results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import WRONG_INPUT, echo, end, say
+from goldless.cli.import_ import import_
 from goldless.cli.output import Output
 from goldless.errors import StudyError
 from goldless.reports.report_table import Column, ReportTable
@@ -13,7 +14,8 @@ from goldless.reports.report_table import Column, ReportTable
 if TYPE_CHECKING:
     from goldless.studies import Study
 
-app = verbs_app("Check a study, or show what is in it.")
+app = verbs_app("Check a study, show what is in it, or import one from another tool's results.")
+app.command("import", cls=Command)(import_)
 
 
 @app.command(cls=Command)

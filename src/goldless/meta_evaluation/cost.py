@@ -1,4 +1,4 @@
-"""The result of ``goldless cost``: what metrics and reviewers cost on a study, and on more tasks.
+"""The result of ``goldless plan --cost``: what metrics and reviewers cost on a study, and on more tasks.
 
 A run's spending is read from its folder: calls, tokens and US dollars by model, for all metrics of the run together,
 because metrics of one run share evidence. If the folder also has a review, their spending is separate, and what other

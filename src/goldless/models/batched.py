@@ -166,7 +166,7 @@ class BatchedChat(JournalledModel):
                 raise UserError(
                     f"a batch of {batch.calls:,} calls to {short} was being sent when the process ended; whether it "
                     f"arrived is not known, so it is not sent again. If {batch.provider} does not list it: "
-                    f"goldless batches --forget {batch.label}"
+                    f"goldless journal batches --forget {batch.label}"
                 )
             calls = self._book.calls(batch.label)
             found = await self._batching.batch_replies(batch.id, {key: _request(said) for key, said in calls.items()})
@@ -269,7 +269,7 @@ def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None 
         cost = "" if None in prices else f", at most {sum(usd or 0.0 for usd in prices):.2f} USD"
         raise WaitingError(
             f"{calls:,} calls are in {len(out)} batch{'es' * (len(out) != 1)}{cost}. Providers answer within 24 hours. "
-            "Run the same command again to collect the replies and go on; goldless batches shows what is out"
+            "Run the same command again to collect the replies and go on; goldless journal batches shows what is out"
         ) from cause
 
 

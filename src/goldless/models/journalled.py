@@ -33,7 +33,8 @@ from goldless.records import CallFailure
 
 IN_BATCH = CallFailure(
     "waiting",
-    "in a batch that is out, so it is not asked again. Collect it by the command with --batch, or see goldless batches",
+    "in a batch that is out, so it is not asked again. Collect it by the command with --batch, or see "
+    "goldless journal batches",
     attempts=0,
 )
 OVER_BUDGET = CallFailure("budget", "not sent: it could have exceeded the budget", attempts=0)

@@ -42,7 +42,7 @@ class Provider:
     """One kind of model."""
 
     forms: tuple[Form, ...]
-    """The ways to write it, for ``goldless models list`` and for messages."""
+    """The ways to write it, for ``goldless list models`` and for messages."""
     make: Maker
     local: bool
     """Whether it computes on this machine and is therefore free; False: it runs elsewhere or in a separate process."""

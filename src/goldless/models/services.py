@@ -29,7 +29,7 @@ class Service:
     owner: str
     """Its name in messages."""
     purpose: str
-    """What it is, in one line, for ``goldless models list``."""
+    """What it is, in one line, for ``goldless list models``."""
     url: str = ""
     """Its address, ``{region}`` to be filled in; empty: every user has another, in ``url_variable``."""
     url_variable: str

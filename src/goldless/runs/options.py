@@ -119,7 +119,7 @@ class Options:
     metrics: Sequence[str | Callable[..., object]] = option(
         (DEFAULT_METRICS,),
         "Comma-separated metrics, such as shared-info, gem-raw, gem, gem-s[COLUMN], tvd-mi, rouge-l, length or "
-        "python:FILE.py:FUNCTION. goldless metrics lists all.",
+        "python:FILE.py:FUNCTION. goldless list metrics lists all.",
         "--metric -m NAMES",
         group=METRICS,
         form=METRIC_NAMES,
@@ -374,7 +374,7 @@ class Options:
         form=PLACE,
     )
     journal: Path | None = option(
-        None, "Journal of model replies (default: one for all runs; see goldless cache show).", "FILE"
+        None, "Journal of model replies (default: one for all runs; see goldless journal files).", "FILE"
     )
     timeout_seconds: float | None = option(
         None, "Longest that a call to a server may take.", "--timeout SECONDS", form=POSITIVE, shown="600"
@@ -417,7 +417,7 @@ class Options:
 
         known = (isinstance(name, str | Metric) or callable(name) for name in self.metrics)
         if not self.metrics or not all(known):
-            raise MetricError("no metric was named. Try shared-info; goldless metrics lists all")
+            raise MetricError("no metric was named. Try shared-info; goldless list metrics lists all")
         found = [self._metric(name) for name in dict.fromkeys(self.metrics_for())]
         names = [metric.name for metric in found]
         if twice := sorted({name for name in names if names.count(name) > 1}):

@@ -153,7 +153,7 @@ class _Pages:
 def _missing_model() -> str:
     if find_embedded() is not None:
         return ""
-    return "The embedded model is not on this machine yet. Fetch it once with: goldless models pull embedded"
+    return "The embedded model is not on this machine yet. Fetch it once with: goldless doctor embedded"
 
 
 def _example() -> Pasted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 ADDS = {
     "goldless.verbs": {
         "gre": (
-            "Share",
+            "Apps",
             "Run GRE-bench: which model writes the most informative paper reviews?",
             "goldless.apps.gre.commands",
         )

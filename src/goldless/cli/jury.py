@@ -1,4 +1,4 @@
-"""``goldless serve-jury``: a qualified jury behind one OpenAI-compatible address."""
+"""``goldless jury``: a qualified jury behind one OpenAI-compatible address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """Options of ``serve_jury``."""
+    """Options of ``jury``."""
 
     licences: list[str] = argument(
         "LICENCE…",
@@ -51,12 +51,12 @@ class Serving:
     first=("host", "port", "task_description", "journal"),
     helps={"task_description": "Task description as in the exam."},
 )
-def serve_jury(own: Serving, options: Options) -> None:
+def jury(own: Serving, options: Options) -> None:
     """Answer chat completions with the weighted, order-balanced verdict of licensed reviewers. Stop it with Ctrl-C.
 
     Examples:
-      goldless serve-jury licences/*.json
-      goldless serve-jury licences/a.json licences/b.json --port 8000
+      goldless jury licences/*.json
+      goldless jury licences/a.json licences/b.json --port 8000
     """
     from goldless.jury.access import Tokens, tls_context
 

@@ -86,7 +86,7 @@ def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, 
     (contrasts / "agents.jsonl").write_text("".join(json.dumps({"agent": name}) + "\n" for name in "abcde"))
     found = compared(goldless, contrasts)
     assert all(row["new_peers_low"] < row["low"] <= row["high"] < row["new_peers_high"] for row in found["rows"])
-    assert any(note.startswith("Intervals are for these peers; the report") for note in found["notes"])
+    assert any(note.startswith("With other peers the scores could differ by about ±") for note in found["notes"])
 
 
 def test_where_five_tasks_can_decide_nothing_table_and_check_say_so(goldless, contrasts, tmp_path):

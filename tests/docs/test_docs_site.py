@@ -13,7 +13,7 @@ import pytest
 import typer.main
 
 import goldless
-from goldless.cli.main import app
+from goldless.cli.main import QUESTIONS, app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -147,7 +147,11 @@ def verb_of(words: list[str]) -> tuple[click.Command | None, list[str]]:
     while found is not None and hasattr(found, "commands") and rest:
         if rest[0].startswith("-"):
             break
-        found = found.commands.get(rest.pop(0))
+        name = rest.pop(0)
+        question = next((word for word in rest if (name, word) in QUESTIONS), None)
+        if question is not None:
+            rest.remove(question)
+        found = found.commands.get(name if question is None else QUESTIONS[name, question])
     return found, rest
 
 

@@ -106,12 +106,13 @@ def test_a_report_has_no_section_without_data(tmp_path, name):
     assert page.sections - {"asked", "glossary"} == SECTIONS[name] | ({"missing"} if name == "review" else set())
 
 
-def test_the_verdict_names_the_leader_its_interval_and_whom_it_is_not_shown_to_beat(tmp_path):
+def test_the_verdict_is_what_is_decided_and_the_section_names_the_leader_with_its_interval(tmp_path):
     one = board(THREE)
     one["rows"][0]["better_than"] = ["cy"]
     text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
     assert "ann leads under gem-raw with 12.50 nats (95\u202f% interval 11.00 to 14.00, 4 tasks)." in text
-    assert "It is better than 1 of 2 others, but not shown to be better than bob. Nothing is missing." in text
+    assert "ann and bob are tied; ann is better than cy. Nothing is missing." in text
+    assert "It is better than 1 of 2 others, but not shown to be better than bob." in text
 
 
 def test_the_verdict_says_when_the_leader_beats_all_others(tmp_path):

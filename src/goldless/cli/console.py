@@ -209,7 +209,9 @@ class ProgressBars:
             rate += f" {speed.tokens_per_second:,.0f} tok/s"
         if progress.workers is not None:
             rate = f"{progress.workers} worker{'s' * (progress.workers != 1)} {rate}".rstrip()
-        cost = "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD" * bool(progress.tokens)
+        cost = (
+            "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD" * bool(progress.cost_usd)
+        )
         return {
             "rate": rate,
             "cost": cost,

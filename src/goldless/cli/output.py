@@ -186,11 +186,11 @@ def tell_result(found: Any, output: Output) -> None:
 def tell_spending(rows: Iterable[Spending]) -> None:
     """Report the calls of each model, and what they cost."""
     for row in rows:
-        cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
+        cost = ", price unknown" if row.cost_usd is None else f", {row.cost_usd:.4f} USD" * bool(row.cost_usd)
         tokens = row.usage.input_tokens + row.usage.output_tokens
         guessed = f", estimated for {row.estimated} of them" if row.estimated else ""
         before = f" (the result cost {row.result_usd:.4f} USD in all)" if row.reused and row.result_usd else ""
-        made = f"{row.calls} call{'s' * (row.calls != 1)} now ({tokens:,} tokens, {cost}{guessed})"
+        made = f"{row.calls} call{'s' * (row.calls != 1)} now ({tokens:,} tokens{cost}{guessed})"
         say(f"{row.model}: {made}, {row.reused} from the journal{before}")
 
 
@@ -209,9 +209,9 @@ def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator
         yield table.to_latex()
 
 
-def print_whole(table: ReportTable | Leaderboard | RaterScores) -> None:
+def print_whole(table: ReportTable | Leaderboard | RaterScores, **more: Any) -> None:
     """Print a table so that nothing is cut off, in several parts if the terminal is narrow."""
-    for part in table.to_rich(out().width):
+    for part in table.to_rich(out().width, **more):
         # a single name may be wider than the terminal, which then breaks the line
         out().print(part, crop=False, no_wrap=True, overflow="ignore", soft_wrap=True)
 

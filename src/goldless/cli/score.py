@@ -91,24 +91,27 @@ def _markdown(boards: Sequence[Leaderboard | RaterScores]) -> str:
 
 
 def _print_boards(boards: Sequence[Leaderboard | RaterScores], evaluation: Evaluation, output: Output) -> None:
-    from goldless.reports.findings import in_text, of_one
+    """One table with a column per metric; or, with details, the whole table of every metric."""
+    from goldless.reports.controls import heading
     from goldless.reports.leaderboard import Leaderboard
 
-    summaries = {name: outcome.summary for name, outcome in evaluation.outcomes.items()}
-    stopped = evaluation.stopped
-    for board in boards:
-        print_whole(board)
-        if isinstance(board, Leaderboard):
-            if stopped is None and len(evaluation.outcomes) > 1:
-                out().print(in_text(of_one(board.metric, board)), markup=False)
-            for line in board.notes:
-                out().print(line, markup=False)
-            if stopped is not None and stopped.by == board.metric:
-                print_stopped(stopped)
-        for name, value in summaries.get(board.metric, {}).items() if output.with_details else ():
-            out().print(f"{name.replace('_', ' ')}: {value:.4f}", markup=False, style="dim")
-        output.print_signature(board.signature)
-        out().print()
+    of_agents = [board for board in boards if isinstance(board, Leaderboard)]
+    if output.verbose:
+        for board in of_agents:
+            _print_board(board, evaluation, output)
+    elif of_agents:
+        first, *others = of_agents
+        print_whole(first, others=others)
+        _print_notes(first, evaluation)
+        if others:
+            listed = ", ".join(heading(one.metric, one.unit) for one in others)
+            out().print(f"Also: {listed}. -v shows each with intervals.", markup=False)
+        if output.signatures:
+            output.print_signature(*(board.signature for board in of_agents))
+    for raters in boards:
+        if not isinstance(raters, Leaderboard):
+            print_whole(raters)
+            output.print_signature(raters.signature)
     for outcome in evaluation.outcomes.values():
         groups = outcome.groups
         if groups is None:
@@ -121,6 +124,27 @@ def _print_boards(boards: Sequence[Leaderboard | RaterScores], evaluation: Evalu
             f"difference {_three(groups.difference)}{interval}; {shown}",
             markup=False,
         )
+
+
+def _print_board(board: Leaderboard, evaluation: Evaluation, output: Output) -> None:
+    from goldless.reports.findings import in_text, of_one
+
+    print_whole(board, full=True)
+    if evaluation.stopped is None:
+        out().print(in_text(of_one(board.metric, board)), markup=False)
+    _print_notes(board, evaluation)
+    outcome = evaluation.outcomes.get(board.metric)
+    for name, value in ({} if outcome is None else outcome.summary).items():
+        out().print(f"{name.replace('_', ' ')}: {value:.4f}", markup=False, style="dim")
+    output.print_signature(board.signature)
+    out().print()
+
+
+def _print_notes(board: Leaderboard, evaluation: Evaluation) -> None:
+    for line in board.notes:
+        out().print(line, markup=False)
+    if evaluation.stopped is not None and evaluation.stopped.by == board.metric:
+        print_stopped(evaluation.stopped)
 
 
 def print_stopped(stopped: Stopped) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 from goldless.reports.controls import comparative
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 3
 MOST_METRICS = 6
+MOST_TIED = 6
 REVIEW = "review: "
 """How the name of a review's ranking begins."""
 RATES = frozenset({"win rate", "score", "rating"})
@@ -49,17 +49,48 @@ def named(names: Sequence[str], most: int = MOST_NAMED) -> Said:
 
 
 def over_all(boards: Mapping[str, Leaderboard]) -> list[Said]:
-    """Who leads, whether the metrics agree, what is decided, and what the controls show: one or two sentences each."""
+    """What is decided, by which metrics; and whether the leader writes most."""
     scored = {name: board for name, board in boards.items() if any(row.score is not None for row in board.rows)}
-    measures = {name: board for name, board in scored.items() if comparative(name) == "better"}
-    others = {name: board for name, board in scored.items() if name not in measures}
-    if not measures:
-        return [of_one(name, board) for name, board in scored.items()]
-    if len(measures) == 1:
-        found = [of_one(*next(iter(measures.items())))]
-    else:
-        found = [(*_leaders(measures), *_agreement(measures))]
-    return [*found, *_controls(others)]
+    measures = {name: board for name, board in scored.items() if comparative(name) == "better"} or scored
+    by_answer: dict[Said, list[str]] = {}
+    for name, board in measures.items():
+        by_answer.setdefault(_answer(_ranked(board), comparative(name)), []).append(name)
+    found = [
+        answer if len(measures) == 1 else (*named(names, MOST_METRICS), ": ", *answer)
+        for answer, names in by_answer.items()
+    ]
+    leaders = {_ranked(board)[0].agent for board in measures.values()}
+    for name, board in scored.items():
+        longest = _ranked(board)[0]
+        if comparative(name) == "longer" and name not in measures and leaders == {longest.agent}:
+            value = f"{_number(longest.score or 0.0, _decimals(board))} {board.unit}"
+            found.append((Name(longest.agent), f" also writes the longest responses ({value})."))
+    return found
+
+
+def _answer(scored: Sequence[LeaderboardRow], word: str) -> Said:
+    """Who is first, as far as the comparisons decide it."""
+    lead = scored[0]
+    level = [row for row in scored if row is lead or row.agent not in (lead.better_than or ())]
+    below = [row.agent for row in scored if row not in level]
+    tied = named([row.agent for row in level], MOST_TIED)
+    if len(scored) == 1:
+        return Name(lead.agent), " is the only agent that was scored."
+    if lead.better_than is None:
+        return Name(lead.agent), " is highest; whether that is more than chance was not tested."
+    if not below:
+        decided = any(row.better_than for row in scored)
+        none = "none is shown to be " if not decided else "the highest is not shown to be "
+        return *tied, " are tied: ", none, word, " than another."
+    if len(level) == 1:
+        return Name(lead.agent), f" is {word} than ", *_many(below), "."
+    each = all({*below} <= {*(row.better_than or ())} for row in level)
+    who: Said = ("each",) if each else (Name(lead.agent),)
+    return *tied, " are tied; ", *who, f" is {word} than ", *named(below), "."
+
+
+def _many(names: Sequence[str]) -> Said:
+    return named(names) if len(names) <= MOST_NAMED else (f"all {len(names)} others",)
 
 
 def of_one(metric: str, board: Leaderboard) -> Said:
@@ -120,56 +151,5 @@ def _decided(lead: LeaderboardRow, scored: Sequence[LeaderboardRow], word: str) 
     )
 
 
-# --- several metrics -------------------------------------------------------------------------------------------------
-
-
 def _ranked(board: Leaderboard) -> list[LeaderboardRow]:
     return [row for row in board.rows if row.score is not None]
-
-
-def _leaders(measures: Mapping[str, Leaderboard]) -> Iterator[str | Name]:
-    by_leader: dict[str, list[str]] = {}
-    for metric, board in measures.items():
-        by_leader.setdefault(_ranked(board)[0].agent, []).append(metric)
-    sure = {
-        metric for metric, board in measures.items() if not _open(_ranked(board)[0], _ranked(board)) and board.rows[1:]
-    }
-    if len(by_leader) == 1:
-        ((leader, metrics),) = by_leader.items()
-        many = "both metrics" if len(metrics) == 2 else f"all {len(metrics)} metrics"
-        yield from (Name(leader), f" leads under {many}")
-        if len(sure) == len(metrics):
-            yield ", and each decides it against every other agent. "
-        elif sure:
-            yield from ("; ", *named(sorted(sure, key=metrics.index)), f" decide{'s' * (len(sure) == 1)} it. ")
-        else:
-            yield "; none of them decides it against every other agent. "
-        return
-    yield "The metrics disagree on the best agent: "
-    for place, (leader, metrics) in enumerate(sorted(by_leader.items(), key=lambda one: -len(one[1]))):
-        yield "; " * (place > 0)
-        yield from (Name(leader), " leads under ", *named(metrics, MOST_METRICS))
-        yield " (decided)" * all(metric in sure for metric in metrics)
-    yield ". "
-
-
-def _agreement(measures: Mapping[str, Leaderboard]) -> Iterator[str]:
-    """In how many pairs of agents all metrics have the same order."""
-    ranked = [[row.agent for row in _ranked(board)] for board in measures.values()]
-    common = [agent for agent in ranked[0] if all(agent in order for order in ranked[1:])]
-    pairs = list(combinations(common, 2))
-    if len(common) > 2:
-        places = [{agent: place for place, agent in enumerate(order)} for order in ranked]
-        alike = sum(len({place[a] < place[b] for place in places}) == 1 for a, b in pairs)
-        yield f"They put {alike} of {len(pairs)} pairs of agents in the same order."
-
-
-def _controls(others: Mapping[str, Leaderboard]) -> Iterator[Said]:
-    """What the controls and baselines show, without calling it better."""
-    for metric, board in others.items():
-        lead = _ranked(board)[0]
-        value = f"{_number(lead.score or 0.0, _decimals(board))} {board.unit}"
-        if comparative(metric) == "longer":
-            yield Name(lead.agent), f" writes the longest responses ({value}); ", Name(metric), " is only a control."
-        else:
-            yield Name(lead.agent), " is highest under the baseline ", Name(metric), f", with {value}."

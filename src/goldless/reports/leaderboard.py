@@ -131,22 +131,31 @@ class Leaderboard:
         """A booktabs LaTeX table, with the signature in a comment and in the caption."""
         return self.table(beaten="ranks").to_latex()
 
-    def to_rich(self, width: int = 80) -> list[Table]:
+    def to_rich(
+        self, width: int = 80, *, full: bool = False, others: Sequence[Leaderboard] | None = None
+    ) -> list[Table]:
         """Tables for a terminal of that width, with an interval plot if there is room; beaten agents are given by rank.
 
-        They do not contain the signature: print that below, so that it can be copied.
+        They do not contain the signature: print that below, so that it can be copied. ``others`` as for ``table``.
         """
-        shown = self.table(beaten="ranks")
+        shown = self.table(beaten="ranks", full=full, others=others)
         columns = shown.terminal_columns()
         ends = min(self.ends, default=0.0), max(self.ends, default=1.0)
         columns.insert(4, TerminalColumn("", [_bar(row, *ends) for row in self.rows], left=True, plot=True))
         return fitted_tables(shown.title, columns, width, keys=shown.keys)
 
-    def table(self, *, beaten: Literal["names", "ranks"] = "names", full: bool = False) -> ReportTable:
+    def table(
+        self,
+        *,
+        beaten: Literal["names", "ranks"] = "names",
+        full: bool = False,
+        others: Sequence[Leaderboard] | None = None,
+    ) -> ReportTable:
         """The table for people.
 
         ``beaten``: whether the agents that one beats are given by name or by rank. ``full``: with everything that is
-        known of an agent, for a page.
+        known of an agent, for a page. ``others``: boards whose scores are further columns of a first look, which
+        leaves out what is the same for all agents.
         """
         word, interval = comparative(self.metric), f"{self.level * 100:g}% interval"
         decimals = max(2, decimals_for(self.ends))
@@ -160,9 +169,14 @@ class Leaderboard:
             *[Column("new_peers_low new_peers_high", "with other peers", "interval", "-", decimals)]
             * self._has("new_peers_low", full),
             *[Column("worst_low worst_high", "worst case", "interval", "-", decimals)] * self._has("worst_low", full),
-            Column("n", "tasks", "figure"),
-            Column("missing asked", "missing", "fraction"),
+            *[Column("n", "tasks", "figure")] * (others is None or len({row.n for row in self.rows}) > 1),
+            *[Column("missing asked", "missing", "fraction")]
+            * (others is None or any(row.missing for row in self.rows)),
             *[Column("between_prompts", "±prompts", "number", decimals=decimals)] * self._has("between_prompts"),
+            *(
+                Column(f"of {one.metric}", one.metric, "number", decimals=max(2, decimals_for(one.ends)))
+                for one in others or ()
+            ),
             *[Column("beaten", better, absent="-")] * self._has("better_than"),
         )
         ranks = {row.agent: str(row.rank) for row in self.rows if row.rank is not None}
@@ -170,9 +184,17 @@ class Leaderboard:
         for row in self.rows:
             below = row.better_than or ()
             numbers = " ".join(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
-            others = ", ".join(below) if beaten == "names" else numbers
-            rows.append({**asdict(row), "beaten": others or None})
-        return ReportTable(heading(self.metric, self.unit), columns, tuple(rows), self.signature, notes=self.notes)
+            listed = ", ".join(below) if beaten == "names" else numbers
+            elsewhere = {f"of {one.metric}": one.score_of(row.agent) for one in others or ()}
+            rows.append({**asdict(row), **elsewhere, "beaten": listed or None})
+        title = heading(self.metric, self.unit)
+        if not any(column.name == "n" for column in columns):
+            title += f", {self.rows[0].n:,} task{'s' * (self.rows[0].n != 1)}"
+        return ReportTable(title, columns, tuple(rows), self.signature, notes=self.notes)
+
+    def score_of(self, agent: str) -> float | None:
+        """The score of an agent."""
+        return next((row.score for row in self.rows if row.agent == agent), None)
 
     def _has(self, name: str, wanted: bool = True) -> bool:  # noqa: FBT001, FBT002
         """Whether a column is wanted, and has a value."""
@@ -290,18 +312,13 @@ def _missing_notes(found: Standings, missing: Missing | None, *, limited: bool) 
     )
 
 
-ROUNDING = 1e-9
-"""Tasks that differ by less than this share of what the peers differ by differ by rounding alone."""
-
-
 def _peer_notes(found: Standings) -> Iterator[str]:
     both = [row.new_peers for row in found.rows if row.new_peers is not None]
-    ratios = [p.se_peers / p.se_tasks for p in both if p.se_tasks > ROUNDING * p.se_peers]
     if found.peers is not None and found.peers < FEWEST_PEERS:
         yield f"Intervals are for these peers: for peers like these, {found.peers} are too few."
-    if ratios:
-        times = f"{median(ratios):.1f} times that of the tasks (median over agents)"
-        yield f"Intervals are for these peers; the report has those for peers like these. The peers' error is {times}."
+    if both:
+        wider = median((one.high - one.low) / 2 for one in both)
+        yield f"With other peers the scores could differ by about ±{wider:.2g}; -v shows both intervals."
 
 
 # --- raters ----------------------------------------------------------------------------------------------------------

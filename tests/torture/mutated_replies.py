@@ -24,8 +24,7 @@ from tally import Tally
 from yarl import URL
 
 from goldless.errors import GoldlessError
-from goldless.models.http_api.calls import Calling
-from goldless.models.http_api.client import ApiKey, status_failure
+from goldless.models.http_api.client import Calling
 from goldless.models.http_api.model import HttpModel
 from goldless.models.http_api.specs import Specification
 from goldless.models.interface import ChatReply, ChatRequest, Message, TokenLogprobs
@@ -123,14 +122,14 @@ class Wire:
         self.last = b""
         model._client.transfer = self.transfer
 
-    async def transfer(self, _: str, route: str, body: bytes | None = None, *__: Any, **___: Any) -> Any:
+    async def transfer(self, _: str, url: URL, body: bytes | None = None, **__: Any) -> Any:
+        route = "/" + url.path.split("/", 2)[2]  # without the kind
         try:
-            reply = self._reply(route.partition("?")[0], None if body is None else orjson.loads(body))
+            reply = self._reply(route, None if body is None else orjson.loads(body))
         except Rejection as refused:
-            said = orjson.dumps({"error": {"message": str(refused)}})
-            raise status_failure(refused.status, said, {}, url="http://127.0.0.1", key=ApiKey()) from None
+            return refused.status, {}, orjson.dumps({"error": {"message": str(refused)}})
         self.last = damaged(reply, self._dice) if self.damages else orjson.dumps(reply)
-        return self.last, {}, URL("http://127.0.0.1/v1")
+        return 200, {}, self.last
 
 
 class Subject:

@@ -35,7 +35,7 @@ from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage
 from goldless.records import CallFailure
 
 if TYPE_CHECKING:
-    from goldless.models.http_api.batches import BatchingHttpModel
+    from goldless.models.http_api.batches import BatchingModel
 
 WAITING = CallFailure("waiting", "in a batch, not answered yet", attempts=0)
 
@@ -249,10 +249,10 @@ class BatchedChat(JournalledModel):
         self._book.sent(label, batch)
 
 
-def batching(model: object) -> BatchingHttpModel:
+def batching(model: object) -> BatchingModel:
     """The model, if its provider has a batch API. Raises UserError."""
     if hasattr(model, "send_batch"):
-        return cast("BatchingHttpModel", model)
+        return cast("BatchingModel", model)
     name = model.identity.short if isinstance(model, ChatModel) else str(model)
     raise UserError(
         f"{name} has no batch API. --batch works with openai: and anthropic: models; leave it out, or choose one of "

@@ -12,7 +12,7 @@ from virtual_time import VIRTUAL_TIME
 import goldless
 from goldless.errors import BudgetError
 from goldless.models.canaries import check_scorer
-from goldless.models.http_api.calls import Calling
+from goldless.models.http_api.client import Calling
 from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel

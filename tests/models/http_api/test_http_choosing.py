@@ -6,30 +6,24 @@ import math
 
 import pytest
 
-from goldless.models.http_api.chat import (
-    Step,
-    Written,
-    answer_logprobs,
-    hides_answers,
-    steps_of,
-    with_tokens_of,
-    written_answer,
-)
-from goldless.models.interface import ChatRequest, Message, Usage
+from goldless.models.http_api.choices import Step, Written, chosen
+from goldless.models.http_api.formats import steps_of
+
+YES = ("yes", "no")
 
 
-def step(token: str, **alternatives: float) -> Step:
-    listed = alternatives or {token: 1.0}
-    return Step(token, math.log(listed.get(token, 1.0)), tuple((t, math.log(p)) for t, p in listed.items()))
+def step(token: str, listed: dict[str, float] | None = None) -> Step:
+    logprobs = {one: math.log(p) for one, p in (listed or {token: 1.0}).items()}
+    return Step(token, logprobs[token], logprobs)
 
 
-def spaced(token: str, alternatives: dict[str, float]) -> Step:
-    return Step(token, math.log(alternatives[token]), tuple((t, math.log(p)) for t, p in alternatives.items()))
+def wrote(*steps: Step) -> Written:
+    return Written("".join(one.token for one in steps), cut=False, steps=steps)
 
 
-def probabilities(steps, answers, begin=0):
-    values = answer_logprobs(steps, answers, begin=begin)
-    return None if values is None else {answer: math.exp(value) for answer, value in values.items()}
+def probabilities(written, answers, **how):
+    logprobs = chosen(written, answers, **how)[1]
+    return logprobs and {answer: math.exp(value) for answer, value in logprobs.items()}
 
 
 @pytest.mark.parametrize(
@@ -51,11 +45,9 @@ def probabilities(steps, answers, begin=0):
     ],
 )
 def test_the_written_answer_is_the_only_one_that_stands_as_a_whole_word(text, answers, expected):
-    found = written_answer(text, answers)
-    assert (found[0] if found else None) == expected
+    assert chosen(Written(text, cut=False), answers) == (expected, None)
 
 
-YES = ("yes", "no")
 FIRST = {
     "masses are normalised over the answers": (YES, {"yes": 0.5, "no": 0.3, "The": 0.2}, (0.625, 0.375)),
     "leading spaces do not count": (YES, {" yes": 0.4, "yes": 0.2, "\u2581no": 0.3, "\n\nno": 0.1}, (0.6, 0.4)),
@@ -73,32 +65,26 @@ FIRST = {
 
 @pytest.mark.parametrize(("answers", "listed", "expected"), FIRST.values(), ids=FIRST)
 def test_probabilities_are_those_of_the_tokens_that_begin_an_answer(answers, listed, expected):
-    found = probabilities([spaced(next(iter(listed)), listed)], answers)
+    found = probabilities(wrote(step(next(iter(listed)), listed)), answers)
     assert found == (None if expected is None else pytest.approx(dict(zip(answers, expected, strict=True)), rel=1e-6))
 
 
-def test_tokens_shared_by_all_answers_are_passed_over_to_the_first_that_distinguishes():
-    steps = [
-        step("output", output=0.95, The=0.05),
-        spaced(":", {":": 0.99, " :": 0.01}),
-        spaced(" one", {" one": 0.6, " two": 0.4}),
-    ]
-    assert probabilities(steps, ("output: one", "output: two")) == pytest.approx(
-        {"output: one": 0.6, "output: two": 0.4}
-    )
-    assert probabilities([], YES) is None
-
-
 @pytest.mark.parametrize(
-    ("text", "steps"),
+    ("steps", "answers", "expected"),
     [
-        ("Answer: B", [step("Answer"), step(":"), spaced(" B", {" B": 0.8, " A": 0.2})]),
-        ("(B)", [spaced("(B", {"(B": 0.8, "(A": 0.2}), step(")")]),
+        ([step("Answer"), step(":"), step(" B", {" B": 0.8, " A": 0.2})], ("A", "B"), (0.2, 0.8)),
+        ([step("(B", {"(B": 0.8, "(A": 0.2}), step(")")], ("A", "B"), (0.2, 0.8)),
+        # tokens that all answers share are passed over
+        (
+            [step("output", {"output": 0.95, "The": 0.05}), step(":"), step(" one", {" one": 0.6, " two": 0.4})],
+            ("output: one", "output: two"),
+            (0.6, 0.4),
+        ),
     ],
 )
-def test_probabilities_are_read_where_the_written_answer_begins(text, steps):
-    _, begin = written_answer(text, ("A", "B"))
-    assert probabilities(steps, ("A", "B"), begin) == pytest.approx({"A": 0.2, "B": 0.8})
+def test_probabilities_are_read_where_the_written_answer_begins(steps, answers, expected):
+    found = probabilities(wrote(*steps), answers)
+    assert found == pytest.approx(dict(zip(answers, expected, strict=True)))
 
 
 @pytest.mark.parametrize("content", [[{"token": 3}], ["text"], [{"token": "a"}], [{"token": "a", "logprob": None}]])
@@ -106,32 +92,23 @@ def test_log_probabilities_of_another_shape_are_none(content):
     assert steps_of(content) == ()
 
 
-# --- answers that are not among the listed tokens ---------------------------------------------------------------------
-
-YES_NO = ChatRequest((Message("user", "?"),), max_tokens=4, choices=("yes", "no"))
-
-
-def wrote(*steps: Step) -> Written:
-    return Written("".join(one.token for one in steps), "stop", Usage(), steps)
-
-
 @pytest.mark.parametrize(
     ("listed", "hidden"),
     [
         ({"yes": 0.5, "The": 0.3}, True),  # no may have up to 0.2
-        ({"yes": 0.5, "no": 0.3}, False),  # both are known
-        ({"yes": 0.99, "The": 0.001}, False),  # no is negligible
         ({"The": 0.97, "A": 0.01, "yes": 0.009}, False),  # whatever no has, the model is not answering
         ({"The": 0.5, "A": 0.4}, True),  # both may have up to 0.1
     ],
 )
 def test_an_answer_is_hidden_where_its_probability_would_tell(listed, hidden):
-    assert hides_answers(wrote(step(next(iter(listed)), **listed)), YES_NO) is hidden
+    written = wrote(step(next(iter(listed)), listed))
+    assert probabilities(written, YES) is None
+    assert (probabilities(written, YES, bounded=True) is not None) is hidden
 
 
 def test_tokens_of_another_reply_are_added_as_long_as_both_write_the_same():
-    first = wrote(step("yes", yes=0.5, The=0.3), step("!", **{"!": 0.9}))
-    named = wrote(step("yes", yes=0.5, no=0.1), step(".", **{".": 0.8}))
-    found = with_tokens_of(first, named)
-    assert probabilities(found.steps, ("yes", "no")) == pytest.approx({"yes": 0.5 / 0.6, "no": 0.1 / 0.6})
+    first = wrote(step("yes", {"yes": 0.5, "The": 0.3}), step("!"))
+    named = wrote(step("yes", {"yes": 0.5, "no": 0.1}), step("."))
+    found = first.with_alternatives_of(named)
+    assert probabilities(found, YES) == pytest.approx({"yes": 0.5 / 0.6, "no": 0.1 / 0.6})
     assert found.steps[1] == first.steps[1]

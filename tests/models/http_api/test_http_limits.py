@@ -15,7 +15,7 @@ from aiohttp import web
 from loopback import LoopbackServer, chat_reply
 
 from goldless.models.http_api import client
-from goldless.models.http_api.calls import Calling
+from goldless.models.http_api.client import Calling
 from goldless.models.interface import ChatReply, ChatRequest, Message
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel
@@ -96,7 +96,7 @@ async def opened(spec: str, tmp_path, **given: object):
     journal = Journal(tmp_path / "journal.sqlite")
     async with open_models([Part("reviewer", spec, "chat")], Options(**given), journal) as models:
         model = models["reviewer"].model
-        found = model._calls.calling.retries, model._calls.calling.timeout_seconds, model._calls.limiter.maximum
+        found = model._client.calling.retries, model._client.calling.timeout_seconds, model._client.limiter.maximum
     journal.close()
     return found
 

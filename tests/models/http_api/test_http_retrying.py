@@ -147,7 +147,7 @@ async def test_every_call_gets_through_a_server_that_takes_few_at_once(serve_her
     assert all(isinstance(reply, ChatReply) for reply in replies)
     assert any(reply.retries for reply in replies)
     # Started at 20 and fell: the second half of the calls was not sent as the first was.
-    assert model._calls.limiter.limit < 20
+    assert model._client.limiter.limit < 20
 
 
 async def test_every_call_gets_through_a_storm_of_refusals(serve_here, connect):

@@ -298,4 +298,4 @@ async def test_sglang_gets_at_most_a_hundred_calls_at_once_whatever_it_could_tak
     assert all(isinstance(reply, TokenLogprobs) for reply in replies.values())
     assert len(replies) == 400
     assert 1 < server.most_seen_at_once <= 100
-    assert model._calls.limiter.maximum == 100  # how much of it is used depends on how fast this machine is
+    assert model._client.limiter.maximum == 100  # how much of it is used depends on how fast this machine is

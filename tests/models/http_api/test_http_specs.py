@@ -253,7 +253,7 @@ def test_options_of_the_specification_come_before_those_of_the_command():
         ANY_SERVER, "http://127.0.0.1:1/v1#m?timeout=7.5&retries=0&concurrency=3", calling=Calling(retries=4)
     )
     model.limit_calls(60.0, 9, 100)
-    found = model._calls.calling
+    found = model._client.calling
     assert (found.timeout_seconds, found.retries, found.concurrency) == (7.5, 0, 3)
 
 

@@ -318,8 +318,8 @@ async def test_a_limit_that_is_used_up_stops_the_next_calls_for_as_long_as_the_s
     model = open_model(SPECS["anthropic"], use="chat")
     await model.chat(ASK)
     await model.aclose()
-    limiter = model._calls.limiter
-    assert 0 < limiter._paused_until - anyio.current_time() <= 40
+    limiter = model._client.limiter
+    assert 0 < limiter.paused_until - anyio.current_time() <= 40
 
 
 def test_bedrock_needs_a_region_from_the_environment_or_the_specification(monkeypatch):

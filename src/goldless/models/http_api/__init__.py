@@ -1,19 +1,17 @@
 """Models behind HTTP servers: providers by name, and any server with OpenAI's API (vLLM, SGLang, llama.cpp, …).
 
-specs.py        Specification: addresses, keys and options as users give them
-model.py        HttpModel: chat and scoring over one server; batches.py adds the batch APIs of OpenAI and Anthropic
-scoring.py      the scoring dialects, tokenizers, and which of them a server has; tokenizer_files.py: ``tokenizer=``
-formats.py      wire formats of chat calls; chat.py: which of the given answers a model chose
-calls.py        concurrent calls, their time limits and retries; limits.py: the waits that a server requests
-client.py       one HTTP session, its errors as one type, and checks of replies
+specs.py    addresses, keys and options as users give them
+model.py    chat and scoring over one server; batches.py adds the batch APIs of OpenAI and Anthropic
+scoring.py  the scoring dialects and tokenizers; tokenizer_files.py: ``tokenizer=``
+formats.py  wire formats of chat calls; choices.py: which of the given answers a model chose
+client.py   HTTP, failures, retries, concurrent calls; limits.py: the waits that a server requests
 """
 
 from __future__ import annotations
 
-from goldless.models.http_api.batches import BatchingHttpModel
-from goldless.models.http_api.calls import Calling
-from goldless.models.http_api.model import HttpModel
-from goldless.models.http_api.scoring import Finding
+from goldless.models.http_api.batches import AnthropicModel, OpenAiModel
+from goldless.models.http_api.client import Calling
+from goldless.models.http_api.model import Finding, HttpModel
 from goldless.models.http_api.specs import Specification
 from goldless.models.provider import Use
 from goldless.models.services import Service
@@ -29,5 +27,5 @@ def service_model(service: Service, text: str, *, use: Use = "both", calling: Ca
     said = Specification.read(service, text)
     if use == "scoring":
         service.refuse_scoring(said.name)
-    kind = HttpModel if service.batch_share is None else BatchingHttpModel
-    return kind(said, use=use, calling=calling)
+    batching = {"openai": OpenAiModel, "anthropic": AnthropicModel} if service.batch_share is not None else {}
+    return batching.get(service.format, HttpModel)(said, use=use, calling=calling)

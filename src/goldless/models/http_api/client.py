@@ -1,24 +1,60 @@
-"""One HTTP session to one server: addresses, keys, JSON, all errors as one exception type, and checks of replies."""
+"""Calls to one server: HTTP, keys, failures as one exception, retries, and how many calls there are at once.
+
+The number of calls at once doubles with every round as long as that brings at least a quarter more throughput; beyond
+that, calls only wait in the server's queue. From the first time that a server is overloaded (429, 529, a timeout), the
+number grows by 5 % with every clean round and falls to 80 % with every overload. A *round* is as many clean replies as
+calls allowed. Calls that were sent before a fall took effect do not count: many 429 within one round are one overload.
+"""
 
 from __future__ import annotations
 
+import copy
+import logging
 import math
+import random
 import re
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field, replace
 from ipaddress import ip_address
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import aiohttp
+import anyio
 import orjson
 from yarl import URL
 
 from goldless.errors import GoldlessError, kind_and_place
-from goldless.models.http_api.limits import exhausted_wait, requested_wait
-from goldless.models.interface import Usage
+from goldless.models.http_api.limits import exhausted_wait, part_of, requested_wait
 from goldless.records import CallFailure, FailureKind
+
+if TYPE_CHECKING:
+    from goldless.models.interface import Usage
+    from goldless.models.usage import Ledger
+
+Done = TypeVar("Done")
+LOGGER = logging.getLogger("goldless.models")
+GROWTH, FALL = 1.05, 0.8
+LEAST_GAIN = 1.25
+"""Throughput with twice the calls, as a multiple, for which the number doubles again."""
+START = 8
+LONGEST_PAUSE_SECONDS = 60.0
+"""For a limit that a good reply says is used up; after it, the server's own answer decides."""
+LONGEST_LOOK_SECONDS = 5.0
+"""Between two attempts to find a server up again."""
+CONNECT_SECONDS = 10.0
+MOST_REPLY_BYTES = 64 << 20
+"""Of one reply, unpacked. The log-probabilities of a prompt of 100,000 tokens take about 15 MB."""
+LEAST_SECRET_CHARACTERS = 12
+"""A shorter key is a placeholder such as EMPTY, which a model may well write."""
+UNKNOWN_CHARGE = (0, 0)
+"""An attempt that may be charged for, nobody knows how much."""
+REDACTED = "[redacted]"
+_CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}\]]+", re.IGNORECASE)
+_SHOWN_CHARACTERS = 400
+
+# --- what can go wrong -------------------------------------------------------------------------------------------
 
 _RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
 _OVERLOAD_STATUSES = frozenset({429, 529})
@@ -28,15 +64,6 @@ _TOO_LONG_STATUSES = frozenset({400, 422, 500})
 """TGI responds with 422; llama.cpp sometimes with 500."""
 _NOT_TAKEN_STATUSES = frozenset({503, 529})
 """The server says that it did not work on the request; after another failure of a server it may charge for it."""
-_SHOWN_CHARACTERS = 400
-CONNECT_SECONDS = 10.0
-"""For a connection."""
-MOST_REPLY_BYTES = 64 << 20
-"""Of one reply, unpacked. The log-probabilities of a prompt of 100,000 tokens take about 15 MB."""
-LEAST_SECRET_CHARACTERS = 12
-"""A shorter key is a placeholder such as EMPTY, which a model may well write."""
-UNKNOWN_CHARGE = (0, 0)
-"""An attempt that may be charged for, nobody knows how much."""
 _TOO_LONG = re.compile(
     r"context_length_exceeded|maximum context length|longer than the (?:model's context|maximum model length)"
     r"|too long to fit into the model|prompt is too long|input is too long|exceeds? (?:the )?context (?:limit|window)"
@@ -51,171 +78,11 @@ _BAD_KEY = re.compile(
 """How Gemini rejects a key, with status 400."""
 _FILTERED = frozenset({"content_filter", "content_policy_violation"})
 """Error codes of Azure and OpenAI for a prompt that their filter blocks."""
-Said = TypeVar("Said", str, bytes)
-REDACTED = "[redacted]"
-_CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}\]]+", re.IGNORECASE)
-
-
-class Client:
-    """Sends single requests; knows nothing of retries or concurrency."""
-
-    def __init__(self, base_url: str, key: ApiKey, headers: Mapping[str, str] | None = None) -> None:
-        """``base_url`` usually ends in ``/v1``; native routes of a server are beside it."""
-        self.base_url, _, self._query = base_url.rstrip("/").partition("?")
-        self.key = key
-        self._headers = dict(headers or {})
-        self._root = self.base_url.removesuffix("/v1")
-        self._proxy = proxy_for(URL(self.base_url))
-        self._session: aiohttp.ClientSession | None = None
-        self._addresses: dict[str, URL] = {}
-
-    def address(self, route: str) -> URL:
-        """The full address of ``/v1/…`` or of a native route such as ``/tokenize``."""
-        known = self._addresses.get(route)
-        if known is None:
-            base = f"{self.base_url}{route[3:]}" if route.startswith("/v1/") else f"{self._root}{route}"
-            joint = "&" if "?" in base else "?"
-            # encoded: a model's name may have characters that the library would write in another way
-            known = URL(f"{base}{joint}{self._query}" if self._query else base, encoded=True)
-            self._addresses[route] = known
-        return known
-
-    async def aclose(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
-
-    async def send(self, method: str, route: str, body: bytes | None = None) -> tuple[Any, float | None]:
-        """The decoded reply to a JSON body, and a pause in seconds that it requests. Raises AttemptError."""
-        content, headers, url = await self.transfer(method, route, body)
-        return self._decoded(content, headers, url), exhausted_wait(headers)
-
-    async def transfer(
-        self, method: str, route: str, body: bytes | None = None, content_type: str = "", *, most_bytes: int = 0
-    ) -> tuple[bytes, Mapping[str, str], URL]:
-        """The reply as it is, to JSON or another type of content. Raises AttemptError.
-
-        The caller limits its time. ``most_bytes``: of the reply, MOST_REPLY_BYTES if not given.
-        """
-        session, url = self._session or self._open(), self.address(route)
-        own = {"Content-Type": content_type} if content_type else None
-        most_bytes = most_bytes or MOST_REPLY_BYTES
-        parts: list[bytes] = []
-        size = 0
-        try:
-            async with session.request(
-                method, url, data=body, headers=own, allow_redirects=False, proxy=self._proxy
-            ) as response:
-                status, headers = response.status, response.headers
-                async for part in response.content.iter_any():
-                    size += len(part)
-                    if size > most_bytes:  # without reading on
-                        raise bad_reply(f"{url} sent more than {most_bytes:,} bytes, which no reply needs")
-                    parts.append(part)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # The library's exceptions carry the request headers, the key among them: the chain ends here.
-            raise self.failure(error, url) from None
-        content = b"".join(parts)
-        if not 200 <= status < 300:
-            raise status_failure(status, content, headers, url=str(url), key=self.key)
-        return content, headers, url
-
-    def failure(self, error: BaseException, url: URL) -> AttemptError:
-        """The failure for an exception of the HTTP library, or for a call that took too long."""
-        said = self.key.redact(str(error)) or type(error).__name__
-        if isinstance(error, aiohttp.ClientSSLError):
-            return AttemptError("connection", _shortened(f"{url}: no trusted connection: {said}"))
-        # without a connection nothing was sent
-        unconnected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-        charged = None if unconnected else UNKNOWN_CHARGE
-        if isinstance(error, TimeoutError) and not unconnected:
-            return AttemptError("timeout", _shortened(f"{url} timed out: {said}"), retryable=True, charged=charged)
-        message = _shortened(f"{url}: the connection failed: {said}")
-        return AttemptError("connection", message, retryable=True, charged=charged)
-
-    def _decoded(self, content: bytes, headers: Mapping[str, str], url: URL) -> Any:
-        content = self.key.withhold(content)
-        try:
-            data = orjson.loads(content)
-        except orjson.JSONDecodeError:  # usually a truncated reply
-            start = self.key.redact(content[:120].decode(errors="replace"))
-            message = f"{url} returned invalid JSON ({len(content)} bytes: {start!r})"
-            raise AttemptError("bad_reply", message, retryable=True, charged=UNKNOWN_CHARGE) from None
-        if part_of(data, "error") and "choices" not in data:
-            # Some gateways answer 200 and put the failure of the model behind them into the body.
-            code = part_of(data, "error", "code")
-            status = code if isinstance(code, int) and 400 <= code < 600 else 400
-            raise status_failure(status, content, headers, url=str(url), key=self.key)
-        return data
-
-    def _open(self) -> aiohttp.ClientSession:
-        self._session = aiohttp.ClientSession(
-            # The limiter decides how many calls there are; a second limit here would hide from it.
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-            headers={"Content-Type": "application/json", "User-Agent": "goldless"} | self._headers | self.key.headers(),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
-        )
-        return self._session
-
-
-def proxy_for(url: URL) -> str | None:
-    """The proxy in the environment for this address, or None; this machine is always reached directly.
-
-    ``trust_env`` would look it up on every call, and would read passwords from .netrc.
-    """
-    host = url.host or ""
-    with suppress(ValueError):  # a name is not an address
-        if host == "localhost" or ip_address(host).is_loopback:
-            return None
-    return None if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(url.scheme)
-
-
-# --- what can go wrong -------------------------------------------------------------------------------------------
-
-
-class ApiKey:
-    """A key that cannot be printed by accident."""
-
-    __slots__ = ("_header", "_value")
-
-    def __init__(self, value: str = "", header: str = "Authorization: Bearer ") -> None:
-        """``header``: how the server wants it, up to where the key is put."""
-        self._value = value
-        self._header = header
-
-    def __repr__(self) -> str:
-        return "<key>" if self._value else "<no key>"
-
-    def __bool__(self) -> bool:
-        return bool(self._value)
-
-    def headers(self) -> dict[str, str]:
-        """The only place where the key is used."""
-        name, _, before = self._header.partition(": ")
-        return {name: f"{before}{self._value}"} if self._value else {}
-
-    def redact(self, text: str) -> str:
-        """A server's message without the key, and without anything that looks like credentials."""
-        if self._value:
-            text = text.replace(self._value, REDACTED)
-        return _CREDENTIALS.sub(rf"\1 {REDACTED}", text)
-
-    def withhold(self, said: Said) -> Said:
-        """A successful reply without the key, as bytes or as text."""
-        if len(self._value) < LEAST_SECRET_CHARACTERS:
-            return said
-        if isinstance(said, bytes):
-            return said.replace(self._value.encode(), REDACTED.encode())
-        return said.replace(self._value, REDACTED)
 
 
 @dataclass(eq=False)
-class AttemptError(Exception):
-    """One failed attempt, or the last of several, with what the retry, the limiter and the record need.
-
-    It stays inside this package: callers of a model get a :class:`CallFailure`.
-    """
+class AttemptError(GoldlessError):
+    """One failed attempt, or the last of several; callers of a model get a :class:`CallFailure` instead."""
 
     kind: FailureKind
     message: str
@@ -225,8 +92,6 @@ class AttemptError(Exception):
     param: str = ""
     """The parameter that the server rejects, if it says so."""
     retryable: bool = False
-    overloaded: bool = False
-    """Too many calls at once: reduce the concurrency."""
     retry_after_seconds: float | None = None
     attempts: int = 1
     charged: tuple[int, int] | None = None
@@ -247,45 +112,68 @@ class AttemptError(Exception):
         """Whether the server is down, or not yet up, rather than failing at this call."""
         return self.retryable and (self.kind == "connection" or self.status in _OUTAGE_STATUSES)
 
-    def record(self) -> CallFailure:
-        """The failure as stored."""
-        return CallFailure(self.kind, self.message, self.attempts, self.charged)
-
     def names(self, parameter: str) -> bool:
         """Whether the server rejects this parameter by name."""
         return self.param == parameter or re.search(rf"\b{parameter}\b", self.message, re.IGNORECASE) is not None
 
 
-def part_of(reply: Any, *place: str) -> Any:
-    """The value at a path in a reply, key by key; None if there is no such path."""
-    for key in place:
-        reply = reply.get(key) if isinstance(reply, dict) else None
-    return reply
+class ApiKey:
+    """A key that cannot be printed by accident."""
+
+    __slots__ = ("_header", "_value")
+
+    def __init__(self, value: str = "", header: str = "Authorization: Bearer ") -> None:
+        """``header``: how the server wants it, up to where the key is put."""
+        self._value = value
+        self._header = header
+
+    def __repr__(self) -> str:
+        return "<key>" if self._value else "<no key>"
+
+    def headers(self) -> dict[str, str]:
+        """The only place where the key is used."""
+        name, _, before = self._header.partition(": ")
+        return {name: f"{before}{self._value}"} if self._value else {}
+
+    def redact(self, text: str) -> str:
+        """A server's message without the key, and without anything that looks like credentials."""
+        if self._value:
+            text = text.replace(self._value, REDACTED)
+        return _CREDENTIALS.sub(rf"\1 {REDACTED}", text)
+
+    def withhold(self, text: str) -> str:
+        """What a model wrote, without the key."""
+        return text if len(self._value) < LEAST_SECRET_CHARACTERS else text.replace(self._value, REDACTED)
 
 
-def first_choice(data: Any) -> dict[str, Any]:
-    """The first choice of an OpenAI-style reply. Raises AttemptError if there is none."""
+def bad_reply(message: str, *, retryable: bool = False) -> AttemptError:
+    """The failure of an unusable reply; of a well-formed one a retry would give the same."""
+    return AttemptError("bad_reply", message, retryable=retryable, charged=UNKNOWN_CHARGE)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Anything that is raised while a reply is read becomes the AttemptError of a bad reply."""
     try:
-        choice = data["choices"][0]
-    except (KeyError, IndexError, TypeError):
-        raise bad_reply("the reply has no choices") from None
-    if not isinstance(choice, dict):
-        raise bad_reply("the reply's first choice is not an object")
-    return choice
-
-
-def bad_reply(message: str) -> AttemptError:
-    """The failure of a well-formed but unusable reply; a retry would give the same."""
-    return AttemptError("bad_reply", message, charged=UNKNOWN_CHARGE)
+        yield
+    except GoldlessError:
+        raise
+    except Exception as error:  # noqa: BLE001 - that is what it is for
+        raise bad_reply(f"the reply cannot be read ({kind_and_place(error)})") from None
 
 
 def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url: str, key: ApiKey) -> AttemptError:
     """The failure for an HTTP status other than 200."""
-    said, param, code, error = _error_text(body)
+    said, error = body.decode(errors="replace").strip(), None
+    with suppress(orjson.JSONDecodeError):
+        data = orjson.loads(body)
+        error = data.get("error", data) if isinstance(data, dict) else data
+        text = (part_of(error, "message") or part_of(error, "detail") or error) if error is not None else ""
+        said = text if isinstance(text, str) else orjson.dumps(text).decode()
+    code = str(part_of(error, "code") or "")
     if 300 <= status < 400:
         # Following would send texts, and perhaps a key, to an address nobody named.
         said = f"it redirects to {headers.get('Location', 'another address')}. Use that address instead"
-    message = key.redact(f"{url} returned status {status}: {said}" if said else f"{url} returned status {status}")
     kind: FailureKind = "rejected"
     if status == 413 or (status in _TOO_LONG_STATUSES and _TOO_LONG.search(f"{code} {said}")):
         kind = "too_long"
@@ -295,91 +183,387 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
         kind = "server_error"
     elif code in _FILTERED:
         kind = "refused"
+    charged = kind == "refused" or (kind == "server_error" and status not in _NOT_TAKEN_STATUSES)
     return AttemptError(
         kind,
-        _shortened(message),
+        _shortened(key.redact(f"{url} returned status {status}{f': {said}' if said else ''}")),
         status=status,
-        param=param,
+        param=str(part_of(error, "param") or ""),
         # An account without credit also answers 429; waiting does not fill it.
         retryable=status in _RETRYABLE_STATUSES and code != "insufficient_quota" and kind != "too_long",
-        overloaded=status in _OVERLOAD_STATUSES,
         retry_after_seconds=requested_wait(headers, error),
-        charged=UNKNOWN_CHARGE
-        if kind == "refused" or (kind == "server_error" and status not in _NOT_TAKEN_STATUSES)
-        else None,
+        charged=UNKNOWN_CHARGE if charged else None,
         bad_key=status in {401, 403} or (status == 400 and _BAD_KEY.search(said) is not None),
     )
-
-
-def _error_text(body: bytes) -> tuple[str, str, str, Any]:
-    """Message, parameter and code from the common error formats, or the body as it is; and the error itself."""
-    try:
-        data: Any = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return body.decode(errors="replace").strip(), "", "", None
-    error = data.get("error", data) if isinstance(data, dict) else data
-    if not isinstance(error, dict):
-        return str(error), "", "", error
-    said = error.get("message") or error.get("detail") or error
-    text = said if isinstance(said, str) else orjson.dumps(said).decode()
-    return text, str(error.get("param") or ""), str(error.get("code") or ""), error
 
 
 def _shortened(message: str) -> str:
     return message if len(message) <= _SHOWN_CHARACTERS else f"{message[:_SHOWN_CHARACTERS]}…"
 
 
-# --- what is believed of a reply ---------------------------------------------------------------------------------
-
-ROUNDING_NATS = 1e-3
-"""In half precision log-probabilities can exceed zero by at most about this much."""
-_MOST_MASS = 1.01
-"""The probabilities of different tokens at one position sum to at most 1, but for rounding."""
+# --- how many at once, and how long each may take ----------------------------------------------------------------
 
 
-@contextmanager
-def reading() -> Iterator[None]:
-    """Anything that is raised while a reply is read becomes the AttemptError of a bad reply."""
-    try:
-        yield
-    except (AttemptError, GoldlessError):
-        raise
-    except Exception as error:  # noqa: BLE001 - that is what it is for
-        raise bad_reply(f"the reply cannot be read ({kind_and_place(error)})") from None
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """How a server is called: time, repetition and number of calls, for whoever sets them."""
+
+    timeout_seconds: float = 600.0
+    """Timeout of one attempt; while a call waits in the server's queue, it starts again with every reply."""
+    retries: int = 5
+    """Attempts after the first."""
+    patience_seconds: float = 120.0
+    """How long a server that is down is waited for, such as one that restarts, however many attempts that takes."""
+    concurrency: int | None = None
+    """Concurrent calls, used from the start; None: start with a few and adapt to the server."""
+    max_in_flight: int = 1024
+    """Maximum concurrent calls when adapting to the server."""
+    wait_initial_seconds: float = 0.5
+    """Wait before the second attempt; it doubles from there."""
+    wait_max_seconds: float = 30.0
+    wait_jitter_seconds: float = 1.0
+    """A random part added to each wait, so that calls that failed together do not retry together."""
+    longest_retry_after_seconds: float = 300.0
+    """If the server requests a longer pause than this, the call is left open for another run."""
+    lost_connections: bool = True
+    """Whether timeouts and lost connections are retried too."""
+
+    def may_retry(self, failure: AttemptError) -> bool:
+        """Whether an attempt that failed in this way may be followed by another."""
+        if not failure.retryable or (not self.lost_connections and failure.kind in {"connection", "timeout"}):
+            return False
+        return (failure.retry_after_seconds or 0.0) <= self.longest_retry_after_seconds
 
 
-def usage_in(counts: Any, inputs: Sequence[str], outputs: Sequence[str]) -> Usage:
-    """Tokens charged, by the names of their counts; none at all if any is not a number of tokens."""
-    sums = [0, 0]
-    for side, kinds in enumerate((inputs, outputs)):
-        for kind in kinds:
-            value = part_of(counts, kind)
-            if value is None:
-                continue
-            whole = type(value) is int or (type(value) is float and value.is_integer())
-            if not whole or value < 0:
-                return Usage()
-            sums[side] += int(value)
-    return Usage(*sums)
+@dataclass(eq=False, slots=True)
+class Sent:
+    """A call in flight."""
+
+    at: float = 0.0
+    """When it was sent, in seconds on the event loop's clock."""
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    """Ends it."""
 
 
-def usage_of(counts: Any) -> Usage:
-    """Tokens charged, from an OpenAI ``usage`` object or SGLang's ``meta_info``."""
-    return usage_in(counts, ("prompt_tokens",), ("completion_tokens",))
+class Limiter:
+    """Admits so many callers at once, in order of arrival, and limits their time.
+
+    A server that serves a few calls at a time lets the others wait, in whatever order, and that is no reason to give
+    them up. So the time of a call starts when it is sent, and again with every reply to a call sent before it, or after
+    it within its time. Replies to later calls do not count: a stalled call ends, however many others are served.
+    """
+
+    def __init__(self, *, start: int = START, maximum: int, timeout_seconds: float = 600.0) -> None:
+        self.maximum = maximum
+        self.slots = anyio.CapacityLimiter(min(start, maximum))
+        self.down_since: float | None = None
+        """When the server was first found to be down, if no reply came since."""
+        self.paused_until = 0.0
+        self._timeout = timeout_seconds
+        self._sent: dict[Sent, None] = {}
+        self._changed_at = self._fell_at = -math.inf
+        self._least_rate = 0.0
+        """Calls per second that the present limit must reach before it doubles."""
+        self._clean, self._busy, self._seconds = 0, 0, 0.0
+        """Of the present round: good replies, the calls in flight beside each, and the time that each took."""
+
+    @property
+    def limit(self) -> int:
+        """Calls allowed at once."""
+        return int(self.slots.total_tokens)
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Sent]:
+        """Wait for a slot and for the end of any pause. Raises TimeoutError when the time of the call is over."""
+        sent = Sent()
+        await self.slots.acquire_on_behalf_of(sent)
+        try:
+            while (now := anyio.current_time()) < self.paused_until:  # noqa: ASYNC110 time ends a pause
+                await anyio.sleep(self.paused_until - now)
+            sent.at = now
+            self._sent[sent] = None
+            with anyio.fail_after(self._timeout) as sent.scope:
+                yield sent
+        finally:
+            self._sent.pop(sent, None)
+            self.slots.release_on_behalf_of(sent)
+
+    def answered(self, sent: Sent, *, clean: bool = False, up: bool = True) -> None:
+        """Record a reply. ``clean``: a good one; ``up``: of the server, not of a gateway that has lost it."""
+        if up:
+            self.down_since = None
+        now = anyio.current_time()
+        end = now + self._timeout
+        for other in self._sent:
+            # not for every small gain, because that takes time
+            if sent.at <= other.at + self._timeout and other.scope.deadline < end - self._timeout / 100:
+                other.scope.deadline = end
+        # A limit nobody uses must not grow: the first burst would then test it all at once.
+        if not clean or sent.at < self._changed_at or self.slots.borrowed_tokens * 2 < self.limit:
+            return
+        self._clean += 1
+        self._busy += self.slots.borrowed_tokens
+        self._seconds += now - sent.at
+        if self._clean < self.limit:
+            return
+        # by Little's law; replies that arrive in bursts do not disturb it, unlike a count per second
+        rate = self._busy / max(self._seconds, 1e-9)
+        self._clean, self._busy, self._seconds = 0, 0, 0.0
+        if self._fell_at >= 0:
+            self._change(max(self.limit + 1, int(self.limit * GROWTH)))
+        elif rate >= self._least_rate:
+            self._least_rate = rate * LEAST_GAIN
+            self._change(self.limit * 2)
+
+    def overloaded(self, sent: Sent) -> None:
+        """Fall once for all calls sent before the fall."""
+        if sent.at > self._fell_at:
+            self._fell_at = anyio.current_time()
+            self._change(int(self.limit * FALL))
+
+    def _change(self, limit: int) -> None:
+        self.slots.total_tokens = max(1, min(limit, self.maximum))
+        self._changed_at = anyio.current_time()
+        self._clean, self._busy, self._seconds = 0, 0, 0.0
+
+    def pause(self, seconds: float) -> None:
+        """Admit no caller for this many seconds, as the server requested."""
+        self.paused_until = max(self.paused_until, anyio.current_time() + seconds)
 
 
-def check_logprobs(values: Iterable[Any]) -> None:
-    """Raise AttemptError unless each value can be a log-probability; how small one may be is up to the caller."""
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise bad_reply(f"got {value!r} instead of a log-probability")
-        if value > ROUNDING_NATS:
-            raise bad_reply(f"got {value!r}, which is not a log-probability")
+# --- calls -------------------------------------------------------------------------------------------------------
 
 
-def check_alternatives(values: Sequence[Any]) -> None:
-    """Raise AttemptError unless the values can be log-probabilities of different tokens at one position."""
-    check_logprobs(values)
-    mass = sum(map(math.exp, values))
-    if mass > _MOST_MASS:
-        raise bad_reply(f"the probabilities of the tokens at one position sum to {mass:.3g}")
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply, decoded if it is JSON."""
+
+    data: Any
+    retries: tuple[CallFailure, ...] = ()
+    """Failed attempts before it."""
+
+
+class Client:
+    """One HTTP session to one server, with retries."""
+
+    def __init__(self, base_url: str, key: ApiKey, headers: Mapping[str, str], calling: Calling) -> None:
+        """``base_url`` usually ends in ``/v1``; native routes of a server are beside it."""
+        self.base_url, _, self._query = base_url.rstrip("/").partition("?")
+        self.key = key
+        self._headers = {"Content-Type": "application/json", "User-Agent": "goldless", **headers, **key.headers()}
+        self._proxy = proxy_for(URL(self.base_url))
+        self._addresses: dict[str, URL] = {}
+        self._sessions: list[aiohttp.ClientSession] = []
+        """One, once it is needed; shared with hasty copies, as the limiter is."""
+        self.purse: Ledger | None = None
+        """Pays for attempts that nothing is set aside for; None: they are not counted."""
+        self.limit(calling)
+
+    def limit(self, calling: Calling) -> None:
+        """Call the server in this way from now on."""
+        self.calling = calling
+        start, most = calling.concurrency or START, calling.concurrency or calling.max_in_flight
+        self.limiter = Limiter(start=start, maximum=most, timeout_seconds=calling.timeout_seconds)
+
+    def hasty(self) -> Client:
+        """For a first contact: a server that is down is reported at once, a busy one is tried once more."""
+        hasty, retries = copy.copy(self), min(self.calling.retries, 1)
+        hasty.calling = replace(self.calling, retries=retries, lost_connections=False, patience_seconds=0.0)
+        return hasty
+
+    async def aclose(self) -> None:
+        while self._sessions:
+            await self._sessions.pop().close()
+
+    async def get(self, route: str) -> Answer:
+        """The reply. Raises the last AttemptError, which then carries the number of attempts."""
+        return await self.send("GET", route)
+
+    async def post(self, route: str, payload: Any, most: Usage | None = None) -> Answer:
+        """The reply. Raises the last AttemptError, which then carries the number of attempts.
+
+        ``most``: what one attempt may be charged for. The caller has set it aside once; earlier attempts that may be
+        charged for as well are paid for here.
+        """
+        return await self.send("POST", route, orjson.dumps(payload), most=most)
+
+    async def paid(self, most: Usage, work: Callable[[], Awaitable[Done]], usage: Callable[[Done], Usage]) -> Done:
+        """The result of a call that nothing is set aside for, such as a probe. Raises AttemptError."""
+        purse = self.purse
+        if purse is None:
+            return await work()
+        while (aside := purse.set_aside(most)) is None:
+            if not await purse.settled():
+                raise AttemptError("budget", "not sent: it could have exceeded the budget", attempts=0)
+        charged: tuple[int, int] | None = UNKNOWN_CHARGE  # if the call is interrupted
+        try:
+            done = await work()
+            charged = (usage(done).input_tokens, usage(done).output_tokens)
+        except AttemptError as failure:
+            charged = failure.charged
+            raise
+        else:
+            return done
+        finally:
+            purse.book_unkept(aside, charged)
+
+    async def send(
+        self, method: str, route: str, body: bytes | None = None, *, most: Usage | None = None, **how: Any
+    ) -> Answer:
+        """The reply to bytes, as ``post``; ``how``: as in ``attempt``."""
+        calling, limiter = self.calling, self.limiter
+        failed: list[CallFailure] = []
+        used, began = 0.0, math.inf
+        """Retries used, and when the first was needed."""
+        while True:
+            try:
+                if failed:
+                    self._pay(failed[-1], most)
+                return Answer(await self.attempt(method, route, body, **how), tuple(failed))
+            except AttemptError as failure:
+                failed.append(CallFailure(failure.kind, failure.message, failure.attempts, failure.charged))
+                failure.attempts = len(failed)
+                now = anyio.current_time()
+                outage = failure.is_outage and calling.patience_seconds > 0 and calling.retries > 0
+                if outage and limiter.down_since is None:
+                    limiter.down_since = now
+                    LOGGER.warning(
+                        "the server is down, waiting up to %g seconds for it: %s", calling.patience_seconds, failure
+                    )
+                began = min(began, now, limiter.down_since if outage and limiter.down_since is not None else now)
+                # a server that says that there are too many calls gives each its turn with time
+                used += 0.0 if outage else 0.25 if failure.kind == "rate_limited" else 1.0
+                given_up = now - began >= calling.patience_seconds if outage else used > calling.retries
+                if given_up or not calling.may_retry(failure):
+                    raise
+                usual = min(calling.wait_max_seconds, calling.wait_initial_seconds * 2.0 ** (len(failed) - 1))
+                # a server that always says "now" must not use up all attempts at once
+                wait = max(failure.retry_after_seconds or 0.0, usual) + random.uniform(0.0, calling.wait_jitter_seconds)  # noqa: S311
+                if outage:
+                    wait = min(wait, max(LONGEST_LOOK_SECONDS, failure.retry_after_seconds or 0.0))
+                    if len(failed) > 1:
+                        limiter.pause(wait)  # the others need not find out one by one
+                LOGGER.info("attempt %d failed, next in %.1f s: %s", len(failed), wait, failure.message)
+            await anyio.sleep(wait)
+
+    def _pay(self, failed: CallFailure, most: Usage | None) -> None:
+        """Pay for a failed attempt before the next. Raises AttemptError if the budget does not allow both."""
+        if failed.charged is None or self.purse is None or most is None:
+            return
+        aside = self.purse.set_aside(most)
+        if aside is None:
+            message = f"{failed.message}. It was not sent again: that could have exceeded the budget"
+            raise AttemptError(failed.kind, message, charged=failed.charged)
+        self.purse.book_unkept(aside, failed.charged)
+
+    async def attempt(
+        self, method: str, route: str, body: bytes | None = None, *, raw: bool = False, **how: Any
+    ) -> Any:
+        """The decoded reply, or its bytes if ``raw``; ``how``: as in ``transfer``. Raises AttemptError.
+
+        Each attempt has its own slot, which is released while a retry waits.
+        """
+        limiter, url, sent = self.limiter, self._address(route), Sent()
+        try:
+            try:
+                async with limiter.slot() as sent:
+                    status, headers, content = await self.transfer(method, url, body, **how)
+            except (aiohttp.ClientError, OSError) as error:  # a timeout is an OSError
+                # The library's exceptions carry the request headers, the key among them: the chain ends here.
+                raise self._lost(error, url) from None
+            data = content if raw and 200 <= status < 300 else self._decoded(status, headers, content, url)
+        except AttemptError as failure:
+            if failure.kind not in {"connection", "timeout"}:
+                limiter.answered(sent, up=not failure.is_outage)
+            if failure.kind == "timeout" or failure.status in _OVERLOAD_STATUSES:
+                limiter.overloaded(sent)
+            if failure.retry_after_seconds and self.calling.may_retry(failure):
+                limiter.pause(failure.retry_after_seconds)
+            raise
+        limiter.answered(sent, clean=True)
+        if pause := exhausted_wait(headers):
+            # the server says that nothing is left: the next call would be rejected
+            limiter.pause(min(pause, LONGEST_PAUSE_SECONDS))
+        return data
+
+    async def transfer(
+        self, method: str, url: URL, body: bytes | None, *, content_type: str = "", most_bytes: int = 0
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and content of the reply to JSON or another type of content."""
+        if not self._sessions:
+            session = aiohttp.ClientSession(
+                # The limiter decides how many calls there are; a second limit here would hide from it.
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
+                headers=self._headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+            )
+            self._sessions.append(session)
+        own = {"Content-Type": content_type} if content_type else None
+        most_bytes = most_bytes or MOST_REPLY_BYTES
+        parts: list[bytes] = []
+        size = 0
+        async with self._sessions[0].request(
+            method, url, data=body, headers=own, allow_redirects=False, proxy=self._proxy
+        ) as response:
+            async for part in response.content.iter_any():
+                size += len(part)
+                if size > most_bytes:  # without reading on
+                    raise bad_reply(f"{url} sent more than {most_bytes:,} bytes, which no reply needs")
+                parts.append(part)
+        return response.status, response.headers, b"".join(parts)
+
+    def _address(self, route: str) -> URL:
+        """The full address of ``/v1/…`` or of a native route such as ``/tokenize``."""
+        known = self._addresses.get(route)
+        if known is None:
+            root = self.base_url.removesuffix("/v1")
+            address = f"{self.base_url}{route[3:]}" if route.startswith("/v1/") else f"{root}{route}"
+            if self._query:
+                address += f"{'&' if '?' in address else '?'}{self._query}"
+            # encoded: a model's name may have characters that the library would write in another way
+            known = self._addresses[route] = URL(address, encoded=True)
+        return known
+
+    def _lost(self, error: BaseException, url: URL) -> AttemptError:
+        """The failure for an exception of the HTTP library, or for a call that took too long."""
+        said = self.key.redact(str(error)) or type(error).__name__
+        # without a connection nothing was sent
+        unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+        charged = None if unsent else UNKNOWN_CHARGE
+        if isinstance(error, TimeoutError) and not unsent:
+            message = f"{url} timed out: no reply within {self.calling.timeout_seconds:g} seconds"
+            return AttemptError("timeout", message, retryable=True, charged=charged)
+        untrusted = isinstance(error, aiohttp.ClientSSLError)
+        what = "no trusted connection" if untrusted else "the connection failed"
+        return AttemptError(
+            "connection", _shortened(f"{url}: {what}: {said}"), retryable=not untrusted, charged=charged
+        )
+
+    def _decoded(self, status: int, headers: Mapping[str, str], content: bytes, url: URL) -> Any:
+        """The JSON of a good reply. Raises AttemptError for any other."""
+        if 200 <= status < 300:
+            try:
+                data = orjson.loads(content)
+            except orjson.JSONDecodeError:  # usually a truncated reply
+                start = self.key.redact(content[:120].decode(errors="replace"))
+                message = f"{url} returned invalid JSON ({len(content)} bytes: {start!r})"
+                raise bad_reply(message, retryable=True) from None
+            if not part_of(data, "error") or "choices" in data:
+                return data
+            # Some gateways answer 200 and put the failure of the model behind them into the body.
+            code = part_of(data, "error", "code")
+            status = code if isinstance(code, int) and 400 <= code < 600 else 400
+        raise status_failure(status, content, headers, url=str(url), key=self.key)
+
+
+def proxy_for(url: URL) -> str | None:
+    """The proxy in the environment for this address, or None; this machine is always reached directly.
+
+    ``trust_env`` would look it up on every call, and would read passwords from .netrc.
+    """
+    host = url.host or ""
+    with suppress(ValueError):  # a name is not an address
+        if host == "localhost" or ip_address(host).is_loopback:
+            return None
+    return None if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(url.scheme)

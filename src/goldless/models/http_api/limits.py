@@ -27,21 +27,25 @@ _EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e8, 1e11
 """A larger number is a moment, not a duration."""
 
 
+def part_of(reply: Any, *place: str) -> Any:
+    """The value at a path in a reply, key by key; None if there is no such path."""
+    for key in place:
+        reply = reply.get(key) if isinstance(reply, dict) else None
+    return reply
+
+
 def requested_wait(headers: Mapping[str, str], error: Any = None, *, now: datetime | None = None) -> float | None:
     """Seconds to wait after a failed call; None if the server does not say."""
     for header, unit in (("Retry-After-Ms", 0.001), ("Retry-After", 1.0)):
         value = seconds_until(headers.get(header), now=now)
         if value is not None:
             return value * unit
-    if isinstance(error, dict):
-        for detail in error.get("details") or ():  # Google's RetryInfo
-            if isinstance(detail, dict) and isinstance(detail.get("retryDelay"), str):
-                return seconds_until(detail["retryDelay"], now=now) or exhausted_wait(headers, now=now)
-        metadata = error.get("metadata")
-        passed_on = metadata.get("headers") if isinstance(metadata, dict) else None  # by OpenRouter
-        if isinstance(passed_on, dict):
-            passed_on = {str(name).lower(): str(value) for name, value in passed_on.items()}
-            return exhausted_wait(passed_on, now=now) or exhausted_wait(headers, now=now)
+    for detail in part_of(error, "details") or ():
+        if wait := seconds_until(part_of(detail, "retryDelay"), now=now):  # Google's RetryInfo
+            return wait
+    passed_on = part_of(error, "metadata", "headers")  # by OpenRouter
+    if isinstance(passed_on, dict):
+        headers = {**headers, **{str(name).lower(): str(value) for name, value in passed_on.items()}}
     return exhausted_wait(headers, now=now)
 
 
@@ -55,20 +59,17 @@ def exhausted_wait(headers: Mapping[str, str], *, now: datetime | None = None) -
     return max((wait for wait in waits if wait is not None), default=None)
 
 
-def seconds_until(value: str | None, *, now: datetime | None = None) -> float | None:  # noqa: PLR0911 - a form each
+def seconds_until(value: Any, *, now: datetime | None = None) -> float | None:
     """Seconds from a number, a duration, a time stamp or an HTTP date; None if it is none of them."""
-    if not value:
+    if not isinstance(value, str) or not value.strip():
         return None
     value, now = value.strip(), now or datetime.now(UTC)
     with suppress(ValueError):
         number = float(value)
-        if not math.isfinite(number):
-            return None
-        if number < _EPOCH_SECONDS:
-            return max(0.0, number)
-        number = number / 1000 if number > _EPOCH_MILLISECONDS else number
-        return max(0.0, number - now.timestamp())
-    if value and (match := _DURATION.fullmatch(value)):
+        if number > _EPOCH_SECONDS:
+            number = number / (1000 if number > _EPOCH_MILLISECONDS else 1) - now.timestamp()
+        return max(0.0, number) if math.isfinite(number) else None
+    if match := _DURATION.fullmatch(value):
         return sum(float(part or 0) * unit for part, unit in zip(match.groups(), _UNITS, strict=True))
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
         with suppress(ValueError):

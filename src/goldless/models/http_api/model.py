@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
 
 from goldless.concurrency import side_by_side
-from goldless.errors import CallError, CapabilityError, ModelSpecError, PrerequisiteError, nearest
-from goldless.models.http_api.calls import Answer, Calling, Calls
-from goldless.models.http_api.chat import hides_answers, reply_of, with_tokens_of, without_key
-from goldless.models.http_api.client import AttemptError, Client, reading
-from goldless.models.http_api.formats import FORMATS
+from goldless.errors import BudgetError, CallError, CapabilityError, ModelSpecError, PrerequisiteError, nearest
+from goldless.models.http_api.choices import Written, chosen
+from goldless.models.http_api.client import Answer, AttemptError, Calling, Client, reading
+from goldless.models.http_api.formats import FORMATS, listed_models
 from goldless.models.http_api.scoring import (
+    ASKED,
+    DIALECTS,
+    REPLIED,
     Dialect,
-    Finding,
     LocalTokenizer,
     ServerTokenizer,
-    probe_scoring,
-    require_affordable,
     sglang_weights,
     stable_fingerprint,
 )
@@ -38,11 +38,12 @@ from goldless.models.interface import (
     ScoreReply,
     ScoreRequest,
     TokenLogprobs,
+    Usage,
     content_hash,
 )
 from goldless.models.provider import Use
 from goldless.models.turn_signs import without_turn_signs
-from goldless.models.usage import Ledger, most_chat_usage
+from goldless.models.usage import Ledger, most_chat_usage, most_score_usage
 from goldless.records import CallFailure
 
 _CHAT_PROBE = ChatRequest(
@@ -54,8 +55,19 @@ _CHAT_PROBE = ChatRequest(
 )
 REVISION_DIGITS = 16
 _YES_NO = {True: "yes", False: "no"}
-_LENGTH_FIELDS = ("max_model_len", "context_length", "context_window")
-"""vLLM and SGLang; OpenRouter and Together; Groq."""
+_LENGTH_FIELDS = ("max_model_len", "context_length", "context_window", "inputTokenLimit")
+"""vLLM and SGLang; OpenRouter and Together; Groq; Gemini."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one probe."""
+
+    ability: str
+    """What was probed, such as ``scoring as vllm``."""
+    works: bool
+    answer: str
+    """The server's reply, described."""
 
 
 class HttpModel:
@@ -69,21 +81,24 @@ class HttpModel:
     def __init__(self, said: Specification, *, use: Use = "both", calling: Calling | None = None) -> None:
         """Nothing is sent yet. Raises a UserError if the server's address or key is not known."""
         self._said = said
+        self._service = said.service
         self._name = said.name
         self._use = use
         address, self._settings = said.place()
-        self._format = FORMATS[said.service.format](said.service)
-        self._wording = replace(self._format.wording, **said.thinking)
-        self._client = Client(address, said.api_key(address), self._format.headers)
-        self._calls = Calls(self._client, replace(calling or Calling(), **said.calling))
+        self._format = FORMATS[self._service.format]
+        alternatives = self._format.wording.alternatives if self._service.logprobs else 0
+        self._wording = replace(self._format.wording, alternatives=alternatives, **said.thinking)
+        calling = replace(calling or Calling(), **said.calling)
+        self._client = Client(address, said.api_key(address), self._format.headers, calling)
         self._tokenizer: LocalTokenizer | None = None
         self._lock = anyio.Lock()
         self._listed: Mapping[str, Mapping[str, Any]] | None = None
         """What the server lists, by name; None: it is not connected."""
         self._unlisted: AttemptError | None = None
         """Why a server that should list its models did not."""
-        self._dialect: Dialect | None = None
         self._rejection: AttemptError | None = None
+        """Why the probe of chat failed."""
+        self._dialect: Dialect | None = None
         self._scoring_probed = False
         self._server_tokenizer: ServerTokenizer | None = None
         """Of a server that looks as if it showed one."""
@@ -100,7 +115,7 @@ class HttpModel:
         """The finding of each probe, in order."""
 
     def __repr__(self) -> str:
-        return f"HttpModel({self._said.service.name!r}, {self._client.base_url!r}, {self._name!r})"
+        return f"HttpModel({self._service.name!r}, {self._client.base_url!r}, {self._name!r})"
 
     @property
     def identity(self) -> ModelIdentity:
@@ -110,11 +125,8 @@ class HttpModel:
         before several servers is the same model.
         """
         found = (self._name, self._weights, self._fingerprint, self._wording, self._dialect, self._tokenizer)
-        if self._identified is None or self._identified[0] != found:  # it is asked for several times a call
-            self._identified = found, self._identity()
-        return self._identified[1]
-
-    def _identity(self) -> ModelIdentity:
+        if self._identified is not None and self._identified[0] == found:  # it is asked for several times a call
+            return self._identified[1]
         settings = dict(self._settings)
         if "server" in settings and self._weights is not None:
             settings["server"] = "own"
@@ -122,10 +134,12 @@ class HttpModel:
         settings |= {name: value for name, value in self._wording.settings().items() if name not in usual}
         if self._dialect is not None:
             settings |= {"dialect": self._dialect.name, "layout": self._dialect.tokenizer.layout}
-        tokenizer = self._tokenizer.digest if self._tokenizer else ""
         said = ("" if self._weights == self._name else self._weights or "", self._fingerprint)
         revision = content_hash(*said)[:REVISION_DIGITS] if any(said) else ""
-        return ModelIdentity(self._said.service.name, self._name, revision, tokenizer, settings)
+        tokenizer = self._tokenizer.digest if self._tokenizer else ""
+        identity = ModelIdentity(self._service.name, self._name, revision, tokenizer, settings)
+        self._identified = found, identity
+        return identity
 
     @property
     def thinking_tokens(self) -> int:
@@ -141,17 +155,16 @@ class HttpModel:
         """Maximum tokens of context and target together; one is reserved for a token that a server insists on."""
         entry = (self._listed or {}).get(self._name, {})
         lengths = (entry.get(length) for length in _LENGTH_FIELDS)
-        longest = next((length for length in lengths if isinstance(length, int) and length > 0), None)
-        return None if longest is None else longest - 1
+        return next((length - 1 for length in lengths if isinstance(length, int) and length > 0), None)
 
     def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
         given = {"timeout_seconds": timeout_seconds, "retries": max_retries, "max_in_flight": max_in_flight}
         changed: dict[str, Any] = {limit: value for limit, value in given.items() if value is not None}
-        self._calls = Calls(self._client, replace(self._calls.calling, **{**changed, **self._said.calling}))
+        self._client.limit(replace(self._client.calling, **{**changed, **self._said.calling}))
 
     def charge_to(self, purse: Ledger) -> None:
         """Let the ledger pay for probes, and for attempts that fail before another one succeeds."""
-        self._calls.purse = purse
+        self._client.purse = purse
 
     async def prepare(self) -> None:
         await self._connect()
@@ -182,7 +195,7 @@ class HttpModel:
             entry = listed.get(self._name, {})
             if entry.get("owned_by") == "sglang":  # whose root is only the served name again
                 with suppress(AttemptError):
-                    self._weights = await sglang_weights(self._calls.hasty())
+                    self._weights = await sglang_weights(self._client.hasty())
             elif isinstance(entry.get("root"), str):
                 self._weights = entry["root"] or None
             if _LENGTH_FIELDS[0] in entry:  # vLLM or SGLang, which have a route to their tokenizer
@@ -195,12 +208,12 @@ class HttpModel:
 
         Raises PrerequisiteError if no server responds or the key is rejected.
         """
-        if self._format.listing is None:
+        if not self._service.listed:
             return {}
         try:
-            data = (await self._calls.hasty().get(self._format.listing)).data
+            data = (await self._client.hasty().get(self._format.listing)).data
             with reading():
-                return self._format.entries(data)
+                return listed_models(data)
         except AttemptError as failure:
             if failure.kind in {"connection", "timeout"}:
                 raise PrerequisiteError(
@@ -208,13 +221,17 @@ class HttpModel:
                     "Start it, or check the host and the port"
                 ) from None
             if failure.bad_key:
-                raise PrerequisiteError(
-                    f"{failure.message}\nSet {self._said.key_variable} to a key that this server accepts"
-                ) from None
+                raise self._wrong_key(failure, "that this server accepts") from None
             if failure.kind in {"rate_limited", "server_error"} and not self._name:
                 raise _not_ready(failure) from None
             self._unlisted = None if failure.is_answer else failure
             return {}
+
+    def _wrong_key(self, failure: AttemptError, which: str) -> PrerequisiteError:
+        return PrerequisiteError(f"{failure.message}\nSet {self._said.key_variable} to a key {which}")
+
+    def _found(self, ability: str, answer: str, *, works: bool) -> None:
+        self.findings += (Finding(ability, works, self._client.key.redact(answer)),)
 
     async def _probe_chat(self) -> None:
         async with self._lock:
@@ -222,17 +239,14 @@ class HttpModel:
                 return
             tokens = choice = False
             try:
-                ask, most = partial(self._ask, _CHAT_PROBE), most_chat_usage(self, _CHAT_PROBE)
-                data = (await self._calls.paid(most, ask, lambda answer: self._format.usage(answer.data))).data
+                data = (await self._ask(_CHAT_PROBE, paid=False)).data
                 self._fingerprint = stable_fingerprint(data)
                 with reading():
                     written = self._format.read(data)
             except AttemptError as failure:
-                require_affordable(failure)
+                _require_affordable(failure)
                 if failure.bad_key:
-                    raise PrerequisiteError(
-                        f"{failure.message}\nSet {self._said.key_variable} to a key that may use {self._name}"
-                    ) from None
+                    raise self._wrong_key(failure, f"that may use {self._name}") from None
                 self._rejection = failure
                 # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
                 works = not failure.is_answer or "limit was reached" in failure.message
@@ -240,15 +254,16 @@ class HttpModel:
             else:
                 works, tokens = True, bool(written.steps)
                 choice = any(len(step.alternatives) > 1 for step in written.steps)
-                if not written.text.strip() and written.finish == "length":
+                if not written.text.strip() and written.cut:
                     self._wording = replace(self._wording, seen_thinking=True)
                 answer = f"log-probabilities of what it writes: {_YES_NO[tokens]}; with alternatives: {_YES_NO[choice]}"
-            self.findings += (Finding("chat", works=works, answer=answer),)
+            self._found("chat", answer, works=works)
             self.capabilities = replace(
                 self.capabilities, chat=works, choice=choice, one_call_choice=choice, token_logprobs=tokens
             )
 
     async def _probe_scoring(self) -> None:
+        """Try the dialects of the service in their order, until one works."""
         async with self._lock:
             if self._scoring_probed:
                 return
@@ -256,54 +271,66 @@ class HttpModel:
                 from goldless.models.http_api.tokenizer_files import open_tokenizer  # noqa: PLC0415 - seldom needed
 
                 self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._said.tokenizer)
-            dialects = self._said.service.scoring_dialects()
-            probed = await probe_scoring(self._calls.hasty(), self._name, dialects, self._tokenizer)
-            self._dialect = probed.dialect
-            if probed.dialect is not None:
-                self._weights = self._weights if probed.weights is None else probed.weights
-                self._fingerprint = self._fingerprint or probed.fingerprint
-                limiter, most = self._calls.limiter, probed.dialect.most_at_once
-                if self._calls.calling.concurrency is None and most is not None:
-                    limiter.maximum = min(limiter.maximum, most)
-            self.findings += probed.findings
-            self.capabilities = replace(self.capabilities, scoring=probed.dialect is not None)
+            for name in self._service.scoring_dialects():
+                if await self._probe_dialect(name):
+                    break
+            self.capabilities = replace(self.capabilities, scoring=self._dialect is not None)
             self._scoring_probed = True
+
+    async def _probe_dialect(self, name: str) -> bool:
+        """Whether a dialect works, in any of its variants."""
+        hasty, encoded = self._client.hasty(), False
+        for dialect in DIALECTS[name](self._name, self._tokenizer):
+            try:
+                with reading():
+                    weights = await sglang_weights(hasty) if name == "sglang" else self._weights
+                    request = await dialect.tokenizer.encode(hasty, ASKED, REPLIED)
+                    encoded = True
+                    score = partial(dialect.score, hasty, request)
+                    reply, fingerprint = await hasty.paid(most_score_usage(request), score, lambda one: one[0].usage)
+            except AttemptError as failure:
+                _require_affordable(failure)
+                self._found(f"scoring as {name}", failure.message, works=False)
+                if not encoded or failure.status in {404, 405, 501}:
+                    return False  # another variant would fail for the same reason
+            else:
+                answer = f"{len(reply.logprobs)} values, {dialect.tokenizer.layout} layout"
+                self._found(f"scoring as {name}", answer, works=True)
+                self._dialect, self._weights = dialect, weights
+                self._fingerprint = self._fingerprint or fingerprint
+                if self._client.calling.concurrency is None and dialect.most_at_once is not None:
+                    self._client.limiter.maximum = min(self._client.limiter.maximum, dialect.most_at_once)
+                return True
+        return False
 
     async def _scoring_dialect(self) -> Dialect:
         if not self._scoring_probed:
             await self._connect()
             await self._probe_scoring()
         if self._dialect is None:
-            probed = "\n".join(
-                f"  {finding.ability}: {finding.answer}" for finding in self.findings if not finding.works
-            )
+            probed = [f"  {finding.ability}: {finding.answer}" for finding in self.findings if not finding.works]
             raise CapabilityError(
                 f"{self._client.base_url} returns no log-probabilities of a given text for {self._name}. It was "
-                f"probed:\n{probed}\n"
+                "probed:\n" + "\n".join(probed) + "\n"
                 "Scorers that can: embedded, gguf:…, hf:…, or a vLLM or SGLang server (http://host:port/v1#MODEL)"
             )
         return self._dialect
 
     def _require_known_model(self) -> None:
         """Raise if the server is not ready, or the name is not listed, or nothing is, and the server rejects it."""
-        listed = self._listed or {}
-        answered = self.capabilities.scoring or (self.capabilities.chat and self._rejection is None)
-        if self._unlisted is not None and not answered:
+        can, names = self.capabilities, tuple(self._listed or ())
+        if self._unlisted is not None and not can.scoring and (not can.chat or self._rejection is not None):
             raise _not_ready(self._unlisted)
-        if self.capabilities.chat or self.capabilities.scoring or self._name in listed:
+        if can.chat or can.scoring or self._name in names:
             return
-        if not listed:
-            if self._format.listing is None and self._rejection is not None:
-                raise ModelSpecError(
-                    f"{self._said.service.name}:{self._name} cannot be used: {self._rejection.message}"
-                )
-            return
-        names = tuple(listed)
-        answers = "; ".join(finding.answer for finding in self.findings[:1])
-        raise ModelSpecError(
-            f"{self._client.base_url} has no model {self._name!r}{nearest(self._name, names)} ({answers})\n"
-            f"It has: {', '.join(names[:20])}"
-        )
+        if names:
+            answers = "; ".join(finding.answer for finding in self.findings[:1])
+            raise ModelSpecError(
+                f"{self._client.base_url} has no model {self._name!r}{nearest(self._name, names)} ({answers})\n"
+                f"It has: {', '.join(names[:20])}"
+            )
+        if not self._service.listed and self._rejection is not None:
+            raise ModelSpecError(f"{self._service.name}:{self._name} cannot be used: {self._rejection.message}")
 
     # --- scoring -----------------------------------------------------------------------------------------------
 
@@ -311,12 +338,12 @@ class HttpModel:
         dialect = await self._scoring_dialect()
         with self._as_call_error():
             # the server's tokenizer would honour special tokens in the target
-            return await dialect.tokenizer.encode(self._calls, messages, without_turn_signs(target))
+            return await dialect.tokenizer.encode(self._client, messages, without_turn_signs(target))
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
         dialect = await self._scoring_dialect()
         with self._as_call_error():
-            return await dialect.tokenizer.pieces(self._calls, request)
+            return await dialect.tokenizer.pieces(self._client, request)
 
     @contextmanager
     def _as_call_error(self) -> Iterator[None]:
@@ -344,7 +371,7 @@ class HttpModel:
         firsts = [indices.pop(0) for indices in contexts.values()] if dialect.shares_contexts else []
         others = [index for indices in contexts.values() for index in indices]
         for wave in (firsts[:1], firsts[1:], others):
-            await side_by_side(send, wave, self._calls.limiter.maximum)
+            await side_by_side(send, wave, self._client.limiter.maximum)
 
     async def _score_one(self, dialect: Dialect, request: ScoreRequest) -> ScoreReply:
         if not request.target:
@@ -354,23 +381,30 @@ class HttpModel:
             return CallFailure("too_long", f"{request.tokens} tokens do not fit {self._name}, which accepts {longest}")
         try:
             with reading():
-                reply, _ = await dialect.score(self._calls, request)
+                reply, _ = await dialect.score(self._client, request)
                 return reply
         except AttemptError as failure:
             return self._record(failure)
 
     # --- chat --------------------------------------------------------------------------------------------------
 
-    async def _ask(self, request: ChatRequest) -> Answer:
+    def _body(self, request: ChatRequest) -> dict[str, Any]:
+        return self._format.body(self._service, self._name, request, self._wording)
+
+    async def _post(self, request: ChatRequest, body: Any, *, paid: bool = True) -> Answer:
+        """The server's reply; ``paid``: whether something is set aside for it."""
+        route = self._format.route.format(model=quote(self._name.removeprefix("models/"), safe=""))
+        most = most_chat_usage(self, request)
+        send = partial(self._client.post, route, body, most)
+        return await send() if paid else await self._client.paid(most, send, lambda one: self._format.usage(one.data))
+
+    async def _ask(self, request: ChatRequest, *, paid: bool = True) -> Answer:
         """The server's reply, with the parameters it accepts; those that work are kept for the next call."""
         wording = self._wording
         while True:
+            body = self._format.body(self._service, self._name, request, wording)
             try:
-                answer = await self._calls.post(
-                    self._format.route(self._name),
-                    self._format.body(request, model=self._name, wording=wording),
-                    most_chat_usage(self, request),
-                )
+                answer = await self._post(request, body, paid=paid)
             except AttemptError as failure:
                 other = wording.after(failure)
                 if other is None:
@@ -385,7 +419,7 @@ class HttpModel:
 
         With ``choices``, ``text`` is the chosen answer and ``finish`` is ``choice``: the written answer if the text
         has exactly one, otherwise the most probable one. If neither is known, the text is as the model wrote it and
-        ``choice_logprobs`` is None. How probabilities are read is described in ``chat``.
+        ``choice_logprobs`` is None. How probabilities are read is described in ``choices``.
         """
         if not self._name:
             await self._connect()
@@ -396,8 +430,9 @@ class HttpModel:
         reply = self._reply(answer.data, request, answer.retries)
         if isinstance(reply, CallFailure) or not request.choices or reply.choice_logprobs is not None:
             return reply
-        tokenizer = self._server_tokenizer if self._names_tokens else None
-        return reply if tokenizer is None else await self._named(tokenizer, request, answer, reply)
+        if self._server_tokenizer is None or not self._names_tokens:
+            return reply
+        return await self._named(self._server_tokenizer, request, answer, reply)
 
     async def _named(
         self, tokenizer: ServerTokenizer, request: ChatRequest, answer: Answer, reply: ChatReply
@@ -408,36 +443,58 @@ class HttpModel:
         prefix cache.
         """
         written = self._format.read(answer.data)
-        if not hides_answers(written, request):
+        if chosen(written, request.choices, bounded=True)[1] is None:
             return reply
         try:
-            ids = await tokenizer.first_ids(self._calls, request.choices)
-            body = self._format.body(request, model=self._name, wording=self._wording) | {"logprob_token_ids": ids}
-            most = most_chat_usage(self, request)
-            send = partial(self._calls.post, self._format.route(self._name), body, most)
-            more = await self._calls.paid(most, send, lambda found: self._format.usage(found.data))
+            ids = await tokenizer.first_ids(self._client, request.choices)
+            more = await self._post(request, self._body(request) | {"logprob_token_ids": ids}, paid=False)
             with reading():
-                other = self._format.read(more.data)
+                written = written.with_alternatives_of(self._format.read(more.data))
         except AttemptError as failure:
             self._names_tokens = not failure.is_answer
             return reply
-        complete = with_tokens_of(written, other)
-        self._names_tokens = not hides_answers(complete, request)  # otherwise the server ignores the ids
-        found = reply_of(complete, request, answer.retries)
-        return reply if found.choice_logprobs is None else without_key(found, self._client.key)
+        found = self._reply_of(written, request, self._format.usage(answer.data), answer.retries)
+        # otherwise the server ignores the ids
+        self._names_tokens = (
+            found.choice_logprobs is not None or chosen(written, request.choices, bounded=True)[1] is None
+        )
+        return reply if found.choice_logprobs is None else found
 
     def _reply(self, data: Any, request: ChatRequest, retries: tuple[CallFailure, ...] = ()) -> ChatReply | CallFailure:
         try:
             with reading():
-                return without_key(reply_of(self._format.read(data), request, retries), self._client.key)
+                return self._reply_of(self._format.read(data), request, self._format.usage(data), retries)
         except AttemptError as failure:
             if failure.charged is not None:
                 failure.charged = astuple(self._format.usage(data))
             return self._record(failure)
 
+    def _reply_of(
+        self, written: Written, request: ChatRequest, usage: Usage, retries: tuple[CallFailure, ...]
+    ) -> ChatReply:
+        """The reply, with written tokens and the choice, if requested and available, and without the key."""
+        withhold = self._client.key.withhold
+        if written.text and not usage.output_tokens:
+            usage = Usage()  # a server that charges nothing for a text does not count what it writes
+        tokens = tuple((step.token, step.logprob) for step in written.steps) if request.logprobs else ()
+        said = "".join(token for token, _ in tokens)
+        answer, logprobs = chosen(written, request.choices) if request.choices else (None, None)
+        if answer is None and logprobs is not None:
+            answer = max(logprobs, key=logprobs.__getitem__)
+        return ChatReply(
+            text=withhold(written.text) if answer is None else answer,
+            finish="choice" if answer is not None else "length" if written.cut else "stop",
+            token_logprobs=tokens if tokens and withhold(said) == said else None,
+            choice_logprobs=logprobs,
+            usage=usage,
+            retries=retries,
+        )
+
     def _record(self, failure: AttemptError) -> CallFailure:
-        record, message = failure.record(), self._client.key.redact(failure.message)
-        return replace(record, message=f"{message}. Check {self._said.key_variable}" if failure.bad_key else message)
+        message = self._client.key.redact(failure.message)
+        if failure.bad_key:
+            message += f". Check {self._said.key_variable}"
+        return CallFailure(failure.kind, message, failure.attempts, failure.charged)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Tokens of the messages in the server's chat layout; None if it cannot count them (only vLLM can).
@@ -447,12 +504,18 @@ class HttpModel:
         if self._server_tokenizer is None or not self._counts_tokens:
             return None
         try:
-            return len(await self._server_tokenizer.chat_ids(self._calls, tuple(messages)))
+            return len(await self._server_tokenizer.chat_ids(self._client, tuple(messages)))
         except AttemptError as failure:
             if not failure.is_answer:
-                raise CallError(failure.record()) from None
+                raise CallError(self._record(failure)) from None
             self._counts_tokens = False
             return None
+
+
+def _require_affordable(failure: AttemptError) -> None:
+    """Raise BudgetError if a first call was not sent because the budget does not allow it."""
+    if failure.kind == "budget":
+        raise BudgetError("the budget does not allow the short calls that test what the model can do. Raise --budget")
 
 
 def _not_ready(failure: AttemptError) -> PrerequisiteError:

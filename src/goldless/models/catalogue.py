@@ -21,9 +21,6 @@ from goldless.models.scripted import ScriptedModel
 from goldless.models.services import ANY_SERVER, HUB_NAME, SERVICES, Service
 from goldless.plugins import Catalogue
 
-THINKING = ("effort", "thinking")
-"""Options of models on servers that are in their identity."""
-
 
 def _late(place: str) -> Callable[..., Any]:
     """The function at ``module:name`` in this package; its module is imported when it is called."""
@@ -37,13 +34,11 @@ def _late(place: str) -> Callable[..., Any]:
 
 def _service(service: Service, scheme: str = "") -> Provider:
     """A provider reached by name, or servers that are named by their address, which includes its scheme."""
-    opened, specified = _late("http_api:service_model"), _late("http_api:Specification.read")
     return Provider(
         forms=(Form(f"{service.name}:{service.form}", service.purpose),),
-        make=lambda rest, use, _: opened(service, f"{scheme}{rest}", use=use),
+        make=lambda rest, use, _: _late("http_api:service_model")(service, f"{scheme}{rest}", use=use),
         local=False,
-        dialects=service.dialects,
-        unopened=lambda rest: specified(service, f"{scheme}{rest}").identity,
+        unopened=lambda rest: _late("http_api:Specification.read")(service, f"{scheme}{rest}").identity,
         check_scorer=lambda rest: service.refuse_scoring(rest.partition("?")[0]),
         names=service.names,
         reopened_by_name=not scheme,
@@ -128,17 +123,32 @@ def find_provider(spec: str) -> Provider | None:
     """The provider of a specification; None if the prefix is unknown or nothing follows it."""
     prefix, colon, rest = spec.partition(":")
     provider = PROVIDERS.get(prefix)
-    if provider is None or (bool(colon) if provider.bare else not rest):
-        return None
-    return provider
+    return None if provider is None or (bool(colon) if provider.bare else not rest) else provider
+
+
+def _known_provider(spec: str) -> Provider:
+    provider = find_provider(spec)
+    if provider is not None:
+        return provider
+    prefix = spec.partition(":")[0]
+    PROVIDERS.refuse_broken(prefix)
+    known = PROVIDERS.all()
+    local = ["gguf"] * spec.endswith(".gguf") or ["hf"] * Path(spec, "config.json").is_file()
+    meant = local or [one for one, other in known.items() if other.names and re.match(other.names, spec)]
+    if prefix in known and not known[prefix].bare:
+        hint = f": a name or path is missing after {prefix}:"
+    elif meant and spec.strip():
+        *others, last = (repr(f"{one}:{spec}") for one in meant)
+        hint = f". Did you mean {', '.join(others)}{' or ' * bool(others)}{last}?"
+    else:
+        hint = nearest(prefix, known)
+    listed = "\n".join(f"  {form.form:28} {form.purpose}" for form in forms())
+    raise ModelSpecError(f"unknown model {spec!r}{hint}\nA model must be one of:\n{listed}")
 
 
 def open_model(spec: str, *, use: Use = "both", say: Say = lambda _: None) -> Model:
     """The model of a specification. Nothing is loaded or sent before its ``prepare``."""
-    provider = find_provider(spec)
-    if provider is None:
-        raise _unknown(spec)
-    return provider.make(spec.partition(":")[2], use, say)
+    return _known_provider(spec).make(spec.partition(":")[2], use, say)
 
 
 def check_scorer(given: Any) -> None:
@@ -156,33 +166,8 @@ def is_server(spec: str) -> bool:
 
 def unopened_identity(spec: str) -> ModelIdentity | None:
     """The identity for a specification without opening the model and without a key; None if that is not possible."""
-    provider = find_provider(spec)
-    if provider is None:
-        raise _unknown(spec)
-    return None if provider.unopened is None else provider.unopened(spec.partition(":")[2])
-
-
-def _unknown(spec: str) -> ModelSpecError:
-    prefix = spec.partition(":")[0]
-    PROVIDERS.refuse_broken(prefix)
-    known = PROVIDERS.all()
-    lacking = prefix in known and not known[prefix].bare
-    hint = f": a name or path is missing after {prefix}:" if lacking else _meant(spec) or nearest(prefix, known)
-    listed = "\n".join(f"  {form.form:28} {form.purpose}" for form in forms())
-    return ModelSpecError(f"unknown model {spec!r}{hint}\nA model must be one of:\n{listed}")
-
-
-def _meant(spec: str) -> str:
-    """A hint for a model whose prefix was left out."""
-    if not spec.strip():
-        return ""
-    local = ["gguf"] * spec.endswith(".gguf") or ["hf"] * Path(spec, "config.json").is_file()
-    providers = PROVIDERS.all().items()
-    found = local or [prefix for prefix, one in providers if one.names and re.match(one.names, spec)]
-    if not found:
-        return ""
-    *others, last = (repr(f"{prefix}:{spec}") for prefix in found)
-    return f". Did you mean {', '.join(others)}{' or ' * bool(others)}{last}?"
+    unopened = _known_provider(spec).unopened
+    return None if unopened is None else unopened(spec.partition(":")[2])
 
 
 # --- by what models say of themselves ----------------------------------------------------------------------------
@@ -190,14 +175,12 @@ def _meant(spec: str) -> str:
 
 def is_local(identity: ModelIdentity) -> bool:
     """Whether a model runs on this machine; False for an unknown provider."""
-    provider = PROVIDERS.get(identity.provider)
-    return provider is not None and provider.local
+    return getattr(PROVIDERS.get(identity.provider), "local", False)
 
 
 def is_small(identity: ModelIdentity) -> bool:
     """Whether a model is too small to judge."""
-    provider = PROVIDERS.get(identity.provider)
-    return provider is not None and provider.small
+    return getattr(PROVIDERS.get(identity.provider), "small", False)
 
 
 def specification_of(identity: ModelIdentity) -> str | None:
@@ -207,5 +190,5 @@ def specification_of(identity: ModelIdentity) -> str | None:
         return None
     if provider.bare:
         return identity.provider
-    options = "&".join(f"{name}={identity.settings[name]}" for name in THINKING if name in identity.settings)
-    return f"{identity.provider}:{identity.name}{'?' * bool(options)}{options}"
+    options = [f"{name}={identity.settings[name]}" for name in ("effort", "thinking") if name in identity.settings]
+    return f"{identity.provider}:{identity.name}{'?' * bool(options)}{'&'.join(options)}"

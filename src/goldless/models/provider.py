@@ -23,10 +23,6 @@ Say = Callable[[str], None]
 """Receives messages for the user while a model is downloaded or loaded."""
 
 
-Maker = Callable[[str, Use, Say], Model]
-"""Opens a model from the text after the prefix. Nothing is loaded or sent before the model's ``prepare``."""
-
-
 @dataclass(frozen=True, slots=True)
 class Form:
     """One way to name a model."""
@@ -42,8 +38,9 @@ class Provider:
     """One kind of model."""
 
     forms: tuple[Form, ...]
-    """The ways to write it, for ``goldless list models`` and for messages."""
-    make: Maker
+    """The ways to write it, for ``goldless models list`` and for messages."""
+    make: Callable[[str, Use, Say], Model]
+    """Opens a model from the text after the prefix. Nothing is loaded or sent before the model's ``prepare``."""
     local: bool
     """Whether it computes on this machine and is therefore free; False: it runs elsewhere or in a separate process."""
     bare: bool = False
@@ -52,8 +49,6 @@ class Provider:
     """Whether its models are too small to judge."""
     price_id: str | None = None
     """Its id in the price table of genai-prices; None: it has no public prices."""
-    dialects: tuple[str, ...] = ()
-    """Ways in which its servers may return log-probabilities of a given text, in the order they are tried."""
     unopened: Callable[[str], ModelIdentity] | None = None
     """The identity after the prefix, as far as known without opening the model, so that a plan needs no key. Raises a
     UserError if it is invalid. None: only an opened model knows.

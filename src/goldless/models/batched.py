@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from goldless.errors import GoldlessError, UserError, WaitingError
-from goldless.models.interface import ChatModel, ChatReply, ChatRequest, Message, NotSentError, Usage
+from goldless.models.interface import ChatModel, ChatRequest, Message, NotSentError, Usage
 from goldless.models.journal import Entry, Journal, Kept
 from goldless.models.journalled import (
     OVER_BUDGET,
@@ -31,7 +31,7 @@ from goldless.models.journalled import (
     read_chat,
     request_data,
 )
-from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage
+from goldless.models.usage import Aside, Ledger, most_chat_usage
 from goldless.records import CallFailure
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ class BatchedChat(JournalledModel):
         """Calls to be sent, with what is reserved for each."""
         self._out: dict[str, BatchOut] = {}
         """Calls in batches that are not answered yet."""
-        self._collected: dict[str, Charge] = {}
-        """Calls that a batch has answered since the last run, with what they are booked at."""
+        self._collected: dict[str, Usage] = {}
+        """Calls that a batch has answered since the last run, with what they are charged for, if it says so."""
         self._failed: dict[str, CallFailure] = {}
         """Calls that a batch answered with a failure; they are sent again by another run."""
         self._put_off: set[str] = set()
@@ -154,7 +154,7 @@ class BatchedChat(JournalledModel):
         return bool(self._put_off)
 
     async def collect(self) -> None:
-        """Keep the replies of this model's batches that have ended; what they cost, and the others may, is reserved.
+        """Keep and book the replies of this model's batches that have ended, and reserve what the others may cost.
 
         Raises UserError for a batch that is gone, or of which nobody knows whether it was sent.
         """
@@ -169,37 +169,33 @@ class BatchedChat(JournalledModel):
                     f"goldless journal batches --forget {batch.label}"
                 )
             calls = self._book.calls(batch.label)
-            found = await self._batching.batch_replies(batch.id, {key: _request(said) for key, said in calls.items()})
+            requests = {key: _request(said) for key, said in calls.items()}
+            found = await self._batching.batch_replies(batch.id, requests)
             if found is None:
                 self._out |= dict.fromkeys(calls, batch)
                 self.ledger.reserve(batch.reserved_usd or 0.0)
                 continue
             for key, reply in found.items():
-                self._collect_one(key, calls[key], reply)
+                most = most_chat_usage(self._model, requests[key])
+                aside = Aside(most, most, 0.0)
+                self.ledger.reserve(aside.usd)
+                if isinstance(reply, CallFailure):
+                    failed = (key, reply, self.ledger.book_unkept(aside, reply.charged))
+                    self._journal.record(self.identity, failures=[failed])
+                    self._failed[key] = reply
+                else:
+                    charge = self.ledger.book(aside, reply.usage)
+                    entry = Entry(key, "chat", calls[key], chat_as_json(reply), *charge)
+                    self._journal.record(self.identity, [entry])
+                    self._collected[key] = Usage() if charge.estimated else charge.usage
             # what a batch did not get to before it expired or was cancelled is in no batch from here on
             self._book.release(batch.label)
-
-    def _collect_one(self, key: str, request: str, reply: ChatReply | CallFailure) -> None:
-        most = most_chat_usage(self._model, _request(request))
-        aside = Aside(most, most, 0.0)
-        if isinstance(reply, CallFailure):
-            self.ledger.reserve(aside.usd)
-            self._journal.record(self.identity, failures=[(key, reply, self.ledger.book_unkept(aside, reply.charged))])
-            self._failed[key] = reply
-            return
-        charge = self.ledger.charge(aside, reply.usage)
-        self._journal.record(self.identity, [Entry(key, "chat", request, chat_as_json(reply), *charge)])
-        self._collected[key] = charge
-        self.ledger.reserve(charge.cost_usd or 0.0)
 
     def _known(self, key: str, kept: Kept) -> Reply:
         """A reply that the journal has; one that was collected now is this run's."""
         if key not in self._collected:
             return super()._known(key, kept)
-        charge = self._collected.pop(key)
-        self.ledger.settle(charge.cost_usd or 0.0, charge)
-        self.ledger.keep(charge)
-        return replace(read_chat(kept.reply), usage=Usage() if charge.estimated else charge.usage)
+        return replace(read_chat(kept.reply), usage=self._collected.pop(key))
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
         texts = {key: request for key, request in asked.items() if isinstance(request, ChatRequest)}
@@ -222,31 +218,24 @@ class BatchedChat(JournalledModel):
 
     async def submit(self) -> None:
         """Send what waits. Raises UserError if the provider does not take it."""
-        requests = {key: request for key, (request, _) in self._pending.items()}
-        aside = {key: aside.usd for key, (_, aside) in self._pending.items()}
-        self._pending.clear()
-        lines = {key: self._batching.batch_line(key, request) for key, request in requests.items()}
-        limits = {"most_calls": self._batching.most_batch_calls, "most_bytes": self._batching.most_batch_bytes}
-        for keys in chunks(lines, **limits):
-            said = {key: as_json(request_data(requests[key])) for key in keys}
-            reserved = None if self.ledger.price is None else aside
-            label, mine = self._book.claim(self.identity.provider, self.identity.short, said, reserved)
+        pending, self._pending = self._pending, {}
+        model, book = self._batching, self._book
+        lines = {key: model.batch_line(key, request) for key, (request, _) in pending.items()}
+        for keys in chunks(lines, most_calls=model.most_batch_calls, most_bytes=model.most_batch_bytes):
+            said = {key: as_json(request_data(pending[key][0])) for key in keys}
+            usd = None if self.ledger.price is None else {key: pending[key][1].usd for key in keys}
+            label, mine = book.claim(self.identity.provider, self.identity.short, said, usd)
             if mine:
-                await self._send(label, [lines[key] for key in mine])
+                try:
+                    book.sent(label, await model.send_batch([lines[key] for key in mine]))
+                except NotSentError:
+                    book.release(label)
+                    raise
             theirs = set(keys) - set(mine)  # of another process, which was faster
-            for batch in self._book.out():
-                if batch.label == label or (
-                    batch.occasion == self._journal.occasion and theirs & set(self._book.calls(batch.label))
-                ):
+            for batch in book.out():
+                here = batch.occasion == self._journal.occasion
+                if batch.label == label or (here and theirs & set(book.calls(batch.label))):
                     self.waiting[batch.label] = batch
-
-    async def _send(self, label: str, lines: list[bytes]) -> None:
-        try:
-            batch = await self._batching.send_batch(lines)
-        except NotSentError:
-            self._book.release(label)
-            raise
-        self._book.sent(label, batch)
 
 
 def batching(model: object) -> BatchingModel:

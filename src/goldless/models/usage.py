@@ -13,7 +13,6 @@ from goldless.errors import BudgetError, UserError
 from goldless.models.catalogue import PROVIDERS
 from goldless.models.interface import ChatRequest, ModelIdentity, ScoreRequest, Usage
 
-THOUSAND = 1_000
 MILLION = 1_000_000
 MOST_HIDDEN_TOKENS = 65_536
 """A server may charge for tokens that the request does not show, such as its own system prompt or thinking that ignores
@@ -53,13 +52,6 @@ def batch_share(identity: ModelIdentity) -> float:
     return 1.0 if provider is None or provider.batch_share is None else provider.batch_share
 
 
-def public_price(name: str) -> Price | None:
-    """The price of a model by its public name, or None if no provider lists it."""
-    ids = [provider.price_id for provider in PROVIDERS.all().values() if provider.price_id is not None]
-    found = (_listed_price(name, price_id) for price_id in ids)
-    return next((price for price in found if price is not None), None)
-
-
 def _listed_price(name: str, price_id: str) -> Price | None:
     # the price table is large: it is loaded only where something costs money
     from genai_prices import Usage as PricedUsage  # noqa: PLC0415
@@ -67,13 +59,11 @@ def _listed_price(name: str, price_id: str) -> Price | None:
 
     try:
         # asked for a call of usual size: some models cost more a token in calls of hundreds of thousands of tokens
-        of = {
-            kind: calc_price(PricedUsage(**{kind: THOUSAND}), name, provider_id=price_id).total_price
-            for kind in ("input_tokens", "output_tokens")
-        }
+        usages = PricedUsage(input_tokens=1000), PricedUsage(output_tokens=1000)
+        given, out = (calc_price(usage, name, provider_id=price_id).total_price * 1000 for usage in usages)
     except LookupError:
         return None
-    return Price(float(of["input_tokens"] * THOUSAND), float(of["output_tokens"] * THOUSAND))
+    return Price(float(given), float(out))
 
 
 def parse_price(text: str) -> Price:
@@ -102,37 +92,10 @@ class Budget:
         if not 0 <= limit_usd < math.inf:
             raise BudgetError(f"a budget must be an amount of US dollars, not negative, got {limit_usd}")
         self.limit_usd = limit_usd
-        self._committed_usd = 0.0
-        self._under_way = 0
-        self._waiting: list[anyio.Event] = []
-
-    def commit(self, usd: float, *, anyway: bool = False) -> bool:
-        """Reserve an amount if it is available, or ``anyway``: its calls were made by an earlier run."""
-        if not anyway and self._committed_usd + usd > self.limit_usd:
-            return False
-        self._committed_usd += usd
-        self._under_way += 1
-        return True
-
-    def release(self, usd: float) -> None:
-        """Return a reserved amount: its call has ended."""
-        self._committed_usd -= usd
-        self._under_way -= 1
-        for event in self._waiting:
-            event.set()
-        self._waiting.clear()
-
-    async def settled(self) -> bool:
-        """Wait until a call in progress has ended; False if there is none."""
-        if not self._under_way:
-            return False
-        event = anyio.Event()
-        self._waiting.append(event)
-        await event.wait()
-        return True
-
-
-FREE = Price(0.0, 0.0)
+        self.committed_usd = 0.0
+        """Spent, and reserved for calls in progress."""
+        self.under_way = 0
+        self.waiting: list[anyio.Event] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +129,18 @@ class Ledger:
     """
 
     def __init__(self, model: str, price: Price | None, budget: Budget | None = None) -> None:
+        self.price = price
+        self.free = price == Price(0.0, 0.0)
         if budget is not None and price is None:
             raise BudgetError(
                 f"the price of {model} is unknown, so --budget cannot be enforced. Give its price with --price "
                 "IN,OUT (US dollars per million tokens), or leave out --budget"
             )
-        if budget is not None and budget.limit_usd <= 0 and price != FREE:
+        if budget is not None and budget.limit_usd <= 0 and not self.free:
             raise BudgetError(
                 f"a budget of {budget.limit_usd:g} USD allows no call to {model}. Raise --budget, or use a free "
                 "model such as embedded"
             )
-        self.price = price
         self.spent_usd = 0.0
         self.usage = Usage()
         self.calls = 0
@@ -191,53 +155,55 @@ class Ledger:
         """The most that a call was charged for beyond what its request shows."""
         self._budget = budget
 
-    @property
-    def free(self) -> bool:
-        """Whether the model costs nothing."""
-        return self.price == FREE
-
-    def set_aside(self, shown: Usage) -> Aside | None:
-        """Reserve the maximum cost of a call; None if the budget does not allow it."""
-        cost = self.most_usd(shown)
-        if self._budget is not None and not self._budget.commit(cost):
-            return None
-        return Aside(shown, shown + self._hidden, cost)
-
     def most_usd(self, shown: Usage) -> float:
         """The maximum cost of a call, with what the server is known to add; 0 if the price is unknown."""
         return 0.0 if self.price is None else self.price.cost(shown + self._hidden)
 
+    def set_aside(self, shown: Usage) -> Aside | None:
+        """Reserve the maximum cost of a call; None if the budget does not allow it."""
+        usd, budget = self.most_usd(shown), self._budget
+        if budget is not None and budget.committed_usd + usd > budget.limit_usd:
+            return None
+        self.reserve(usd)
+        return Aside(shown, shown + self._hidden, usd)
+
     def reserve(self, usd: float) -> None:
-        """Reserve what calls of an earlier run may still cost."""
+        """Reserve an amount whatever the budget allows, such as what calls of an earlier run may still cost."""
         if self._budget is not None:
-            self._budget.commit(usd, anyway=True)
+            self._budget.committed_usd += usd
+            self._budget.under_way += 1
 
     async def settled(self) -> bool:
         """Wait until a call in progress has returned its unused reservation; False if there is none."""
-        return self._budget is not None and await self._budget.settled()
+        if self._budget is None or not self._budget.under_way:
+            return False
+        event = anyio.Event()
+        self._budget.waiting.append(event)
+        await event.wait()
+        return True
 
     def charge(self, aside: Aside, usage: Usage) -> Charge:
         """What a call is to be booked at, by what its server says and by the most that is possible."""
-        estimated = not self.free and not _credible(usage, aside.shown)
-        booked = aside.most if estimated else usage
+        hidden = Usage(usage.input_tokens - aside.shown.input_tokens, usage.output_tokens - aside.shown.output_tokens)
+        # no call is without input, and few tokens are hidden
+        counted = usage.input_tokens >= 1 and usage.output_tokens >= 0
+        credible = counted and max(hidden.input_tokens, hidden.output_tokens) <= MOST_HIDDEN_TOKENS
+        estimated = not self.free and not credible
         if not estimated:
             self._hidden = Usage(
-                max(self._hidden.input_tokens, usage.input_tokens - aside.shown.input_tokens),
-                max(self._hidden.output_tokens, usage.output_tokens - aside.shown.output_tokens),
+                max(self._hidden.input_tokens, hidden.input_tokens),
+                max(self._hidden.output_tokens, hidden.output_tokens),
             )
+        booked = aside.most if estimated else usage
         return Charge(booked, None if self.price is None else self.price.cost(booked), estimated)
 
     def book(self, aside: Aside, usage: Usage) -> Charge:
         """Replace a reservation by what the call is charged for, and return that."""
         charge = self.charge(aside, usage)
         self.settle(aside.usd, charge)
-        self.keep(charge)
-        return charge
-
-    def keep(self, charge: Charge) -> None:
-        """Count a call that was settled among those with a reply to keep."""
         self.kept += 1
         self.kept_usage += charge.usage
+        return charge
 
     def book_unkept(self, aside: Aside, charged: tuple[int, int] | None) -> Charge | None:
         """Replace the reservation of a call without a reply to keep; ``charged`` as in a CallFailure."""
@@ -247,22 +213,17 @@ class Ledger:
 
     def settle(self, reserved_usd: float, charge: Charge | None) -> None:
         """Replace a reserved amount by what is charged for; None: nothing is."""
+        cost_usd = 0.0 if charge is None else charge.cost_usd or 0.0
         if self._budget is not None:
-            self._budget.release(reserved_usd - ((charge and charge.cost_usd) or 0.0))
-        if charge is None:
-            return
-        self.usage += charge.usage
-        self.calls += 1
-        self.estimated += charge.estimated
-        self.spent_usd += charge.cost_usd or 0.0
-
-
-def _credible(usage: Usage, shown: Usage) -> bool:
-    """Whether a call can be charged for this: no call is without input, and few tokens are hidden."""
-    return (
-        1 <= usage.input_tokens <= shown.input_tokens + MOST_HIDDEN_TOKENS
-        and 0 <= usage.output_tokens <= shown.output_tokens + MOST_HIDDEN_TOKENS
-    )
+            self._budget.committed_usd += cost_usd - reserved_usd
+            self._budget.under_way -= 1
+            while self._budget.waiting:
+                self._budget.waiting.pop().set()
+        if charge is not None:
+            self.usage += charge.usage
+            self.calls += 1
+            self.estimated += charge.estimated
+            self.spent_usd += cost_usd
 
 
 def most_chat_usage(model: object, request: ChatRequest) -> Usage:

@@ -139,8 +139,8 @@ def model_of(base: str, way: str, own: str) -> HfModel:
 
 def weight_bytes(model: HfModel) -> int:
     """What the weights take in memory."""
-    network: Any = model.engine._network  # type: ignore[attr-defined]  # noqa: SLF001
-    return int(network.weight_bytes)
+    engine: Any = model.engine
+    return int(engine.weight_bytes)
 
 
 def unpacked_embedded(folder: Path) -> Path:

@@ -119,8 +119,7 @@ def cuda_ways(layers: int, texts: Texts) -> tuple[Any, dict[str, Way]]:
     import torch  # noqa: PLC0415
     import transformers  # noqa: PLC0415
 
-    from goldless.models.local_weights.engine import TorchEngine  # noqa: PLC0415
-    from goldless.models.local_weights.packed_network import LONGEST_CUDA  # noqa: PLC0415
+    from goldless.models.local_weights.packed import LONGEST_CUDA  # noqa: PLC0415
     from scoring_end_to_end import MadeModel, trained_layout  # noqa: PLC0415
     from scoring_gpu import batches, llama_shape, one_by_one, open_scorer  # noqa: PLC0415
 
@@ -132,8 +131,8 @@ def cuda_ways(layers: int, texts: Texts) -> tuple[Any, dict[str, Way]]:
     study = study_from_records(
         [Task("t")], [Response("t", f"a{i}", texts.text(200)) for i in range(64)], name="texts for the tokenizer"
     )
-    engine = TorchEngine(packed.network.network, packed=packed)
-    made = MadeModel(engine, packed.network.settings, trained_layout(study))
+    packed.engine.packed = packed
+    made = MadeModel(packed.engine, packed.settings, trained_layout(study))
     anyio.run(made.prepare)
     # random weights read no context: the canaries would rightly refuse them
     journal = Journal(default_journal())

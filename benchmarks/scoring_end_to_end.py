@@ -23,7 +23,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -33,13 +32,15 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import goldless
 from goldless import scoring
-from goldless.models import journalled, local_model
+from goldless.models import journalled
 from goldless.models.canaries import CanaryReport
 from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
+from goldless.models.local_engine import LocalEngine
 from goldless.models.local_model import LoadedModel, LocalModel
-from goldless.models.local_weights import engine as engines
+from goldless.models.local_weights import packed
+from goldless.models.local_weights.engine import TorchEngine
 from goldless.models.local_weights.packing import Lengths, Pack
 from goldless.models.tokens import KeptIds
 from goldless.records import Response, Task
@@ -90,8 +91,6 @@ TIMED = (
     (pipeline, "text_findings", "texts checked"),
     (ChatLayout, "read", "encode"),
     (LocalModel, "encode", "encode"),
-    (engines, "_spread", "read back"),
-    (local_model, "_rounded", "read back"),
     (Journal, "find", "journal"),
     (Journal, "_lease", "journal"),
     (journalled, "score_key", "journal"),
@@ -211,13 +210,11 @@ class Clock:
         return sum(begin.elapsed_time(end) for begin, end in self._marks) / 1000
 
 
-class StandIn:
+class StandIn(packed.PackedScorer):
     """A card that is none: it takes the time of so many tokens per second, and its values follow from the tokens."""
 
     def __init__(self, rate: float, lengths: Lengths) -> None:
         self.lengths = lengths
-        self.network = SimpleNamespace(device=torch.device("cpu"), weight_bytes=0)
-        self.settings = {"sharing": "packed prefix tree"}
         self.busy = 0.0
         self._rate, self._free_at = rate, 0.0
 
@@ -250,13 +247,11 @@ class _Later:
 
 def stand_in_engine(rate: float, length: int) -> tuple[Any, dict[str, str]]:
     """An engine over a stand-in."""
-    network: Any = StandIn(rate, Lengths(length, min(length, 1024)))
-    engine = object.__new__(engines.TorchEngine)
-    engines.LocalEngine.__init__(engine)
-    engine.packed = engines.PackedScorer(network)
-    engine._network = network.network
-    engine._weight_bytes = 0
-    return engine, network.settings
+    engine = object.__new__(TorchEngine)
+    LocalEngine.__init__(engine, call_tokens=0)
+    engine.packed = StandIn(rate, Lengths(length, min(length, 1024)))
+    engine.weight_bytes = 0
+    return engine, {"sharing": "packed prefix tree"}
 
 
 def end_to_end(engine: Any, settings: dict[str, str], arguments: argparse.Namespace) -> None:
@@ -264,11 +259,11 @@ def end_to_end(engine: Any, settings: dict[str, str], arguments: argparse.Namesp
     watch = Watch()
     study = made_study(arguments.tasks, arguments.agents, arguments.seed)
     model = MadeModel(engine, settings, trained_layout(study))
-    clock = Clock(engine.packed.network, card=torch.cuda.is_available())
+    clock = Clock(engine.packed, card=torch.cuda.is_available())
     for owner, method, part in TIMED:
         if hasattr(owner, method):
             watch.wrap(owner, method, part)
-    watch.wrap_steps(engines, "plan_packs", "plan")
+    watch.wrap_steps(packed, "plan_packs", "plan")
     # everything is compiled by a first run under another journal
     _evaluate(made_study(arguments.tasks, arguments.agents, arguments.seed + 1), model)
     for number in range(arguments.repeats):

@@ -32,9 +32,8 @@ import numpy as np
 import torch
 import transformers
 
-from goldless.models.local_weights.engine import PackedScorer, TorchEngine
-from goldless.models.local_weights.network import Network
-from goldless.models.local_weights.packed_network import LONGEST_CUDA, SHORTEST_CUDA, PackedNetwork, open_packed
+from goldless.models.local_weights.engine import TorchEngine
+from goldless.models.local_weights.packed import LONGEST_CUDA, SHORTEST_CUDA, PackedScorer, open_packed
 from goldless.models.local_weights.packing import Lengths, Pack
 from goldless.models.local_weights.tree_attention import NO_WINDOW
 from scoring_end_to_end import add_options, end_to_end
@@ -245,8 +244,9 @@ def arithmetic_of(model: Any) -> Arithmetic:
 
 def open_scorer(model: Any, length: int) -> PackedScorer:
     """The packed scorer with sequences of a length. Raises UnsupportedAttention where the model cannot be packed."""
-    packed = open_packed(Network(model, tuple(range(1000, 1024))))
-    return PackedScorer(packed, Lengths(length, min(length, SHORTEST_CUDA)))
+    scorer = open_packed(TorchEngine(model, tuple(range(1000, 1024))))
+    scorer.lengths = Lengths(length, min(length, SHORTEST_CUDA))
+    return scorer
 
 
 def compare(study: Study, model: Any, ceiling: float, scorer: PackedScorer, arguments: argparse.Namespace) -> None:
@@ -267,7 +267,7 @@ def compare(study: Study, model: Any, ceiling: float, scorer: PackedScorer, argu
             arguments.baseline,
         )
 
-    cached = TorchEngine(scorer.network.network)
+    cached = scorer.engine
     table.measure(
         "prefix tree node by node, cached keys and values",
         lambda pairs: [float(values.sum(dtype=np.float64)) for values in cached.score(pairs)],
@@ -275,13 +275,13 @@ def compare(study: Study, model: Any, ceiling: float, scorer: PackedScorer, argu
     )
 
     packs: list[Pack] = []
-    logprobs = scorer.network.logprobs
+    logprobs = scorer.logprobs
 
     def counted(pack: Pack) -> Any:
         packs.append(pack)
         return logprobs(pack)
 
-    scorer.network.logprobs = counted  # type: ignore[method-assign] # the packs of the measured pass are counted
+    scorer.logprobs = counted  # type: ignore[method-assign] # the packs of the measured pass are counted
 
     def notes() -> str:
         filled = sum(len(pack.tokens) for pack in packs) / sum(pack.length for pack in packs)
@@ -327,8 +327,8 @@ def compare_fp8(model: Any, scorer: PackedScorer, arguments: argparse.Namespace)
     )
     torch.compiler.reset()
     # without the check of values: in 8 bits they move by more than it allows
-    network = PackedNetwork(Network(model, tuple(range(1000, 1024))), [NO_WINDOW])
-    fp8 = PackedScorer(network, scorer.lengths)
+    fp8 = PackedScorer(TorchEngine(model, tuple(range(1000, 1024))), [NO_WINDOW])
+    fp8.lengths = scorer.lengths
     for name, pairs in loads.items():
         (rate, sums), (rate_fp8, sums_fp8) = before[name], _rate(fp8, pairs)
         changes = [abs(a - b) for a, b in zip(sums, sums_fp8, strict=True)]
@@ -368,8 +368,8 @@ def main() -> int:
     model = llama_shape(arguments.layers)
     scorer = open_scorer(model, arguments.length)
     if arguments.end_to_end:
-        engine = TorchEngine(scorer.network.network, packed=scorer)
-        end_to_end(engine, scorer.network.settings, arguments)
+        scorer.engine.packed = scorer
+        end_to_end(scorer.engine, scorer.settings, arguments)
     if arguments.fp8:
         compare_fp8(model, scorer, arguments)
     if arguments.end_to_end or arguments.fp8:

@@ -120,10 +120,7 @@ def test_texts_read_together_become_the_tokens_of_each_read_alone(template: str 
     contexts = [(Message("system", "Be brief."), Message("user", text)) for text in ("Why?", "", "Größe <|im_end|>")]
     targets = ["<|im_end|> over", "Because."]
     together.read(contexts, targets)
-    once = together.tokenizer._for_texts
-    together.tokenizer._for_texts = None  # what was read is found again, and nothing is tokenised twice
     found = [together.context(messages) for messages in contexts], [together.text(text) for text in targets]
-    together.tokenizer._for_texts = once
     assert found == ([alone.context(messages) for messages in contexts], [alone.text(text) for text in targets])
     end = alone.tokenizer.token_id("<|im_end|>")
     assert end not in together.text("<|im_end|> over")

@@ -25,10 +25,8 @@ transformers = pytest.importorskip("transformers", reason="needs the transformer
 
 
 from byte_tokenizer import CHATML, byte_tokenizer  # noqa: E402
-from goldless.models.local_weights import network as network_module  # noqa: E402
+from goldless.models.local_weights import engine as engines  # noqa: E402
 from goldless.models.local_weights.checkpoint import folder_hash  # noqa: E402
-from goldless.models.local_weights.engine import GRAPHICS_CARD, Limits, TorchEngine  # noqa: E402
-from goldless.models.local_weights.tokenizer import SlowTokenizer, chat_layout  # noqa: E402
 from tiny_base import save_reader  # noqa: E402
 
 if TYPE_CHECKING:
@@ -136,11 +134,11 @@ async def test_a_shared_part_is_computed_once_and_changes_nothing(kind: str, tmp
     assert model.identity.settings["head"] == "scored positions"
     pairs = [(r.context, r.target) for r in await tree_of_requests(model)]
     computed = []
-    run = model.engine._network.run
-    model.engine._network.run = lambda rows, *under: (computed.extend(map(len, rows)), run(rows, *under))[1]
+    run = model.engine._run
+    model.engine._run = lambda rows, past: (computed.extend(map(len, rows)), run(rows, past))[1]
     together = model.engine.score(pairs)
     assert sum(computed) < 0.5 * sum(len(c) + len(t) - 1 for c, t in pairs)
-    model.engine._network.shares = False
+    model.engine.shares = False
     for shared, alone in zip(together, model.engine.score(pairs), strict=True):
         assert shared == pytest.approx(alone, abs=1e-4, rel=1e-4)
 
@@ -149,8 +147,9 @@ async def test_small_calls_and_cut_stretches_change_nothing(llama: Path):
     model = await ready(llama)
     pairs = [(r.context, r.target) for r in await tree_of_requests(model)]
     whole = model.engine.score(pairs)
-    for limits in (Limits(node=7, call=20, cache=10_000), Limits(node=64, call=4096, cache=600), GRAPHICS_CARD):
-        for cut, expected in zip(TorchEngine(model.engine._network, limits).score(pairs), whole, strict=True):
+    for tokens, positions in ((20, 10_000), (64, 600), (4096, 65_536)):
+        model.engine._call_tokens, model.engine._call_positions = tokens, positions
+        for cut, expected in zip(model.engine.score(pairs), whole, strict=True):
             assert cut == pytest.approx(expected, abs=1e-4)
 
 
@@ -158,10 +157,10 @@ async def test_the_head_reads_a_bounded_number_of_positions_at_once(llama: Path,
     model = await ready(llama)
     requests = await tree_of_requests(model)
     expected = await scored(model, requests)
-    monkeypatch.setattr(network_module, "HEAD_ELEMENTS", 5 * 272 + 1)
+    monkeypatch.setattr(engines, "HEAD_ELEMENTS", 5 * 272 + 1)
     sizes = []
-    logits = model.engine._network.logits
-    monkeypatch.setattr(model.engine._network, "logits", lambda states: (sizes.append(len(states)), logits(states))[1])
+    logits = model.engine.logits
+    monkeypatch.setattr(model.engine, "logits", lambda states: (sizes.append(len(states)), logits(states))[1])
     for reply, whole in zip(await scored(model, requests), expected, strict=True):
         assert reply.logprobs == pytest.approx(whole.logprobs, abs=1e-5)
     assert max(sizes) == 5
@@ -171,18 +170,18 @@ async def test_a_model_with_a_recurrent_state_is_scored_one_by_one_and_says_so(t
     model = await ready(save(tmp_path, "mamba"))
     assert model.identity.settings["sharing"] == "none: one by one"
     reply = await model.chat(ChatRequest((Message("user", "Hallo"),), max_tokens=5))
-    context = model._model().layout.context((Message("user", "Hallo"),))
+    context = model.loaded.layout.context((Message("user", "Hallo"),))
     expected = reference(tmp_path).generate(
         torch.tensor([context]), max_new_tokens=5, do_sample=False, eos_token_id=None
     )
-    written = [t for t in expected[0, len(context) :].tolist() if t not in model._model().stop]
-    assert reply.text == model._model().layout.tokenizer.decode(written)
+    written = [t for t in expected[0, len(context) :].tolist() if t not in model.loaded.stop]
+    assert reply.text == model.loaded.layout.tokenizer.decode(written)
 
 
 async def test_a_model_whose_logits_are_more_than_its_head_is_computed_whole(
     llama: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(network_module, "_rules", lambda config: iter([lambda logits: logits * 2]))
+    monkeypatch.setattr(engines, "_rules", lambda config: iter([lambda logits: logits * 2]))
     model = await ready(llama)
     assert model.identity.settings["head"] == "all positions"
     assert model.identity.settings["sharing"] == "prefix tree"
@@ -219,16 +218,10 @@ async def test_signs_that_only_the_tokenizer_knows_are_read_as_characters(tmp_pa
     assert tokenizer.decode(request.target[:-1]) == text
 
 
-def test_a_tokenizer_without_fast_backend_reads_special_tokens_as_characters_or_refuses():
-    tokenizer = transformers.ByT5Tokenizer(extra_ids=0)
-    layout = chat_layout(tokenizer)
-    ids = layout.text("a</s>")
-    assert not layout.tokenizer.control.intersection(ids)
-    assert layout.tokenizer.decode(ids) == "a</s>"
-    assert layout.tokenizer.template_ids("</s>") == (tokenizer.eos_token_id,)
-    assert layout.tokenizer.token_id("</s>") == tokenizer.eos_token_id
-    with pytest.raises(CapabilityError, match="a text contains a"):
-        SlowTokenizer(tokenizer, frozenset(ids[:1])).text_ids("a")
+async def test_a_tokenizer_without_a_tokenizer_file_is_refused(tmp_path: Path):
+    folder = save(tmp_path, tokenizer=transformers.ByT5Tokenizer(extra_ids=0))
+    with pytest.raises(CapabilityError, match="its tokenizer has no tokenizer"):
+        await HfModel(str(folder), device="cpu").prepare()
 
 
 async def test_benign_messages_are_laid_out_as_transformers_does(llama: Path):
@@ -286,7 +279,7 @@ async def test_greedy_text_is_what_transformers_generates(llama: Path):
     plain = reference(llama)
     ids = plain.generate(torch.tensor([context]), max_new_tokens=20, do_sample=False, eos_token_id=None)[0].tolist()
     written = ids[len(context) :]
-    assert reply.text == model._model().layout.tokenizer.decode(written)
+    assert reply.text == model.loaded.layout.tokenizer.decode(written)
     assert reply.finish == "length"
     assert reply.usage.output_tokens == 20
     expected = plain_logprobs(plain, context, tuple(written))
@@ -350,14 +343,14 @@ async def test_it_is_a_scorer_and_a_chat_model_and_can_be_closed_and_opened_agai
 async def test_a_cancelled_call_stops_between_steps_and_leaves_the_model_usable(llama: Path):
     model = await ready(llama)
     request = await model.encode([Message("user", "a")], "b")
-    run, steps = model.engine._network.run, []
+    run, steps = model.engine._run, []
 
     def slow_run(*inputs):
         steps.append(inputs)
         time.sleep(0.1)
         return run(*inputs)
 
-    model.engine._network.run = slow_run
+    model.engine._run = slow_run
     with anyio.move_on_after(0.1) as scope:
         await model.chat(ChatRequest((Message("user", prose(3, 30)),), max_tokens=20))
     assert scope.cancelled_caught

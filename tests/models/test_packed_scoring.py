@@ -6,26 +6,22 @@ Expected values come from a plain forward pass of transformers over each sequenc
 from __future__ import annotations
 
 import sys
-import time
 import warnings
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 
 import numpy as np
 import pytest
 
 from goldless.errors import PrerequisiteError
-from goldless.models.local_engine import Cancelled, raising
+from goldless.models.local_engine import Cancelled
 
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 
-from goldless.models.local_weights import engine as engine_module  # noqa: E402
-from goldless.models.local_weights import packed_network  # noqa: E402
-from goldless.models.local_weights.engine import PackedScorer, TorchEngine, open_engine  # noqa: E402
-from goldless.models.local_weights.network import Network, explained_memory  # noqa: E402
-from goldless.models.local_weights.packed_network import PackedNetwork, open_packed  # noqa: E402
-from goldless.models.local_weights.packing import Lengths, Pack, plan_packs  # noqa: E402
+from goldless.models.local_weights import packed  # noqa: E402
+from goldless.models.local_weights.engine import TorchEngine, explained_memory  # noqa: E402
+from goldless.models.local_weights.model import pack_if_possible  # noqa: E402
+from goldless.models.local_weights.packed import PackedScorer, open_packed  # noqa: E402
+from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
 from goldless.models.local_weights.tree_attention import UnsupportedAttention  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
@@ -94,20 +90,16 @@ def plain(model, context: tuple[int, ...], target: tuple[int, ...]) -> np.ndarra
 
 
 def opened(kind: str = "llama", lengths: Lengths | None = None) -> PackedScorer:
-    return PackedScorer(open_packed(Network(random_model(kind), PROBE)), lengths)
+    scorer = open_packed(TorchEngine(random_model(kind), PROBE))
+    scorer.lengths = lengths or scorer.lengths
+    return scorer
 
 
 def packs_of(scorer: PackedScorer) -> list[Pack]:
     """The packs that are computed from now on."""
-    seen, logprobs = [], scorer.network.logprobs
-    scorer.network.logprobs = lambda pack: (logprobs(pack), seen.append(pack))[0]
+    seen, logprobs = [], scorer.logprobs
+    scorer.logprobs = lambda pack: (logprobs(pack), seen.append(pack))[0]
     return seen
-
-
-def scored(scorer: PackedScorer, pairs) -> list[np.ndarray]:
-    results = [np.full(len(target), np.nan, np.float32) for _, target in pairs]
-    scorer.score(pairs, results)
-    return results
 
 
 @pytest.mark.parametrize("kind", PACKED)
@@ -115,7 +107,7 @@ def test_packed_scores_are_those_of_each_pair_alone(kind: str):
     model, pairs = random_model(kind), study()
     scorer = opened(kind)
     packs = packs_of(scorer)
-    for (context, target), found in zip(pairs, scored(scorer, pairs), strict=True):
+    for (context, target), found in zip(pairs, scorer.score(pairs), strict=True):
         expected = plain(model, context, target)
         assert found == pytest.approx(expected, rel=1e-4, abs=1e-4)
         assert found.sum(dtype=np.float64) == pytest.approx(expected.sum(), rel=1e-4)
@@ -128,10 +120,10 @@ def test_packed_scores_are_those_of_each_pair_alone(kind: str):
 )
 def test_neither_cuts_nor_padding_change_a_score(lengths: Lengths, *, cut: bool, padded: bool):
     pairs = study(3)
-    expected = scored(opened(), pairs)
+    expected = opened().score(pairs)
     scorer = opened(lengths=lengths)
     packs = packs_of(scorer)
-    for found, whole in zip(scored(scorer, pairs), expected, strict=True):
+    for found, whole in zip(scorer.score(pairs), expected, strict=True):
         assert found == pytest.approx(whole, abs=1e-5)
     assert (len(packs) > 1) is cut
     assert any(pack.length > len(pack.tokens) for pack in packs) is padded
@@ -139,21 +131,19 @@ def test_neither_cuts_nor_padding_change_a_score(lengths: Lengths, *, cut: bool,
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_model_that_cannot_be_packed_is_computed_the_other_way_and_says_so(kind: str):
-    network = Network(random_model(kind), PROBE)
+    engine = TorchEngine(random_model(kind), PROBE)
     with pytest.warns(UserWarning, match="the model cannot be packed.*its attention is of another kind") as told:
-        engine, settings = open_engine(network, "packed")
+        settings = pack_if_possible(engine)
     assert len(told) == 1
     assert engine.packed is None
-    assert settings["sharing"].startswith(
-        network.settings["sharing"] + "; not packed: its attention is of another kind"
-    )
+    assert settings["sharing"].startswith(engine.settings["sharing"] + "; not packed: its attention is of another kind")
 
 
 def test_a_layer_that_does_not_name_its_window_is_not_packed():
     model = random_model("llama")
     model.config.sliding_window = 24
     with pytest.raises(UnsupportedAttention, match="of another kind: not every layer says which window it keeps"):
-        open_packed(Network(model, PROBE))
+        open_packed(TorchEngine(model, PROBE))
 
 
 def test_a_failure_of_the_attention_is_told_with_its_first_line_and_named_by_its_kind_alone(
@@ -162,21 +152,20 @@ def test_a_failure_of_the_attention_is_told_with_its_first_line_and_named_by_its
     def fails(*_arguments):
         raise RuntimeError("no kernel at 0x7f01\nand more")
 
-    monkeypatch.setattr(packed_network, "dense_mask", fails)
-    network = Network(random_model("llama"), PROBE)
+    monkeypatch.setattr(packed, "dense_mask", fails)
+    engine = TorchEngine(random_model("llama"), PROBE)
     with pytest.warns(UserWarning, match=r"tree attention failed: RuntimeError \(no kernel at 0x7f01\)$"):
-        _, settings = open_engine(network, "packed")
+        settings = pack_if_possible(engine)
     assert settings["sharing"] == "prefix tree; not packed: tree attention failed: RuntimeError"
 
 
 def test_a_torch_without_flex_attention_computes_node_by_node(monkeypatch: pytest.MonkeyPatch):
-    model, network, pairs = random_model("llama"), Network(random_model("llama"), PROBE), study(1)
+    model, engine, pairs = random_model("llama"), TorchEngine(random_model("llama"), PROBE), study(1)
     monkeypatch.setitem(sys.modules, "torch.nn.attention.flex_attention", None)
-    for module in ("tree_attention", "packed_network"):
+    for module in ("tree_attention", "packed"):
         monkeypatch.delitem(sys.modules, f"goldless.models.local_weights.{module}")
-    release = torch.__version__.partition("+")[0]
-    with pytest.warns(UserWarning, match=rf"the slower method \(prefix tree\): torch {release}"):
-        engine, settings = open_engine(network, "packed")
+    with pytest.warns(UserWarning, match=r"the slower method \(prefix tree\): "):
+        settings = pack_if_possible(engine)
     assert settings["sharing"] == "prefix tree; not packed: this torch has no block-sparse attention"
     assert engine.score(pairs[:1])[0] == pytest.approx(plain(model, *pairs[0]), abs=1e-4)
 
@@ -209,10 +198,10 @@ def test_a_model_whose_rotation_depends_on_the_length_of_a_text_computes_each_te
     kind: str, sharing, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setitem(OTHERS, kind, BY_LENGTH[kind])
-    network = Network(random_model(kind), PROBE)
+    engine = TorchEngine(random_model(kind), PROBE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        engine, settings = open_engine(network, sharing)
+        settings = pack_if_possible(engine) if sharing == "packed" else engine.settings
     not_packed = "; not packed: its positions are scaled by a text's length" if sharing == "packed" else ""
     assert settings["sharing"] == "none: one by one" + not_packed
     # 200, 130, 101 and 80 tokens that begin alike, the longest first, so that what is kept of it would show
@@ -231,18 +220,17 @@ def test_attention_that_gives_other_values_is_found_out(monkeypatch: pytest.Monk
     def causal(pack: Pack, _window: int = 0):
         return torch.ones((pack.length, pack.length), dtype=torch.bool).tril()[None, None]
 
-    monkeypatch.setattr(packed_network, "dense_mask", causal)
+    monkeypatch.setattr(packed, "dense_mask", causal)
     with pytest.raises(UnsupportedAttention, match="tree attention gives other values"):
-        open_packed(Network(random_model("llama"), PROBE))
+        open_packed(TorchEngine(random_model("llama"), PROBE))
 
 
 def test_the_head_reads_scored_positions_alone_and_few_at_once(monkeypatch: pytest.MonkeyPatch):
     scorer, pairs, sizes = opened(), study(), []
-    network = scorer.network.network
-    logits = network.logits
-    monkeypatch.setattr(packed_network, "HEAD_ELEMENTS", 5 * 97 + 1)
-    monkeypatch.setattr(network, "logits", lambda states: (sizes.append(len(states)), logits(states))[1])
-    scored(scorer, pairs)
+    logits = scorer.engine.logits
+    monkeypatch.setattr(packed, "HEAD_ELEMENTS", 5 * 97 + 1)
+    monkeypatch.setattr(scorer.engine, "logits", lambda states: (sizes.append(len(states)), logits(states))[1])
+    scorer.score(pairs)
     assert max(sizes) == 5
     assert sum(sizes) == sum(len(target) for _, target in pairs)
 
@@ -250,10 +238,10 @@ def test_the_head_reads_scored_positions_alone_and_few_at_once(monkeypatch: pyte
 def test_the_model_is_left_as_it_was():
     model, pairs = random_model("gemma2"), study(1)
     before = plain(model, *pairs[0])
-    network = Network(model, PROBE)
+    engine = TorchEngine(model, PROBE)
     attention = model.config._attn_implementation
-    engine, _ = open_engine(network, "packed")
-    written = list(TorchEngine(network).generate(pairs[0][0], most=5, stop=frozenset()))
+    written = list(engine.generate(pairs[0][0], most=5, stop=frozenset()))
+    pack_if_possible(engine)
     engine.score(pairs)
     assert model.config._attn_implementation == attention
     assert np.array_equal(plain(model, *pairs[0]), before)
@@ -263,67 +251,33 @@ def test_the_model_is_left_as_it_was():
 def test_a_cancelled_call_stops_between_sequences():
     scorer, pairs, asked = opened(lengths=Lengths(200)), study(), []
     packs = packs_of(scorer)
-    results = [np.zeros(len(target), np.float32) for _, target in pairs]
     with pytest.raises(Cancelled):
-        scorer.score(pairs, results, raising(lambda: asked.append(1) or len(asked) > 2))
+        scorer.score(pairs, cancelled=lambda: asked.append(1) or len(asked) > 2)
     assert len(packs) == 2
 
 
-def test_a_second_call_is_planned_while_the_first_is_on_the_device_and_read_after_it_is_free(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    pairs = study(4)
-    engine, _ = open_engine(Network(random_model("llama"), PROBE), "packed")
-    expected = engine.score(pairs)
-    planned, logprobs = Event(), engine.packed.network.logprobs
+def narrow(room: int, lengths: Lengths, monkeypatch: pytest.MonkeyPatch) -> PackedScorer:
+    """A scorer that is out of memory beyond a length."""
+    scorer = opened(lengths=lengths)
+    logprobs = scorer.logprobs
 
-    def first_waits(pack: Pack):
-        assert planned.wait(60)
+    def limited(pack: Pack):
+        if pack.length > room:
+            raise torch.OutOfMemoryError
         return logprobs(pack)
 
-    monkeypatch.setattr(engine.packed.network, "logprobs", first_waits)
-    monkeypatch.setattr(
-        engine_module, "plan_packs", lambda some, lengths: marked(some, lengths, planned if some == pairs[:8] else None)
-    )
-    with ThreadPoolExecutor(2) as threads:
-        first = threads.submit(engine.score, pairs)
-        while not engine._lock.locked():
-            time.sleep(0.001)
-        second = threads.submit(engine.score, pairs[:8])
-        assert [found.tolist() for found in first.result()] == [found.tolist() for found in expected]
-        for found, known in zip(second.result(), expected, strict=False):
-            assert found == pytest.approx(known, abs=1e-5)
+    monkeypatch.setattr(scorer, "logprobs", limited)
+    monkeypatch.setattr(scorer, "needed_bytes", lambda length: 1_000_000 * length)
+    monkeypatch.setattr(packed, "free_memory", lambda device: 2_500_000_000)
+    return scorer
 
 
-def marked(pairs, lengths: Lengths, planned: Event | None):
-    for pack in plan_packs(pairs, lengths):
-        if planned is not None:
-            planned.set()
-        yield pack
-
-
-class Narrow:
-    """A network that is out of memory beyond a length."""
-
-    def __init__(self, network: PackedNetwork, room: int) -> None:
-        self.network, self.token_bytes = network.network, 1000
-        self._packed, self._room = network, room
-
-    def logprobs(self, pack: Pack):
-        if pack.length > self._room:
-            raise torch.OutOfMemoryError
-        return self._packed.logprobs(pack)
-
-    def needed_bytes(self, length: int) -> int:
-        return 1_000_000 * length
-
-
-def test_where_memory_does_not_suffice_sequences_are_halved_and_nothing_is_lost():
+def test_where_memory_does_not_suffice_sequences_are_halved_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch):
     pairs = study(6)
-    expected = scored(opened(), pairs)
-    scorer = PackedScorer(Narrow(opened().network, 300), Lengths(1024, 128))
+    expected = opened().score(pairs)
+    scorer = narrow(300, Lengths(1024, 128), monkeypatch)
     with pytest.warns(UserWarning, match="out of GPU memory for sequences of 1024 tokens, so they are halved") as told:
-        halved = scored(scorer, pairs)
+        halved = scorer.score(pairs)
     assert len(told) == 1
     for found, whole in zip(halved, expected, strict=True):
         assert found == pytest.approx(whole, abs=1e-5)
@@ -331,23 +285,21 @@ def test_where_memory_does_not_suffice_sequences_are_halved_and_nothing_is_lost(
 
 
 def test_too_little_memory_for_one_text_says_how_much_is_needed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(engine_module, "free_memory", lambda device: 2_500_000_000)
-    scorer = PackedScorer(Narrow(opened().network, 100), Lengths(1024, 128))
+    scorer = narrow(100, Lengths(1024, 128), monkeypatch)
     pairs = [((1,) * 290, (2,) * 11)]
     with pytest.raises(PrerequisiteError, match=r"a text of 300 tokens with its context needs about 0\.5 GB") as error:
-        scored(scorer, pairs)
+        scorer.score(pairs)
     assert "2.5 GB are free" in str(error.value)
     assert "hf:NAME?device=cpu" in str(error.value)
 
 
 def test_a_text_too_large_for_memory_is_found_out_before_the_others_are_computed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(engine_module, "free_memory", lambda device: 2_500_000_000)
-    scorer = PackedScorer(Narrow(opened().network, 512), Lengths(512, 128))
+    scorer = narrow(512, Lengths(512, 128), monkeypatch)
     # the large one begins with the last token, so it stands last in the tree
     pairs = [((i, *range(40)), (5,) * 10) for i in range(60)] + [((96,) * 600, (2,) * 10)]
     packs = packs_of(scorer)
     with pytest.raises(PrerequisiteError, match="a text of 609 tokens"):
-        scored(scorer, pairs)
+        scorer.score(pairs)
     assert packs == []
 
 
@@ -372,16 +324,16 @@ GB = 1_000_000_000
 def test_the_length_of_sequences_is_planned_once_from_the_card_and_from_what_is_free_then(
     monkeypatch: pytest.MonkeyPatch, total: float, free: float, longest: int
 ):
-    packed = opened().network
-    assert packed.settings["longest sequence"] == "1024 tokens"
-    monkeypatch.setattr(Network, "weight_bytes", 2 * GB)
-    monkeypatch.setattr(packed_network, "total_memory", lambda device: int(total))
-    monkeypatch.setattr(packed_network, "free_memory", lambda device: int(free))
-    packed.plan_lengths(100_000)
+    scorer = opened()
+    assert scorer.settings["longest sequence"] == "1024 tokens"
+    scorer.engine.weight_bytes = 2 * GB
+    monkeypatch.setattr(packed, "total_memory", lambda device: int(total))
+    monkeypatch.setattr(packed, "free_memory", lambda device: int(free))
+    scorer.plan_lengths(100_000)
     # what is taken or given back later changes neither the identity nor the sequences
-    monkeypatch.setattr(packed_network, "free_memory", lambda device: int(1e6 if free > GB else 1e12))
-    assert packed.settings["longest sequence"] == f"{longest} tokens"
-    assert PackedScorer(packed).lengths == packed.lengths == Lengths(longest, 1024)
+    monkeypatch.setattr(packed, "free_memory", lambda device: int(1e6 if free > GB else 1e12))
+    assert scorer.settings["longest sequence"] == f"{longest} tokens"
+    assert scorer.lengths == Lengths(longest, 1024)
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "mistral"])
@@ -391,13 +343,13 @@ def test_the_path_of_a_card_gives_the_scores_of_each_pair_alone_before_it_is_com
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
     model, pairs = random_model(kind), study()
-    network = Network(model, PROBE)
-    packed = PackedNetwork(network, packed_network._windows(network), compiled=True)
-    assert packed.settings["attention"] == "tree, block-sparse"
+    windows = {"llama": [0], "mistral": [24]}.get(kind, [24, 0])
+    scorer = PackedScorer(TorchEngine(model, PROBE), windows, compiled=True)
+    assert scorer.settings["attention"] == "tree, block-sparse"
     with warnings.catch_warnings():
         # torch says that its attention is slow where it is not compiled
         warnings.simplefilter("ignore")
-        found = scored(PackedScorer(packed), pairs)
+        found = scorer.score(pairs)
     for (context, target), values in zip(pairs, found, strict=True):
         assert values == pytest.approx(plain(model, context, target), rel=1e-4, abs=1e-4)
     # its layers are the model's own again
@@ -419,6 +371,6 @@ def test_short_memory_says_what_the_model_takes_and_what_is_free():
 @pytest.mark.parametrize("kind", PACKED)
 def test_on_a_card_block_sparse_attention_gives_the_scores_of_each_pair_alone(kind: str):
     model, pairs = random_model(kind).cuda(), study()
-    packed = open_packed(Network(model, PROBE))
-    for (context, target), found in zip(pairs, scored(PackedScorer(packed), pairs), strict=True):
+    scorer = open_packed(TorchEngine(model, PROBE))
+    for (context, target), found in zip(pairs, scorer.score(pairs), strict=True):
         assert found.sum(dtype=np.float64) == pytest.approx(plain(model, context, target).sum(), rel=1e-4)

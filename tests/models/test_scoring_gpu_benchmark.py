@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("transformers", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 torch = pytest.importorskip("torch", reason="needs the transformers extra")
 
-from goldless.models.local_weights import engine as engines  # noqa: E402
+from goldless.models.local_weights import packed  # noqa: E402
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "scoring_gpu.py"
 pytestmark = [
@@ -70,7 +70,7 @@ def test_changes_are_those_of_the_compared_pairs_and_not_of_the_timed_ones(bench
 def test_the_whole_is_measured_beside_the_kernel_on_the_same_requests(benchmark, monkeypatch, capsys):
     from scoring_end_to_end import main  # noqa: PLC0415 - a neighbour of the benchmark
 
-    monkeypatch.setattr(engines, "plan_packs", engines.plan_packs)  # the benchmark times it in its place
+    monkeypatch.setattr(packed, "plan_packs", packed.plan_packs)  # the benchmark times it in its place
     assert main(["--stand-in", "2000000", "--tasks", "3", "--agents", "3", "--repeats", "1", "--length", "2048"]) == 0
     printed = capsys.readouterr().out
     # three agents: six pairs and three marginals a task

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from goldless.models.chat_layout import FastTokenizer, fast_tokenizer
+from goldless.models.chat_layout import fast_tokenizer
 from goldless.models.interface import Message
-from goldless.models.tokens import KeptIds, pieces_of_prefixes, token_texts
+from goldless.models.tokens import KeptIds, TextTokenizer, pieces_of_prefixes, token_texts
 
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)))
 
 
-def byte_level(merges: list[tuple[str, str]] = ()) -> FastTokenizer:
+def byte_level(merges: list[tuple[str, str]] = ()) -> TextTokenizer:
     """One token a byte but for the merges; the library's own byte alphabet."""
     symbols = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(merge) for merge in merges)]
     tokenizer = Tokenizer(models.BPE({symbol: i for i, symbol in enumerate(symbols)}, list(merges)))
@@ -33,7 +33,7 @@ def test_a_tokenizer_can_be_sent_to_another_process():
     assert sent.control == own.control
 
 
-def byte_fallback(*, strips: bool) -> FastTokenizer:
+def byte_fallback(*, strips: bool) -> TextTokenizer:
     """A SentencePiece-like tokenizer that puts a blank before every text."""
     symbols = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "▁a"]
     model = models.BPE({s: i for i, s in enumerate(symbols)}, [("▁", "a")], unk_token="<unk>", byte_fallback=True)
@@ -44,7 +44,7 @@ def byte_fallback(*, strips: bool) -> FastTokenizer:
     return fast_tokenizer(tokenizer)
 
 
-def pieces(tokenizer: FastTokenizer, text: str) -> tuple[str, ...] | None:
+def pieces(tokenizer: TextTokenizer, text: str) -> tuple[str, ...] | None:
     return token_texts(tokenizer, tokenizer.text_ids(text))
 
 

@@ -207,7 +207,7 @@ async def _trained(
     # these modules import torch, peft and trl
     from goldless.finetuning.training import release_memory, train_adapter  # noqa: PLC0415
     from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415
-    from goldless.models.local_weights.network import explained_memory  # noqa: PLC0415
+    from goldless.models.local_weights.engine import explained_memory  # noqa: PLC0415
 
     if begun and (finished := finished_training(options.out)) is not None:
         options.say(f"{options.out}: the training is already finished; using its adapter")

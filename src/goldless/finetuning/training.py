@@ -32,9 +32,9 @@ from goldless.finetuning.material import Example
 from goldless.finetuning.options import Recipe
 from goldless.finetuning.training_folder import ADAPTER, CHECKPOINTS, TRAINING_FILE, Training
 from goldless.models.local_engine import Cancelled
-from goldless.models.local_weights.adapter import ADAPTER_FILES, RECORD_FILE
 from goldless.models.local_weights.checkpoint import Checkpoint
-from goldless.models.local_weights.network import explained_memory
+from goldless.models.local_weights.engine import explained_memory
+from goldless.models.local_weights.specification import ADAPTER_CONFIG, ADAPTER_RECORD, ADAPTER_WEIGHTS
 
 
 def lora_settings(recipe: Recipe) -> Any:
@@ -230,15 +230,15 @@ def _save_adapter(model: Any, folder: Path, checkpoint: Checkpoint, record: Mapp
     shutil.rmtree(aside, ignore_errors=True)
     model.save_pretrained(str(aside), save_embedding_layers=False)
     for path in aside.iterdir():
-        if path.name not in ADAPTER_FILES:
+        if path.name not in {ADAPTER_CONFIG, ADAPTER_WEIGHTS}:
             path.unlink()
-    config = json.loads((aside / ADAPTER_FILES[0]).read_text(encoding="utf-8"))
+    config = json.loads((aside / ADAPTER_CONFIG).read_text(encoding="utf-8"))
     # where the base lies, and an order that changes from run to run, are no part of what was trained
     config["base_model_name_or_path"] = checkpoint.identity.name.partition("?")[0]
     if isinstance(config.get("target_modules"), list):
         config["target_modules"].sort()
-    write_text(aside / ADAPTER_FILES[0], json.dumps(config, indent=2, sort_keys=True) + "\n")
-    write_text(aside / RECORD_FILE, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+    write_text(aside / ADAPTER_CONFIG, json.dumps(config, indent=2, sort_keys=True) + "\n")
+    write_text(aside / ADAPTER_RECORD, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
     shutil.rmtree(folder, ignore_errors=True)
     aside.replace(folder)
 

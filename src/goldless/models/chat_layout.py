@@ -34,35 +34,7 @@ STAND_IN = "\ue000{}\ue001"
 """Placeholder for a content while the template is rendered, to find the template's own text."""
 
 
-class FastTokenizer(TextTokenizer):
-    """A tokenizer of the ``tokenizers`` library."""
-
-    def __init__(self, tokenizer: Tokenizer, for_texts: Tokenizer) -> None:
-        """``for_texts`` encodes texts of people and models: what is special in it is read as characters."""
-        self._tokenizer, self._for_texts = tokenizer, for_texts
-        for_texts.encode_special_tokens = True
-        added = for_texts.get_added_tokens_decoder()
-        super().__init__(frozenset(i for i, token in added.items() if token.special))
-
-    def __reduce__(self) -> tuple[type[FastTokenizer], tuple[Tokenizer, Tokenizer]]:
-        return FastTokenizer, (self._tokenizer, self._for_texts)
-
-    def _read_texts(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
-        found = self._for_texts.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [tuple(encoding.ids) for encoding in found]
-
-    def _read_template(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
-
-    def token_id(self, token: str) -> int | None:
-        found: int | None = self._tokenizer.token_to_id(token)
-        return found
-
-    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
-
-
-def fast_tokenizer(backend: Tokenizer, control: frozenset[int] = frozenset()) -> FastTokenizer:
+def fast_tokenizer(backend: Tokenizer, control: frozenset[int] = frozenset()) -> TextTokenizer:
     """The tokenizer, and a copy for texts, in which these tokens, too, are read as characters."""
     rules = json.loads(backend.to_str())
     # a tokenizer file may ask for texts to be cut or padded: never here
@@ -70,7 +42,7 @@ def fast_tokenizer(backend: Tokenizer, control: frozenset[int] = frozenset()) ->
     plain = type(backend).from_str(json.dumps(rules))
     for token in rules["added_tokens"]:
         token["special"] = token["special"] or token["id"] in control
-    return FastTokenizer(plain, type(backend).from_str(json.dumps(rules)))
+    return TextTokenizer(plain, type(backend).from_str(json.dumps(rules)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,12 @@
-"""What all engines on this machine have in common."""
+"""Engines: log-probabilities and continuations of token ids, computed over the prefix tree of all requests.
+
+One call computes several siblings of the tree under the keys and values of their common path. So a shared part is
+computed once, and no position attends to a token outside its own past.
+"""
 
 from __future__ import annotations
 
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from goldless.models.prefix_tree import Node
+from goldless.models.prefix_tree import SHORTEST_SHARED, Node, build_tree
 
 HEAD_ELEMENTS = 1 << 22
 """Maximum logits at once: 16 MiB in float32."""
@@ -19,10 +24,8 @@ HEAD_ELEMENTS = 1 << 22
 FloatArray = npt.NDArray[np.float32]
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 """Token ids of a context and of the target that follows it."""
-
-
-Check = Callable[[], None]
-"""Called between steps; raises Cancelled if the caller wants to stop."""
+Stop = Callable[[], bool]
+"""Whether the caller wants to stop; asked between steps."""
 
 
 class Cancelled(Exception):  # noqa: N818 - not an error: somebody asked to stop
@@ -30,21 +33,41 @@ class Cancelled(Exception):  # noqa: N818 - not an error: somebody asked to stop
 
 
 class LocalEngine(ABC):
-    """Computes log-probabilities and continuations of token ids, one call at a time."""
+    """Computes one call at a time; what it needs of a network is ``_run``, ``_chosen`` and ``_logprobs``."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, call_tokens: int, call_positions: int = sys.maxsize, shares: bool = True) -> None:
+        """``call_tokens``: new tokens of a call. ``call_positions``: these with their past, in all rows.
+
+        ``shares``: False computes every sequence from its beginning, alone.
+        """
+        self.shares = shares
+        self.reads_last = False
+        """Whether the last token of a target is computed, too: it is predicted and never read."""
+        self._call_tokens = call_tokens
+        self._call_positions = call_positions
         self._lock = threading.Lock()
 
-    def score(
-        self,
-        requests: Sequence[Pair],
-        *,
-        cancelled: Callable[[], bool] = lambda: False,
-    ) -> list[FloatArray]:
+    def score(self, requests: Sequence[Pair], *, cancelled: Stop = lambda: False) -> list[FloatArray]:
         """Log p of each target token given context and earlier target tokens, for every (context, target)."""
         results = [np.zeros(len(target), np.float32) for _, target in requests]
+        end = None if self.reads_last else -1
+        root = build_tree(
+            [context + target[:end] for context, target in requests],
+            shortest_shared=SHORTEST_SHARED if self.shares else sys.maxsize,
+            longest_node=self._call_tokens if self.shares else sys.maxsize,
+        )
+        stack: list[tuple[list[Node], Any]] = [(siblings, None) for siblings in self._calls(root)]
         with self._computing():
-            self._score(requests, results, raising(cancelled))
+            while stack:
+                if cancelled():
+                    raise Cancelled
+                nodes, past = stack.pop()
+                states, extended = self._run([node.tokens for node in nodes], past)
+                self._read(nodes, states, requests, results)
+                for row, node in enumerate(nodes):
+                    if node.children:
+                        path = extended(row)
+                        stack.extend((siblings, path) for siblings in self._calls(node))
         return results
 
     def generate(
@@ -55,26 +78,37 @@ class LocalEngine(ABC):
         stop: frozenset[int],
         temperature: float = 0.0,
         seed: int | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
+        cancelled: Stop = lambda: False,
     ) -> Iterator[tuple[int, float]]:
         """Tokens that continue the context, each with its log p, up to ``most`` or before a stop token."""
         random = np.random.default_rng(seed)
+        size = self._call_tokens if self.shares else sys.maxsize
+        past: Any = None
+        new = context
         with self._computing():
-            follow, new = self._follower(raising(cancelled)), context
             for _ in range(most):
-                token, logprob = draw(follow(new), temperature, random)
+                for begin in range(0, len(new), size):
+                    if cancelled():
+                        raise Cancelled
+                    states, extended = self._run([new[begin : begin + size]], past)
+                    past = extended(0)
+                token, logprob = draw(self._logprobs(states[-1:]), temperature, random)
                 if token in stop:
                     return
                 yield token, logprob
                 new = (token,)
 
     @abstractmethod
-    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check) -> None:
-        """Fill in the results."""
+    def _run(self, rows: Sequence[tuple[int, ...]], past: Any) -> tuple[Any, Callable[[int], Any]]:
+        """States of new tokens, row after row without padding, and a function of a row: the past with its tokens."""
 
     @abstractmethod
-    def _follower(self, check: Check) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:
-        """A function that takes the tokens of one sequence piece by piece; returns log p of every next token."""
+    def _chosen(self, states: Any, tokens: Sequence[int]) -> Iterable[float]:
+        """Log p of one token after each state."""
+
+    @abstractmethod
+    def _logprobs(self, state: Any) -> npt.NDArray[np.floating[Any]]:
+        """Log p of every token after one state."""
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
@@ -82,45 +116,41 @@ class LocalEngine(ABC):
         with self._lock:
             yield
 
+    def _calls(self, parent: Node) -> Iterator[list[Node]]:
+        """The node's children in groups of similar length that fill a call."""
+        siblings: list[Node] = []
+        tokens = 0
+        for node in sorted(parent.children, key=lambda child: len(child.tokens)):
+            tokens += len(node.tokens)
+            positions = (len(siblings) + 1) * node.end
+            if siblings and (not self.shares or tokens > self._call_tokens or positions > self._call_positions):
+                yield siblings
+                siblings, tokens = [], len(node.tokens)
+            siblings.append(node)
+        if siblings:
+            yield siblings
 
-def raising(cancelled: Callable[[], bool]) -> Check:
-    """Turn the stop predicate into a check that raises."""
-
-    def check() -> None:
-        if cancelled():
-            raise Cancelled
-
-    return check
-
-
-def read_scored(
-    nodes: Sequence[Node],
-    requests: Sequence[Pair],
-    results: Sequence[FloatArray],
-    chosen: Callable[[list[int], list[int], list[int]], Iterable[float]],
-) -> None:
-    """Store log p of every token that is scored after a position of sibling nodes.
-
-    ``chosen`` gives them, from the index of each position's node, that of the position in its node, and the token.
-    """
-    siblings: list[int] = []
-    places: list[int] = []
-    tokens: list[int] = []
-    stored: list[tuple[int, int]] = []
-    for sibling, node in enumerate(nodes):
-        for request in node.requests:
-            context, target = requests[request]
-            first = max(node.start, len(context) - 1)
-            last = min(node.end, len(context) + len(target) - 1)
-            for position in range(first, last):
-                offset = position - len(context) + 1
-                siblings.append(sibling)
-                places.append(position - node.start)
-                tokens.append(target[offset])
-                stored.append((request, offset))
-    if stored:
-        for (request, offset), value in zip(stored, chosen(siblings, places, tokens), strict=True):
-            results[request][offset] = value
+    def _read(
+        self, nodes: Sequence[Node], states: Any, requests: Sequence[Pair], results: Sequence[FloatArray]
+    ) -> None:
+        """Store log p of every token that is scored after a position of these nodes."""
+        rows: list[int] = []
+        tokens: list[int] = []
+        stored: list[tuple[int, int]] = []
+        first = 0
+        for node in nodes:
+            for request in node.requests:
+                context, target = requests[request]
+                begin, end = max(node.start, len(context) - 1), min(node.end, len(context) + len(target) - 1)
+                for position in range(begin, end):
+                    offset = position - len(context) + 1
+                    rows.append(first + position - node.start)
+                    tokens.append(target[offset])
+                    stored.append((request, offset))
+            first += len(node.tokens)
+        if stored:
+            for (request, offset), value in zip(stored, self._chosen(states[rows], tokens), strict=True):
+                results[request][offset] = value
 
 
 def draw(logprobs: npt.NDArray[np.floating[Any]], temperature: float, random: np.random.Generator) -> tuple[int, float]:

@@ -30,7 +30,7 @@ from goldless.records import CallFailure
 
 if TYPE_CHECKING:
     from goldless.models.chat_layout import ChatLayout
-    from goldless.models.local_engine import FloatArray, LocalEngine, Pair
+    from goldless.models.local_engine import LocalEngine, Pair, Stop
 
 Result = TypeVar("Result")
 DECIMALS = 6
@@ -69,7 +69,6 @@ class LocalModel(ABC):
         return {**{name: value for name, value in vars(self).items() if name not in own}, "_loaded": known}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """The model in another process."""
         LocalModel.__init__(self)
         vars(self).update(state)
 
@@ -78,85 +77,86 @@ class LocalModel(ABC):
         """Find, check and load the model; runs in a thread."""
 
     @property
+    def loaded(self) -> LoadedModel:
+        """What is known after ``prepare``."""
+        if self._loaded is None:
+            raise CapabilityError("the model is not loaded. Call prepare() first")
+        return self._loaded
+
+    @property
+    def engine(self) -> LocalEngine:
+        """The engine of the model."""
+        if self.loaded.engine is None:
+            raise CapabilityError("the model is closed. Call prepare() first")
+        return self.loaded.engine
+
+    @property
     def identity(self) -> ModelIdentity:
-        """Provider, name, hash of the weights, hash of tokenizer and template; known after ``prepare``."""
-        return self._model().identity
+        return self.loaded.identity
 
     @property
     def capabilities(self) -> Capabilities:
-        """Everything; whether it is faster with many tasks at once is known after ``prepare``."""
         together = self._loaded is not None and self._loaded.together
         return Capabilities(scoring=True, chat=True, choice=True, token_logprobs=True, together=together)
 
     @property
     def context_length(self) -> int | None:
-        """Maximum tokens of context and target together."""
-        return self._model().context_length
+        return self.loaded.context_length
 
     @property
     def positions(self) -> str:
-        """With the end-of-turn token if the model has a chat template."""
-        return "target" if self._model().layout.template is None else "target+end"
-
-    @property
-    def engine(self) -> LocalEngine:
-        """The engine of the model."""
-        engine = self._model().engine
-        if engine is None:
-            raise CapabilityError("the model is closed. Call prepare() first")
-        return engine
+        return "target" if self.loaded.layout.template is None else "target+end"
 
     async def prepare(self) -> None:
-        """Find and load the model, if not done yet."""
         async with self._loading:
             if self._loaded is None or self._loaded.engine is None:
                 self._closing = threading.Event()
                 self._loaded = await anyio.to_thread.run_sync(self._load)
                 self._contexts = KeptIds()
 
+    async def aclose(self) -> None:
+        """Release the engine; a computation in progress stops at its next step."""
+        self._closing.set()
+        if self._loaded is not None:
+            self._loaded = replace(self._loaded, engine=None)
+
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """Token ids of context and target; the target ends with the end-of-turn token if there is one."""
-        return ScoreRequest(self._context(messages), self._model().layout.target(target))
+        return ScoreRequest(self._context(messages), self.loaded.layout.target(target))
 
     async def read(self, contexts: Sequence[Sequence[Message]], targets: Sequence[str]) -> None:
-        """Tokenise many texts together, so that ``encode`` finds them."""
-        read = self._model().layout.read
+        read = self.loaded.layout.read
         new = [messages for messages in dict.fromkeys(map(tuple, contexts)) if self._contexts.get(messages) is None]
         await anyio.to_thread.run_sync(lambda: read(new, targets))
 
     def merges_at_join(self, target: str) -> bool:
-        """Whether the tokenizer would merge a context's end with this target's beginning."""
-        return self._model().layout.merges_at_join(target)
+        return self.loaded.layout.merges_at_join(target)
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text, the end-of-turn token as ""; None if the tokenizer cannot split it this way."""
-        layout = self._model().layout
+        layout = self.loaded.layout
         _, ids = _ids(request)
         end = layout.end_of_turn()
         ended = end is not None and ids[-1:] == (end,)
         texts = token_texts(layout.tokenizer, ids[:-1] if ended else ids)
         return None if texts is None else (*texts, *[""] * ended)
 
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        return len(self._context(messages))
+
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score all requests over their common prefix tree and deliver them together."""
+        pairs = dict(enumerate(map(_ids, requests)))
         replies: dict[int, ScoreReply] = {}
-        pairs: dict[int, Pair] = {}
-        for i, request in enumerate(requests):
-            pair = _ids(request)
-            failure = self._unfit(pair)
-            if failure is None:
-                pairs[i] = pair
-            else:
+        for i in list(pairs):
+            if (failure := self._unfit(*pairs[i])) is not None:
                 replies[i] = failure
+                del pairs[i]
         engine = self.engine
-        values = await self._in_thread(lambda cancelled: engine.score(list(pairs.values()), cancelled=cancelled))
+        values = await self._in_thread(lambda stop: engine.score(list(pairs.values()), cancelled=stop))
         for i, logprobs in zip(pairs, values, strict=True):
-            replies[i] = TokenLogprobs(_rounded(logprobs), Usage(input_tokens=requests[i].tokens))
+            # a float32 times a million is exact in float64, so this is what Python's round() gives, digit for digit
+            rounded = np.round(logprobs.astype(np.float64), DECIMALS).tolist()
+            replies[i] = TokenLogprobs(tuple(rounded), Usage(input_tokens=requests[i].tokens))
         deliver(replies)
-
-    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages in the model's own layout."""
-        return len(self._context(messages))
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """A written text, or the most likely of the given answers."""
@@ -167,24 +167,18 @@ class LocalModel(ABC):
             return CallFailure(
                 "rejected", "there is no message to continue, and this model has no beginning-of-sequence token"
             )
-        length = self.context_length
-        if length is not None and len(context) >= length:
-            return self._too_long(len(context) + 1)
+        if (failure := self._unfit(context, (0,))) is not None:
+            return failure
+        length, engine, stop = self.context_length, self.engine, self.loaded.stop
         most = request.max_tokens if length is None else min(request.max_tokens, length - len(context))
-        engine, stop = self.engine, self._model().stop
-        tokens = await self._in_thread(
-            lambda cancelled: list(
-                engine.generate(
-                    context,
-                    most=most,
-                    stop=stop,
-                    temperature=request.temperature,
-                    seed=request.seed,
-                    cancelled=cancelled,
-                )
+
+        def write(cancelled: Stop) -> list[tuple[int, float]]:
+            temperature, seed = request.temperature, request.seed
+            return list(
+                engine.generate(context, most=most, stop=stop, temperature=temperature, seed=seed, cancelled=cancelled)
             )
-        )
-        decode = self._model().layout.tokenizer.decode
+
+        tokens, decode = await self._in_thread(write), self.loaded.layout.tokenizer.decode
         return ChatReply(
             text=decode([token for token, _ in tokens]),
             finish="length" if len(tokens) == most else "stop",
@@ -192,20 +186,11 @@ class LocalModel(ABC):
             usage=Usage(len(context), len(tokens)),
         )
 
-    async def aclose(self) -> None:
-        """Release the engine; a computation in progress stops at its next step."""
-        self._closing.set()
-        if self._loaded is not None:
-            self._loaded = replace(self._loaded, engine=None)
-
     async def _choose(self, context: tuple[int, ...], choices: tuple[str, ...]) -> ChatReply | CallFailure:
-        layout, engine = self._model().layout, self.engine
-        pairs = [(context, layout.target(choice)) for choice in choices]
-        for pair in pairs:
-            failure = self._unfit(pair)
-            if failure is not None:
-                return failure
-        values = await self._in_thread(lambda cancelled: engine.score(pairs, cancelled=cancelled))
+        engine, pairs = self.engine, [(context, self.loaded.layout.target(choice)) for choice in choices]
+        if (failure := next((found for pair in pairs if (found := self._unfit(*pair))), None)) is not None:
+            return failure
+        values = await self._in_thread(lambda stop: engine.score(pairs, cancelled=stop))
         sums = np.asarray([value.sum(dtype=np.float64) for value in values])
         logprobs = sums - np.logaddexp.reduce(sums)
         return ChatReply(
@@ -218,25 +203,17 @@ class LocalModel(ABC):
     def _context(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Token ids of the messages; the same object for equal messages, so that many requests share it."""
         key = tuple(messages)
-        known = self._contexts.get(key)
-        return self._contexts.put(key, self._model().layout.context(key)) if known is None else known
+        return self._contexts.get(key) or self._contexts.put(key, self.loaded.layout.context(key))
 
-    def _model(self) -> LoadedModel:
-        if self._loaded is None:
-            raise CapabilityError("the model is not loaded. Call prepare() first")
-        return self._loaded
-
-    def _unfit(self, pair: Pair) -> CallFailure | None:
-        context, target = pair
+    def _unfit(self, context: tuple[int, ...], target: tuple[int, ...]) -> CallFailure | None:
         if not context or not target:
             return CallFailure("rejected", "context and target must have at least one token each")
         length, limit = len(context) + len(target), self.context_length
-        return self._too_long(length) if limit is not None and length > limit else None
+        if limit is None or length <= limit:
+            return None
+        return CallFailure("too_long", f"{length} tokens do not fit the model's context of {limit}")
 
-    def _too_long(self, length: int) -> CallFailure:
-        return CallFailure("too_long", f"{length} tokens do not fit the model's context of {self.context_length}")
-
-    async def _in_thread(self, work: Callable[[Callable[[], bool]], Result]) -> Result:
+    async def _in_thread(self, work: Callable[[Stop], Result]) -> Result:
         """The result of work in a thread, which is stopped when this call is cancelled or the model is closed."""
         stopping, closing = threading.Event(), self._closing
         try:
@@ -245,11 +222,6 @@ class LocalModel(ABC):
             )
         finally:
             stopping.set()
-
-
-def _rounded(logprobs: FloatArray) -> tuple[float, ...]:
-    # a float32 times a million is exact in float64, so this is what Python's round() gives, digit for digit
-    return tuple(np.round(logprobs.astype(np.float64), DECIMALS).tolist())
 
 
 def _ids(request: ScoreRequest) -> Pair:

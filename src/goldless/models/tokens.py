@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import re
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from goldless.models.interface import Message, WrappedModel
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 UNFINISHED = "\ufffd"
 """What a decoder writes for an incomplete character whose other bytes are in the next token."""
@@ -61,43 +64,48 @@ class KeptIds:
 # --- the text of each --------------------------------------------------------------------------------------------
 
 
-class TextTokenizer(ABC):
+class TextTokenizer:
     """A tokenizer that treats template text and user text separately, and tokenises each text once."""
 
-    def __init__(self, control: frozenset[int]) -> None:
-        self.control = control
+    def __init__(self, tokenizer: Tokenizer, for_texts: Tokenizer) -> None:
+        """``for_texts`` encodes texts of people and models: what is special in it is read as characters."""
+        for_texts.encode_special_tokens = True
+        self._tokenizer, self._for_texts = tokenizer, for_texts
+        added = for_texts.get_added_tokens_decoder()
+        self.control = frozenset(i for i, token in added.items() if token.special)
         """Ids of special tokens, which a text of people or models never becomes."""
         self._kept = KeptIds()
 
+    def __reduce__(self) -> tuple[type[TextTokenizer], tuple[Tokenizer, Tokenizer]]:
+        return TextTokenizer, (self._tokenizer, self._for_texts)
+
     def text_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a text of people or models: never a special token."""
-        known = self._kept.get(("text", text))
-        return self._kept.put(("text", text), self._read_texts([text])[0]) if known is None else known
+        return self._kept.get(text) or self._kept.put(text, self._read([text])[0])
 
     def template_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a template's own text: special tokens are recognised, none is added."""
-        known = self._kept.get(("template", text))
-        return self._kept.put(("template", text), self._read_template(text)) if known is None else known
+        key, encode = ("template", text), self._tokenizer.encode
+        return self._kept.get(key) or self._kept.put(key, tuple(encode(text, add_special_tokens=False).ids))
 
     def read(self, texts: Iterable[str]) -> None:
         """Tokenise texts of people or models together, so that ``text_ids`` finds them."""
-        new = [text for text in dict.fromkeys(texts) if self._kept.get(("text", text)) is None]
-        for text, ids in zip(new, self._read_texts(new), strict=True):
-            self._kept.put(("text", text), ids)
+        new = [text for text in dict.fromkeys(texts) if self._kept.get(text) is None]
+        for text, ids in zip(new, self._read(new), strict=True):
+            self._kept.put(text, ids)
 
-    @abstractmethod
-    def _read_texts(self, texts: Sequence[str]) -> list[tuple[int, ...]]: ...
+    def _read(self, texts: list[str]) -> list[tuple[int, ...]]:
+        found = self._for_texts.encode_batch_fast(texts, add_special_tokens=False)
+        return [tuple(encoding.ids) for encoding in found]
 
-    @abstractmethod
-    def _read_template(self, text: str) -> tuple[int, ...]: ...
-
-    @abstractmethod
     def token_id(self, token: str) -> int | None:
         """The id of one token of the vocabulary, or None if there is no such token."""
+        found: int | None = self._tokenizer.token_to_id(token)
+        return found
 
-    @abstractmethod
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
         """The text of token ids."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
 
 def token_texts(tokenizer: TextTokenizer, ids: Sequence[int]) -> tuple[str, ...] | None:

@@ -12,12 +12,12 @@ from onnx import TensorProto, helper
 from tiny_models import _shapes, write_tiny
 
 from goldless.errors import CapabilityError, UserError
-from goldless.models.chat_layout import FastTokenizer
 from goldless.models.gguf.checkpoint import UNPACKERS, Checkpoint
 from goldless.models.gguf.engine import Engine
 from goldless.models.gguf.graph import GraphBuilder, log_sum_exp
 from goldless.models.gguf.model import GgufModel, build_model
 from goldless.models.interface import ChatRequest, Message, ScoreRequest
+from goldless.models.tokens import TextTokenizer
 
 pytestmark = pytest.mark.slow
 
@@ -203,10 +203,8 @@ def test_each_different_text_is_tokenised_once_and_the_ids_are_those_of_reading_
     monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path / "home"))
     write_tiny(tmp_path / "m.gguf", "llama")
     read: list[str] = []
-    read_texts = FastTokenizer._read_texts
-    monkeypatch.setattr(
-        FastTokenizer, "_read_texts", lambda self, texts: (read.extend(texts), read_texts(self, texts))[1]
-    )
+    read_texts = TextTokenizer._read
+    monkeypatch.setattr(TextTokenizer, "_read", lambda self, texts: (read.extend(texts), read_texts(self, texts))[1])
     texts = [f"Answer {i} of six." for i in range(6)]
 
     async def encoded() -> list[tuple[str, str, ScoreRequest]]:

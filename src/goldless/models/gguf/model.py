@@ -18,13 +18,14 @@ from tokenizers import Tokenizer
 
 from goldless.errors import PrerequisiteError
 from goldless.models.cache import file_sha256, models_folder
-from goldless.models.chat_layout import ChatLayout, FastTokenizer
+from goldless.models.chat_layout import ChatLayout
 from goldless.models.gguf.checkpoint import Architecture, Checkpoint
 from goldless.models.gguf.engine import Engine
 from goldless.models.gguf.graph import Kernel, save_body, save_head
 from goldless.models.gguf.tokenizer import build_tokenizer
 from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, content_hash
 from goldless.models.local_model import LoadedModel, LocalModel
+from goldless.models.tokens import TextTokenizer
 
 if TYPE_CHECKING:
     from goldless.records import CallFailure
@@ -156,7 +157,7 @@ def _load(folder: Path, sha256: str, kernel: Kernel) -> BuiltModel:
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
     tokenizer_text = (folder / "tokenizer.json").read_text(encoding="utf-8")
     architecture = Architecture(**settings.pop("architecture"))
-    tokenizer = FastTokenizer(Tokenizer.from_str(tokenizer_text), Tokenizer.from_str(tokenizer_text))
+    tokenizer = TextTokenizer(Tokenizer.from_str(tokenizer_text), Tokenizer.from_str(tokenizer_text))
     layout = ChatLayout(tokenizer, **settings)
     digest = content_hash(tokenizer_text, layout.template)
     return BuiltModel(folder, sha256, architecture, layout, kernel, tokenizer_hash=digest)

@@ -1,4 +1,8 @@
-"""Weights, tokenizer and settings of a Hugging Face model, from a local folder, the local cache or the hub."""
+"""Weights, tokenizer and adapter of a Hugging Face model, from a local folder, the local cache or the hub.
+
+Code that comes with a model is never run. An adapter's layers (``peft``'s format) stay separate from the weights they
+were trained on and are not merged into them: in half precision part of what was learnt would be rounded away.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,31 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import transformers
+from tokenizers import Tokenizer
 
-from goldless.errors import CapabilityError, PrerequisiteError
+from goldless.errors import CapabilityError, GoldlessError, PrerequisiteError
+from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import ModelIdentity, content_hash
-from goldless.models.local_weights.network import short_of_memory
-from goldless.models.local_weights.specification import HUB_NAME, HfSpecification, Weights, adapter_folder, is_folder
-from goldless.models.local_weights.tokenizer import chat_layout, tokenizer_hash
-
-if TYPE_CHECKING:
-    from goldless.models.chat_layout import ChatLayout
+from goldless.models.local_weights.engine import short_of_memory
+from goldless.models.local_weights.specification import (
+    ADAPTER_CONFIG,
+    ADAPTER_WEIGHTS,
+    HUB_NAME,
+    HfSpecification,
+    Weights,
+    adapter_folder,
+    adapter_record,
+    is_folder,
+)
+from goldless.models.turn_signs import is_control
 
 WEIGHT_FILES = ("*.safetensors", "*.bin", "*.pt", "*.pth", "config.json")
 """The files that determine a local model's numbers, except its tokenizer."""
@@ -47,10 +59,15 @@ class Checkpoint:
 
 
 def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
-    """The base with its tokenizer, on its device. Code that comes with a model is never run."""
+    """The model with its tokenizer and adapter, on its device."""
     chosen, folder = _device(wanted.device), _folder(wanted.base)
     source = wanted.base if folder is None else str(folder)
-    with _explained(wanted.base), _quiet_libraries():
+    problem = (
+        f"hf:{wanted.base}: transformers {transformers.__version__} cannot load this as a causal language model ({{}})"
+        ". A folder must be complete, and code that comes with a model is never run; for a name on the hub, check it, "
+        f"and without a network run 'hf download {wanted.base}' on a machine that has one (gated models need HF_TOKEN)"
+    )
+    with _explained(PrerequisiteError, problem), _quiet_libraries():
         config = transformers.AutoConfig.from_pretrained(source)
         pinned = getattr(config, "_commit_hash", None) if folder is None else None
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, revision=pinned)
@@ -62,12 +79,12 @@ def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
             f"hf:{wanted.base}: the tokenizer returns ids up to {largest}, but the model has only {known} tokens. "
             "This is not the model's tokenizer"
         )
-    layout = chat_layout(tokenizer)
+    layout, tokenizer_hash = _layout(tokenizer, wanted.base)
     identity = ModelIdentity(
         provider="hf",
         name=(wanted.base if folder is None else folder.name) + (f"?weights={few_bits.way}" if few_bits else ""),
         revision=str(pinned or "") if folder is None else folder_hash(folder),
-        tokenizer=tokenizer_hash(tokenizer),
+        tokenizer=tokenizer_hash,
         settings={
             "device": chosen.type,
             "dtype": str(model.dtype).removeprefix("torch."),
@@ -76,7 +93,8 @@ def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
             **({} if few_bits is None else {"weights": few_bits.description}),
         },
     )
-    return Checkpoint(model.eval(), tokenizer, layout, identity)
+    checkpoint = Checkpoint(model.eval(), tokenizer, layout, identity)
+    return checkpoint if wanted.adapter is None else _with_adapter(checkpoint, wanted.adapter)
 
 
 def _loaded(
@@ -112,6 +130,28 @@ def _loaded(
             stacklevel=2,
         )
     return model
+
+
+def _layout(tokenizer: Any, name: str) -> tuple[ChatLayout, str]:
+    """How the tokenizer lays out messages, and a hash of all that determines token ids: vocabulary, rules, template."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if not isinstance(backend, Tokenizer):
+        raise CapabilityError(
+            f"hf:{name}: its tokenizer has no tokenizer.json, so special tokens in a text cannot be read as "
+            "characters. Serve the model with vLLM or SGLang and use http://HOST:PORT/v1#MODEL"
+        )
+    template = tokenizer.get_chat_template() if tokenizer.chat_template else None
+    added = tokenizer.added_tokens_decoder.items()
+    control = frozenset(i for i, token in added if is_control(token.content, template or "", special=token.special))
+    begin = tokenizer.bos_token_id
+    layout = ChatLayout(
+        tokenizer=fast_tokenizer(backend, control),
+        template=template,
+        begin=tokenizer.bos_token or "",
+        end=tokenizer.eos_token or "",
+        add_begin=begin is not None and list(tokenizer.encode("a"))[:1] == [begin],
+    )
+    return layout, content_hash(backend.to_str(), tokenizer.chat_template)
 
 
 def folder_hash(folder: Path, patterns: Sequence[str] = WEIGHT_FILES) -> str:
@@ -157,20 +197,15 @@ def _folder(name_or_path: str) -> Path | None:
 
 
 @contextlib.contextmanager
-def _explained(name_or_path: str) -> Iterator[None]:
-    """Turn what transformers raises while loading into an error that says what to do."""
+def _explained(kind: type[GoldlessError], problem: str) -> Iterator[None]:
+    """Turn what a package raises into an error that says what to do; ``{}`` in it is replaced by what it said."""
     try:
         yield
-    except (OSError, ImportError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ImportError, ValueError, LookupError, RuntimeError, TypeError, AttributeError) as error:
         if short_of_memory(error):
             raise
-        line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise PrerequisiteError(
-            f"hf:{name_or_path}: transformers {transformers.__version__} cannot load this as a causal language model "
-            f"({line}). A folder must be complete, and code that comes with a model is never run; for a name on the "
-            f"hub, check it, and without a network run 'hf download {name_or_path}' on a machine that has one (gated "
-            "models need HF_TOKEN)"
-        ) from error
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise kind(problem.replace("{}", said[:300])) from error
 
 
 @contextlib.contextmanager
@@ -237,13 +272,12 @@ def quantisation(weights: Weights, config: Any, device: torch.device, dtype: str
     if dtype is None and device.type != "cpu":
         saved = getattr(config, "dtype", None)
         precision = saved if isinstance(saved, torch.dtype) else torch.bfloat16
-    try:
+    with _explained(
+        PrerequisiteError,
+        f"weights={weights}: the installed {package} {version(package)} does not work with torch {torch.__version__} "
+        f"({{}}). Run: pip install -U {package}",
+    ):
         made = _quantisation_config(way, precision)
-    except (ImportError, AttributeError, RuntimeError) as error:
-        raise PrerequisiteError(
-            f"weights={weights}: the installed {package} {version(package)} does not work with torch "
-            f"{torch.__version__} ({error}). Run: pip install -U {package}"
-        ) from error
     return Quantisation(way, f"{description} by {package} {version(package)}", made)
 
 
@@ -260,3 +294,82 @@ def _quantisation_config(way: str, precision: torch.dtype) -> Any:
         )
     kinds = importlib.import_module("torchao.quantization")
     return transformers.TorchAoConfig(getattr(kinds, way.capitalize() + "WeightOnlyConfig")())
+
+
+# --- adapters ----------------------------------------------------------------------------------------------------
+
+
+def _with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
+    """The model with an adapter. Raises if the folder is not an adapter, or was made for another base."""
+    try:
+        import peft  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError as error:
+        raise PrerequisiteError(
+            f"an adapter needs peft, which cannot be imported ({error}). Run: pip install 'goldless[finetune]'"
+        ) from error
+    folder = adapter_folder(written)
+    if folder is None or not (folder / ADAPTER_WEIGHTS).is_file():
+        raise PrerequisiteError(
+            f"{written}: an adapter must be a folder with {ADAPTER_CONFIG} and {ADAPTER_WEIGHTS}. Download one from "
+            f"the hub with 'hf download {written} --local-dir FOLDER'"
+        )
+    folder, identity = folder.resolve(), checkpoint.identity
+    with _explained(
+        CapabilityError,
+        f"{folder}: peft {peft.__version__} cannot put this adapter on this base ({{}}). Use the base it was made for",
+    ):
+        model = _adapted(peft, checkpoint, folder)
+    digest = folder_hash(folder, (ADAPTER_CONFIG, ADAPTER_WEIGHTS))
+    base, sign, option = identity.name.partition("?")
+    own = folder.parent.name if folder.name == "adapter" else folder.name
+    both = replace(
+        identity,
+        name=f"{base}+{own}{sign}{option}",
+        # one hash over both: tables and recorded evidence know a model by its first digits
+        revision=content_hash(identity.revision, digest),
+        settings={**identity.settings, "base": identity.revision, "adapter": digest},
+    )
+    return replace(checkpoint, model=model.eval(), identity=both)
+
+
+def _adapted(peft: Any, checkpoint: Checkpoint, folder: Path) -> Any:
+    """The base with the adapter's layers, all of them filled from the file and nothing left over."""
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - peft brings it; without the extra it is absent
+
+    config = peft.PeftConfig.from_pretrained(str(folder))
+    if config.peft_type is None or config.is_prompt_learning or config.task_type not in {None, "CAUSAL_LM"}:
+        raise ValueError(f"it must be LoRA or a variant of it for a causal language model, got {config.peft_type}")
+    _check_base(checkpoint.identity, folder, config)
+    try:
+        with warnings.catch_warnings():
+            # layers that are missing are found below; GPT-2's kind of layer is announced and then handled
+            warnings.simplefilter("ignore", UserWarning)
+            tuned = peft.PeftModel.from_pretrained(checkpoint.model, str(folder), config=config, is_trainable=False)
+        there = set(peft.get_peft_model_state_dict(tuned, save_embedding_layers=False))
+        with safe_open(folder / ADAPTER_WEIGHTS, framework="pt") as file:
+            strange = sorted(there.symmetric_difference(file.keys()))
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+    if strange:
+        raise ValueError(f"{len(strange)} layers are in only one of them, such as {strange[0]}")
+    # the base itself, whose linear layers now have the adapter's beside them
+    return tuned.get_base_model()
+
+
+def _check_base(here: ModelIdentity, folder: Path, config: Any) -> None:
+    """Reject an adapter that, by its own record, was made for another base."""
+    base = adapter_record(folder).get("base")
+    if base is None:
+        made_for = str(config.base_model_name_or_path or "").rstrip("/")
+        names = {name.rsplit("/", 1)[-1] for name in (made_for, here.name.partition("?")[0])}
+        differ = ["names"] if len(names) > 1 else []
+    else:
+        made_for = f"{base.get('name')}@{str(base.get('revision'))[:8]}"
+        pairs = (("weights", "revision", here.revision), ("tokenizer", "tokenizer", here.tokenizer))
+        differ = [what for what, key, have in pairs if base.get(key) != have]
+    if differ:
+        raise CapabilityError(
+            f"{folder}: made for the base {made_for}, but the base here is {here.name}@{here.revision[:8]}, with "
+            f"different {' and '.join(differ)}. Use the base it was made for, from the same source (hub or folder); if "
+            f"both names are of the same model, set base_model_name_or_path in {ADAPTER_CONFIG}"
+        )

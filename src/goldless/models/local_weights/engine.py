@@ -1,335 +1,317 @@
-"""The engine: the walk over the prefix tree, packed sequences of it, and generation, on a torch network.
+"""The engine of Hugging Face models: states of new tokens under a past, and log-probabilities of states.
 
-One call computes several nodes of the tree, each under the keys and values of its own path. So a shared part is
-computed once, calls are well filled, and no position attends to a token outside its own past.
+Transformers itself computes logits of the same columns for all rows of a batch, and all of them at once. Here the
+model's body returns hidden states, and its head runs only on the scored positions, piece by piece. Which parts a
+model has, and whether branches can share its past, is tested once on a few tokens.
 """
 
 from __future__ import annotations
 
-import bisect
+import contextlib
+import inspect
 import itertools
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from transformers import DynamicCache
 
 from goldless.errors import PrerequisiteError
-from goldless.models.local_engine import Check, FloatArray, LocalEngine, Pair, raising, read_scored
-from goldless.models.local_weights.network import Network, Past, explained_memory, free_memory, total_memory
-from goldless.models.local_weights.packing import Lengths, Pack, longest_branch, plan_packs
-from goldless.models.local_weights.specification import Sharing
-from goldless.models.prefix_tree import Node, build_tree
+from goldless.models.local_engine import HEAD_ELEMENTS, FloatArray, LocalEngine, Pair, Stop
 
-if TYPE_CHECKING:
-    from goldless.models.local_weights.packed_network import PackedNetwork
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of one call."""
-
-    node: int
-    """Maximum tokens of one sequence segment."""
-    call: int
-    """Maximum new tokens, including padding."""
-    cache: int
-    """Maximum positions of keys and values, including past and padding."""
-
-
-PROCESSOR = Limits(node=512, call=512, cache=8192)
-GRAPHICS_CARD = Limits(node=2048, call=4096, cache=65_536)
+SHARED_CACHE_LAYERS = frozenset({"DynamicLayer", "DynamicSlidingWindowLayer"})
+"""Kinds of memory that are keys and values position by position, so that a batch can begin with the same ones and be
+cut afterwards. Windows are applied by the mask; the cache here keeps every position.
+"""
+CPU_TOKENS, CPU_POSITIONS = 512, 8192
+"""New tokens of a call, and these with their past in all rows."""
+CUDA_TOKENS, CUDA_POSITIONS = 4096, 65_536
 CACHE_SHARE = 0.04
 """Share of the GPU's memory for the keys and values of one call. Several times as much is used while branches wait."""
+CUDA_HEAD_ELEMENTS = 1 << 28
+"""Maximum logits at once on a GPU: with fewer rows it would mostly read the head's weights."""
+NOISE_NATS = {torch.float32: 1e-3, torch.float64: 1e-3}
+COARSE_NOISE_NATS = 0.5
 
+ROTATED_BY_LENGTH = frozenset({"dynamic", "longrope"})
+"""Rotary embeddings that depend on the length of a text: one set of angles is used for a whole call, chosen by the
+largest position in it. What a short text shares with a long one then differs between them, and nothing
+computed for one can be used for the other.
+"""
+ANGLES = "inv_freq"
+"""The angles' name in transformers, after the kind of layer if a model has several."""
 
-def limits_of(network: Network) -> Limits:
-    """Limits for the network's device; they depend on the GPU, not on its load, so that numbers are reproducible."""
-    limits = PROCESSOR
-    if network.device.type == "cuda":
-        room = int(CACHE_SHARE * total_memory(network.device))
-        cache = min(GRAPHICS_CARD.cache, room // max(1, network.position_bytes))
-        limits = replace(GRAPHICS_CARD, cache=cache)
-    most = network.longest_call
-    return limits if most is None else replace(limits, node=min(limits.node, most), call=min(limits.call, most))
-
-
-class Ready:
-    """Nodes of one tree depth that can be computed now, each with its past."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._items: list[tuple[Node, Past]] = []
-        self._tokens = self._positions = 0
-
-    def __len__(self) -> int:
-        """Number of waiting nodes."""
-        return len(self._items)
-
-    @property
-    def fills_a_call(self) -> bool:
-        """Whether there is enough for one call."""
-        return self._tokens >= self._limits.call or self._positions >= self._limits.cache
-
-    def add(self, node: Node, past: Past) -> None:
-        """Add one, ordered by length."""
-        bisect.insort(self._items, (node, past), key=_length)
-        self._tokens += len(node.tokens)
-        self._positions += node.end
-
-    def take(self) -> list[tuple[Node, Past]]:
-        """As many nodes of similar length, longest first, as one call fits; at least one."""
-        pack: list[tuple[Node, Past]] = []
-        longest, before = _length(self._items[-1]), 0
-        while self._items:
-            rows, before = len(pack) + 1, max(before, self._items[-1][0].start)
-            if pack and (rows * longest > self._limits.call or rows * (before + longest) > self._limits.cache):
-                break
-            node, past = self._items.pop()
-            pack.append((node, past))
-            self._tokens -= len(node.tokens)
-            self._positions -= node.end
-        return pack
-
-
-def _length(item: tuple[Node, Past]) -> int:
-    return len(item[0].tokens)
-
-
-def open_engine(network: Network, sharing: Sharing = "auto") -> tuple[TorchEngine, dict[str, str]]:
-    """The engine with the requested sharing if the model supports it, and how it computes, for the identity.
-
-    ``auto`` packs on a GPU. A dense mask is computed in full, so elsewhere the walk from node to node is faster.
-    """
-    if sharing == "cached" or (sharing == "auto" and network.device.type != "cuda"):
-        return TorchEngine(network), network.settings
-    settings = network.settings
-    try:
-        # FlexAttention is not in every release of torch that computes all the rest
-        from goldless.models.local_weights.packed_network import open_packed  # noqa: PLC0415
-        from goldless.models.local_weights.tree_attention import UnsupportedAttention  # noqa: PLC0415
-    except ImportError as error:
-        reason, shown = "this torch has no block-sparse attention", f"torch {torch.__version__}: {error}"
-    else:
-        try:
-            packed = open_packed(network)
-            return TorchEngine(network, packed=PackedScorer(packed)), {**settings, **packed.settings}
-        except UnsupportedAttention as error:
-            reason, shown = error.reason, str(error)
-    warnings.warn(
-        f"the model cannot be packed, so it is computed with the slower method ({settings['sharing']}): {shown}",
-        stacklevel=2,
-    )
-    return TorchEngine(network), {**settings, "sharing": f"{settings['sharing']}; not packed: {reason}"}
+Past = list[tuple[Any, Any]]
+"""Keys and values of a path, layer by layer: [1, heads, tokens, head size]."""
 
 
 class TorchEngine(LocalEngine):
-    """Computes log-probabilities and continuations of token ids."""
+    """Computes with a transformers model: over packed sequences if it can, otherwise from node to node."""
 
-    def __init__(self, network: Network, limits: Limits | None = None, *, packed: PackedScorer | None = None) -> None:
-        """``packed`` computes shared trees in packed sequences; without it, they are walked node by node."""
-        super().__init__()
-        self._network = network
-        self._limits = limits or limits_of(network)
-        self.packed = packed
-        self._weight_bytes = network.weight_bytes
+    def __init__(self, model: Any, probe: tuple[int, ...]) -> None:
+        """``probe`` is a few ordinary tokens for trying the model."""
+        self.device = model.device
+        self.dtype = model.dtype
+        """The precision it computes in."""
+        self.noise_nats = NOISE_NATS.get(model.dtype, COARSE_NOISE_NATS)
+        """How far a log p may change when tokens are computed in another batch: wrong sharing changes it more."""
+        self.config = model.config.get_text_config()
+        """The settings of the model's text part."""
+        self.packed: Any = None
+        """Scores in packed sequences; None: the tree is walked from node to node."""
+        self._model = model
+        self._head = model.get_output_embeddings()
+        self.vocabulary = int(self.config.vocab_size if self._head is None else self._head.weight.shape[0])
+        self.probe = tuple(itertools.islice(itertools.cycle(probe), 24))
+        parts = itertools.chain(model.parameters(), model.buffers())
+        self.weight_bytes = sum(tensor_bytes(part) for part in parts)
+        self.body = _body(model)
+        """The part of the model below its head; the whole model if the two cannot be separated."""
+        with torch.inference_mode():
+            self._rule = self._find_rule()
+            if self._rule is None:
+                self.body = model
+            self._accepted = frozenset(inspect.signature(self.body.forward).parameters)
+            self.rotates_by_length = rotates_by_length(self.config)
+            """Whether the same beginning is computed differently in a long text than in a short one."""
+            position_bytes = None if self.rotates_by_length else self._shared_position_bytes()
+        tokens, positions = CPU_TOKENS, CPU_POSITIONS
+        if self.device.type == "cuda":
+            # by the GPU, not by its load, so that numbers are reproducible
+            room = int(CACHE_SHARE * total_memory(self.device))
+            tokens, positions = CUDA_TOKENS, min(CUDA_POSITIONS, room // max(1, position_bytes or 0))
+        if not self.has_apart_head:  # every token's logits are computed
+            tokens = min(tokens, max(1, HEAD_ELEMENTS // self.vocabulary))
+        super().__init__(call_tokens=tokens, call_positions=positions, shares=position_bytes is not None)
+        self.reads_last = self.rotates_by_length
 
-    def score(self, requests: Sequence[Pair], *, cancelled: Callable[[], bool] = lambda: False) -> list[FloatArray]:
+    @property
+    def settings(self) -> dict[str, str]:
+        """How it computes, for the identity."""
+        return {
+            "head": "scored positions" if self.has_apart_head else "all positions",
+            "sharing": "prefix tree" if self.shares else "none: one by one",
+        }
+
+    @property
+    def has_apart_head(self) -> bool:
+        """Whether the head can run on some positions alone."""
+        return self._rule is not None
+
+    def score(self, requests: Sequence[Pair], *, cancelled: Stop = lambda: False) -> list[FloatArray]:
         """Log p of each target token; a packed call makes itself ready while the device computes an earlier one."""
         if self.packed is None:
             return super().score(requests, cancelled=cancelled)
-        results = [np.zeros(len(target), np.float32) for _, target in requests]
-        with explained_memory(self._weight_bytes):
-            self.packed.score(requests, results, raising(cancelled), self._lock)
-        return results
-
-    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check) -> None:
-        # the last token of a target is predicted, never read: it is computed only where the length of a text matters
-        end = None if self._network.rotates_by_length else -1
-        sequences = [context + target[:end] for context, target in requests]
-        if self._network.shares:
-            self._score_tree(build_tree(sequences, longest_node=self._limits.node), requests, results, check)
-            return
-        for i, sequence in enumerate(sequences):
-            check()
-            self._read([Node(0, sequence, [i])], self._network.run_alone(sequence), requests, results)
-
-    def _score_tree(self, root: Node, requests: Sequence[Pair], results: list[FloatArray], check: Check) -> None:
-        depths = [Ready(self._limits)]
-        for node in root.children:
-            depths[0].add(node, [])
-        while any(depths):
-            check()
-            # the deepest that fill a call, so that little is held; where none does, the shallowest, to get more
-            full = [depth for depth, ready in enumerate(depths) if ready.fills_a_call]
-            depth = full[-1] if full else next(depth for depth, ready in enumerate(depths) if ready)
-            if depth + 1 == len(depths):
-                depths.append(Ready(self._limits))
-            for node, past in self._run(depths[depth].take(), requests, results):
-                depths[depth + 1].add(node, past)
-
-    def _run(
-        self, pack: Sequence[tuple[Node, Past]], requests: Sequence[Pair], results: list[FloatArray]
-    ) -> Iterator[tuple[Node, Past]]:
-        """Compute nodes together and read what is scored in them; returns their children, each with its past."""
-        nodes = [node for node, _ in pack]
-        cache = self._network.cache([past for _, past in pack])
-        starts = [node.start for node in nodes]
-        states = self._network.run([node.tokens for node in nodes], starts, cache)
-        self._read(nodes, states, requests, results)
-        for row, node in enumerate(nodes):
-            if node.children:
-                before = max(starts)
-                path = self._network.path(cache, row, before - node.start, before + len(node.tokens))
-                yield from ((child, path) for child in node.children)
-
-    def _read(self, nodes: Sequence[Node], states: Any, requests: Sequence[Pair], results: list[FloatArray]) -> None:
-        """Run the head on the positions whose next token is scored, and store the results."""
-
-        def chosen(siblings: list[int], places: list[int], tokens: list[int]) -> list[float]:
-            rows, columns = torch.tensor([siblings, places], device=states.device)
-            return self._network.chosen_logprobs(states[rows, columns], tokens)
-
-        read_scored(nodes, requests, results, chosen)
-
-    @contextmanager
-    def _computing(self) -> Iterator[None]:
-        with self._lock, explained_memory(self._weight_bytes):
-            yield
-
-    def _follower(self, check: Check) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:
-        network, whole = self._network, list[int]()
-        cache = network.cache([[]]) if network.shares else None
-
-        def behind(tokens: tuple[int, ...]) -> npt.NDArray[Any]:
-            before = len(whole)
-            whole.extend(tokens)
-            if cache is None:
-                check()
-                states = network.run_alone(tuple(whole))
-            else:
-                for begin in range(before, len(whole), self._limits.node):
-                    check()
-                    states = network.run([tuple(whole[begin : begin + self._limits.node])], [begin], cache)
-            logprobs: npt.NDArray[Any] = network.logprobs(states[0, -1:])[0].cpu().numpy()
-            return logprobs
-
-        return behind
-
-
-# --- packed sequences --------------------------------------------------------------------------------------------
-
-
-class Arriving:
-    """Values on their way from the device, which goes on to what was given to it after them."""
-
-    def __init__(self, values: Any) -> None:
-        self._values, self._there = values, None
-        if values.is_cuda:
-            self._values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
-            self._values.copy_(values, non_blocking=True)
-            self._there = torch.cuda.Event(blocking=True)
-            self._there.record()
-
-    def read(self) -> FloatArray:
-        """The values, when they have arrived."""
-        if self._there is not None:
-            self._there.synchronize()
-        found: FloatArray = self._values.numpy()
+        with explained_memory(self.weight_bytes):
+            found: list[FloatArray] = self.packed.score(requests, cancelled=cancelled, device=self._lock)
         return found
 
+    @contextlib.contextmanager
+    def _computing(self) -> Iterator[None]:
+        with self._lock, explained_memory(self.weight_bytes), torch.inference_mode():
+            yield
 
-class PackedScorer:
-    """Scores requests of any number of tasks in packed sequences."""
+    def _run(self, rows: Sequence[tuple[int, ...]], past: Any) -> tuple[Any, Callable[[int], Any]]:
+        if self.shares:
+            return self.run_siblings(rows, past or [])
+        (row,) = rows
+        whole = (past or ()) + row  # the past is its tokens
+        return self.run_alone(whole)[-len(row) :], lambda _: whole
 
-    def __init__(self, network: PackedNetwork, lengths: Lengths | None = None) -> None:
-        self.network = network
-        self._warned = False
-        self.lengths = network.lengths if lengths is None else lengths
-        """The lengths of its sequences: those of the network's plan, until memory runs out."""
+    def run_siblings(self, rows: Sequence[tuple[int, ...]], past: Past) -> tuple[Any, Callable[[int], Past]]:
+        """States [tokens, …] of rows under one past, and a function of a row: the past with its tokens.
 
-    def score(
-        self,
-        requests: Sequence[Pair],
-        results: Sequence[FloatArray],
-        check: Check = lambda: None,
-        device: AbstractContextManager[Any] | None = None,
-    ) -> None:
-        """Fill in the log p of every target token of every request.
-
-        ``device`` is held while sequences are given to the device, not while the first is planned and the last is read.
+        Shorter rows are padded at their end, where causality keeps the padding out of every real position.
         """
-        left = list(range(len(requests)))
-        while left:
-            done: set[int] = set()
-            open_requests = [requests[i] for i in left]
-            packs: Iterable[Pack] = plan_packs(open_requests, self.lengths)
-            if longest_branch(open_requests) > self.lengths.longest:
-                # where a text beyond the plan does not fit, that is found out before the rest is computed
-                packs = sorted(packs, key=lambda pack: pack.length, reverse=True)
-            short_of_memory, steps = None, iter(packs)
-            first = list(itertools.islice(steps, 1))
-            for pack, values in self._computed(itertools.chain(first, steps), check, device or nullcontext()):
-                if values is None:
-                    short_of_memory = pack
-                    continue
-                targets = [results[left[i]] for i in pack.requests]
-                ends = np.cumsum([len(target) for target in targets])
-                for target, found in zip(targets, np.split(values, ends[:-1]), strict=True):
-                    target[:] = found
-                done.update(left[i] for i in pack.requests)
-            left = [i for i in left if i not in done]
-            if short_of_memory is not None:
-                self._halve(short_of_memory, longest_branch([requests[i] for i in left]))
+        cache = DynamicCache()
+        for layer, (keys, values) in enumerate(past):
+            shape = (len(rows), -1, -1, -1)
+            cache.update(keys.expand(shape), values.expand(shape), layer)
+        before, lengths = past[0][0].shape[-2] if past else 0, [len(row) for row in rows]
+        ids = torch.zeros((len(rows), max(lengths)), dtype=torch.long)
+        inside = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+        ids[inside] = torch.tensor(list(itertools.chain.from_iterable(rows)))
+        mask = torch.cat([torch.ones((len(rows), before), dtype=torch.long), inside.long()], dim=1)
+        positions = torch.arange(before, before + max(lengths)).expand(len(rows), -1)
+        states = self._states(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache)
 
-    def _computed(
-        self, packs: Iterable[Pack], check: Check, device: AbstractContextManager[Any]
-    ) -> Iterator[tuple[Pack, FloatArray | None]]:
-        """Packs with their values; None for the values, and no more packs, if memory ran out.
+        def extended(row: int) -> Past:
+            # copied, so that the rest can be freed
+            own = (slice(row, row + 1), slice(None), slice(before + lengths[row]))
+            return [(layer.keys[own].clone(), layer.values[own].clone()) for layer in cache.layers]
 
-        Values are read one pack late, so that the next one is prepared while the device computes.
-        """
-        waiting: list[tuple[Pack, Arriving]] = []
-        with device:
-            for pack in packs:
-                check()
-                try:
-                    values = self.network.logprobs(pack)
-                except torch.OutOfMemoryError:
-                    values = None
-                if values is None:
-                    # only now, when the failed pass holds nothing any more
-                    torch.cuda.empty_cache()
-                    yield pack, None
-                    break
-                waiting.append((pack, Arriving(values)))
-                if len(waiting) > 1:
-                    before, arriving = waiting.pop(0)
-                    yield before, arriving.read()
-        for pack, arriving in waiting:
-            yield pack, arriving.read()
+        return states[inside.to(states.device)], extended
 
-    def _halve(self, pack: Pack, longest: int) -> None:
-        """Continue with shorter sequences. Raises if the longest request alone does not fit one."""
-        half = pack.length // 2
-        if half < longest or (self.lengths.shortest or 1) > half:
-            needed = self.network.needed_bytes(self.lengths.holding(longest)) / 1e9
-            free = free_memory(self.network.network.device) / 1e9
-            raise PrerequisiteError(
-                f"out of GPU memory: a text of {longest} tokens with its context needs about {needed:.1f} GB besides "
-                f"the model's weights, and {free:.1f} GB are free. Use a smaller model or one with quantised weights "
-                "(hf:NAME?weights=4bit), stop other programs on the GPU, or use the CPU (hf:NAME?device=cpu)"
-            )
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"out of GPU memory for sequences of {pack.length} tokens, so they are halved. Other programs may "
-                "be using part of it. In half precision, numbers may differ in their last digits from those of a "
-                "run with all of the memory",
-                stacklevel=2,
-            )
-        self.lengths = replace(self.lengths, longest=half)
+    def run_alone(self, tokens: tuple[int, ...]) -> Any:
+        """States [tokens, …] of a whole sequence, from scratch and without a cache."""
+        if self.rotates_by_length:
+            forget_length(self._model)
+        return self._states(input_ids=torch.tensor([tokens]))[0]
+
+    def _states(self, **inputs: Any) -> Any:
+        here = {name: v.to(self.device) if isinstance(v, torch.Tensor) else v for name, v in inputs.items()}
+        accepted = {name: value for name, value in here.items() if name in self._accepted}
+        if "use_cache" in self._accepted:
+            accepted["use_cache"] = "past_key_values" in inputs
+        output = self.body(**accepted)
+        return output.logits if self._rule is None else output.last_hidden_state
+
+    def logits(self, states: Any) -> Any:
+        """Scores of every token of the vocabulary after each state, in the model's own precision."""
+        return states if self._rule is None else self._rule(self._head(states))
+
+    def _chosen(self, states: Any, tokens: Sequence[int]) -> list[float]:
+        size = max(1, (HEAD_ELEMENTS if self.device.type == "cpu" else CUDA_HEAD_ELEMENTS) // self.vocabulary)
+        chosen = torch.tensor(tokens, device=self.device)[:, None]
+        pieces = [
+            self.logits(states[begin : begin + size]).float().log_softmax(-1).gather(1, chosen[begin : begin + size])
+            for begin in range(0, len(tokens), size)
+        ]
+        # one transfer for all: each waits for the device
+        found: list[float] = torch.cat(pieces)[:, 0].tolist()
+        return found
+
+    def _logprobs(self, state: Any) -> npt.NDArray[np.floating[Any]]:
+        found: npt.NDArray[np.floating[Any]] = self.logits(state).float().log_softmax(-1)[0].cpu().numpy()
+        return found
+
+    def differ(self, logprobs: Sequence[float], requests: Sequence[Pair]) -> bool:
+        """Whether log p of the requests' targets are others than those of each request computed alone."""
+        alone: list[float] = []
+        with torch.inference_mode():
+            for context, target in requests:
+                alone += self._chosen(self.run_alone(context + target[:-1])[len(context) - 1 :], target)
+        return any(abs(one - other) >= self.noise_nats for one, other in zip(logprobs, alone, strict=True))
+
+    # --- trying the model ----------------------------------------------------------------------------------------
+
+    def _find_rule(self) -> Callable[[Any], Any] | None:
+        """What the model does to its head's output, or None if body and head separately do not give its logits."""
+        if self.body is None or self._head is None:
+            return None
+        ids = torch.tensor([self.probe], device=self.device)
+        expected = self._model(input_ids=ids).logits.float()
+        try:
+            raw = self._head(self.body(input_ids=ids).last_hidden_state)
+        except Exception:  # noqa: BLE001 - whatever an architecture does differently, its own forward still works
+            return None
+        near = 1e-4 if self.dtype in NOISE_NATS else 1e-2  # half precision is rounded differently by different kernels
+        for rule in _rules(self.config):
+            found = rule(raw).float()
+            if found.shape == expected.shape and torch.allclose(found, expected, rtol=near, atol=near):
+                return rule
+        return None
+
+    def _shared_position_bytes(self) -> int | None:
+        """Memory of a position's keys and values; None if branches computed together differ from each alone."""
+        stem, branches = self.probe[:8], (self.probe[8:12], self.probe[12:])
+        try:
+            own = {type(layer).__name__ for layer in DynamicCache(config=self._model.config).layers}
+            if not own <= SHARED_CACHE_LAYERS:
+                return None
+            _, extended = self.run_siblings([stem], [])
+            states, extended = self.run_siblings(branches, extended(0))
+            past = extended(1)
+            targets = [branch[1:] for branch in branches]
+            found = self._chosen(states[:-1], branches[0][1:] + branches[1])
+            del found[len(targets[0])]  # behind the first branch comes nothing
+        except Exception:  # noqa: BLE001 - an architecture whose memory is another one fails in its own way
+            return None
+        if any(keys.shape[-2] != len(stem) + len(branches[1]) for keys, _ in past):
+            return None
+        requests = [(stem + branch[:1], target) for branch, target in zip(branches, targets, strict=True)]
+        if self.differ(found, requests):
+            return None
+        return sum(int(part[:, :, :1].numel() * part.element_size()) for layer in past for part in layer)
+
+
+def _body(model: Any) -> Any:
+    """The part below the head, or None if the model does not expose it."""
+    base = getattr(model, "base_model", None)
+    if base is not None and base is not model:
+        return base
+    decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
+    return None if decoder is model else decoder
+
+
+def _rules(config: Any) -> Iterator[Callable[[Any], Any]]:
+    """What models do to the output of their heads, those named in their config first."""
+    cap = getattr(config, "final_logit_softcapping", None)
+    if cap:
+        yield lambda logits: torch.tanh(logits / cap) * cap
+    scale = getattr(config, "logit_scale", None) or getattr(config, "lm_head_multiplier", None)
+    if scale:
+        yield lambda logits: logits * scale
+    divisor = getattr(config, "logits_scaling", None)
+    if divisor:
+        yield lambda logits: logits / divisor
+    yield lambda logits: logits
+
+
+def rotates_by_length(config: Any) -> bool:
+    """Whether a model's rotary embedding depends on the length of the text."""
+    found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    # a model with several kinds of layers has a dictionary for each
+    parts = [found, *(part for part in found.values() if isinstance(part, dict))]
+    return any(str(part.get("rope_type") or part.get("type")) in ROTATED_BY_LENGTH for part in parts)
+
+
+def forget_length(body: Any) -> None:
+    """Reset a model to the angles of a short text: transformers keeps those of the longest text so far."""
+    for module in body.modules():
+        longest = getattr(module, "original_max_seq_len", None)
+        if longest is None:
+            continue
+        for name, angles in list(module.named_buffers(recurse=False)):
+            kind = name.removesuffix(ANGLES)
+            first = getattr(module, f"{kind}original_{ANGLES}", None)
+            if name.endswith(ANGLES) and first is not None:
+                setattr(module, name, first.to(angles.device))
+                setattr(module, f"{kind}max_seq_len_cached", longest)
+
+
+# --- memory ------------------------------------------------------------------------------------------------------
+
+
+def tensor_bytes(tensor: Any) -> int:
+    """Memory of a tensor; a packed one is measured by its parts."""
+    if hasattr(tensor, "__tensor_flatten__"):
+        return sum(tensor_bytes(getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
+    return int(tensor.numel() * tensor.element_size())
+
+
+def total_memory(device: Any) -> int:
+    """Total memory of a GPU in bytes."""
+    return int(torch.cuda.get_device_properties(device).total_memory)
+
+
+def free_memory(device: Any) -> int:
+    """Available memory of a GPU in bytes, including memory that torch has reserved but not used."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+
+
+def short_of_memory(error: BaseException) -> bool:
+    """Whether this is an out-of-memory error, of a GPU or of torch on the CPU."""
+    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: " in str(error)
+
+
+@contextlib.contextmanager
+def explained_memory(weight_bytes: int | None = None) -> Iterator[None]:
+    """Turn out-of-memory errors of a GPU or CPU into an error that says what to do."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not short_of_memory(error):
+            raise
+        on_card = isinstance(error, torch.OutOfMemoryError)
+        whose = "the GPU's" if on_card else "this machine's"
+        weights = "" if weight_bytes is None else f", whose weights take {weight_bytes / 1e9:.1f} GB"
+        others = ", another GPU, or the CPU (hf:NAME?device=cpu)" if on_card else ", or another machine"
+        said = ". ".join(str(error).split(". ")[:3])  # how much was needed, and how much there is
+        raise PrerequisiteError(
+            f"{whose} memory is too small for this model{weights}. Use a smaller model, one with fewer bits "
+            f"(hf:NAME?weights=4bit){others}. torch says: {said}"
+        ) from error

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from goldless.errors import PrerequisiteError
 from goldless.models.local_model import LoadedModel, LocalModel
-from goldless.models.local_weights.specification import HfSpecification, adapter_folder
+from goldless.models.local_weights.specification import HfSpecification, adapter_folder, adapter_record
 
 OLDEST = {"torch": (2, 5), "transformers": (4, 57)}
 """The oldest supported releases."""
@@ -32,30 +33,23 @@ class HfModel(LocalModel):
 
     def training_record(self) -> Mapping[str, Any]:
         """The training record of its adapter; empty if there is none, or one made elsewhere."""
-        folder = None if self._wanted.adapter is None else adapter_folder(self._wanted.adapter)
-        if folder is None:
-            return {}
-        from goldless.models.local_weights.adapter import read_record  # noqa: PLC0415 - it imports torch
-
-        return read_record(folder)
+        return {} if self._wanted.adapter is None else adapter_record(adapter_folder(self._wanted.adapter))
 
     def _load(self) -> LoadedModel:
-        """The checkpoint in memory, with its tokenizer and engine."""
         _require_extra()
         # these modules import torch and transformers, which are an extra and slow to import
-        from goldless.models.local_weights.adapter import with_adapter  # noqa: PLC0415
         from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415
-        from goldless.models.local_weights.engine import open_engine  # noqa: PLC0415
-        from goldless.models.local_weights.network import Network, explained_memory  # noqa: PLC0415
+        from goldless.models.local_weights.engine import TorchEngine, explained_memory  # noqa: PLC0415
 
         with explained_memory():
             checkpoint = load_checkpoint(self._wanted)
-            if self._wanted.adapter is not None:
-                checkpoint = with_adapter(checkpoint, self._wanted.adapter)
             model, layout, identity = checkpoint.model, checkpoint.layout, checkpoint.identity
-            engine, settings = open_engine(
-                Network(model, layout.text(PROBE_TEXT) or (0,)), self._wanted.sharing or "auto"
-            )
+            engine = TorchEngine(model, layout.text(PROBE_TEXT) or (0,))
+            sharing = self._wanted.sharing or "auto"
+            settings = engine.settings
+            # a dense mask is computed in full, so without a GPU the walk from node to node is faster
+            if sharing == "packed" or (sharing == "auto" and engine.device.type == "cuda"):
+                settings = pack_if_possible(engine)
         end = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
         return LoadedModel(
             identity=replace(identity, settings={**identity.settings, **settings}),
@@ -65,6 +59,28 @@ class HfModel(LocalModel):
             engine=engine,
             together=engine.packed is not None,
         )
+
+
+def pack_if_possible(engine: Any) -> dict[str, str]:
+    """Let a TorchEngine score in packed sequences if its model supports them; how it computes, for the identity."""
+    try:
+        # FlexAttention is not in every release of torch that computes all the rest
+        from goldless.models.local_weights.packed import open_packed  # noqa: PLC0415
+        from goldless.models.local_weights.tree_attention import UnsupportedAttention  # noqa: PLC0415
+    except ImportError as error:
+        reason, shown = "this torch has no block-sparse attention", str(error)
+    else:
+        try:
+            engine.packed = open_packed(engine)
+        except UnsupportedAttention as error:
+            reason, shown = error.reason, str(error)
+        else:
+            return {**engine.settings, **engine.packed.settings}
+    way = engine.settings["sharing"]
+    warnings.warn(
+        f"the model cannot be packed, so it is computed with the slower method ({way}): {shown}", stacklevel=2
+    )
+    return {**engine.settings, "sharing": f"{way}; not packed: {reason}"}
 
 
 def _require_extra() -> None:

@@ -9,8 +9,9 @@ the root. What is in which sequence follows from the requests and the lengths al
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,41 +71,29 @@ class Pack:
     """The scored tokens, in the same order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class _Branch(NamedTuple):
     """A path from the root to a node at which requests end."""
 
     path: tuple[Node, ...]
-    requests: tuple[int, ...]
+    requests: list[int]
     """Requests that end at its last node."""
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of the whole path."""
-        return self.path[-1].end
-
-    def shared(self, other: Branch) -> int:
-        """Tokens of the path shared with another branch."""
-        common = 0
-        for mine, theirs in zip(self.path, other.path, strict=False):
-            if mine is not theirs:
-                break
-            common = mine.end
-        return common
+    tokens: int
+    """Tokens of the whole path."""
+    new: int
+    """Those that the branch before it does not have."""
 
 
 def plan_packs(requests: Sequence[Pair], lengths: Lengths) -> Iterator[Pack]:
     """Sequences with every request's tokens once or, below a cut, twice; the last target token is not read."""
     sequences = [context + target[:-1] for context, target in requests]
     branches = list(_branches(build_tree(sequences, shortest_shared=1, longest_node=sys.maxsize)))
-    new = [branch.tokens - (branch.shared(branches[i - 1]) if i else 0) for i, branch in enumerate(branches)]
-    rest, first = sum(new), 0
+    rest, first = sum(branch.new for branch in branches), 0
     while first < len(branches):
-        under_copy = rest + branches[first].tokens - new[first]
-        length = lengths.for_rest(under_copy, branches[first].tokens)
-        end = _cut(branches, new, first, length)
-        yield _pack(branches[first:end], requests, lengths.holding, length)
-        rest -= sum(new[first:end])
+        tokens = branches[first].tokens
+        length = lengths.for_rest(rest + tokens - branches[first].new, tokens)
+        end = _cut(branches, first, length)
+        yield _pack(branches[first:end], requests, lengths, length)
+        rest -= sum(branch.new for branch in branches[first:end])
         first = end
 
 
@@ -113,20 +102,28 @@ def longest_branch(requests: Sequence[Pair]) -> int:
     return max((len(context) + len(target) - 1 for context, target in requests), default=0)
 
 
-def _branches(root: Node) -> Iterator[Branch]:
+def _branches(root: Node) -> Iterator[_Branch]:
     """Every path at whose end a request ends, depth first."""
     stack: list[tuple[Node, tuple[Node, ...]]] = [(child, ()) for child in reversed(root.children)]
+    before: tuple[Node, ...] = ()
     while stack:
         node, above = stack.pop()
         path = (*above, node)
         through = {request for child in node.children for request in child.requests}
-        ending = tuple(request for request in node.requests if request not in through)
+        ending = [request for request in node.requests if request not in through]
         if ending:
-            yield Branch(path, ending)
+            shared = _common(path, before)
+            yield _Branch(path, ending, node.end, node.end - (path[shared - 1].end if shared else 0))
+            before = path
         stack.extend((child, path) for child in reversed(node.children))
 
 
-def _cut(branches: Sequence[Branch], new: Sequence[int], first: int, length: int) -> int:
+def _common(path: Sequence[Node], other: Sequence[Node]) -> int:
+    """How many nodes two paths share; below the first that differs they share none."""
+    return sum(mine is theirs for mine, theirs in zip(path, other, strict=False))
+
+
+def _cut(branches: Sequence[_Branch], first: int, length: int) -> int:
     """The branch before which the sequence that begins with ``first`` ends.
 
     Of all positions this one wastes least: empty space, and path that the next sequence must repeat.
@@ -134,61 +131,54 @@ def _cut(branches: Sequence[Branch], new: Sequence[int], first: int, length: int
     used = branches[first].tokens
     best, least = first + 1, sys.maxsize
     for i in range(first + 1, len(branches)):
-        wasted = length - used + branches[i].tokens - new[i]
+        wasted = length - used + branches[i].tokens - branches[i].new
         if wasted <= least:
             best, least = i, wasted
-        used += new[i]
+        used += branches[i].new
         if used > length:
             return best
     return len(branches)
 
 
-def _pack(branches: Sequence[Branch], requests: Sequence[Pair], holding: Callable[[int], int], length: int) -> Pack:
+def _pack(branches: Sequence[_Branch], requests: Sequence[Pair], lengths: Lengths, length: int) -> Pack:
     """The branches as one sequence."""
     tokens: list[int] = []
-    starts: dict[int, int] = {}
-    positions: list[IntArray] = []
+    positions: list[int] = []
     ends: list[int] = []
     rows: list[IntArray] = []
-    chosen: list[tuple[int, ...]] = []
+    chosen: list[int] = []
     open_nodes: list[Node] = []
+    starts: list[int] = []
+    """Where the open nodes begin."""
 
     def close(down_to: int) -> None:
-        for node in reversed(open_nodes[down_to:]):
-            ends[starts[id(node)] : starts[id(node)] + len(node.tokens)] = [len(tokens)] * len(node.tokens)
-        del open_nodes[down_to:]
+        for node, start in zip(open_nodes[down_to:], starts[down_to:], strict=True):
+            ends[start : start + len(node.tokens)] = [len(tokens)] * len(node.tokens)
+        del open_nodes[down_to:], starts[down_to:]
 
     for branch in branches:
-        kept = sum(mine is theirs for mine, theirs in zip(branch.path, open_nodes, strict=False))
+        kept = _common(branch.path, open_nodes)
         close(kept)
         for node in branch.path[kept:]:
-            starts[id(node)] = len(tokens)
-            positions.append(np.arange(node.start, node.end, dtype=np.int64))
-            tokens.extend(node.tokens)
-            ends.extend([0] * len(node.tokens))
             open_nodes.append(node)
+            starts.append(len(tokens))
+            tokens += node.tokens
+            positions += range(node.start, node.end)
+            ends += [0] * len(node.tokens)
+        pieces = zip(open_nodes, starts, strict=True)
+        places = np.concatenate([np.arange(start, start + len(node.tokens)) for node, start in pieces])
         for request in branch.requests:
             context, target = requests[request]
-            rows.append(_rows(branch.path, starts, len(context) - 1, len(context) + len(target) - 1))
-            chosen.append(target)
+            rows.append(places[len(context) - 1 : len(context) + len(target) - 1])
+            chosen += target
     close(0)
-    # the plan may have left room: a shorter sequence is taken where one holds the same
     return Pack(
-        length=min(length, holding(len(tokens))),
+        # the plan may have left room: a shorter sequence is taken where one holds the same
+        length=min(length, lengths.holding(len(tokens))),
         tokens=np.array(tokens, np.int64),
-        positions=np.concatenate(positions),
+        positions=np.array(positions, np.int64),
         ends=np.array(ends, np.int64),
         requests=tuple(request for branch in branches for request in branch.requests),
         rows=np.concatenate(rows),
-        chosen=np.concatenate([np.array(target, np.int64) for target in chosen]),
+        chosen=np.array(chosen, np.int64),
     )
-
-
-def _rows(path: Sequence[Node], starts: dict[int, int], first: int, last: int) -> IntArray:
-    """Where the positions from ``first`` to before ``last`` of a path are in the sequence."""
-    parts = [
-        np.arange(max(first, node.start), min(last, node.end), dtype=np.int64) - node.start + starts[id(node)]
-        for node in path
-        if node.end > first and node.start < last
-    ]
-    return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""``hf:`` specifications: a base model, an optional adapter, and options.
+"""``hf:`` specifications: a base model, an optional adapter, and options. This module is light: torch is not needed.
 
 ``BASE``, ``BASE+ADAPTER``, each optionally followed by ``?weights=4bit`` or the like; options are joined by ``&``.
 Names on the hub contain neither ``+`` nor ``?``, but paths may: a folder that exists exactly as written is used.
@@ -6,13 +6,14 @@ Names on the hub contain neither ``+`` nor ``?``, but paths may: a folder that e
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from goldless.errors import ModelSpecError
+from goldless.errors import CapabilityError, ModelSpecError
 
 Weights = Literal["4bit", "8bit", "nf4", "int4", "int8", "llm-int8"]
 """How many bits a weight is kept in, or exactly how: ``4bit`` and ``8bit`` use what is installed."""
@@ -29,7 +30,10 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     "sharing": get_args(Sharing),
 }
 """The options with their values; a device may have a number, as in ``cuda:1``."""
-ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+"""The files that determine the numbers of a model with an adapter."""
+ADAPTER_RECORD = "goldless_adapter.json"
+"""The record of base and prompts in an adapter made by goldless."""
 TRAINING_PLAN = "plan.json"
 """The first file that a training writes into the folder of its adapter."""
 HUB_NAME = re.compile(r"\w[\w.-]{0,95}(/[\w.-]{1,96})?", re.ASCII)
@@ -53,7 +57,6 @@ class HfSpecification:
     """None: ``auto``."""
 
     def __str__(self) -> str:
-        """The same as text."""
         adapter = "" if self.adapter is None else f"+{self.adapter}"
         options = [f"{name}={value}" for name in KNOWN if (value := getattr(self, name)) is not None]
         return f"{self.base}{adapter}" + (f"?{'&'.join(options)}" if options else "")
@@ -72,9 +75,9 @@ def parse_specification(text: str) -> HfSpecification:
         return HfSpecification(model, **options)
     cuts = [(model[:i], model[i + 1 :]) for i, sign in enumerate(model) if sign == "+"]
     bases = [cut for cut in cuts if is_folder(cut[0]) or HUB_NAME.fullmatch(cut[0])]
-    found = [(base, adapter) for base, adapter in bases if adapter_folder(adapter) is not None]
-    if found:
-        return HfSpecification(*found[0], **options)
+    found = next((cut for cut in bases if adapter_folder(cut[1]) is not None), None)
+    if found is not None:
+        return HfSpecification(*found, **options)
     base, adapter = (bases or cuts)[0]
     if is_folder(adapter) and (Path(adapter).expanduser() / TRAINING_PLAN).is_file():
         raise ModelSpecError(
@@ -91,8 +94,8 @@ def _options(text: str, written: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in written.split("&"):
         name, _, value = part.partition("=")
-        word, colon, number = value.partition(":") if name == "device" else (value, "", "")
-        if word not in KNOWN.get(name, ()) or (colon and not number.isdecimal()) or name in found:
+        word = re.sub(r"(?<=.):\d+$", "", value) if name == "device" else value
+        if word not in KNOWN.get(name, ()) or name in found:
             allowed = ", ".join(f"{known}={'|'.join(values)}" for known, values in KNOWN.items())
             raise ModelSpecError(
                 f"hf:{text}: options must be of {allowed}, each once and joined by &, got {part!r}. Leave an option "
@@ -108,6 +111,20 @@ def adapter_folder(written: str) -> Path | None:
         return None
     folder = Path(written).expanduser()
     return next((f for f in (folder, folder / "adapter") if (f / ADAPTER_CONFIG).is_file()), None)
+
+
+def adapter_record(folder: Path | None) -> dict[str, Any]:
+    """The record of an adapter made by goldless; empty for one made elsewhere."""
+    path = (folder or Path()) / ADAPTER_RECORD
+    if folder is None or not path.is_file():
+        return {}
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(record["base"], dict):
+            return dict(record)
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    raise CapabilityError(f"{path}: does not name its base. Make the adapter again")
 
 
 def is_folder(written: str) -> bool:

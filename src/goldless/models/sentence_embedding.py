@@ -10,8 +10,8 @@ from __future__ import annotations
 import importlib
 import json
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +26,7 @@ FloatArray = npt.NDArray[np.float32]
 
 NAME = "all-MiniLM-L6-v2"
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+EMBEDDINGS = "embeddings.{}_embeddings.weight"
 PACKAGED = PackagedFiles(
     what=f"the embedding model {NAME}",
     size="84 MB",
@@ -47,10 +48,8 @@ LIMIT = 256
 """Maximum tokens of a sentence, with the two special ones: as sentence-transformers sets it for this model."""
 LAYERS, HEADS, NORM_EPSILON = 6, 12, 1e-12
 """Constants that the checkpoint's shapes do not give."""
-HIDDEN = np.float32(-1e9)
-"""Added to the attention on padding."""
 BATCH_TOKENS = 1024
-"""Tokens per batch, including padding: more is not faster on a CPU."""
+"""Tokens computed together: more is not faster on a CPU."""
 INSTALL = "pip install 'goldless[embeddings]'"
 KEPT = 1 << 16
 """Sentences whose vectors are kept (about 100 MB at 384 numbers each)."""
@@ -80,7 +79,7 @@ class SentenceEmbedder:
         self.name = name
         self.settings = settings
         self._load = load
-        self._known: OrderedDict[str, FloatArray] = OrderedDict()
+        self._known: dict[str, FloatArray] = {}
         self._lock = threading.Lock()
 
     def pieces(self, sentence: str) -> tuple[str, ...]:
@@ -91,48 +90,34 @@ class SentenceEmbedder:
             fits = sentence.isascii() and len(sentence) + AROUND <= encoder.limit
             if fits or len(encoder.tokenizer.encode(sentence).ids) <= encoder.limit:
                 return (sentence,)
-            middle = _middle(encoder.tokenizer.encode(sentence, add_special_tokens=False), len(sentence))
+            cut = encoder.tokenizer.encode(sentence, add_special_tokens=False)
+        # at the word start nearest to the middle token, or at the middle character
+        half = len(cut.ids) // 2
+        begins = [i for i in range(1, len(cut.ids)) if cut.word_ids[i] != cut.word_ids[i - 1] and cut.offsets[i][0]]
+        middle = cut.offsets[min(begins, key=lambda i: abs(i - half))][0] if begins else len(sentence) // 2
         halves = (sentence[:middle].strip(), sentence[middle:].strip())
-        return tuple(piece for half in halves if half for piece in self.pieces(half))
+        return tuple(piece for part in halves if part for piece in self.pieces(part))
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         """One unit vector per text, [n, width]; every text must be one of ``pieces``."""
         with self._lock:
-            wanted = {text: self._known.get(text) for text in texts}
-            missing = [text for text, vector in wanted.items() if vector is None]
+            if len(self._known) > KEPT:
+                self._known.clear()
+            missing = [text for text in dict.fromkeys(texts) if text not in self._known]
             if missing:
-                wanted.update(zip(missing, self._encoder.encode(missing), strict=True))
-            for text, vector in wanted.items():
-                assert vector is not None
-                self._known[text] = vector
-                self._known.move_to_end(text)
-            while len(self._known) > KEPT:
-                self._known.popitem(last=False)
-            return np.array([wanted[text] for text in texts], dtype=np.float32)
+                self._known.update(zip(missing, self._encoder.encode(missing), strict=True))
+            return np.array([self._known[text] for text in texts], dtype=np.float32)
 
     @cached_property
     def _encoder(self) -> Encoder:
         return self._load()
 
 
-def _middle(encoding: Any, length: int) -> int:
-    """Where to halve a text: the word start nearest to the middle token, or the middle character."""
-    words, offsets = encoding.word_ids, encoding.offsets
-    half = len(words) // 2
-    begins = [i for i in range(1, len(words)) if words[i] != words[i - 1] and 0 < offsets[i][0] < length]
-    return int(offsets[min(begins, key=lambda i: abs(i - half))][0]) if begins else length // 2
-
-
 @cache
 def packaged_embedder() -> SentenceEmbedder:
     """The default: all-MiniLM-L6-v2, downloaded when first needed, computed without torch."""
-    settings = {
-        "model": NAME,
-        "weights": PACKAGED.sha256[WEIGHTS][:12],
-        "pooling": "mean",
-        "limit": str(LIMIT),
-        "long": LONG,
-    }
+    weights = PACKAGED.sha256[WEIGHTS][:12]
+    settings = {"model": NAME, "weights": weights, "pooling": "mean", "limit": str(LIMIT), "long": LONG}
     return SentenceEmbedder(lambda: BertEncoder(PACKAGED.locate()), name=NAME, settings=settings)
 
 
@@ -156,51 +141,44 @@ class BertEncoder:
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = True  # "[SEP]" in a response stays five characters
         self._tensors = read_safetensors(folder / WEIGHTS)
-        self._words = self._tensors["embeddings.word_embeddings.weight"]
-        # the first sentence type is the only one used
-        self._places = (
-            self._tensors["embeddings.position_embeddings.weight"]
-            + self._tensors["embeddings.token_type_embeddings.weight"][0]
-        )
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
         """One unit vector per text; no text may be longer than the limit."""
         ids = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
-        vectors = np.empty((len(ids), self._words.shape[1]), dtype=np.float32)
-        for batch in _batches([len(one) for one in ids]):
-            padded = np.zeros((len(batch), max(len(ids[i]) for i in batch)), dtype=np.int64)
-            mask = np.zeros(padded.shape, dtype=np.float32)
-            for row, i in enumerate(batch):
-                padded[row, : len(ids[i])] = ids[i]
-                mask[row, : len(ids[i])] = 1
-            vectors[batch] = self._vectors(padded, mask)
+        by_length: defaultdict[int, list[int]] = defaultdict(list)
+        for place, one in enumerate(ids):
+            by_length[len(one)].append(place)
+        vectors = np.empty((len(ids), self._tensors[EMBEDDINGS.format("word")].shape[1]), dtype=np.float32)
+        for length, places in by_length.items():  # of equal length, so that nothing is padded
+            size = max(1, BATCH_TOKENS // length)
+            for begin in range(0, len(places), size):
+                batch = places[begin : begin + size]
+                mean = self._states(np.array([ids[place] for place in batch])).mean(1)
+                vectors[batch] = mean / np.linalg.norm(mean, axis=1, keepdims=True)
         return vectors
 
-    def _vectors(self, ids: npt.NDArray[np.int64], mask: FloatArray) -> FloatArray:
-        x = self._normalised(self._words[ids] + self._places[: ids.shape[1]], "embeddings")
-        hidden = (1 - mask)[:, None, None, :] * HIDDEN
-        for layer in range(LAYERS):
-            x = self._layer(f"encoder.layer.{layer}", x, hidden)
-        mean = (x * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
-        vectors: FloatArray = mean / np.linalg.norm(mean, axis=1, keepdims=True)
-        return vectors
-
-    def _layer(self, name: str, x: FloatArray, hidden: FloatArray) -> FloatArray:
-        """One layer: attention and feed-forward, each added to its input and normalised."""
+    def _states(self, ids: npt.NDArray[np.int64]) -> FloatArray:
+        """The last hidden states of texts of one length."""
         from scipy.special import erf  # noqa: PLC0415 - slow to import
 
-        attended = self._linear(self._attention(f"{name}.attention.self", x, hidden), f"{name}.attention.output.dense")
-        x = self._normalised(x + attended, f"{name}.attention.output")
-        inner = self._linear(x, f"{name}.intermediate.dense")
-        inner *= np.float32(0.5) * (1 + erf(inner * np.float32(np.sqrt(0.5))))  # GELU
-        return self._normalised(x + self._linear(inner, f"{name}.output.dense"), f"{name}.output")
+        # the first sentence type is the only one used
+        words, places, kinds = (self._tensors[EMBEDDINGS.format(of)] for of in ("word", "position", "token_type"))
+        x = self._normalised(words[ids] + places[: ids.shape[1]] + kinds[0], "embeddings")
+        for layer in range(LAYERS):
+            name = f"encoder.layer.{layer}"
+            attended = self._linear(self._attention(f"{name}.attention.self", x), f"{name}.attention.output.dense")
+            x = self._normalised(x + attended, f"{name}.attention.output")
+            inner = self._linear(x, f"{name}.intermediate.dense")
+            inner *= np.float32(0.5) * (1 + erf(inner * np.float32(np.sqrt(0.5))))  # GELU
+            x = self._normalised(x + self._linear(inner, f"{name}.output.dense"), f"{name}.output")
+        return x
 
-    def _attention(self, name: str, x: FloatArray, hidden: FloatArray) -> FloatArray:
+    def _attention(self, name: str, x: FloatArray) -> FloatArray:
         query, key, value = (
             self._linear(x, f"{name}.{part}").reshape(*x.shape[:2], HEADS, -1).transpose(0, 2, 1, 3)
             for part in ("query", "key", "value")
         )
-        weights = query @ key.swapaxes(2, 3) * np.float32(query.shape[-1] ** -0.5) + hidden
+        weights = query @ key.swapaxes(2, 3) * np.float32(query.shape[-1] ** -0.5)
         weights = np.exp(weights - weights.max(-1, keepdims=True))
         weights /= weights.sum(-1, keepdims=True)
         mixed: FloatArray = (weights @ value).transpose(0, 2, 1, 3)
@@ -228,18 +206,6 @@ def read_safetensors(path: Path) -> dict[str, FloatArray]:
         if name != "__metadata__" and entry["dtype"] == "F32"
         for begin, end in [entry["data_offsets"]]
     }
-
-
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Indices of texts to compute together: of similar length, to keep padding small."""
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[i] > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
 
 
 class LibraryEncoder:

@@ -9,7 +9,6 @@ import pytest
 
 from goldless.errors import UserError
 from goldless.finetuning.options import FinetuneOptions, Recipe, check_finetune_options
-from goldless.finetuning.training_folder import optimizer_for
 
 
 def test_the_default_recipe_is_that_of_the_papers_appendix():
@@ -52,7 +51,3 @@ def test_the_default_recipe_is_that_of_the_papers_appendix():
 def test_bad_options_are_refused_with_what_is_allowed(changed, message):
     with pytest.raises(UserError, match=message):
         check_finetune_options(FinetuneOptions(**{"base": "hf:x", "out": Path("out"), **changed}))
-
-
-def test_the_optimizer_is_the_papers_only_where_it_can_run():
-    assert optimizer_for("cpu") == "adamw_torch"

@@ -104,26 +104,6 @@ def test_a_killed_training_goes_on_to_the_very_same_adapter(base: Path, examples
         ).read_bytes()
 
 
-def test_a_training_of_many_steps_notes_the_same_losses_wherever_it_was_killed(
-    base: Path, examples: list[Example], tmp_path
-):
-    # 36 examples one by one, three times: 108 steps, of which every ten are noted as one
-    recipe = Recipe(batch_size=1, accumulation=1, epochs=3)
-    whole = train(base, examples, tmp_path / "whole", recipe, save_every=45)
-
-    def kill(done: int, _total: int) -> None:
-        if done == 50:
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        train(base, examples, tmp_path / "killed", recipe, save_every=45, progress=kill)
-    again = train(base, examples, tmp_path / "killed", recipe, save_every=45)
-    assert (whole.resumed_at, again.resumed_at) == (0, 45)
-    assert [step for step, _ in whole.losses] == [*range(10, 101, 10), 108]
-    assert again.losses == whole.losses
-    assert (tmp_path / "killed" / "training.json").read_bytes() == (tmp_path / "whole" / "training.json").read_bytes()
-
-
 def test_the_adapter_is_lora_on_every_linear_layer_and_names_no_place_of_this_machine(
     base: Path, examples: list[Example], tmp_path
 ):

@@ -209,11 +209,6 @@ class ExampleSet:
     """Number of questions without an example, by reason."""
 
     @property
-    def tokens(self) -> int:
-        """Number of predicted tokens."""
-        return sum(example.target_tokens for example in self.examples)
-
-    @property
     def digest(self) -> str:
         """A hash of the examples."""
         return content_hash([content_hash(e.ids.tolist(), e.target_tokens) for e in self.examples])
@@ -245,4 +240,7 @@ async def build_examples(
                     ids = array("i", (*request.context, *request.target))
                     examples.append(Example(each.task.task, question, stage.synopsis, ids, len(request.target)))
         done(count)
+    if not examples:
+        why = ", ".join(f"{count} {kind}" for kind, count in sorted(left_out.items()))
+        raise UserError(f"no examples to train on ({why}). Raise --max-length, or use shorter texts")
     return ExampleSet(tuple(examples), dict(sorted(left_out.items())))

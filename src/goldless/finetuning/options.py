@@ -19,7 +19,7 @@ Count = Annotated[int, Field(ge=1)]
 class Recipe:
     """How a LoRA adapter is trained; the defaults are the paper's (GEM, appendix E.1)."""
 
-    rank: Count = 16
+    rank: Annotated[int, Field(ge=1, le=4096)] = 16
     alpha: Count = 16
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     learning_rate: Annotated[float, Field(gt=0, lt=1)] = 2e-4

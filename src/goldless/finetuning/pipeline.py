@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from typing import Any
 
 import anyio
@@ -29,13 +30,10 @@ from goldless.finetuning.training_folder import (
     TrainingPlan,
     check_folder,
     finished_training,
-    optimizer_for,
     settle_plan,
-    template_words,
-    trained_base,
 )
 from goldless.models.cache import default_journal
-from goldless.models.canaries import CanaryReport, check_scorer
+from goldless.models.canaries import check_scorer
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
 from goldless.models.local_weights import HfModel
@@ -44,6 +42,7 @@ from goldless.runs.opening import TRAINED_ON, OpenModel, Part, open_models, task
 from goldless.runs.options import Options
 from goldless.runs.progress import Progress
 from goldless.studies import Study
+from goldless.templates import FIELDS
 
 INSTALL = "pip install 'goldless[finetune]'"
 
@@ -58,40 +57,58 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     material = choose_material(study, options)
     check_folder(options.out)
     _require_extra(options)
-    from goldless.finetuning.training import check_targets  # noqa: PLC0415 - it imports torch and peft
-
     async with _opened(HfModel(specification), options) as (model, journal):
-        check_targets(specification.base, options.recipe)
-        base_canaries = await _base_canaries(model, journal) if options.check_base else None
-        examples = await _examples(material, model, options)
+        base_report = None
+        if options.check_base:
+            try:
+                base_report = await check_scorer(model.model, journal)
+            except CanaryError as error:
+                raise CanaryError(f"{error}. To train on it anyway, use --untested-base") from error
+        examples = await build_examples(
+            material.trained,
+            material.stages(model.scorer),
+            max_length=options.recipe.max_length,
+            done=options.tell("building examples", len(material.trained)),
+        )
         plan = _plan(material, options, model.identity, examples)
         begun = settle_plan(options.out, plan)
         before = await _held_out(material, model, options, "before")
         spending = [model.spending]
     training = await _trained(specification, plan, material, examples, options, begun=begun)
-    tuned = HfModel(replace(specification, adapter=str(options.out / ADAPTER)))
-    async with _opened(tuned, options) as (model, journal):
+    refused, report = None, None
+    async with _opened(HfModel(replace(specification, adapter=str(options.out / ADAPTER))), options) as opened:
+        model, journal = opened
         try:
-            canaries = Canaries(base_canaries, await check_scorer(model.model, journal), None)
+            report = await check_scorer(model.model, journal)
         except CanaryError as error:  # the adapter is kept, and the result says so
-            canaries = Canaries(base_canaries, None, str(error))
+            refused = str(error)
         after = await _held_out(material, model, options, "after")
-        scorer = model.identity
         spending.append(model.spending)
-    draws: dict[str, Any] = {"seed": plan.recipe.seed, "resamples": options.resamples, "level": options.level}
     found = Finetuned(
         study=study.name,
         fingerprint=study.fingerprint,
         plan=plan,
-        scorer=scorer,
+        scorer=model.identity,
         adapter=options.out / ADAPTER,
         specification=f"hf:{replace(specification, adapter=str(options.out))}",
         held_out_tasks=tuple(each.task.task for each in material.held_out),
-        counts=_counts(material, examples),
+        counts=Counts(
+            tasks_trained=len(material.trained),
+            tasks_held_out=len(material.held_out),
+            tasks_too_few=material.tasks_too_few,
+            texts_missing=material.texts_missing,
+            held_out_texts_seen=material.texts_seen,
+            held_out_synopses_seen=material.synopses_seen,
+            examples=len(examples.examples),
+            tokens=sum(example.target_tokens for example in examples.examples),
+            left_out=examples.left_out,
+        ),
         **training.model_dump(),
-        held_out=compare_held_out(before, after, **draws),
+        held_out=compare_held_out(
+            before, after, seed=plan.recipe.seed, resamples=options.resamples, level=options.level
+        ),
         level=options.level,
-        canaries=canaries,
+        canaries=Canaries(base_report, report, refused),
         spending=tuple(spending),
     )
     write_text(
@@ -142,47 +159,19 @@ async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[tup
         journal.close()
 
 
-async def _base_canaries(model: OpenModel, journal: Journal) -> CanaryReport:
-    try:
-        return await check_scorer(model.model, journal)
-    except CanaryError as error:
-        raise CanaryError(f"{error}. To train on it anyway, use --untested-base") from error
-
-
-async def _examples(material: Material, model: OpenModel, options: FinetuneOptions) -> ExampleSet:
-    trained = material.trained
-    told = options.tell("building examples", len(trained))
-    stages, max_length = material.stages(model.scorer), options.recipe.max_length
-    examples = await build_examples(trained, stages, max_length=max_length, done=told)
-    if not examples.examples:
-        why = ", ".join(f"{count} {kind}" for kind, count in examples.left_out.items())
-        raise UserError(f"no examples to train on ({why}). Raise --max-length, or use shorter texts")
-    return examples
-
-
-def _counts(material: Material, examples: ExampleSet) -> Counts:
-    return Counts(
-        tasks_trained=len(material.trained),
-        tasks_held_out=len(material.held_out),
-        tasks_too_few=material.tasks_too_few,
-        texts_missing=material.texts_missing,
-        held_out_texts_seen=material.texts_seen,
-        held_out_synopses_seen=material.synopses_seen,
-        examples=len(examples.examples),
-        tokens=examples.tokens,
-        left_out=examples.left_out,
-    )
-
-
 def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:
     held_out = [[each.task.task, dict(each.texts), dict(each.task.synopses)] for each in material.held_out]
+    settings, template = base.settings, material.template
+    # with its state in 8 bits, as in the paper, where that can run
+    eight_bits = settings.get("device") == "cuda" and find_spec("bitsandbytes") is not None
     return TrainingPlan(
-        base=trained_base(base),
-        template=material.template,
+        # only the settings that affect training
+        base=replace(base, settings={k: settings[k] for k in ("device", "dtype", "weights") if k in settings}),
+        template={"name": template.name, **{field: getattr(template, field) for field in FIELDS}},
         texts=material.rewriter or RESPONSES,
         synopsis=material.synopsis,
         recipe=options.recipe,
-        optimizer=optimizer_for(base.settings.get("device", "")),
+        optimizer="adamw_8bit" if eight_bits else "adamw_torch",
         examples=examples.digest,
         held_out=content_hash(held_out),
     )
@@ -254,7 +243,7 @@ def _record(plan: TrainingPlan, material: Material) -> dict[str, Any]:
             "tokenizer": plan.base.tokenizer,
             "weights": plan.base.settings.get("weights", "as saved"),
         },
-        "template": template_words(plan.template),
+        "template": plan.template,
         "texts": plan.texts,
         "synopsis": plan.synopsis,
         "recipe": asdict(plan.recipe),

@@ -225,7 +225,7 @@ class Finetuned:
         settings = {
             # the plan does not say how the base scores, and the numbers are of that way
             "base": replace(plan.base, settings=self.scorer.settings).short,
-            "template": plan.template.name,
+            "template": plan.template["name"],
             "texts": plan.texts,
             "synopsis": plan.synopsis or "none",
             "lora": f"r{recipe.rank},alpha{recipe.alpha},dropout{recipe.dropout:g}",
@@ -255,7 +255,7 @@ class Finetuned:
         return {
             **plain,
             "signature": self.signature,
-            "plan": self.plan.as_dict(),
+            "plan": asdict(self.plan),
             "scorer": self.scorer.as_dict(),
             "losses": [{"step": step, "nats_per_token": loss} for step, loss in self.losses],
         }

@@ -12,7 +12,6 @@ import math
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from transformers.trainer_callback import PrinterCallback
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
-from goldless.errors import CapabilityError, ModelError, UserError
+from goldless.errors import CapabilityError, ModelError
 from goldless.files import write_text
 from goldless.finetuning.material import Example
 from goldless.finetuning.options import Recipe
@@ -37,8 +36,7 @@ from goldless.models.local_weights.engine import explained_memory
 from goldless.models.local_weights.specification import ADAPTER_CONFIG, ADAPTER_RECORD, ADAPTER_WEIGHTS
 
 
-def lora_settings(recipe: Recipe) -> Any:
-    """Settings of the adapter for peft."""
+def _lora(recipe: Recipe) -> Any:
     return peft.LoraConfig(
         r=recipe.rank,
         lora_alpha=recipe.alpha,
@@ -49,33 +47,6 @@ def lora_settings(recipe: Recipe) -> Any:
     )
 
 
-def check_targets(base: str, recipe: Recipe) -> None:
-    """Raise if no adapter, or none of this rank, fits the layers of a model, which is built without weights to check.
-
-    An adapter of a matrix has at most the rank of the matrix: what is beyond the shorter side does nothing.
-    """
-    path = Path(base).expanduser()
-    config = transformers.AutoConfig.from_pretrained(str(path) if path.is_dir() else base)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with torch.device("meta"):
-                model = transformers.AutoModelForCausalLM.from_config(config)
-                tuned = peft.get_peft_model(model, lora_settings(replace(recipe, rank=1)))
-    except ValueError as error:
-        raise CapabilityError(
-            f"hf:{base}: peft cannot train an adapter on a model of type {config.model_type} ({error}). Choose another "
-            "kind of base, such as Llama or Qwen"
-        ) from error
-    layers = [module for module in tuned.modules() if isinstance(module, peft.tuners.lora.LoraLayer)]
-    largest = max(min(layer.in_features, layer.out_features) for layer in layers)
-    if recipe.rank > largest:
-        raise UserError(f"rank must be at most {largest} for hf:{base}, got {recipe.rank}")
-
-
-FEW_STEPS = 100
-"""Up to this many steps, the loss of each is recorded; beyond, the mean of every ten."""
-STEPS_A_MEAN = 10
 STATE = "trainer_state.json"
 """Name of the file that transformers' trainer writes last into a checkpoint."""
 
@@ -107,33 +78,29 @@ def train_adapter(
     complete = {int(path.parent.name[11:]): path.parent for path in folder.glob(f"{CHECKPOINTS}/checkpoint-*/{STATE}")}
     resumed_at = max(complete, default=0)
     with _quiet(), explained_memory():
-        trainer = _QuietTrainer(
-            model=checkpoint.model,
-            args=_arguments(checkpoint, recipe, folder, optimizer=optimizer, save_every=save_every),
-            train_dataset=_dataset(examples),
-            processing_class=checkpoint.tokenizer,
-            # padding is masked and never predicted: any id will do
-            data_collator=DataCollatorForLanguageModeling(pad_token_id=0),
-            peft_config=lora_settings(recipe),
-            callbacks=[_Watch(progress, cancelled)],
-        )
+        try:
+            trainer = _QuietTrainer(
+                model=checkpoint.model,
+                args=_arguments(checkpoint, recipe, folder, optimizer=optimizer, save_every=save_every),
+                train_dataset=_dataset(examples),
+                processing_class=checkpoint.tokenizer,
+                # padding is masked and never predicted: any id will do
+                data_collator=DataCollatorForLanguageModeling(pad_token_id=0),
+                peft_config=_lora(recipe),
+                callbacks=[_Watch(progress, cancelled)],
+            )
+        except ValueError as error:
+            raise CapabilityError(
+                f"{checkpoint.identity.name}: peft cannot train an adapter on a model of type "
+                f"{checkpoint.model.config.model_type} ({error}). Choose another kind of base, such as Llama or Qwen"
+            ) from error
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=str(complete[resumed_at]) if resumed_at else None)
-    losses = [(row["step"], float(row["loss"])) for row in trainer.state.log_history if "loss" in row]
-    training = Training(steps=trainer.state.global_step, losses=noted_losses(losses), resumed_at=resumed_at)
+    losses = tuple((row["step"], float(row["loss"])) for row in trainer.state.log_history if "loss" in row)
+    training = Training(steps=trainer.state.global_step, losses=losses, resumed_at=resumed_at)
     write_text(folder / TRAINING_FILE, json.dumps(training.model_dump(exclude={"resumed_at"})) + "\n")
     _save_adapter(trainer.model, folder / ADAPTER, checkpoint, record)
     return training
-
-
-def noted_losses(losses: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-    """Of few steps, the loss of each; of many, means of ten, each with its last step.
-
-    They are made of all steps at the end: the trainer's own means would begin anew at the checkpoint gone on from.
-    """
-    size = 1 if len(losses) <= FEW_STEPS else STEPS_A_MEAN
-    parts = [losses[at : at + size] for at in range(0, len(losses), size)]
-    return tuple((part[-1][0], math.fsum(loss for _, loss in part) / len(part)) for part in parts)
 
 
 class _QuietTrainer(SFTTrainer):  # type: ignore[misc]

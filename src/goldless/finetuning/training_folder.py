@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from goldless.finetuning.options import Recipe
 from goldless.models.interface import ModelIdentity
 from goldless.models.local_weights.specification import ADAPTER_CONFIG, TRAINING_PLAN
 from goldless.runs.store import check_writable
-from goldless.templates import FIELDS, Template
 
 TRAINING_FILE = "training.json"
 RESULT_FILE = "finetune.json"
@@ -32,8 +30,6 @@ CHECKPOINTS = "checkpoints"
 """Name of the folder of the trainer's checkpoints."""
 LONG = 40
 """Longer settings are not shown in messages."""
-TRAINED_WITH = ("device", "dtype", "weights")
-"""Settings of a base that affect training; the others affect only scoring."""
 
 
 class Training(BaseModel):
@@ -43,7 +39,7 @@ class Training(BaseModel):
 
     steps: int
     losses: tuple[tuple[int, float], ...]
-    """Step, and the mean of -log p per predicted token of what was trained on since the one before, in nats."""
+    """Each step, and its mean of -log p per predicted token, in nats."""
     resumed_at: int = 0
     """The step of the checkpoint it was resumed from; 0: it started from scratch."""
 
@@ -64,7 +60,8 @@ class TrainingPlan:
 
     base: ModelIdentity
     """Only with the settings that affect training."""
-    template: Template
+    template: Mapping[str, str]
+    """Its name and all its wordings."""
     texts: str
     """Whose rewrites, or ``responses``."""
     synopsis: str | None
@@ -75,25 +72,6 @@ class TrainingPlan:
     """Hash of all token ids that are trained on, in order."""
     held_out: str
     """Hash of the held-out tasks and their texts."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plan as plain data."""
-        return {**asdict(self), "template": template_words(self.template)}
-
-
-def template_words(template: Template) -> dict[str, str]:
-    """The name and all wordings of a template."""
-    return {"name": template.name, **{field: getattr(template, field) for field in FIELDS}}
-
-
-def trained_base(scorer: ModelIdentity) -> ModelIdentity:
-    """The base with only the settings that affect training."""
-    return replace(scorer, settings={name: scorer.settings[name] for name in TRAINED_WITH if name in scorer.settings})
-
-
-def optimizer_for(device: str) -> str:
-    """AdamW, with its state in 8 bits as in the paper if bitsandbytes and a CUDA device are available."""
-    return "adamw_8bit" if device == "cuda" and find_spec("bitsandbytes") is not None else "adamw_torch"
 
 
 def check_folder(folder: Path) -> None:
@@ -114,7 +92,7 @@ def check_folder(folder: Path) -> None:
 def settle_plan(folder: Path, plan: TrainingPlan) -> bool:
     """Write the plan to its folder; True if the same plan was already there, UserError if another one was."""
     check_writable(folder)
-    path, now = folder / TRAINING_PLAN, plan.as_dict()
+    path, now = folder / TRAINING_PLAN, asdict(plan)
     before = _read(path)
     if before is None:
         write_text(path, json.dumps(now, ensure_ascii=False, indent=2) + "\n")

@@ -14,7 +14,7 @@ from typing import Any
 from goldless.child_process import Finished, file_hash, program_files, program_words, run_program
 from goldless.errors import MetricError
 from goldless.records import ItemScore, TextItem
-from goldless.user_metrics.scores import fields, last_lines, number_score, parsed_number, refuse_if_all_failed, shown
+from goldless.user_metrics.functions import fields, last_lines, number_score, parsed_number, refuse_if_all_failed, shown
 
 TIMEOUT_SECONDS = 600.0
 """Default time limit for the whole batch."""

@@ -18,11 +18,15 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import math
+import numbers
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from reprlib import Repr
 from types import ModuleType
 from typing import Any, cast
 
@@ -32,20 +36,92 @@ from goldless.child_process import file_hash
 from goldless.concurrency import side_by_side
 from goldless.errors import MetricError, PrerequisiteError, nearest
 from goldless.records import ItemMetric, ItemScore, TextItem
-from goldless.user_metrics.scores import (
-    FIELDS,
-    fields,
-    named,
-    number_score,
-    refuse_if_all_failed,
-    shown,
-    traceback_lines,
-)
 
 TIMEOUT_SECONDS = 3600.0
 """Default time limit for the whole batch."""
 AT_ONCE = 8
 """Awaitable calls that run concurrently."""
+FIELDS = ("response", "prompt", "task", "agent", "references", "reference", "synopses")
+"""Fields that a metric may take by name, besides the ``id`` of a row."""
+SHOWN = 5
+"""Problems spelled out in a message; the rest are counted."""
+LAST_LINES = 12
+"""Lines of a traceback or of a command's output at the end of a message."""
+
+_short = Repr()
+_short.maxstring = _short.maxother = 60
+shown = _short.repr
+"""Any value for a message: short, on one line."""
+
+
+def fields(item: TextItem) -> dict[str, Any]:
+    """All fields of a response, by name."""
+    return {
+        "response": item.text,
+        "prompt": item.task.prompt,
+        "task": item.task.task,
+        "agent": item.agent,
+        "references": list(item.peers.values()),
+        "reference": item.task.reference,
+        "synopses": dict(item.task.synopses),
+    }
+
+
+def number_score(value: Any, *, verb: str = "returned", absent: str = "None") -> ItemScore:
+    """A finite number is the score and None is missing; anything else is a problem, never a score."""
+    if value is None:
+        return ItemScore(None)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return ItemScore(None, f"{verb} {shown(value)} ({type(value).__name__}), which is not a number")
+    try:
+        score = float(value)
+    except OverflowError:
+        return ItemScore(None, f"{verb} a number too large to compute with")
+    if not math.isfinite(score):
+        return ItemScore(None, f"{verb} {score}; a score must be a finite number, or {absent} if there is none")
+    return ItemScore(score)
+
+
+def parsed_number(text: str) -> float | None:
+    """The number that the whole text is, or None; NaN is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def last_lines(text: str) -> str:
+    """The last non-blank lines, indented."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "\n".join(f"    {line[:500]}" for line in lines[-LAST_LINES:])
+
+
+def traceback_lines(error: BaseException) -> str:
+    """The last lines of the error's traceback."""
+    return last_lines("".join(traceback.format_exception(error)))
+
+
+def named(item: TextItem) -> str:
+    """A response in a message."""
+    return f"task {item.task.task!r}, agent {item.agent!r}"
+
+
+def refuse_if_all_failed(
+    name: str, items: Sequence[TextItem], scores: Sequence[ItemScore], error: BaseException | None = None
+) -> None:
+    """Raise if no response could be scored: the metric is broken, and its table would be empty."""
+    if not scores or any(score.problem is None for score in scores):
+        return
+    message = [f"{name}: none of the {len(scores)} responses could be scored"]
+    message += [f"  {named(items[i])}: {score.problem}" for i, score in enumerate(scores[:SHOWN])]
+    if len(scores) > SHOWN:
+        message.append(f"  … and {len(scores) - SHOWN} more")
+    if error is not None:
+        message += ["  the first error ends with:", traceback_lines(error)]
+    raise MetricError("\n".join(message))
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +146,7 @@ class CallMetric:
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
         """The score of each item, in order; one that the code cannot score is missing, with the reason."""
         if self.takes_all:
-            found = self._listed(await self._outcomes([items]), items) if items else []
+            found = self._listed((await self._outcomes([items]))[0], items) if items else []
         else:
             found = await self._outcomes(items)
         scores, failed = [], None
@@ -84,9 +160,8 @@ class CallMetric:
         refuse_if_all_failed(self.name, items, scores, failed)
         return scores
 
-    def _listed(self, outcomes: Sequence[Any], items: Sequence[TextItem]) -> Sequence[Any]:
+    def _listed(self, returned: Any, items: Sequence[TextItem]) -> Sequence[Any]:
         """The list that the one call returned."""
-        (returned,) = outcomes
         if isinstance(returned, BaseException):
             raise MetricError(
                 f"{self.name}: failed on the batch of {len(items)} responses:\n{traceback_lines(returned)}"
@@ -105,23 +180,23 @@ class CallMetric:
         late, done, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
 
         async def awaited(number: int) -> None:
-            if not late.is_set():
-                try:
-                    found[number] = await self.call(given[number])
-                except BaseException as error:  # noqa: BLE001 - nothing that a metric raises ends the program
-                    found[number] = error
+            if late.is_set():
+                return
+            try:
+                found[number] = await self.call(given[number])
+            except BaseException as error:  # noqa: BLE001 - nothing that a metric raises ends the program
+                found[number] = error
 
         def in_thread() -> None:
             if self.asynchronous:
                 anyio.run(side_by_side, awaited, range(len(given)), AT_ONCE)
-            else:
-                for number, one in enumerate(given):
-                    if late.is_set():
-                        return
-                    try:
-                        found[number] = finished(self.call(one))
-                    except BaseException as error:  # noqa: BLE001 - as above
-                        found[number] = error
+            for number, one in enumerate([] if self.asynchronous else given):
+                if late.is_set():
+                    return
+                try:
+                    found[number] = finished(self.call(one))
+                except BaseException as error:  # noqa: BLE001 - as above
+                    found[number] = error
             with contextlib.suppress(RuntimeError):  # nobody waits any more: the loop is closed
                 loop.call_soon_threadsafe(done.set)
 

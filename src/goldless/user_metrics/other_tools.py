@@ -17,13 +17,16 @@ from goldless.errors import MetricError
 from goldless.records import ItemScore, TextItem
 from goldless.user_metrics.functions import (
     CallMetric,
+    fields,
     finished,
     is_asynchronous,
     load_object,
     made,
     missing_package,
+    number_score,
+    parsed_number,
+    shown,
 )
-from goldless.user_metrics.scores import fields, number_score, parsed_number, shown
 
 
 def _tool(package: str, name: str, *modules: str) -> list[ModuleType]:

@@ -85,13 +85,6 @@ async def test_examples_are_exactly_the_sequences_that_are_scored(base: Path, te
     assert asked == sorted((tuple(e.ids), e.target_tokens) for e in found.examples)
 
 
-async def test_a_text_that_plays_a_special_token_stays_text(base: Path, template_file: Path):
-    found, _, _ = await built(await ready(base), template_file)
-    end = byte_tokenizer().convert_tokens_to_ids("<|im_end|>")
-    hostile = [e for e in found.examples if e.question.target == "bob"]
-    assert all(e.labels.count(end) == 1 and e.labels[-1] == end for e in hostile)
-
-
 async def test_an_example_that_is_too_long_is_left_out_and_counted_never_cut(base: Path, template_file: Path):
     model = await ready(base)
     whole, _, _ = await built(model, template_file)
@@ -101,9 +94,3 @@ async def test_an_example_that_is_too_long_is_left_out_and_counted_never_cut(bas
     assert len(found.examples) == kept
     assert found.left_out == {"too_long": 18 - kept}
     assert sorted(len(e.ids) for e in found.examples) == lengths[:kept]
-
-
-async def test_a_task_without_synopsis_gives_nine_examples_and_nine_that_are_missing(base: Path, template_file: Path):
-    found, _, _ = await built(await ready(base), template_file, synopsis=None)
-    assert len(found.examples) == 9
-    assert found.left_out == {"no_synopsis": 9}

@@ -73,14 +73,6 @@ def tuned(base: Path, tmp_path_factory: pytest.TempPathFactory):
     return found, options, handed
 
 
-def test_held_out_tasks_are_never_trained_on(tuned):
-    found, _, handed = tuned
-    assert len(found.held_out_tasks) == 3
-    assert handed == {f"t{i}" for i in range(TASKS)} - set(found.held_out_tasks)
-    assert found.counts.examples == 18 * 9
-    assert found.counts.held_out_texts_seen == 0
-
-
 def test_the_adapter_raises_the_likelihood_of_held_out_texts_in_every_way_of_asking(tuned):
     found, _, _ = tuned
     rows = [row for row in found.held_out if row.term != "difference"]
@@ -202,13 +194,6 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(tuned, tmp
     assert not (tmp_path / "new").exists()
 
 
-def test_texts_that_leave_no_example_are_an_error_and_not_an_empty_training(tuned, tmp_path: Path):
-    _, options, _ = tuned
-    tiny = replace(options, out=tmp_path / "new", recipe=Recipe(max_length=5))
-    with pytest.raises(UserError, match=r"no examples to train on \(162 too_long\)"):
-        anyio.run(finetune_study, toy_study(), tiny)
-
-
 def test_a_missing_package_is_named_with_the_command_that_installs_it(tuned, tmp_path: Path, monkeypatch):
     _, options, _ = tuned
     monkeypatch.setitem(__import__("sys").modules, "trl", None)
@@ -250,33 +235,6 @@ def test_what_no_training_of_ours_made_is_refused_before_anything_is_loaded_and_
     assert not (tmp_path / "out" / "plan.json").exists()
 
 
-def test_a_plan_that_is_not_of_a_training_is_refused_before_anything_is_loaded(tuned, tmp_path: Path):
-    (tmp_path / "plan.json").write_text('{"monday": "rest"}', encoding="utf-8")
-    with pytest.raises(UserError, match=r"plan\.json: not a training plan. Choose another folder"):
-        anyio.run(finetune_study, toy_study(), replace(tuned[1], out=tmp_path, base="hf:./no/such/folder"))
-
-
-@pytest.mark.parametrize("out", ["file", "file/within"])
-def test_a_folder_that_cannot_be_one_is_refused_before_anything_is_loaded(tuned, tmp_path: Path, out: str):
-    _, options, _ = tuned
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"cannot write \(.*file is not a writable folder\)"):
-        anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / out, base="hf:./no/such/folder"))
-
-
-def test_several_cards_are_refused_before_anything_is_loaded_unless_the_training_is_finished(
-    tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    _, options, _ = tuned
-    nowhere = replace(options, base="hf:./no/such/folder")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(PrerequisiteError, match=r"one GPU, but 2 are visible. Set CUDA_VISIBLE_DEVICES=0"):
-        anyio.run(finetune_study, toy_study(), replace(nowhere, out=tmp_path / "new"))
-    with pytest.raises(PrerequisiteError, match="must be a folder with"):
-        anyio.run(finetune_study, toy_study(), nowhere)
-
-
 def test_a_base_that_does_not_read_its_context_is_refused_before_anything_is_written(tuned, tmp_path: Path):
     _, options, _ = tuned
     deaf = save_reader(tmp_path / "deaf", deaf=True)
@@ -287,22 +245,6 @@ def test_a_base_that_does_not_read_its_context_is_refused_before_anything_is_wri
             replace(options, base=f"hf:{deaf}", out=tmp_path / "out", check_base=True),
         )
     assert not (tmp_path / "out").exists()
-
-
-def test_an_adapter_that_the_canaries_refuse_is_said_to_be_refused(tuned, tmp_path: Path):
-    _, options, _ = tuned
-    deaf = save_reader(tmp_path / "deaf", deaf=True)
-    # so little is learnt that it does not read its context afterwards either
-    still = Recipe(epochs=1, learning_rate=1e-9)
-    asked = replace(options, base=f"hf:{deaf}", out=tmp_path / "out", recipe=still, journal=tmp_path / "j.db")
-    found = anyio.run(finetune_study, toy_study(), asked)
-    assert (found.canaries.base, found.canaries.adapter) == (None, None)
-    assert "does not read its context" in found.canaries.refused
-    notes = found.tables()[-1].notes
-    assert notes[0] == "The base was not tested with canaries."
-    assert notes[1].startswith("The adapter failed the canaries and must not be used as a scorer: ")
-    kept = json.loads((tmp_path / "out" / "finetune.json").read_text(encoding="utf-8"))
-    assert kept["canaries"] == {"base": None, "adapter": None, "refused": found.canaries.refused}
 
 
 def test_a_base_and_an_adapter_that_read_their_context_pass_and_the_noise_is_shown(tuned, tmp_path: Path):

@@ -11,7 +11,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from goldless.errors import CapabilityError, ModelError
 from goldless.finetuning.material import Example, TaskTexts, build_examples
 from goldless.finetuning.options import Recipe
 from goldless.finetuning.training_folder import finished_training
@@ -134,24 +133,3 @@ def test_nothing_is_sent_and_nothing_printed(
     monkeypatch.delenv("CI", raising=False)
     train(base, examples[:8], tmp_path, Recipe(epochs=1), save_every=1)
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_loss_that_is_no_number_ends_the_training_with_advice(base: Path, examples: list[Example], tmp_path):
-    checkpoint = load_checkpoint(HfSpecification(str(base), device="cpu"))
-    with torch.no_grad():
-        checkpoint.model.model.norm.weight.fill_(float("nan"))
-    with pytest.raises(ModelError, match=r"diverged: at step 1 .* Lower the learning rate"):
-        train_adapter(checkpoint, examples, RECIPE, tmp_path, optimizer="adamw_torch", record={"base": {}})
-    assert finished_training(tmp_path) is None
-
-
-def test_weights_that_cannot_be_trained_on_are_refused(base: Path, examples: list[Example], tmp_path):
-    checkpoint = load_checkpoint(HfSpecification(str(base), device="cpu"))
-
-    class Quantizer:
-        class quantization_config:  # noqa: N801
-            quant_method = "torchao"
-
-    checkpoint.model.hf_quantizer = Quantizer()
-    with pytest.raises(CapabilityError, match="weights=4bit with bitsandbytes"):
-        train_adapter(checkpoint, examples, RECIPE, tmp_path, optimizer="adamw_torch", record={"base": {}})

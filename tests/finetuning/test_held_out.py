@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 import pytest
 
 from goldless.evidence import LOGPROBS
-from goldless.finetuning.material import TaskTexts
-from goldless.finetuning.result import compare_held_out, held_out_evidence
-from goldless.models.interface import Capabilities, ModelIdentity, ScoreRequest, TokenLogprobs
-from goldless.records import Task
-from goldless.scoring import ScoringStage
-from goldless.templates import find_template
+from goldless.finetuning.result import compare_held_out
 
 
 def row(task: str, target: str, given: str | None, *logprobs: float, synopsis: str | None = None) -> dict[str, object]:
     where = {"task": task, "target": target, "given": given, "synopsis": synopsis}
     return {**where, "sum_logprob_nats": sum(logprobs), "tokens": len(logprobs)}
-
-
-def lost(task: str, target: str, given: str | None) -> dict[str, object]:
-    return {"task": task, "target": target, "given": given, "failure": "too_long", "failure_message": "long"}
 
 
 def compared(before, after):
@@ -72,49 +61,3 @@ def test_the_difference_is_what_a_given_response_adds_and_needs_both_terms():
     assert difference.per_response.after == pytest.approx((2 + 0) / 2)
     assert (difference.asked, difference.missing) == (3, 1)
     assert difference.per_token is None
-
-
-def test_what_one_side_could_not_predict_is_missing_in_both_and_counted():
-    after = [AFTER[0], lost("one", "a", "b"), *AFTER[2:]]
-    conditional = compared(BEFORE, after)[0]
-    assert (conditional.asked, conditional.missing) == (3, 1)
-    assert conditional.per_response.before == pytest.approx((-1 - 12) / 2)
-
-
-def test_nothing_scored_is_no_number_rather_than_zero():
-    rows = compared([lost("one", "a", None)], [lost("one", "a", None)])
-    change = rows[1].per_response
-    assert (change.before, change.after, change.change, change.note) == (None, None, None, "no task could be scored")
-    assert not any(isinstance(x, float) and math.isnan(x) for x in (rows[1].tokens, rows[1].missing))
-
-
-class Counting:
-    """A scorer that gives every byte of a target -1 and notes how many requests came in each call."""
-
-    context_length = None
-
-    def __init__(self, *, together: bool) -> None:
-        self.identity = ModelIdentity("test", "counting", "1")
-        self.capabilities = Capabilities(scoring=True, together=together)
-        self.calls: list[int] = []
-
-    async def encode(self, messages, target):
-        return ScoreRequest(tuple(" ".join(m.content for m in messages).encode()), tuple(target.encode()))
-
-    async def score(self, requests, deliver):
-        self.calls.append(len(requests))
-        deliver({i: TokenLogprobs((-1.0,) * len(r.target)) for i, r in enumerate(requests)})
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(("together", "calls", "told"), [(True, [27], [3]), (False, [9, 9, 9], [1, 2, 3])])
-async def test_a_scorer_that_is_faster_with_many_is_asked_about_all_tasks_at_once(together, calls, told):
-    scorer = Counting(together=together)
-    stages = [ScoringStage(scorer, find_template("plain"), None, None)]
-    tasks = [TaskTexts(Task(f"t{i}"), {agent: f"{agent} of {i}" for agent in "abc"}) for i in range(3)]
-    heard: list[int] = []
-    found = await held_out_evidence(tasks, stages, done=heard.append)
-    assert (scorer.calls, heard) == (calls, told)
-    # six pairs and three marginals a task, whose texts have six bytes
-    assert found["task"].to_list() == [f"t{i}" for i in range(3) for _ in range(9)]
-    assert set(found["sum_logprob_nats"]) == {-6.0}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import re
 from contextlib import asynccontextmanager
 
 import openai
@@ -53,13 +51,3 @@ async def serving(*jurors, tokens=None, sent="any", **limits):
 async def ask(client, content, **options):
     messages = user(content if isinstance(content, str) else json.dumps(content))
     return await client.chat.completions.create(model="goldless-jury", messages=messages, **options)
-
-
-async def half_sent(url, text=None):
-    """A connection on which a text is sent, by default a request whose body does not come."""
-    host, port = re.fullmatch(r"https?://(.+):(\d+)/v1", url).groups()
-    reader, writer = await asyncio.open_connection(host, int(port))
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-    writer.write((text or f"{head}Content-Length: 100\r\n\r\n{{").encode())
-    await writer.drain()
-    return reader, writer

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 import random
 
@@ -8,7 +7,7 @@ import pytest
 from jury_models import DOWN, always, juror, prefers, shown_first
 
 from goldless.errors import CapabilityError, UserError
-from goldless.judging.licences import SharedErrors, issue, read_licence, write_licence
+from goldless.judging.licences import SharedErrors, issue
 from goldless.judging.scales import find_scale
 from goldless.jury.panel import Juror, Jury, JuryError, jury_worth
 from goldless.metrics.chair import panel_verdicts, vote_share
@@ -44,13 +43,6 @@ async def test_a_juror_who_only_looks_at_the_place_decides_nothing(reply):
     verdict = await decide(juror(always(reply)))
     assert verdict.winner is None
     assert verdict.shares == (0.5, 0.5)
-
-
-async def test_three_votes_of_a_tenth_tie_with_one_of_three_tenths():
-    """0.1 + 0.1 + 0.1 is not 0.3 in floating point."""
-    small = [juror(prefers("zarn", "bluk"), name, 0.1) for name in ("ann", "bob", "cy")]
-    verdict = await decide(*small, juror(prefers("bluk", "zarn"), "dee", 0.3))
-    assert verdict.winner is None
 
 
 async def test_a_juror_who_fails_is_absent_and_listed_and_votes_for_nobody():
@@ -104,27 +96,6 @@ async def test_a_round_robin_ranks_by_the_mean_share_over_opponents():
     assert len(verdict.votes) == 6
 
 
-async def test_a_circle_of_preferences_is_a_tie():
-    beats = {("zarn", "bluk"): "zarn", ("bluk", "mipo"): "bluk", ("mipo", "zarn"): "mipo"}
-
-    def answer(request: ChatRequest) -> str:
-        text = request.messages[-1].content
-        pair, best = next((pair, best) for pair, best in beats.items() if all(word in text for word in pair))
-        return "one" if shown_first(request, *pair) == best else "two"
-
-    verdict = await decide(juror(ScriptedModel(answers=answer)), answers=("zarn", "bluk", "mipo"))
-    assert verdict.winner is None
-    assert verdict.shares == (0.5, 0.5, 0.5)
-
-
-async def test_an_answer_nobody_could_judge_is_an_error_that_names_it():
-    def answer(request: ChatRequest):
-        return DOWN if "mipo" in request.messages[-1].content else "one"
-
-    with pytest.raises(JuryError, match="answer 3 of 3"):
-        await decide(juror(ScriptedModel(answers=answer)), answers=("zarn", "bluk", "mipo"))
-
-
 async def test_a_juror_who_rates_votes_for_the_higher_rating_once():
     """Its vote weighs as much as both orders of a juror who compares: 1 against 1."""
 
@@ -136,19 +107,6 @@ async def test_a_juror_who_rates_votes_for_the_higher_rating_once():
     assert [(vote.first, vote.second, vote.value) for vote in verdict.votes] == [(0, None, 4.0), (1, None, 2.0)]
     assert verdict.shares == (1.0, 0.0)
     assert (await decide(rating, juror(prefers("bluk", "zarn"), "bob"))).winner is None
-
-
-async def test_equal_ratings_divide_the_vote_and_a_missing_one_has_none():
-    verdict = await decide(juror(always("3"), scale="5-level"))
-    assert verdict.shares == (0.5, 0.5)
-
-    def rate(request: ChatRequest):
-        return "4" if "zarn" in request.messages[-1].content else DOWN
-
-    one_rating = juror(ScriptedModel(answers=rate), "bob", scale="5-level")
-    verdict = await decide(one_rating, juror(prefers("bluk", "zarn")))
-    assert verdict.winner == 1
-    assert verdict.absent == ("bob",)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -194,21 +152,6 @@ async def test_a_case_asked_again_is_answered_from_the_journal(journal):
     assert second.usage == Usage()
 
 
-async def test_usage_is_the_sum_over_jurors_and_orders():
-    """2 jurors, 2 orders, 10 and 1 tokens each."""
-    model = ScriptedModel(answers=lambda _: ChatReply("one", usage=Usage(10, 1)))
-    verdict = await decide(juror(model, "ann"), juror(model, "bob"))
-    assert verdict.usage == Usage(40, 4)
-
-
-async def test_an_error_that_no_retry_mends_ends_the_decision():
-    def answer(_: ChatRequest):
-        raise UserError("the disk is full")
-
-    with pytest.raises(UserError, match="the disk is full"):
-        await decide(juror(ScriptedModel(answers=answer), "ann"), juror(prefers("zarn", "bluk"), "bob"))
-
-
 # --- bad input -------------------------------------------------------------------------------------------------
 
 
@@ -228,19 +171,6 @@ async def test_an_error_that_no_retry_mends_ends_the_decision():
 def test_a_jury_that_cannot_decide_is_refused_when_it_is_formed(make, error, said):
     with pytest.raises(error, match=said):
         make()
-
-
-async def test_the_task_description_reaches_the_juror():
-    model = prefers("zarn", "bluk")
-    described = Juror("ann", model, find_scale("pairwise"), 1.0, task_description="Each text is a letter to vond.")
-    await decide(described)
-    assert "Each text is a letter to vond." in model.calls[0].messages[0].content
-
-
-@pytest.mark.parametrize("answers", [[], ["one"], "two"])
-async def test_fewer_than_two_answers_are_refused(answers):
-    with pytest.raises(UserError, match="must be a list of at least two"):
-        await decide(juror(always("one")), answers=answers)
 
 
 # --- what a jury is worth ----------------------------------------------------------------------------------------
@@ -277,13 +207,3 @@ def test_a_jury_of_licences_from_different_reviews_does_not_say_what_it_is_worth
     worth = jury_worth([licence("ann", bob=0.2), licence("cy")])
     assert (worth.effective_votes, worth.correlation) == (None, None)
     assert "is not known" in str(worth)
-
-
-def test_shared_errors_are_kept_in_the_file_and_files_without_them_are_read(tmp_path):
-    ann = licence("ann", bob=0.2)
-    path = write_licence(ann, tmp_path)
-    assert read_licence(path) == ann
-    kept = json.loads(path.read_text())
-    del kept["shared"]
-    path.write_text(json.dumps(kept))
-    assert read_licence(path).shared == {}

@@ -76,9 +76,3 @@ async def test_what_is_not_a_case_is_refused_and_all_wrong_ones_are_named(select
     assert "tolerance must be" in said[5]
     assert "200 characters" in said[6]
     assert "at most 20 answers, got 40" in said[7]
-
-
-async def test_a_server_without_a_scorer_says_how_to_start_it_with_one():
-    ((status, body),) = await post(None, ONE)
-    assert status == 404
-    assert "--select-with" in body["error"]["message"]

@@ -42,11 +42,6 @@ def test_only_the_template_writes_special_tokens():
     assert chat.stop_tokens() == {end, chat.tokenizer.token_id("</s>")}
 
 
-def test_a_blank_before_the_end_of_turn_is_not_the_end_of_turn():
-    chat = layout("{% for message in messages %}{{ message['content'] }} {{ eos_token }}{% endfor %}")
-    assert chat.end_of_turn() == chat.tokenizer.token_id("</s>")
-
-
 def test_a_template_without_system_role_gets_its_words_in_the_first_turn():
     template = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + CHATML
     chat = layout(template)
@@ -100,18 +95,6 @@ def test_a_tokenizer_that_makes_one_token_across_the_join_is_told(template, merg
     tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
     chat = ChatLayout(fast_tokenizer(tokenizer), template, "<s>", "</s>", add_begin=False)
     assert chat.merges_at_join("The survey") is merged
-
-
-def test_a_prefix_that_a_tokenizer_puts_before_every_text_is_no_merge():
-    pieces = {"<unk>": 0, "▁": 1, "▁The": 2, "The": 3, "\n": 4, "▁\n": 5}
-    merges = [("▁", "\n"), ("T", "h"), ("Th", "e"), ("▁", "The")]
-    vocabulary = {**pieces, **{token: 6 + i for i, token in enumerate(("T", "h", "e", "Th"))}}
-    tokenizer = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
-    tokenizer.decoder = decoders.Metaspace(prepend_scheme="first")
-    chat = ChatLayout(fast_tokenizer(tokenizer), None, "<s>", "</s>", add_begin=False)
-    assert (chat.text("The"), chat.text("\n\nThe")[-1]) == ((2,), 3)
-    assert not chat.merges_at_join("The")
 
 
 @pytest.mark.parametrize("template", [CHATML, None])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -67,13 +66,6 @@ async def test_scores_are_those_of_peft_over_each_sequence_alone(folders):
         assert np.abs(expected - without).max() > 0.1
 
 
-async def test_the_prefix_tree_and_the_head_on_scored_positions_work_as_without_adapter(folders):
-    base, adapter = folders
-    first, second = (await ready(f"hf:{base}")).identity, (await ready(f"hf:{base}+{adapter}")).identity
-    same = ("head", "sharing", "attention", "dtype", "device", "layout")
-    assert [first.settings[key] for key in same] == [second.settings[key] for key in same]
-
-
 async def test_the_identity_holds_both_hashes_and_not_where_they_lie(folders, tmp_path: Path):
     base, adapter = folders
     identity = (await ready(f"hf:{base}+{adapter}")).identity
@@ -127,15 +119,6 @@ async def test_an_adapter_whose_layers_do_not_fit_is_refused(folders, tmp_path: 
         await ready(f"hf:{folder}+{adapter}")
 
 
-async def test_an_adapter_of_another_kind_is_refused(folders, tmp_path: Path):
-    base, _ = folders
-    plain = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
-    config = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4)
-    peft.get_peft_model(plain, config).save_pretrained(tmp_path / "prompt", save_embedding_layers=False)
-    with pytest.raises(CapabilityError, match=r"must be LoRA.*got .*PROMPT_TUNING"):
-        await ready(f"hf:{base}+{tmp_path / 'prompt'}")
-
-
 async def test_a_broken_adapter_is_refused_with_what_is_wrong(folders, tmp_path: Path):
     base, adapter = folders
     broken = tmp_path / "broken"
@@ -157,13 +140,6 @@ async def test_a_broken_adapter_is_refused_with_what_is_wrong(folders, tmp_path:
         (broken / "adapter_config.json").write_text(config, encoding="utf-8")
         with pytest.raises(CapabilityError, match=message):
             await ready(f"hf:{base}+{broken}")
-
-
-async def test_without_peft_the_command_that_installs_it_is_named(folders, monkeypatch: pytest.MonkeyPatch):
-    base, adapter = folders
-    monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[finetune\]'"):
-        await ready(f"hf:{base}+{adapter}")
 
 
 async def test_an_adapter_without_its_base_is_said_to_need_one(folders):

@@ -94,9 +94,3 @@ def test_an_adapter_whose_training_was_interrupted_is_said_to_be_unfinished(here
     ) as caught:
         parse_specification("base+half")
     assert "Write hf:BASE" not in str(caught.value)
-
-
-def test_a_folder_with_a_question_mark_is_taken_as_it_is(here: Path):
-    (here / "what?").mkdir()
-    assert parse_specification("what?") == HfSpecification("what?")
-    assert parse_specification("what??device=cpu") == HfSpecification("what?", device="cpu")

@@ -7,7 +7,6 @@ import math
 import anyio
 import pytest
 
-from goldless.errors import UserError
 from goldless.models.interface import ChatReply, ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage
 from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
@@ -97,28 +96,6 @@ async def test_equal_requests_of_tasks_that_run_side_by_side_are_asked_once(jour
     }
 
 
-async def test_where_the_same_call_failed_for_another_task_it_is_tried_again(journal):
-    class SlowAndBrokenOnce(Ids):
-        async def score(self, requests, deliver) -> None:
-            await anyio.sleep(0.01)
-            self.calls += requests
-            down = len(self.calls) == 1
-            deliver(
-                dict.fromkeys(range(len(requests)), CallFailure("timeout", "")) if down else {0: self._reply(ask(9))}
-            )
-
-    model = scorer(SlowAndBrokenOnce(), journal)
-    results: list[dict] = []
-
-    async def task() -> None:
-        results.append(await score(model, ask(9)))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(task)
-        tasks.start_soon(task)
-    assert [type(r[0]) for r in results] == [CallFailure, TokenLogprobs]
-
-
 async def test_a_failed_call_is_delivered_as_such_kept_apart_and_asked_again(journal):
     replies = await score(scorer(Ids(failing={5}), journal), ask(1), ask(5))
     assert replies[1] == CallFailure("server_error", "down")
@@ -128,47 +105,6 @@ async def test_a_failed_call_is_delivered_as_such_kept_apart_and_asked_again(jou
     assert model.calls == [ask(5)]
     assert replies[1].logprobs == (-5.0,)
     assert called_after_reply(journal) == []
-
-
-async def test_earlier_attempts_of_a_call_that_succeeded_are_noted_as_failures(journal):
-    class Flaky(Ids):
-        def _reply(self, request):
-            return TokenLogprobs((-1.0,), retries=(CallFailure("timeout", "1"), CallFailure("rate_limited", "2")))
-
-    await score(scorer(Flaky(), journal), ask(1))
-    assert counts(journal) == {"calls": 1, "failures": 2, "attempts": 1}
-
-
-async def test_replies_delivered_together_are_kept_together_or_not_at_all(journal):
-    """The process dies between two deliveries: here, the second group cannot be written."""
-
-    class Dies(Ids):
-        async def score(self, requests, deliver) -> None:
-            deliver({i: self._reply(requests[i]) for i in (0, 1)})
-            record = journal.record
-
-            def torn(identity, entries, failures, bodies):
-                record(
-                    identity,
-                    [entries[0], entries[1].__class__(**{**_fields(entries[1]), "reply": None})],
-                    failures,
-                    bodies,
-                )
-
-            journal.record = torn
-            deliver({i: self._reply(requests[i]) for i in (2, 3)})
-
-    with pytest.raises(UserError, match="NOT NULL"):
-        await score(scorer(Dies(), journal), ask(1), ask(2), ask(3), ask(4))
-    del journal.record
-    assert counts(journal)["calls"] == 2
-    model = Ids()
-    await score(scorer(model, journal), ask(1), ask(2), ask(3), ask(4))
-    assert model.calls == [ask(3), ask(4)]
-
-
-def _fields(entry) -> dict:
-    return {name: getattr(entry, name) for name in entry.__slots__}
 
 
 @pytest.mark.parametrize("values", [(math.nan, -1.0), (-math.inf, -1.0), (-1.0,), (-1.0, -1.0, -1.0), ()])
@@ -216,22 +152,6 @@ async def test_tasks_that_run_side_by_side_share_the_budget_and_use_it_up(journa
             tasks.start_soon(task, number)
     assert sorted(kinds) == ["budget"] * 2 + ["scored"] * 4
     assert model.ledger.spent_usd == 8.0
-
-
-async def test_a_text_is_held_to_have_as_many_tokens_as_bytes_before_it_is_sent(journal):
-    """Six characters of three bytes each: 18 tokens at most, and one for what a server insists on writing."""
-    model = ScriptedModel(logprobs=lambda _c, _t: [-1.0])
-    request = ScoreRequest("日本語", "日本語")
-    assert (await score(scorer(model, journal, DOLLAR_A_TOKEN, Budget(18)), request))[0].kind == "budget"
-    assert model.calls == []
-    assert isinstance((await score(scorer(model, journal, DOLLAR_A_TOKEN, Budget(19)), request))[0], TokenLogprobs)
-
-
-async def test_replies_from_the_journal_cost_nothing_even_with_the_budget_spent(journal):
-    await score(scorer(Ids(), journal), ask(1))
-    model = scorer(Ids(), journal, DOLLAR_A_TOKEN, Budget(0.5))
-    assert (await score(model, ask(1)))[0].logprobs == (-1.0,)
-    assert model.ledger.spent_usd == 0.0
 
 
 # --- chat --------------------------------------------------------------------------------------------------------
@@ -290,25 +210,3 @@ async def test_an_answer_the_budget_may_not_cover_is_not_asked_for(journal):
     assert counts(journal)["attempts"] == 0
     inner, model = chat_model(lambda _: "x", journal, DOLLAR_A_TOKEN, Budget(31))
     assert (await model.chat(chat_request(max_tokens=10))).text == "x"
-
-
-async def test_answers_asked_side_by_side_wait_for_what_others_give_back_before_the_budget_is_said_to_be_spent(journal):
-    """Each may cost 31 and costs 2: one at a time has room in 40 dollars, and after five of them the room is gone."""
-
-    class Slow(ScriptedModel):
-        async def chat(self, request):
-            await anyio.sleep(0.005)
-            return ChatReply("x", usage=Usage(1, 1))
-
-    model = JournalledModel(Slow(answers={}), journal, Ledger("m", DOLLAR_A_TOKEN, Budget(40)))
-    said: list[str] = []
-
-    async def ask_it(number: int) -> None:
-        reply = await model.chat(chat_request(f"no. {number}", max_tokens=10))
-        said.append(getattr(reply, "kind", "answered"))
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(8):
-            tasks.start_soon(ask_it, number)
-    assert sorted(said) == ["answered"] * 5 + ["budget"] * 3
-    assert model.ledger.spent_usd == 10.0

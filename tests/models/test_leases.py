@@ -15,7 +15,7 @@ from virtual_time import VIRTUAL_TIME
 
 from goldless.errors import UserError
 from goldless.models import journal as journals
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, TokenLogprobs, Usage
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, TokenLogprobs, Usage
 from goldless.models.journal import Entry, Journal
 from goldless.models.journalled import JournalledModel, chat_key
 from goldless.models.scripted import ScriptedModel
@@ -49,22 +49,11 @@ def other(journal):
         yield opened
 
 
-def keep(journal: Journal, key: str) -> None:
-    journal.record(MODEL, [Entry(key, "chat", "{}", "{}", Usage(), None)])
-
-
 def test_a_leased_call_is_nobody_else_s_until_it_has_ended(journal, other):
     assert anyio.run(journal.begin, ["a", "b"]) == {"a", "b"}
     assert anyio.run(other.begin, ["a", "c"]) == {"c"}
     journal.release(["a"])
     assert anyio.run(other.begin, ["a", "b"]) == {"a"}
-
-
-def test_a_call_with_a_reply_cannot_be_leased(journal, other):
-    anyio.run(journal.begin, ["a"])
-    keep(journal, "a")
-    assert anyio.run(other.begin, ["a"]) == set()
-    assert journal.rows("select * from leases") == []
 
 
 def test_the_leases_of_a_killed_process_are_free_at_once(journal):
@@ -100,16 +89,6 @@ def test_a_lease_is_renewed_while_its_call_is_out(journal, monkeypatch):
     (until,) = journal.rows("select expires_at from leases")
     while journal.rows("select expires_at from leases") == [until]:
         time.sleep(0.01)
-
-
-async def test_where_a_lost_lease_lets_a_call_be_made_twice_the_first_reply_stays(journal, other):
-    await other.begin(["a"])
-    with other.transaction() as run:
-        run.execute("update leases set expires_at = 0")
-    assert await journal.begin(["a"]) == {"a"}
-    for one, said in ((other, "first"), (journal, "second")):
-        one.record(MODEL, [Entry("a", "chat", "{}", said, Usage(), None)])
-    assert journal.find(["a"])["a"].reply == other.find(["a"])["a"].reply == "first"
 
 
 # --- models behind the journal -----------------------------------------------------------------------------------
@@ -152,34 +131,6 @@ async def test_two_processes_ask_for_a_text_once(journal, other):
     assert sorted(chat.reused.cost_usd for chat in chats) == [2e-6, 4e-6], "each knows what the replies had cost"
 
 
-async def test_two_processes_ask_for_each_score_once(journal, other):
-    model = Slow()
-    scorers = [JournalledModel(model, one, Ledger("m", None)) for one in (journal, other)]
-    requests = [ScoreRequest((7,), (i,)) for i in range(6)]
-    found: list[dict] = [{}, {}]
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(scorers[0].score, requests[:4], found[0].update)
-        tasks.start_soon(scorers[1].score, requests[2:], found[1].update)
-    assert len(model.calls) == 6
-    assert [sorted(one) for one in found] == [[0, 1, 2, 3], [0, 1, 2, 3]]
-
-
-async def test_a_call_that_another_process_gave_up_is_made_here(journal, other):
-    await other.begin([KEY])
-
-    async def give_up() -> None:
-        await anyio.sleep(0.05)
-        other.release([KEY])
-
-    model = Slow()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(give_up)
-        reply = await JournalledModel(model, journal, Ledger("m", None)).chat(QUESTION)
-    assert reply.text == "Because."
-    assert len(model.calls) == 1
-
-
 async def test_a_cancelled_call_is_released(journal, other):
     with anyio.move_on_after(0.01):
         await JournalledModel(Slow(), journal, Ledger("m", None)).chat(QUESTION)
@@ -214,22 +165,6 @@ async def test_calls_that_end_together_are_kept_by_one_commit_before_any_is_used
     replies = await ask_many(Looking(Slow(), journal, Ledger("m", None)), 100)
     assert [reply.text for reply in replies] == ["Because."] * 100
     assert len(commits) == 2, "one for the leases, one for the replies"
-
-
-async def test_where_calls_that_end_together_cannot_be_kept_each_is_told(journal):
-    journal._connection.execute("create trigger full before insert on calls begin select raise(abort, 'full'); end")
-    chat, told = JournalledModel(Slow(), journal, Ledger("m", None)), []
-
-    async def ask(number: int) -> None:
-        with pytest.raises(UserError, match="full"):
-            await chat.chat(ChatRequest((Message("user", f"Why {number}?"),)))
-        told.append(number)
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(5):
-            tasks.start_soon(ask, number)
-    assert len(told) == 5
-    assert journal.rows("select count(*) from calls") == [(0,)]
 
 
 async def test_a_reply_that_came_is_kept_although_its_asker_is_cancelled_in_that_moment(journal):

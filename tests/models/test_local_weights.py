@@ -6,7 +6,6 @@ Expected values come from a plain forward pass of transformers over each sequenc
 from __future__ import annotations
 
 import logging
-import math
 import time
 from typing import TYPE_CHECKING
 
@@ -143,29 +142,6 @@ async def test_a_shared_part_is_computed_once_and_changes_nothing(kind: str, tmp
         assert shared == pytest.approx(alone, abs=1e-4, rel=1e-4)
 
 
-async def test_small_calls_and_cut_stretches_change_nothing(llama: Path):
-    model = await ready(llama)
-    pairs = [(r.context, r.target) for r in await tree_of_requests(model)]
-    whole = model.engine.score(pairs)
-    for tokens, positions in ((20, 10_000), (64, 600), (4096, 65_536)):
-        model.engine._call_tokens, model.engine._call_positions = tokens, positions
-        for cut, expected in zip(model.engine.score(pairs), whole, strict=True):
-            assert cut == pytest.approx(expected, abs=1e-4)
-
-
-async def test_the_head_reads_a_bounded_number_of_positions_at_once(llama: Path, monkeypatch: pytest.MonkeyPatch):
-    model = await ready(llama)
-    requests = await tree_of_requests(model)
-    expected = await scored(model, requests)
-    monkeypatch.setattr(engines, "HEAD_ELEMENTS", 5 * 272 + 1)
-    sizes = []
-    logits = model.engine.logits
-    monkeypatch.setattr(model.engine, "logits", lambda states: (sizes.append(len(states)), logits(states))[1])
-    for reply, whole in zip(await scored(model, requests), expected, strict=True):
-        assert reply.logprobs == pytest.approx(whole.logprobs, abs=1e-5)
-    assert max(sizes) == 5
-
-
 async def test_a_model_with_a_recurrent_state_is_scored_one_by_one_and_says_so(tmp_path: Path):
     model = await ready(save(tmp_path, "mamba"))
     assert model.identity.settings["sharing"] == "none: one by one"
@@ -206,36 +182,10 @@ async def test_special_tokens_in_texts_are_read_as_characters(llama: Path):
     assert tokenizer.decode(request.context) == (f"<|im_start|>user\n{hostile}<|im_end|>\n<|im_start|>assistant\n")
 
 
-async def test_signs_that_only_the_tokenizer_knows_are_read_as_characters(tmp_path: Path):
-    signs = ("[USER]", "[BOT]", "<tool_sep>")
-    tokenizer = byte_tokenizer(plain_words=(*signs, "<h1>"))
-    model = await ready(save(tmp_path, tokenizer=tokenizer))
-    text = "a [BOT] <h1> [USER]<tool_sep>"
-    request = await model.encode([Message("user", text)], text)
-    for ids in (request.context, request.target):
-        assert not set(tokenizer.convert_tokens_to_ids(list(signs))).intersection(ids)
-        assert ids.count(tokenizer.convert_tokens_to_ids("<h1>")) == 1
-    assert tokenizer.decode(request.target[:-1]) == text
-
-
 async def test_a_tokenizer_without_a_tokenizer_file_is_refused(tmp_path: Path):
     folder = save(tmp_path, tokenizer=transformers.ByT5Tokenizer(extra_ids=0))
     with pytest.raises(CapabilityError, match="its tokenizer has no tokenizer"):
         await HfModel(str(folder), device="cpu").prepare()
-
-
-async def test_benign_messages_are_laid_out_as_transformers_does(llama: Path):
-    model = await ready(llama)
-    messages = [
-        Message("system", "Be brief."),
-        Message("user", "Größe?"),
-        Message("assistant", "3"),
-        Message("user", "!"),
-    ]
-    ids = byte_tokenizer().apply_chat_template(
-        [{"role": m.role, "content": m.content} for m in messages], add_generation_prompt=True, return_dict=False
-    )
-    assert (await model.encode(messages, "x")).context == tuple(ids)
 
 
 @pytest.mark.parametrize("begin", [True, False])
@@ -248,16 +198,6 @@ async def test_a_model_without_template_reads_plain_text_after_its_beginning_tok
     assert model.positions == "target"
     assert model.identity.settings["layout"] == "plain"
     assert isinstance((await scored(model, [request]))[0], TokenLogprobs)
-
-
-async def test_a_tokenizer_that_cuts_and_pads_does_not_do_so_here(tmp_path: Path):
-    tokenizer = byte_tokenizer()
-    tokenizer.backend_tokenizer.enable_truncation(4)
-    tokenizer.backend_tokenizer.enable_padding(length=512)
-    folder = save(tmp_path, tokenizer=byte_tokenizer())
-    tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
-    request = await (await ready(folder)).encode([Message("user", "long" * 9)], "longer" * 9)
-    assert len(request.target) == 6 * 9 + 1
 
 
 async def test_what_does_not_fit_is_a_typed_failure_beside_the_rest(llama: Path):
@@ -284,33 +224,6 @@ async def test_greedy_text_is_what_transformers_generates(llama: Path):
     assert reply.usage.output_tokens == 20
     expected = plain_logprobs(plain, context, tuple(written))
     assert [p for _, p in reply.token_logprobs] == pytest.approx(expected, abs=1e-4)
-
-
-async def test_writing_ends_at_the_ends_of_the_generation_settings(llama: Path, tmp_path: Path):
-    messages = (Message("user", prose(3, 30)),)
-    first = await (await ready(llama)).chat(ChatRequest(messages, max_tokens=20, logprobs=True))
-    folder = save(tmp_path)
-    letter = byte_tokenizer().encode(first.token_logprobs[4][0])
-    settings = transformers.GenerationConfig(eos_token_id=[257, *letter])
-    settings.save_pretrained(folder)
-    second = await (await ready(folder)).chat(ChatRequest(messages, max_tokens=20))
-    assert second.finish == "stop"
-    assert first.text.startswith(second.text)
-    assert len(second.text) < len(first.text)
-
-
-async def test_choices_are_scored_with_their_end_and_normalised(llama: Path):
-    model = await ready(llama)
-    messages, choices = (Message("user", "Which?"),), ("A", "B", "tie")
-    reply = await model.chat(ChatRequest(messages, choices=choices))
-    assert reply.finish == "choice"
-    assert sum(math.exp(p) for p in reply.choice_logprobs.values()) == pytest.approx(1, abs=1e-5)
-    plain = reference(llama)
-    requests = [await model.encode(messages, choice) for choice in choices]
-    sums = np.array([plain_logprobs(plain, r.context, r.target).sum() for r in requests])
-    expected = sums - np.logaddexp.reduce(sums)
-    assert list(reply.choice_logprobs.values()) == pytest.approx(expected, abs=1e-4)
-    assert reply.text == choices[int(expected.argmax())]
 
 
 @pytest.mark.filterwarnings("ignore:.*no bfloat16 arithmetic")  # depends on the processor
@@ -394,18 +307,6 @@ async def test_the_hub_library_is_quiet_while_it_tries(monkeypatch: pytest.Monke
     assert hub.level == level
 
 
-async def test_a_folder_that_holds_no_language_model_is_refused(llama: Path, tmp_path: Path):
-    with pytest.raises(PrerequisiteError, match=r"must be a folder with config\.json"):
-        await HfModel(str(tmp_path)).prepare()
-    (tmp_path / "config.json").write_text((llama / "config.json").read_text(encoding="utf-8"), encoding="utf-8")
-    byte_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(PrerequisiteError, match="A folder must be complete"):
-        await HfModel(str(tmp_path)).prepare()
-    transformers.ViTConfig().save_pretrained(tmp_path)
-    with pytest.raises(PrerequisiteError, match="as a causal language model"):
-        await HfModel(str(tmp_path)).prepare()
-
-
 async def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path):
     many = tuple(f"<extra {i}>" for i in range(100))
     folder = save(tmp_path, tokenizer=byte_tokenizer(plain_words=many))
@@ -423,15 +324,6 @@ async def test_a_processor_short_of_memory_while_loading_is_told_as_such(llama: 
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", lambda *_, **__: torch.empty(2**60))
     with pytest.raises(PrerequisiteError, match="this machine's memory is too small"):
         await HfModel(str(llama), device="cpu").prepare()
-
-
-async def test_a_processor_without_bfloat16_is_named_once(llama: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
-    model = HfModel(str(llama), device="cpu", dtype="bfloat16")
-    with pytest.warns(UserWarning, match="this processor has no bfloat16 arithmetic") as warned:
-        await model.prepare()
-    assert len(warned) == 1
-    await scored(model, [ScoreRequest((1, 2, 3), (4, 5))])  # without another: it would be an error
 
 
 @pytest.mark.filterwarnings("ignore:.*no bfloat16 arithmetic")  # depends on the processor

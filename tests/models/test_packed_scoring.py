@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from goldless.errors import PrerequisiteError
-from goldless.models.local_engine import Cancelled
 
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 
 from goldless.models.local_weights import packed  # noqa: E402
-from goldless.models.local_weights.engine import TorchEngine, explained_memory  # noqa: E402
+from goldless.models.local_weights.engine import TorchEngine  # noqa: E402
 from goldless.models.local_weights.model import pack_if_possible  # noqa: E402
 from goldless.models.local_weights.packed import PackedScorer, open_packed  # noqa: E402
 from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
@@ -139,26 +138,6 @@ def test_a_model_that_cannot_be_packed_is_computed_the_other_way_and_says_so(kin
     assert settings["sharing"].startswith(engine.settings["sharing"] + "; not packed: its attention is of another kind")
 
 
-def test_a_layer_that_does_not_name_its_window_is_not_packed():
-    model = random_model("llama")
-    model.config.sliding_window = 24
-    with pytest.raises(UnsupportedAttention, match="of another kind: not every layer says which window it keeps"):
-        open_packed(TorchEngine(model, PROBE))
-
-
-def test_a_failure_of_the_attention_is_told_with_its_first_line_and_named_by_its_kind_alone(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    def fails(*_arguments):
-        raise RuntimeError("no kernel at 0x7f01\nand more")
-
-    monkeypatch.setattr(packed, "dense_mask", fails)
-    engine = TorchEngine(random_model("llama"), PROBE)
-    with pytest.warns(UserWarning, match=r"tree attention failed: RuntimeError \(no kernel at 0x7f01\)$"):
-        settings = pack_if_possible(engine)
-    assert settings["sharing"] == "prefix tree; not packed: tree attention failed: RuntimeError"
-
-
 def test_a_torch_without_flex_attention_computes_node_by_node(monkeypatch: pytest.MonkeyPatch):
     model, engine, pairs = random_model("llama"), TorchEngine(random_model("llama"), PROBE), study(1)
     monkeypatch.setitem(sys.modules, "torch.nn.attention.flex_attention", None)
@@ -225,16 +204,6 @@ def test_attention_that_gives_other_values_is_found_out(monkeypatch: pytest.Monk
         open_packed(TorchEngine(random_model("llama"), PROBE))
 
 
-def test_the_head_reads_scored_positions_alone_and_few_at_once(monkeypatch: pytest.MonkeyPatch):
-    scorer, pairs, sizes = opened(), study(), []
-    logits = scorer.engine.logits
-    monkeypatch.setattr(packed, "HEAD_ELEMENTS", 5 * 97 + 1)
-    monkeypatch.setattr(scorer.engine, "logits", lambda states: (sizes.append(len(states)), logits(states))[1])
-    scorer.score(pairs)
-    assert max(sizes) == 5
-    assert sum(sizes) == sum(len(target) for _, target in pairs)
-
-
 def test_the_model_is_left_as_it_was():
     model, pairs = random_model("gemma2"), study(1)
     before = plain(model, *pairs[0])
@@ -246,14 +215,6 @@ def test_the_model_is_left_as_it_was():
     assert model.config._attn_implementation == attention
     assert np.array_equal(plain(model, *pairs[0]), before)
     assert list(engine.generate(pairs[0][0], most=5, stop=frozenset())) == written
-
-
-def test_a_cancelled_call_stops_between_sequences():
-    scorer, pairs, asked = opened(lengths=Lengths(200)), study(), []
-    packs = packs_of(scorer)
-    with pytest.raises(Cancelled):
-        scorer.score(pairs, cancelled=lambda: asked.append(1) or len(asked) > 2)
-    assert len(packs) == 2
 
 
 def narrow(room: int, lengths: Lengths, monkeypatch: pytest.MonkeyPatch) -> PackedScorer:
@@ -284,15 +245,6 @@ def test_where_memory_does_not_suffice_sequences_are_halved_and_nothing_is_lost(
     assert scorer.lengths.longest == 256
 
 
-def test_too_little_memory_for_one_text_says_how_much_is_needed(monkeypatch: pytest.MonkeyPatch):
-    scorer = narrow(100, Lengths(1024, 128), monkeypatch)
-    pairs = [((1,) * 290, (2,) * 11)]
-    with pytest.raises(PrerequisiteError, match=r"a text of 300 tokens with its context needs about 0\.5 GB") as error:
-        scorer.score(pairs)
-    assert "2.5 GB are free" in str(error.value)
-    assert "hf:NAME?device=cpu" in str(error.value)
-
-
 def test_a_text_too_large_for_memory_is_found_out_before_the_others_are_computed(monkeypatch: pytest.MonkeyPatch):
     scorer = narrow(512, Lengths(512, 128), monkeypatch)
     # the large one begins with the last token, so it stands last in the tree
@@ -301,39 +253,6 @@ def test_a_text_too_large_for_memory_is_found_out_before_the_others_are_computed
     with pytest.raises(PrerequisiteError, match="a text of 609 tokens"):
         scorer.score(pairs)
     assert packs == []
-
-
-GB = 1_000_000_000
-
-
-@pytest.mark.parametrize(
-    ("total", "free", "longest"),
-    [
-        # nobody else uses the card: all is free but the weights (2 GB) and 0.5 GB of CUDA itself. 65,536 tokens of
-        # 0.1 MB and the logits (2048 rows of 97 in 6 bytes, 1.2 MB) need 6.56 GB, nine tenths of 7.29 GB
-        (10 * GB, 7.5 * GB, 65_536),
-        (9.7 * GB, 7.2 * GB, 32_768),
-        (2.1 * GB, 0.1 * GB, 1024),
-        # others hold some of it: 32,768 tokens need 3.28 GB, nine tenths of 3.65 GB
-        (10 * GB, 7.3 * GB, 65_536),
-        (10 * GB, 7.2 * GB, 32_768),
-        (10 * GB, 3.6 * GB, 16_384),
-        (10 * GB, 0.01 * GB, 1024),
-    ],
-)
-def test_the_length_of_sequences_is_planned_once_from_the_card_and_from_what_is_free_then(
-    monkeypatch: pytest.MonkeyPatch, total: float, free: float, longest: int
-):
-    scorer = opened()
-    assert scorer.settings["longest sequence"] == "1024 tokens"
-    scorer.engine.weight_bytes = 2 * GB
-    monkeypatch.setattr(packed, "total_memory", lambda device: int(total))
-    monkeypatch.setattr(packed, "free_memory", lambda device: int(free))
-    scorer.plan_lengths(100_000)
-    # what is taken or given back later changes neither the identity nor the sequences
-    monkeypatch.setattr(packed, "free_memory", lambda device: int(1e6 if free > GB else 1e12))
-    assert scorer.settings["longest sequence"] == f"{longest} tokens"
-    assert scorer.lengths == Lengths(longest, 1024)
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "mistral"])
@@ -354,17 +273,6 @@ def test_the_path_of_a_card_gives_the_scores_of_each_pair_alone_before_it_is_com
         assert values == pytest.approx(plain(model, context, target), rel=1e-4, abs=1e-4)
     # its layers are the model's own again
     assert not any("forward" in vars(layer) for layer in model.model.layers)
-
-
-def test_short_memory_says_what_the_model_takes_and_what_is_free():
-    said = (
-        "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 23.69 GiB of which 13.94 MiB is "
-        "free. Including non-PyTorch memory, this process has 23.60 GiB memory in use."
-    )
-    with pytest.raises(PrerequisiteError) as error, explained_memory(16_060_000_000):
-        raise torch.OutOfMemoryError(said)
-    for part in ("weights take 16.1 GB", "Tried to allocate 2.50 GiB", "23.69 GiB of which 13.94 MiB is free"):
-        assert part in str(error.value)
 
 
 @needs_card

@@ -6,7 +6,6 @@ Expected values are the requests' own token ids, and counts made by hand.
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,15 +71,6 @@ def test_a_tree_larger_than_a_sequence_goes_on_under_a_copy_of_its_path():
     assert [len(pack.tokens) for pack in packs] == [40 + 20 + 2 * 19] * 6
 
 
-def test_sequences_are_cut_where_least_is_wasted():
-    # two trees of 10 + 4 * 9 tokens and a sequence of 60: after the first tree 14 are left, which would hold a copy of
-    # the second tree's root and nothing more
-    requests = [(text(tree, 10), text(10 + 4 * tree + leaf, 10)) for tree in (1, 2) for leaf in range(4)]
-    packs = list(plan_packs(requests, Lengths(60, 60)))
-    assert sorted(sorted(pack.requests) for pack in packs) == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert [len(pack.tokens) for pack in packs] == [46, 46]
-
-
 def test_a_request_longer_than_the_longest_sequence_gets_one_that_holds_it():
     requests = [(text(1, 150), text(2, 51)), *((text(i, 40), (1,)) for i in range(3, 7))]
     packs = list(plan_packs(requests, Lengths(64, 64)))
@@ -90,37 +80,6 @@ def test_a_request_longer_than_the_longest_sequence_gets_one_that_holds_it():
     assert longest_branch(requests) == 200
     assert longest_branch([]) == 0
     assert list(plan_packs([], Lengths(64, 64))) == []
-
-
-def test_what_is_left_is_put_into_shorter_sequences_rather_than_into_padding():
-    # 1024 + 600 tokens that share nothing: 600 of 1024 is less than three quarters, so 512 comes first; 88 of 128 is
-    # less as well, so 64 come first and then 24
-    requests = [(tuple(range(8 * i, 8 * i + 8)), (1,)) for i in range((1024 + 600) // 8)]
-    packs = list(plan_packs(requests, Lengths(1024, 64)))
-    assert [pack.length for pack in packs] == [1024, 512, 64, 64]
-    assert [round(len(pack.tokens) / pack.length, 2) for pack in packs] == [1.0, 1.0, 1.0, 0.38]
-
-
-@pytest.mark.parametrize(("longest", "least_fill", "most_repeated"), [(1024, 0.95, 1.08), (4096, 0.97, 1.03)])
-def test_large_studies_fill_their_sequences_and_repeat_little(longest: int, least_fill: float, most_repeated: float):
-    requests = study(20, 6, 5)
-    packs = list(plan_packs(requests, Lengths(longest, 128)))
-    computed = sum(len(pack.tokens) for pack in packs)
-    assert computed / sum(pack.length for pack in packs) > least_fill
-    assert computed / (10 + 20 * 30 + 120 * 20 + 600 * 19) < most_repeated
-    assert len({pack.length for pack in packs}) <= 4
-
-
-def test_the_plan_does_not_depend_on_the_order_of_the_requests():
-    requests = study(4, 3, 2)
-    order = np.random.default_rng(0).permutation(len(requests)).tolist()
-    first = list(plan_packs(requests, Lengths(256, 64)))
-    again = list(plan_packs([requests[i] for i in order], Lengths(256, 64)))
-    assert len(first) == 4
-    for one, other in zip(first, again, strict=True):
-        assert one.requests == tuple(order[i] for i in other.requests)
-        for part in ("length", "tokens", "positions", "ends", "rows", "chosen"):
-            assert np.array_equal(getattr(one, part), getattr(other, part))
 
 
 # few letters, so that requests share beginnings, end inside each other, and occur twice

@@ -33,10 +33,6 @@ def paths(root: Node) -> dict[int, list[list[Node]]]:
     return found
 
 
-def common_prefix(a: tuple[int, ...], b: tuple[int, ...]) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
 @given(sequences, limits)
 def test_each_request_ends_once_and_its_way_from_the_root_spells_exactly_its_tokens(given_sequences, given_limits):
     found = paths(build_tree(given_sequences, **given_limits))
@@ -45,37 +41,6 @@ def test_each_request_ends_once_and_its_way_from_the_root_spells_exactly_its_tok
         (way,) = ways
         assert tuple(itertools.chain.from_iterable(node.tokens for node in way)) == given_sequences[request]
         assert [node.start for node in way] == list(itertools.accumulate([len(n.tokens) for n in way], initial=0))[:-1]
-
-
-@given(sequences, limits)
-def test_every_position_of_every_request_is_in_exactly_one_of_the_nodes_that_list_it(given_sequences, given_limits):
-    covered: dict[int, list[int]] = {i: [] for i in range(len(given_sequences))}
-    for node in walk(build_tree(given_sequences, **given_limits)):
-        for request in node.requests:
-            covered[request] += range(node.start, node.end)
-    assert {i: sorted(places) for i, places in covered.items()} == {
-        i: list(range(len(sequence))) for i, sequence in enumerate(given_sequences)
-    }
-
-
-@given(sequences, limits)
-def test_no_more_tokens_are_computed_than_without_sharing_nor_fewer_than_distinct_prefixes(
-    given_sequences, given_limits
-):
-    distinct = {sequence[:end] for sequence in given_sequences for end in range(1, len(sequence) + 1)}
-    computed = computed_tokens(build_tree(given_sequences, **given_limits))
-    assert len(distinct) <= computed <= sum(map(len, given_sequences))
-
-
-@given(sequences, limits)
-def test_two_requests_share_nodes_for_all_of_their_common_beginning_but_less_than_the_shortest_stretch(
-    given_sequences, given_limits
-):
-    ways = {i: found[0] for i, found in paths(build_tree(given_sequences, **given_limits)).items()}
-    for i, j in itertools.combinations(ways, 2):
-        shared = sum(len(a.tokens) for a, b in zip(ways[i], ways[j], strict=False) if a is b)
-        common = common_prefix(given_sequences[i], given_sequences[j])
-        assert common - given_limits["shortest_shared"] < shared <= common
 
 
 def test_the_ordered_pairs_of_six_agents_take_2310_tokens_where_one_by_one_takes_8100():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from goldless.models.interface import Message
-from goldless.models.scripted import ScriptedModel
 from goldless.models.tokens import RequestLength, context_limit, estimated_tokens, request_length
 
 pytestmark = pytest.mark.anyio
@@ -33,9 +32,3 @@ async def test_a_model_on_this_machine_counts_the_tokens_that_it_reads_and_the_e
     assert estimated_tokens(PAPER_LIKE * 3) > found.tokens
     assert context_limit(embedded, None) == 8192
     assert context_limit(embedded, 1000) == 1000
-
-
-def test_a_limit_that_nobody_gives_is_unknown():
-    assert context_limit(ScriptedModel(), None) is None
-    assert context_limit(object(), None) is None
-    assert context_limit(object(), 5) == 5

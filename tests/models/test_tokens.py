@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from goldless.models.chat_layout import fast_tokenizer
 from goldless.models.interface import Message
-from goldless.models.tokens import KeptIds, TextTokenizer, pieces_of_prefixes, token_texts
+from goldless.models.tokens import TextTokenizer, token_texts
 
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)))
 
@@ -53,10 +53,6 @@ def test_a_character_of_several_bytes_belongs_to_the_token_that_completes_it():
     assert pieces(byte_level(), "aé你b😀") == ("a", "", "é", "", "", "你", "b", "", "", "", "😀")
 
 
-def test_a_merged_token_keeps_its_blank():
-    assert pieces(byte_level([("Ġ", "a")]), "b a a") == ("b", " a", " a")
-
-
 @pytest.mark.parametrize("strips", [True, False])
 def test_the_blank_that_a_tokenizer_adds_is_in_no_token(strips):
     tokenizer = byte_fallback(strips=strips)
@@ -73,12 +69,6 @@ def test_joined_pieces_are_the_text_one_piece_a_token(text):
     assert len(found) == len(text.encode())
 
 
-def test_prefixes_give_the_same_pieces():
-    # what decoding the first 1, 2, … bytes of "aé你" gives: unfinished characters come as U+FFFD
-    prefixes = ["a", "a\ufffd", "aé", "aé\ufffd", "aé\ufffd", "aé你"]
-    assert pieces_of_prefixes(prefixes) == ("a", "", "é", "", "", "你")
-
-
 @pytest.mark.embedded
 @pytest.mark.anyio
 async def test_the_embedded_model_spells_its_target_and_ends_with_nothing(embedded):
@@ -88,13 +78,3 @@ async def test_the_embedded_model_spells_its_target_and_ends_with_nothing(embedd
     assert len(found) == len(request.target)
     assert found[-1] == ""
     assert "".join(found) == target
-
-
-def test_kept_ids_are_found_again_and_the_first_go_first_beyond_the_limit():
-    kept = KeptIds(most=5)
-    assert kept.put("a", (1, 2)) == (1, 2)
-    kept.put("b", (3, 4))
-    kept.put("a", (1, 2))
-    assert (kept.get("a"), kept.get("b"), kept.get("c")) == ((1, 2), (3, 4), None)
-    kept.put("c", (5, 6))
-    assert (kept.get("a"), kept.get("b"), kept.get("c")) == (None, (3, 4), (5, 6))

@@ -15,10 +15,8 @@ pytest.importorskip("transformers", reason="needs the transformers extra")
 
 from goldless.models.local_weights.packing import Lengths, Pack, plan_packs  # noqa: E402
 from goldless.models.local_weights.tree_attention import (  # noqa: E402
-    BLOCK,
     BlockMasks,
     UnsupportedAttention,
-    blocks,
     dense_mask,
     tree_attention,
 )
@@ -61,36 +59,6 @@ def by_definition(pack: Pack, window: int) -> np.ndarray:
 def test_the_dense_mask_is_the_path_of_each_position_within_its_window(window: int):
     pack = packed_tree()
     assert np.array_equal(dense_mask(pack, window)[0, 0].numpy(), by_definition(pack, window))
-
-
-@pytest.mark.parametrize("window", [0, 40, 300])
-@pytest.mark.parametrize("seed", range(3))
-def test_blocks_are_left_out_only_where_nobody_sees_and_unmasked_only_where_all_do(window: int, seed: int):
-    pack = packed_tree(seed)
-    seen = dense_mask(pack, window)[0, 0].numpy()
-    tiles = seen.reshape(pack.length // BLOCK, BLOCK, -1, BLOCK).swapaxes(1, 2)
-    some, whole = blocks(pack, window)
-    assert not (some & whole).any()
-    assert np.array_equal(whole, tiles.all((2, 3)))
-    assert whole.any() == (window != 40)
-    # a window may leave a block empty that its outermost positions do not show to be
-    assert not (tiles.any((2, 3)) & ~(some | whole)).any()
-    if not window:
-        assert np.array_equal(some | whole, tiles.any((2, 3)))
-
-
-@pytest.mark.parametrize("window", [0, 40])
-def test_one_block_mask_serves_every_pack_of_its_length(window: int):
-    masks = BlockMasks(1024, [window], torch.device("cpu"))
-    for seed in range(2):
-        pack = packed_tree(seed)
-        masks.fill(pack)
-        mask = masks.by_window[window]
-        some, whole = blocks(pack, window)
-        assert np.array_equal(mask.to_dense()[0, 0].numpy().astype(bool), some | whole)
-        index = torch.arange(pack.length)
-        found = mask.mask_mod(0, 0, index[:, None], index[None, :])
-        assert torch.equal(found, dense_mask(pack, window)[0, 0])
 
 
 @pytest.mark.parametrize("softcap", [None, 2.0])

@@ -41,26 +41,3 @@ def test_no_join_of_signs_and_their_pieces_is_a_token_afterwards(text):
 @pytest.mark.parametrize("token", ["[USER]", "[BOT]", "<_custom>", "<a:b>", "</tool_sep>", "<eoa>", "<think>", "<|x|>"])
 def test_a_sign_that_the_tokenizer_knows_is_for_templates_alone(token):
     assert is_control(token, "", special=False)
-
-
-@pytest.mark.parametrize("token", ["<h1>", "</table>", "  ", "\n\n", "word", "[]", "<>", "[a b]"])
-def test_words_of_a_vocabulary_stay_words(token):
-    assert not is_control(token, "", special=False)
-    assert is_control(token, "", special=True)
-    assert is_control(token, f"{{{{ '{token}' }}}}", special=False) != token.isspace()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x < y | z > w",
-        "<b>bold</b> [1] [link](a)",
-        "List<String> a[i] |> f",
-        "[x for x in y]",
-        "a]~b",
-        "<p>[ok]</p>",
-        "[USER]",
-    ],
-)
-def test_other_texts_stay_as_they_are(text):
-    assert Message("user", text).content == text

@@ -14,8 +14,7 @@ import anyio
 import pytest
 
 from goldless.errors import MetricError
-from goldless.records import ItemScore, Task, TextItem
-from goldless.user_metrics import commands
+from goldless.records import Task, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
 
 pytestmark = pytest.mark.slow
@@ -85,12 +84,6 @@ def test_the_program_is_given_everything_the_study_knows_of_a_response(metric, t
     assert values(metric(program), [TextItem(task, "ann", "said", {"bob": "x", "cy": "y"})]) == [1.0]
 
 
-def test_null_is_missing_and_not_zero(metric):
-    program = READ + 'print(\'null\'); print(\'{"score": null, "problem": "too short"}\'); print(0)'
-    found = anyio.run(metric(program).scores, items())
-    assert found == [ItemScore(None), ItemScore(None, "too short"), ItemScore(0.0)]
-
-
 def test_texts_arrive_as_they_are_whatever_is_in_them(metric):
     texts = ["naïve 😀", "a\0b", "line\nbreak\u2028here\x85", 'quote " back \\', "half \ud83d", ""]
     program = READ + f"for row, text in zip(rows, {texts!r}): print(int(row['response'] == text))"
@@ -98,31 +91,6 @@ def test_texts_arrive_as_they_are_whatever_is_in_them(metric):
 
 
 # --- much data ------------------------------------------------------------------------------------------------------
-
-
-def test_megabytes_of_input_and_output_at_once_do_not_block_each_other(metric):
-    # It answers each line before it reads the next, with padding, so that both pipes are full unless both are served.
-    program = (
-        "import json, sys\n"
-        "for line in sys.stdin:\n"
-        "    print(json.dumps({'score': json.loads(line)['id'], 'why': 'x' * 20000}))\n"
-    )
-    given = items(*["word " * 4000] * 300)
-    assert values(metric(program), given) == [float(n) for n in range(300)]
-
-
-def test_output_is_limited_for_each_response_and_for_all_together(metric, monkeypatch):
-    monkeypatch.setattr(commands, "OUTPUT_PER_ITEM", 100)
-    flood = metric("while True: print('1' * 1000)")
-    assert "the limit is 1,600 bytes" in message(flood)  # at least 16 responses
-    assert "the limit is 2,000 bytes" in message(flood, items(*["x"] * 20))
-    monkeypatch.setattr(commands, "MOST_OUTPUT", 1_800)
-    assert "the limit is 1,800 bytes" in message(flood, items(*["x"] * 20))
-
-
-def test_a_program_need_not_read_all_of_its_input(metric):
-    program = "import sys\nsys.stdin.close()\nprint('1\\n2\\n3')"
-    assert values(metric(program), items(*["long " * 100_000] * 3)) == [1.0, 2.0, 3.0]
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------------------
@@ -161,36 +129,6 @@ def test_a_program_that_hangs_is_killed_with_what_it_started_and_its_last_lines_
     assert all(until_gone(int(process)) for process in (tmp_path / "pids").read_text().split())
 
 
-def test_a_grandchild_that_holds_the_pipes_does_not_delay_the_scores_and_does_not_survive(metric, tmp_path):
-    program = READ + (
-        "import subprocess\n"
-        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(grandchild.pid))\n"
-        "print('1\\n2\\n3')\n"
-    )
-    assert values(metric(program, timeout_seconds=120), items()) == [1.0, 2.0, 3.0]
-    assert until_gone(int((tmp_path / "pid").read_text()))
-
-
-WAITING = "import os, time\nopen({file!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
-
-
-def test_cancelling_kills_the_program_before_it_goes_on(metric, tmp_path):
-    file = tmp_path / "pid"
-    waiting = metric(WAITING.format(file=str(file)))
-
-    async def cancelled() -> int:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(waiting.scores, items())
-            while not (file.exists() and file.read_text()):  # noqa: ASYNC110 - another process writes it
-                await anyio.sleep(0.02)
-            tasks.cancel_scope.cancel()
-        return int(file.read_text())
-
-    with pytest.raises(ProcessLookupError):
-        os.kill(anyio.run(cancelled), 0)
-
-
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_ends_goldless_ends_the_program_and_what_it_started(tmp_path, sent):
     file, program = tmp_path / "pids", tmp_path / "wait.py"
@@ -227,18 +165,6 @@ def test_a_signal_that_ends_goldless_ends_the_program_and_what_it_started(tmp_pa
 def test_a_command_that_cannot_be_run_is_refused_when_it_is_named(name, said):
     with pytest.raises(MetricError, match=said):
         find_user_metric(name)
-
-
-def test_a_file_that_is_no_program_says_why_it_cannot_be_started(tmp_path):
-    path = tmp_path / "empty"
-    path.write_bytes(b"\x7fELF nothing")
-    path.chmod(0o755)
-    assert "cannot start the command" in message(find_user_metric(f"command:{shlex.quote(str(path))}"))
-
-
-def test_words_are_not_given_to_a_shell(metric):
-    program = "import sys\nsys.stdin.read()\nprint(float(sys.argv[1:] == ['$HOME', ';', 'a b']))"
-    assert values(metric(program, arguments="$HOME ';' 'a b'"), items("x")) == [1.0]
 
 
 def test_the_settings_tell_two_versions_of_a_script_apart(metric):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -116,11 +115,6 @@ def test_a_metric_a_class_and_a_function_that_makes_one_give_the_same(deepeval, 
     assert scores(deepeval(name)) == [ItemScore(2.0), ItemScore(1.0)]
 
 
-def test_a_metric_that_can_only_be_awaited_is_awaited(deepeval):
-    assert scores(deepeval("Awaited")) == [ItemScore(7.0), ItemScore(8.0)]
-    assert scores(deepeval("AwaitedOnly")) == [ItemScore(9.0), ItemScore(9.0)]
-
-
 def test_what_a_metric_cannot_measure_is_missing_with_its_reason(deepeval):
     assert scores(deepeval("Expecting")) == [
         ItemScore(1.0),
@@ -131,26 +125,6 @@ def test_what_a_metric_cannot_measure_is_missing_with_its_reason(deepeval):
 
 def test_the_last_responses_score_does_not_pass_for_this_ones(deepeval):
     assert scores(deepeval("Forgetful")) == [ItemScore(0.5), ItemScore(None)]
-
-
-def test_a_class_is_made_once_however_often_it_is_named(deepeval):
-    deepeval("Loaded")
-    assert scores(deepeval("Loaded")) == [ItemScore(1.0), ItemScore(1.0)]
-
-
-def test_two_runs_at_once_do_not_take_each_others_scores(deepeval):
-    found = {}
-
-    def run(text: str) -> None:
-        given = [TextItem(Task("t"), "ann", text, {})] * 5
-        found[text] = anyio.run(deepeval("Slow").scores, given)
-
-    threads = [threading.Thread(target=run, args=(text,)) for text in ("a", "bb", "ccc")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == {text: [ItemScore(float(len(text)))] * 5 for text in ("a", "bb", "ccc")}
 
 
 @pytest.mark.parametrize(
@@ -164,11 +138,6 @@ def test_two_runs_at_once_do_not_take_each_others_scores(deepeval):
 def test_what_is_no_metric_is_refused(deepeval, name, said):
     with pytest.raises(MetricError, match=said):
         deepeval(name)
-
-
-def test_deepeval_is_told_to_send_no_usage_data(deepeval):
-    deepeval("words")
-    assert os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] == "YES"
 
 
 def test_without_the_package_the_command_that_installs_it_is_given(monkeypatch):

@@ -7,7 +7,6 @@ import math
 import pytest
 
 import goldless
-from goldless.errors import MetricError
 
 SOURCE = '''
 import polars as pl
@@ -48,8 +47,3 @@ def test_an_object_is_given_to_evaluate_as_it_is(tmp_path, study_file, toy_score
         study_file(), metrics=[space["Surprise"](), "length"], scorer=toy_scorer(), journal=tmp_path / "j.db"
     )
     assert list(found.outcomes) == ["surprise", "length"]
-
-
-def test_no_metric_at_all_is_refused(study_file):
-    with pytest.raises(MetricError, match="no metric was named"):
-        goldless.evaluate(study_file(), metrics=[])

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 from pathlib import Path
-from types import ModuleType
 
 import anyio
 import numpy as np
@@ -60,24 +58,9 @@ def test_an_async_function_is_awaited_and_keeps_the_order(function):
     assert values(function(text), items("a", "aa", "aaa")) == [1.0, 2.0, 3.0]
 
 
-def test_an_object_that_can_be_called_is_a_function_and_a_method_too(function):
-    text = (
-        "class C:\n    def __call__(self, response): return 1\n    async def again(self, response): return 2\nf = C()"
-    )
-    assert values(function(text), items("a")) == [1.0]
-    assert values(function(text, name="f.again"), items("a")) == [2.0]
-
-
 def test_a_batch_function_is_called_once_with_all_items(function):
     text = "def f(items):\n    return [len(items) * 10 + row['id'] + len(row['response']) for row in items]"
     assert values(function(text), items("a", "bb")) == [21.0, 23.0]
-
-
-def test_all_calls_are_made_in_one_thread_that_is_not_the_callers(function):
-    text = "import threading\ndef f(response): return threading.get_ident()"
-    found = values(function(text))
-    assert len(set(found)) == 1
-    assert found[0] != threading.get_ident()
 
 
 def test_what_a_function_prints_goes_to_standard_error(function, capsys):
@@ -172,25 +155,6 @@ def test_a_function_in_an_endless_loop_is_left_behind_and_the_response_is_named(
     end.touch()
 
 
-def test_a_command_ends_although_its_metric_does_not(tmp_path):
-    (tmp_path / "mine.py").write_text("def f(response):\n    while True: pass")
-    command = [sys.executable, "-m", "goldless", "score", "sample", "--metric", "python:mine.py:f"]
-    command += ["--metric-timeout", "0.5"]
-    ended = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 2
-    said = " ".join(ended.stderr.split())
-    assert "error: python:mine.py:f: timed out after 0.5 s with 0 of" in said
-    assert "busy with task" in said
-
-
-def test_an_async_function_that_hangs_is_left_behind_too(function):
-    text = (
-        "import asyncio\nasync def f(response):\n    await asyncio.sleep(0 if response == 'a' else 600)\n    return 1"
-    )
-    with pytest.raises(MetricError, match=r"after 0.5 s with 1 of 2 calls done; busy with task 't', agent 'agent1'"):
-        values(function(text, timeout_seconds=0.5))
-
-
 # --- how it is named ------------------------------------------------------------------------------------------------
 
 
@@ -211,12 +175,6 @@ def test_a_function_that_is_no_metric_is_refused_when_it_is_named(function, text
     with pytest.raises(MetricError) as caught:
         function(text)
     assert said in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["python:", "python:mine", "python:mine.py", "python::f", "python:mine:"])
-def test_a_name_without_module_or_function_says_the_form(name):
-    with pytest.raises(MetricError, match=r"MODULE:(OBJECT|FUNCTION)"):
-        find_user_metric(name)
 
 
 def test_a_file_or_module_that_is_not_there_says_so(tmp_path):
@@ -249,13 +207,3 @@ def test_an_edited_file_is_another_metric_and_its_settings_say_so(function):
     assert one.settings["source"] != two.settings["source"]
     # printf 'def f(response): return 1' | sha256sum
     assert one.settings["source"] == "7e0a5b709ed2"
-
-
-def test_a_function_that_is_defined_again_in_a_module_without_a_file_is_another_metric(monkeypatch):
-    module = ModuleType("goldless_test_notebook")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    found = []
-    for worth in (1, 2):
-        exec(f"def f(response): return {worth}", vars(module))  # as a notebook does
-        found += values(find_user_metric(f"python:{module.__name__}:f"), items("a"))
-    assert found == [1.0, 2.0]

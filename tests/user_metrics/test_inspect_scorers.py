@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 import anyio
 import pytest
 
-from goldless.errors import MetricError, PrerequisiteError
+from goldless.errors import MetricError
 from goldless.records import ItemScore, Task, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
 from goldless.user_metrics.other_tools import read_score
@@ -101,11 +101,6 @@ def test_the_target_is_the_tasks_reference_or_else_the_peers_texts(scorer):
     assert metric.settings["target"] == "reference, else peers"
 
 
-@pytest.mark.parametrize("name", ["Object", "instance"])
-def test_a_scorer_may_be_a_class_or_an_object(scorer, name):
-    assert scores(scorer(name)) == [ItemScore(1.0), ItemScore(1.0)]
-
-
 @pytest.mark.parametrize(
     ("value", "score"),
     [
@@ -146,13 +141,6 @@ def test_what_inspect_did_not_score_is_missing_with_its_reason():
 def test_what_is_no_scorer_or_fails_on_all_is_refused(scorer, name, said):
     with pytest.raises(MetricError, match=said):
         scores(scorer(name))
-
-
-def test_without_the_package_the_command_that_installs_it_is_given(monkeypatch):
-    for part in ("", ".model", ".scorer", ".solver"):
-        monkeypatch.setitem(sys.modules, f"inspect_ai{part}", None)
-    with pytest.raises(PrerequisiteError, match="pip install inspect-ai"):
-        find_user_metric("inspect:mine:scorer")
 
 
 @pytest.mark.filterwarnings("ignore")

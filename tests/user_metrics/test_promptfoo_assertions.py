@@ -11,7 +11,7 @@ import pytest
 from goldless.errors import MetricError
 from goldless.records import ItemScore, Task, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
-from goldless.user_metrics.other_tools import assertion_context, grade
+from goldless.user_metrics.other_tools import grade
 
 ITEM = TextItem(
     Task("t", "What grows here?", reference="moss", synopses={"abstract": "a bog"}, extra={"topic": "bananas"}),
@@ -42,21 +42,6 @@ def test_get_assert_is_called_with_output_and_context(assertion):
         "    return {'pass': ok, 'score': 0.6, 'reason': 'Looks good to me'}\n"
     )
     assert scores(assertion(text)) == [ItemScore(0.6)]
-
-
-def test_another_function_is_named_after_the_file_with_promptfoos_prefix_too(assertion):
-    text = "def custom_assert(output, context):\n    return len(output) > 10"
-    assert scores(assertion(text, ":custom_assert")) == [ItemScore(1.0)]
-    assert scores(assertion(text, ":custom_assert", before="file://")) == [ItemScore(1.0)]
-
-
-def test_the_context_has_every_field_of_promptfoos():
-    # the keys of AssertionValueFunctionContext in promptfoo's documentation of Python assertions
-    named = {"prompt", "vars", "test", "logProbs", "config", "provider", "providerResponse", "trace", "metadata"}
-    context = assertion_context(ITEM)
-    assert set(context) == named
-    assert context["vars"]["references"] == ["moss"]
-    assert context["provider"] == {"id": "ann"}
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import anyio
 import numpy as np
 import onnxruntime
 import pytest
@@ -15,9 +14,7 @@ from goldless.errors import CapabilityError, UserError
 from goldless.models.gguf.checkpoint import UNPACKERS, Checkpoint
 from goldless.models.gguf.engine import Engine
 from goldless.models.gguf.graph import GraphBuilder, log_sum_exp
-from goldless.models.gguf.model import GgufModel, build_model
-from goldless.models.interface import ChatRequest, Message, ScoreRequest
-from goldless.models.tokens import TextTokenizer
+from goldless.models.gguf.model import build_model
 
 pytestmark = pytest.mark.slow
 
@@ -89,14 +86,6 @@ def test_what_is_small_beside_the_likeliest_token_is_not_lost_from_the_sum(tmp_p
     assert session.run(None, {"logits": logits})[0] == pytest.approx(np.full((2, 1), expected), abs=1e-5)
 
 
-def test_a_text_longer_than_one_call_is_computed_in_pieces_without_a_difference(loaded, monkeypatch):
-    model, engine = loaded("qwen2")
-    pieces = {"shortest_shared": 8, "longest_node": 16}
-    monkeypatch.setattr("goldless.models.prefix_tree.build_tree.__kwdefaults__", pieces)
-    (context, target) = some_requests()[6]
-    assert engine.score([(context, target)])[0] == pytest.approx(expected_logprobs(model, context, target), abs=2e-4)
-
-
 def test_greedy_generation_takes_the_likeliest_token_each_time(loaded):
     model, engine = loaded("qwen2")
     context = some_requests()[0][0]
@@ -110,32 +99,12 @@ def test_greedy_generation_takes_the_likeliest_token_each_time(loaded):
     assert len(written) == 6
 
 
-def test_sampling_repeats_with_its_seed_and_stops_at_a_stop_token(loaded):
-    _, engine = loaded("llama")
-
-    def sample(seed, stop=frozenset()):
-        return [t for t, _ in engine.generate((1, 2, 3), most=12, stop=stop, temperature=2.0, seed=seed)]
-
-    first = sample(7)
-    assert sample(7) == first != sample(8)
-    assert sample(7, frozenset({first[5]})) == first[: first.index(first[5])]
-
-
 @pytest.mark.parametrize("quantisation", [q for q in UNPACKERS if q != Q.Q4_K])
 def test_blocks_kept_as_they_are_hold_the_values_gguf_reads(quantisation):
     values = np.random.default_rng(0).normal(size=(8, 64)).astype(np.float32)
     values[3] = 0.25  # a constant row has scale zero
     packed = quantize(values, quantisation)
     assert UNPACKERS[quantisation](packed).expand() == pytest.approx(dequantize(packed, quantisation), abs=1e-6)
-
-
-def test_super_blocks_hold_the_values_gguf_reads():
-    """Q4_K has no writer in the gguf package: random bytes with sane half-precision scales are read by both."""
-    random = np.random.default_rng(0)
-    raw = random.integers(0, 256, (4, 2, 144), dtype=np.uint8)
-    raw[..., :4] = random.uniform(0.001, 0.1, (4, 2, 2)).astype(np.float16).view(np.uint8)
-    packed = raw.reshape(4, 288)
-    assert UNPACKERS[Q.Q4_K](packed).expand() == pytest.approx(dequantize(packed, Q.Q4_K), abs=1e-4)
 
 
 def test_another_architecture_is_refused_by_name_with_what_to_use(tmp_path):
@@ -160,70 +129,3 @@ def test_a_file_that_is_no_gguf_is_a_user_error(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(UserError, match="GGUF"):
         Checkpoint(path)
-
-
-async def _reply(path, request):
-    model = GgufModel(path)
-    await model.prepare()
-    try:
-        return await model.chat(request), model.identity
-    finally:
-        await model.aclose()
-
-
-def test_choices_are_normalised_log_probabilities_of_the_whole_answers(tmp_path, monkeypatch):
-    monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path / "home"))
-    path = tmp_path / "m.gguf"
-    model = write_tiny(path, "llama")
-    request = ChatRequest((Message("user", "hi"),), choices=("the", "no way"))
-    reply, identity = anyio.run(_reply, path, request)
-    begin, end = 258, 259
-    context = (begin, *b"user\nhi", end, *b"\n", begin, *b"assistant\n")
-    alphabet = {t: i for i, t in enumerate(_alphabet())}
-    context = tuple(_token(alphabet, b) if b < 256 else b for b in context)
-    answers = {"the": (257, end), "no way": (*(_token(alphabet, b) for b in b"no way"), end)}
-    sums = {answer: sum(expected_logprobs(model, context, ids)) for answer, ids in answers.items()}
-    total = np.logaddexp.reduce(list(sums.values()))
-    assert dict(reply.choice_logprobs) == pytest.approx({a: s - total for a, s in sums.items()}, abs=1e-3)
-    assert reply.text == max(sums, key=sums.get)
-    assert identity.settings["layout"] == "chat"
-
-
-def _alphabet():
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    other = iter(range(256, 512))
-    return [chr(b) if b in visible else chr(next(other)) for b in range(256)]
-
-
-def _token(alphabet, byte):
-    return alphabet[_alphabet()[byte]]
-
-
-def test_each_different_text_is_tokenised_once_and_the_ids_are_those_of_reading_it_anew(tmp_path, monkeypatch):
-    monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path / "home"))
-    write_tiny(tmp_path / "m.gguf", "llama")
-    read: list[str] = []
-    read_texts = TextTokenizer._read
-    monkeypatch.setattr(TextTokenizer, "_read", lambda self, texts: (read.extend(texts), read_texts(self, texts))[1])
-    texts = [f"Answer {i} of six." for i in range(6)]
-
-    async def encoded() -> list[tuple[str, str, ScoreRequest]]:
-        model = GgufModel(tmp_path / "m.gguf")
-        await model.prepare()
-        read.clear()
-        found = []
-        for given in texts:
-            messages = [Message("system", "Judge."), Message("user", f"Given: {given}")]
-            found += [(given, target, await model.encode(messages, target)) for target in texts]
-        await model.aclose()
-        return found
-
-    found = anyio.run(encoded)
-    assert len(found) == 36
-    assert len(read) == len(set(read))
-    assert {f"Given: {text}" for text in texts} | set(texts) <= {text.strip() for text in read}
-    assert len(read) <= 2 * len(texts) + 1  # six contexts, six targets, and the instruction
-    layout = build_model(tmp_path / "m.gguf").layout
-    for given, target, request in found:
-        messages = [Message("system", "Judge."), Message("user", f"Given: {given}")]
-        assert request == ScoreRequest(layout.context(messages), layout.target(target))

@@ -17,9 +17,8 @@ from jury_client import CASE, ZARN, ask, serving, user
 from jury_models import juror
 
 from goldless.errors import PrerequisiteError, UserError
-from goldless.jury.access import Limits, Tokens, tls_context
 from goldless.jury.panel import Jury
-from goldless.jury.server import listening, serve
+from goldless.jury.server import Limits, Tokens, listening, serve, tls_context
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

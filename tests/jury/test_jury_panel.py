@@ -165,7 +165,6 @@ async def test_a_case_asked_again_is_answered_from_the_journal(journal):
         (lambda: Jury([]), UserError, "at least one juror"),
         (lambda: Jury([juror(always("one")), juror(always("two"))]), UserError, "ann is given more than once"),
         (lambda: Jury([juror(ScriptedModel())]), CapabilityError, "neither scores nor writes"),
-        (lambda: Jury([juror(always("one"))], at_once=0), UserError, "at_once must be at least 1, got 0"),
     ],
 )
 def test_a_jury_that_cannot_decide_is_refused_when_it_is_formed(make, error, said):

@@ -9,10 +9,8 @@ import pytest
 from jury_client import ZARN
 from jury_models import juror
 
-from goldless.jury.access import Limits
 from goldless.jury.panel import Jury
-from goldless.jury.selector import Selector
-from goldless.jury.server import listening
+from goldless.jury.server import Limits, listening
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
 
@@ -25,15 +23,15 @@ def shared_words(context: str, target: str) -> list[float]:
 
 
 @pytest.fixture
-def selector(tmp_path) -> Selector:
-    return Selector(Options(scorer=ScriptedModel(logprobs=shared_words, name="words"), journal=tmp_path / "j"))
+def selector(tmp_path) -> Options:
+    return Options(scorer=ScriptedModel(logprobs=shared_words, name="words"), journal=tmp_path / "j")
 
 
-async def post(selector: Selector | None, *bodies, **limits):
+async def post(selecting: Options | None, *bodies, **limits):
     limited = Limits(**limits)
     found = []
     async with (
-        listening(Jury([juror(ZARN)]), host="127.0.0.1", port=0, limits=limited, selector=selector) as url,
+        listening(Jury([juror(ZARN)]), host="127.0.0.1", port=0, limits=limited, selecting=selecting) as url,
         aiohttp.ClientSession() as client,
     ):
         for body in bodies:

@@ -58,7 +58,7 @@ def jury(own: Serving, options: Options) -> None:
       goldless jury licences/*.json
       goldless jury licences/a.json licences/b.json --port 8000
     """
-    from goldless.jury.access import Tokens, tls_context
+    from goldless.jury.server import Tokens, tls_context
 
     held = dict(map(_split, own.licences))
     if len(held) < len(own.licences):
@@ -97,7 +97,6 @@ async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options,
     from goldless.judging.judges import find_judge
     from goldless.judging.licences import prompt_hash, read_licence, refuse
     from goldless.jury.panel import Juror, Jury, jury_worth
-    from goldless.jury.selector import Selector
     from goldless.jury.server import serve
     from goldless.runs.opening import Part, open_journal, open_models
     from goldless.runs.options import check_options
@@ -138,5 +137,5 @@ async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options,
         worth = jury_worth(list(found.values()))
         say(str(worth))
         jury = Jury(jurors, worth=worth)
-        selector = None if select_with is None else Selector(replace(options, scorer=models[""].model))
-        await serve(jury, **place, selector=selector, ready=lambda url: say(f"jury listens on {url}"))
+        selecting = None if select_with is None else replace(options, scorer=models[""].model)
+        await serve(jury, **place, selecting=selecting, ready=lambda url: say(f"jury listens on {url}"))

@@ -39,8 +39,8 @@ TASK = "question"
 """Name of the single task of a jury."""
 TIE_TOLERANCE = 1e-9
 """Shares closer than this are equal: sums of equal votes in another order differ by less."""
-DEFAULT_AT_ONCE = 16
-
+AT_ONCE = 16
+"""Concurrent questions per verdict and juror; the juror's model may allow fewer."""
 
 JuryModel = ScoringJudge | ChatJudge
 """What a jury needs of a juror's model; behind the journal, each question is paid for once."""
@@ -183,10 +183,7 @@ class JuryError(ModelError):
 class Jury:
     """Jurors who decide together."""
 
-    def __init__(
-        self, jurors: Sequence[Juror], *, worth: JuryWorth | None = None, at_once: int = DEFAULT_AT_ONCE
-    ) -> None:
-        """``at_once``: concurrent questions per verdict and juror; the juror's model may allow fewer."""
+    def __init__(self, jurors: Sequence[Juror], *, worth: JuryWorth | None = None) -> None:
         self.jurors = tuple(jurors)
         self.worth = worth or JuryWorth(len(self.jurors), 1.0 if len(self.jurors) == 1 else None, None, None)
         names = [juror.name for juror in self.jurors]
@@ -195,11 +192,8 @@ class Jury:
             raise UserError("jurors must name at least one juror, got none")
         if twice:
             raise UserError(f"each juror votes once, but {', '.join(twice)} is given more than once")
-        if at_once < 1:
-            raise UserError(f"at_once must be at least 1, got {at_once}")
         for juror in self.jurors:
             juror.stage(juror.model)
-        self._at_once = at_once
 
     async def decide(self, question: str | None, answers: Sequence[str]) -> JuryVerdict:
         """Decide between answers to one question: two, or more in a round robin.
@@ -208,21 +202,18 @@ class Jury:
         """
         if isinstance(answers, str) or len(answers) < 2:
             raise UserError("answers must be a list of at least two")
-        meters = [_Meter(juror.model) for juror in self.jurors]
+        meters = {juror.name: _Meter(juror.model) for juror in self.jurors}
         by_juror: dict[str, list[Vote]] = {juror.name: [] for juror in self.jurors}
 
-        async def hear(job: tuple[Juror, _Meter]) -> None:
-            juror, meter = job
-            by_juror[juror.name] = await _ask(juror, meter, question, answers, self._at_once)
+        async def hear(juror: Juror) -> None:
+            by_juror[juror.name] = await _ask(juror, meters[juror.name], question, answers)
 
-        await side_by_side(hear, list(zip(self.jurors, meters, strict=True)), len(meters))
-        found = _verdict(by_juror, len(answers), sum((meter.usage for meter in meters), Usage()))
+        await side_by_side(hear, self.jurors, len(meters))
+        found = _verdict(by_juror, len(answers), sum((meter.usage for meter in meters.values()), Usage()))
         return replace(found, worth=self.worth)
 
 
-async def _ask(
-    juror: Juror, model: JuryModel, question: str | None, answers: Sequence[str], at_once: int
-) -> list[Vote]:
+async def _ask(juror: Juror, model: JuryModel, question: str | None, answers: Sequence[str]) -> list[Vote]:
     """A juror's votes on every pair in both orders, or on every answer."""
     count = range(len(answers))
     asked: list[tuple[int, int | None]] = [(i, None) for i in count]
@@ -232,7 +223,7 @@ async def _ask(
         [ReviewQuestion(TASK, str(first), None if second is None else str(second)) for first, second in asked],
         {(TASK, str(i)): answer for i, answer in enumerate(answers)},
         {TASK: question},
-        at_once=at_once,
+        at_once=AT_ONCE,
     )
     return [
         Vote(juror.name, juror.scale.name, juror.weight, *order, said.value, said.output, said.failure)

@@ -1,4 +1,4 @@
-"""The jury's server: OpenAI's chat completions, answered by a jury.
+"""The jury's server: OpenAI's chat completions, answered by a jury, and ``/v1/select``, answered by one scorer.
 
 By default it listens on this machine only; on another address it requires a token. It logs no content of requests. A
 case is finished even if its client has disconnected: its replies are paid for, and the journal has them when the
@@ -8,31 +8,41 @@ client asks again.
 from __future__ import annotations
 
 import asyncio
+import hmac
 import logging
+import os
 import re
 import ssl
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
 import orjson
 from aiohttp import web
 
-from goldless.errors import GoldlessError, PrerequisiteError, UserError, kind_and_place
-from goldless.http_serving import listening_application, serve_until_told
-from goldless.jury.access import HEALTH, LOCAL_NAMES, Handler, Limits, Tokens, gate
+from goldless.errors import (
+    GoldlessError,
+    MetricError,
+    PrerequisiteError,
+    TextTooLongError,
+    UserError,
+    kind_and_place,
+)
+from goldless.http_serving import host_name, listening_application, serve_until_told
 from goldless.jury.panel import Jury, JuryError
-from goldless.jury.selector import Selector
 from goldless.jury.wire import (
     ACCEPTED,
     MODEL,
-    Case,
+    SELECT_FORM,
     ChatBody,
     RequestError,
+    SelectBody,
     chunks,
     completion,
     error_body,
@@ -41,12 +51,18 @@ from goldless.jury.wire import (
     read_case,
     votes_data,
 )
+from goldless.runs.options import Options
+from goldless.selection.choosing import Tolerance
+from goldless.selection.samples import samples_study
+from goldless.selection.selecting import select_responses
 
 LOGGER = logging.getLogger("goldless.jury")
 
 DEFAULT_PORT = 8321
 LEAVING_SECONDS = 2.0
 """For replies on their way when the server closes; cases in progress have ended by then."""
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+HEALTH = "/healthz"
 ROUTES = "POST /v1/chat/completions, POST /v1/select, GET /v1/models and GET /v1/models/MODEL"
 REQUEST_ID = "X-Request-Id"
 CURRENT_ID: ContextVar[str] = ContextVar("goldless_request_id", default="none")
@@ -54,6 +70,109 @@ CURRENT_ID: ContextVar[str] = ContextVar("goldless_request_id", default="none")
 NO_RETRY = {"X-Should-Retry": "false"}
 HEADERS = {429: {"Retry-After": "1"}, 503: {"Retry-After": "10"}, 401: {"WWW-Authenticate": "Bearer"}}
 """Further headers of an error, by its status."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits on what a client may send."""
+
+    most_bytes: int = 4 * 1024 * 1024
+    """Maximum bytes of a request."""
+    most_samples: int = 256
+    """Answers in a request to select."""
+    most_answers: int = 8
+    """Maximum answers of a case; a round robin of 8 asks each juror on a pairwise scale 56 times."""
+    longest_text: int = 200_000
+    """Maximum characters of the question, and of each answer."""
+    at_once: int = 32
+    """Cases in progress; others wait."""
+    waiting: int = 512
+    """Waiting cases; further ones get status 429."""
+    reading_seconds: float = 30.0
+    """Time limit for receiving a request."""
+    ending_seconds: float = 60.0
+    """Time limit for cases in progress when the server is stopped."""
+
+
+# --- who may call -----------------------------------------------------------------------------------------------------
+
+
+class Tokens:
+    """The tokens that open the jury, any one of them: while clients change over, the old and the new one.
+
+    They come from an environment variable or a file, separated by white space; a file is read again on ``reread``.
+    """
+
+    def __init__(self, *, variable: str | None = None, file: Path | str | None = None) -> None:
+        """Read them. Raises PrerequisiteError if there is none."""
+        self._variable = variable
+        self._file = None if file is None else Path(file)
+        self._accepted: tuple[bytes, ...] = ()
+        self.reread()
+
+    def reread(self) -> None:
+        """Read them again; if there is none now, the earlier ones stay and PrerequisiteError is raised."""
+        if self._file is None:
+            place, text = str(self._variable), os.environ.get(str(self._variable), "")
+            advice = f"Set it to the token that clients must send: export {place}=…"
+        else:
+            place, advice = str(self._file), "Write the tokens that clients may send to it, one per line"
+            try:
+                text = self._file.read_text(encoding="utf-8")
+            except (OSError, UnicodeError) as error:
+                raise PrerequisiteError(f"{place}: cannot read the tokens ({error}). {advice}") from None
+        found = text.split()
+        if not found:
+            raise PrerequisiteError(f"{place} has no token. {advice}")
+        if not all(token.isascii() and token.isprintable() for token in found):
+            raise PrerequisiteError(f"{place} has characters that a token cannot contain, such as é or a control code")
+        self._accepted = tuple(f"Bearer {token}".encode() for token in found)
+
+    def admit(self, authorization: str) -> bool:
+        """Whether an Authorization header has one of them; compared in constant time."""
+        brought = authorization.encode(errors="surrogateescape")
+        return sum(hmac.compare_digest(brought, accepted) for accepted in self._accepted) > 0  # all are compared
+
+
+def tls_context(certificate: Path | str | None, key: Path | str | None) -> ssl.SSLContext | None:
+    """TLS with this certificate chain and key, both PEM files; None without them."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise UserError("TLS needs a certificate and its key, got only one of them. Give both")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # an encrypted key would be asked for on the terminal
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{certificate}, {key}: cannot be used for TLS ({error}). Give a PEM certificate chain and its key, not "
+            "encrypted"
+        ) from None
+    return context
+
+
+def _gate(tokens: Tokens | None) -> Any:
+    """Admit requests with a token; without tokens, only requests to this machine's local names.
+
+    The health page is open: it says nothing but whether the jury takes cases.
+    """
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path != HEALTH:
+            if tokens is None and host_name(request.host) not in LOCAL_NAMES:
+                # a web page whose name was made to point here must not reach the jury through the user's browser
+                raise RequestError("without a token this jury can only be called as 127.0.0.1 or localhost", status=403)
+            if tokens is not None and not tokens.admit(request.headers.get("Authorization", "")):
+                raise RequestError("missing or wrong bearer token", status=401, code="invalid_api_key")
+        return await handler(request)
+
+    return check
+
+
+# --- serving ----------------------------------------------------------------------------------------------------------
 
 
 async def serve(jury: Jury, *, tokens: Tokens | None = None, ready: Callable[[str], None], **place: Any) -> None:
@@ -84,11 +203,11 @@ async def listening(
     tokens: Tokens | None = None,
     tls: ssl.SSLContext | None = None,
     limits: Limits | None = None,
-    selector: Selector | None = None,
+    selecting: Options | None = None,
 ) -> AsyncIterator[str]:
     """Run the server during the block and yield its address; at the end cases in progress are finished.
 
-    Port 0 picks a free port.
+    Port 0 picks a free port. ``selecting``: the metric, the scorer already open and the journal for ``/v1/select``.
     """
     limits = limits or Limits()
     if host not in LOCAL_NAMES and tokens is None:
@@ -96,10 +215,8 @@ async def listening(
             f"listening on {host} needs a token: without one, anyone who reaches the jury could spend your calls. "
             "Set a token, or use host 127.0.0.1"
         )
-    server = _Server(jury, limits, selector)
-    app = web.Application(
-        client_max_size=limits.most_bytes, middlewares=[_errors, gate(tokens, only_local_names=tokens is None)]
-    )
+    server = _Server(jury, limits, selecting)
+    app = web.Application(client_max_size=limits.most_bytes, middlewares=[_errors, _gate(tokens)])
     app.on_response_prepare.append(_add_request_id)
     app.router.add_get(HEALTH, server.health)
     app.router.add_post("/v1/chat/completions", server.complete)
@@ -116,10 +233,11 @@ async def listening(
 class _Server:
     """Answers requests."""
 
-    def __init__(self, jury: Jury, limits: Limits, selector: Selector | None = None) -> None:
+    def __init__(self, jury: Jury, limits: Limits, selecting: Options | None = None) -> None:
         self._jury = jury
-        self._selector = selector
         self._limits = limits
+        self._selecting = selecting
+        self._selecting_now = anyio.Lock()
         self._slots = asyncio.Semaphore(limits.at_once)
         self._present = 0
         self._stopping = False
@@ -144,7 +262,8 @@ class _Server:
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = read_body(ChatBody, await self._body(request), accepted=ACCEPTED)
-        case = self._case(body)
+        case = read_case(body)
+        self._check((case.question, case.answers), most=self._limits.most_answers, param="messages")
         async with self._in_progress():
             verdict = await self._jury.decide(case.question, case.answers)
         content = case.worded(verdict)
@@ -160,11 +279,37 @@ class _Server:
         return response
 
     async def select(self, request: web.Request) -> web.Response:
-        if self._selector is None:
+        """The most informative of several answers to each question, by one scorer, without jurors."""
+        if self._selecting is None:
             raise RequestError("this server does not select: it was started without --select-with", status=404)
-        body = await self._body(request)
-        async with self._in_progress():
-            return _json(await self._selector.reply(body, self._limits))
+        asked = read_body(SelectBody, await self._body(request), accepted=SELECT_FORM)
+        cases = [(case.question, case.answers) for case in asked.given()]
+        self._check(*cases, most=self._limits.most_samples)
+        try:
+            Tolerance.parse(asked.tolerance)
+        except UserError as error:
+            raise RequestError(str(error), param="tolerance") from error
+        try:
+            async with self._in_progress(), self._selecting_now:  # a request's answers are already scored together
+                found = await select_responses(samples_study(cases), self._selecting, tolerance=asked.tolerance)
+        except (MetricError, TextTooLongError) as error:
+            raise RequestError(str(error)) from error
+        choices = []
+        for choice in map(asdict, found.choices):
+            del choice["task"]
+            # answers by their index, counted from 0
+            names = {"winner": choice.pop("chosen"), "runner_up": choice.pop("runner_up")}
+            choices.append({key: None if name is None else int(name) - 1 for key, name in names.items()} | choice)
+        return _json(
+            {
+                "object": "goldless.selection",
+                "metric": found.metric,
+                "unit": found.unit,
+                "choices": choices,
+                "missing": dict(found.failures or {}),
+                "signature": found.signature,
+            }
+        )
 
     @asynccontextmanager
     async def _in_progress(self) -> AsyncIterator[None]:
@@ -196,22 +341,18 @@ class _Server:
         except web.RequestPayloadError:
             raise RequestError("the body does not match its headers, such as an invalid gzip encoding") from None
 
-    def _case(self, body: ChatBody) -> Case:
-        case, limits = read_case(body), self._limits
-        if len(case.answers) > limits.most_answers:
+    def _check(self, *cases: tuple[str | None, Sequence[str]], most: int, param: str | None = None) -> None:
+        """Refuse cases with too many answers, or with a text that is too long."""
+        answers = sum(len(texts) for _, texts in cases)
+        if answers > most:
+            raise RequestError(f"answers must be at most {most}, got {answers}", param=param)
+        longest = max(len(text) for question, texts in cases for text in (question or "", *texts))
+        if longest > self._limits.longest_text:
             raise RequestError(
-                f"answers must be at most {limits.most_answers}, got {len(case.answers)}", param="messages"
+                f"the question and each answer must have at most {self._limits.longest_text:,} characters, got "
+                f"{longest:,}",
+                param=param,
             )
-        longest = max(map(len, (case.question or "", *case.answers)))
-        if longest > limits.longest_text:
-            raise RequestError(
-                f"the question and each answer must have at most {limits.longest_text:,} characters, got {longest:,}",
-                param="messages",
-            )
-        return case
-
-
-# --- the wire --------------------------------------------------------------------------------------------------
 
 
 async def _add_request_id(_: web.Request, response: web.StreamResponse) -> None:

@@ -23,10 +23,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from goldless.errors import UserError
 from goldless.jury.panel import JuryVerdict, JuryWorth, Vote
 from goldless.models.interface import Usage
+from goldless.selection.selecting import TOLERANCE
 
 MODEL = "goldless-jury"
 """The only model of a jury's server."""
 Json = dict[str, Any]
+SELECT_FORM = 'Send {"question": "…", "answers": ["…", "…", "…"]} or {"cases": [{"question": "…", "answers": […]}, …]}'
 JSON_FORM = '{"question": "…", "answers": ["…", "…"]}'
 ACCEPTED = (
     f"The last user message must be JSON, {JSON_FORM}, or a judge prompt with two marked answers: [The Start of "
@@ -104,6 +106,31 @@ class ChatBody(Body):
         if not texts or not all(isinstance(text, str) for text in texts):
             raise RequestError(f"the last user message must have text, and text only. {ACCEPTED}", param="messages")
         return "".join(map(str, texts))
+
+
+class SelectBody(Body):
+    """A request to select, of one case or of several.
+
+    With several, what answers share with those to other questions does not count (task control).
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str | None = None
+    answers: list[str] | None = None
+    cases: Annotated[list[GivenCase], Field(min_length=1)] | None = None
+    tolerance: float | int | str = TOLERANCE
+    model: Any = None
+
+    def given(self) -> list[GivenCase]:
+        """The cases, of either form."""
+        if self.cases is None:
+            if self.answers is None or len(self.answers) < 2:
+                raise RequestError(f"answers must be a list of at least two strings. {SELECT_FORM}", param="answers")
+            return [GivenCase(question=self.question, answers=self.answers)]
+        if self.answers is not None or self.question is not None:
+            raise RequestError(f"a request has one case or a list of cases, got both. {SELECT_FORM}", param="cases")
+        return self.cases
 
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -265,15 +292,9 @@ def model_entry(worth: JuryWorth) -> Json:
 
 def completion(verdict: JuryVerdict, content: str) -> Json:
     """A chat completion: the verdict's wording, the tokens charged, and the votes under ``goldless``."""
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": content, "refusal": None},
-        "logprobs": None,
-        "finish_reason": "stop",
-    }
+    message = {"role": "assistant", "content": content, "refusal": None}
     return {
-        **_head("chat.completion"),
-        "choices": [choice],
+        **_reply("chat.completion", {"message": message, "finish_reason": "stop"}),
         "usage": _usage(verdict.usage),
         "goldless": vote_record(verdict),
     }
@@ -281,14 +302,13 @@ def completion(verdict: JuryVerdict, content: str) -> Json:
 
 def chunks(verdict: JuryVerdict, content: str, *, with_usage: bool) -> Iterator[Json]:
     """The same completion as stream events: the content, its end with the votes, and the usage if requested."""
-    head = _head("chat.completion.chunk")
-    usage: Json = {"usage": None} if with_usage else {}
-    said = {"index": 0, "delta": {"role": "assistant", "content": content}, "logprobs": None, "finish_reason": None}
-    ended = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}
-    yield {**head, "choices": [said], **usage}
-    yield {**head, "choices": [ended], **usage, "goldless": vote_record(verdict)}
+    said = {"delta": {"role": "assistant", "content": content}, "finish_reason": None}
+    whole = _reply("chat.completion.chunk", said) | ({"usage": None} if with_usage else {})
+    yield whole
+    ended = {**whole["choices"][0], "delta": {}, "finish_reason": "stop"}
+    yield {**whole, "choices": [ended], "goldless": vote_record(verdict)}
     if with_usage:
-        yield {**head, "choices": [], "usage": _usage(verdict.usage)}
+        yield {**whole, "choices": [], "usage": _usage(verdict.usage)}
 
 
 def vote_record(verdict: JuryVerdict) -> Json:
@@ -314,8 +334,14 @@ def votes_data(votes: tuple[Vote, ...]) -> list[Json]:
     return data
 
 
-def _head(kind: str) -> Json:
-    return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time()), "model": MODEL}
+def _reply(kind: str, choice: Json) -> Json:
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": MODEL,
+        "choices": [{"index": 0, "logprobs": None, **choice}],
+    }
 
 
 def _usage(usage: Usage) -> Json:

@@ -345,7 +345,7 @@ class _Server:
         """Refuse cases with too many answers, or with a text that is too long."""
         answers = sum(len(texts) for _, texts in cases)
         if answers > most:
-            raise RequestError(f"answers must be at most {most}, got {answers}", param=param)
+            raise RequestError(f"a request must have at most {most} answers, got {answers}", param=param)
         longest = max(len(text) for question, texts in cases for text in (question or "", *texts))
         if longest > self._limits.longest_text:
             raise RequestError(

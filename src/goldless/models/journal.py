@@ -65,12 +65,10 @@ KEEP = "insert into calls values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict d
 LEASE = (
     "insert into leases select :key, :owner, :now + :lease where not exists (select 1 from calls where key = :key) "
     "and not exists (select 1 from batch_calls where own = :key) on conflict do update set owner = excluded.owner, "
-    "expires_at = excluded.expires_at where expires_at not between :now and :now + :latest"
+    "expires_at = excluded.expires_at where expires_at not between :now and :now + 10 * :lease"
 )
-"""A call in a batch that is out is made, too."""
+"""A call in a batch that is out is made, too. A lease that ends too late was written by a clock that was wrong."""
 LEASE_SECONDS, RENEWAL_SECONDS = 120.0, 20.0
-LATEST_SECONDS = 1200.0
-"""A lease that would end later was written by a clock that was wrong, and does not count."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
 """Between two looks at a call that another process is making."""
 WRITERS_SECONDS = 60
@@ -120,7 +118,7 @@ class Journal:
     A lease is taken in one statement and renewed while its call is out; one that expired, or whose process on this
     machine has ended, is free. Leases compare the clocks of the processes. A clock that jumps, or differs from another
     machine's by more than the lease, can at worst let a call be made twice, and then the first reply stays; or let
-    others wait for a process that is gone, for ``LATEST_SECONDS`` at most. No reply is lost or changed by it.
+    others wait for a process that is gone, for ten leases at most. No reply is lost or changed by it.
     """
 
     def __init__(self, path: Path | str, occasion: str = "") -> None:
@@ -159,7 +157,7 @@ class Journal:
             try:
                 (found,) = self._connection.execute("pragma user_version").fetchone()
                 if found not in (0, FORMAT):  # 0: a new file
-                    raise UserError(  # noqa: TRY301 - the file is closed below
+                    raise UserError(
                         f"{self.path}: the journal has format {found}, but this version of goldless reads format "
                         f"{FORMAT}. Use the version that wrote it, or another file with --journal"
                     )
@@ -169,11 +167,9 @@ class Journal:
                 self._connection.executescript(SCHEMA)
                 if found != FORMAT:
                     self._connection.execute(f"pragma user_version={FORMAT}")
-            except BaseException as error:
+            except sqlite3.OperationalError as error:
                 # SQLite does not wait where another process is switching the same new file to WAL mode
-                busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
-                if not busy or time.monotonic() > until:
-                    self._connection.close()
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
                 time.sleep(0.02)
             else:
@@ -340,7 +336,7 @@ class Journal:
         return {own[key] for key in taken}
 
     def _lease(self, run: sqlite3.Connection, names: Iterable[str]) -> list[str]:
-        lease = {"owner": self._owner, "now": time.time(), "lease": LEASE_SECONDS, "latest": LATEST_SECONDS}
+        lease = {"owner": self._owner, "now": time.time(), "lease": LEASE_SECONDS}
         taken = [name for name in names if run.execute(LEASE, {"key": name, **lease}).rowcount]
         run.executemany("insert into attempts values (?, ?)", [(name, lease["now"]) for name in taken])
         self._leased.update(taken)
@@ -370,7 +366,7 @@ class Journal:
         query = "select owner from leases where expires_at between ? and ? and key in (select value from json_each(?))"
         while True:
             now = time.time()
-            owners = {owner for (owner,) in self.rows(query, now, now + LATEST_SECONDS, names)}
+            owners = {owner for (owner,) in self.rows(query, now, now + 10 * LEASE_SECONDS, names)}
             gone = {owner for owner in owners if has_ended(owner.partition(":")[2])}
             if gone:
                 with self.transaction() as run:

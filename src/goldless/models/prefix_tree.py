@@ -46,8 +46,15 @@ def build_tree(
         rest = [i for i in node.requests if len(sequences[i]) > node.end]
         node.children = [Node(node.end, (), group) for group in _by_next_token(sequences, rest, node.end)]
         open_nodes.extend(node.children)
-    _repeat_short(root, shortest_shared)
-    _cut_long(root, longest_node)
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        node.children = [kept for child in node.children for kept in _dissolved(child, shortest_shared)]
+        stack.extend(node.children)
+    for node in walk(root):
+        if len(node.tokens) > longest_node:
+            below = Node(node.start + longest_node, node.tokens[longest_node:], list(node.requests), node.children)
+            node.tokens, node.children = node.tokens[:longest_node], [below]
     return root
 
 
@@ -85,39 +92,16 @@ def _by_next_token(sequences: Sequence[tuple[int, ...]], requests: list[int], po
         yield group
 
 
-def _repeat_short(root: Node, shortest: int) -> None:
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        node.children = [kept for child in node.children for kept in _dissolved(child, shortest)]
-        stack.extend(node.children)
-
-
-def _is_short(node: Node, shortest: int) -> bool:
-    """Whether repeating the node's tokens in its branches adds fewer tokens than an extra step costs."""
-    if not node.children:
-        return False
-    through = sum(len(child.requests) for child in node.children)
-    branches = len(node.children) + (through < len(node.requests))
-    return len(node.tokens) * (branches - 1) < shortest
-
-
 def _dissolved(node: Node, shortest: int) -> list[Node]:
-    """The node itself or, if it is short, its children with its tokens in front."""
-    if not _is_short(node, shortest):
-        return [node]
+    """The node or, where repeating its tokens in its branches adds fewer than an extra step costs, these branches."""
     through = {i for child in node.children for i in child.requests}
+    ending = [i for i in node.requests if i not in through]
+    branches = len(node.children) + bool(ending)
+    if not node.children or len(node.tokens) * (branches - 1) >= shortest:
+        return [node]
     parts = [
         part
         for child in node.children
         for part in _dissolved(Node(node.start, node.tokens + child.tokens, child.requests, child.children), shortest)
     ]
-    ending = [i for i in node.requests if i not in through]
     return parts + ([Node(node.start, node.tokens, ending)] if ending else [])
-
-
-def _cut_long(root: Node, longest: int) -> None:
-    for node in walk(root):
-        if len(node.tokens) > longest:
-            rest = Node(node.start + longest, node.tokens[longest:], list(node.requests), node.children)
-            node.tokens, node.children = node.tokens[:longest], [rest]

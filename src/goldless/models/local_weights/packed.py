@@ -58,7 +58,7 @@ class PackedScorer:
         self._too_long = 0
         """The length for which memory ran out last."""
         if self._compiled:
-            _keep_compiled_code()
+            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled_folder()))
             self._choose = torch.compile(self._chosen, dynamic=False)
 
     @property
@@ -339,15 +339,3 @@ def _tree_attention(config: Any) -> Iterator[None]:
         yield
     finally:
         config._attn_implementation = own  # noqa: SLF001
-
-
-def _keep_compiled_code() -> None:
-    """Let torch keep compiled code in goldless's own folder, unless the user set another one."""
-    # torch writes its default folder into the environment by itself, so it is not always the user who did
-    unset: list[str | None] = [None]
-    with contextlib.suppress(ImportError):
-        from torch._inductor.runtime.cache_dir_utils import default_cache_dir  # noqa: PLC0415 - not in every release
-
-        unset.append(str(default_cache_dir()))
-    if os.environ.get("TORCHINDUCTOR_CACHE_DIR") in unset:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(compiled_folder())

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import itertools
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -58,7 +59,9 @@ class PackedScorer:
         self._too_long = 0
         """The length for which memory ran out last."""
         if self._compiled:
-            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(compiled_folder()))
+            # torch itself writes its default, a temporary folder, into the environment
+            if os.environ.get("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir()).startswith(tempfile.gettempdir()):
+                os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(compiled_folder())
             self._choose = torch.compile(self._chosen, dynamic=False)
 
     @property

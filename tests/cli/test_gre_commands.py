@@ -13,7 +13,8 @@ from edition_folders import papers_folder, write_rows
 from loopback import Behaviour, LoopbackServer, chat_reply
 from openreview_server import OpenReviewServer, Submitted
 
-from goldless.apps.gre.edition import METRICS, open_edition
+from goldless.apps.gre.config import METRICS
+from goldless.apps.gre.edition import open_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
-from goldless.apps.gre.edition import Edition, open_edition
-from goldless.apps.gre.hidden_instructions import injected_papers
+from goldless.apps.gre.edition import Edition, injected_papers, open_edition
 from goldless.apps.gre.preregistration import preregister
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition

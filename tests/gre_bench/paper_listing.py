@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goldless.apps.gre.paper_text import UnusablePaperError
-from goldless.apps.gre.papers import CollectConfig, Draw, LeftOut, Paper, draw_papers
+from goldless.apps.gre.collecting import Draw, draw_papers
+from goldless.apps.gre.config import CollectConfig
+from goldless.apps.gre.papers import LeftOut, Paper, UnusablePaperError
 
 
 @dataclass

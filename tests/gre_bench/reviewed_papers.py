@@ -7,7 +7,7 @@ import json
 import pytest
 
 import goldless
-from goldless.apps.gre.edition import ModelConfig, ReviewConfig
+from goldless.apps.gre.config import ModelConfig, ReviewConfig
 from goldless.apps.gre.review_form import REVIEW_PROMPT
 from goldless.apps.gre.reviewing import ReviewRequest, generate_reviews
 from goldless.models.scripted import ScriptedModel

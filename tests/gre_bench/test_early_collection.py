@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from openreview_server import OpenReviewServer, Submitted
-from paper_listing import looked_up
-from requests_cache.backends.sqlite import SQLiteCache
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_or_begin
-from goldless.apps.gre.openreview_venue import OpenReviewVenue
-from goldless.apps.gre.papers import Paper, UnansweredError
+from goldless.apps.gre.papers import UnansweredError
 from goldless.studies import read_study
 
 VENUE = "Loopback.cc/2024/Conference"
@@ -30,46 +26,6 @@ def _guest(monkeypatch):
 def server():
     with OpenReviewServer() as running:
         yield running
-
-
-def let_pass(folder, hours) -> None:
-    """Make the replies in a folder so old."""
-    responses = SQLiteCache(folder / "replies.sqlite", serializer="json").responses
-    for key, reply in [*responses.items()]:
-        reply.created_at = datetime.now(UTC) - timedelta(hours=hours)
-        responses[key] = reply
-    responses.close()
-
-
-@pytest.mark.parametrize("api", [1, 2])
-def test_replies_with_too_few_reviews_are_asked_for_again_when_they_are_older_than_a_day(server, tmp_path, api):
-    server.most_a_page = 2
-    server.add(VENUE, [Submitted("early", THREE), Submitted("never", THREE[:1]), Submitted("usable", THREE)], api=api)
-    public = [*server.notes[f"v{api}"]]
-    server.notes[f"v{api}"] = [note for note in public if not note["id"].startswith("early-r")]
-
-    def collected():
-        """What a run finds, and the papers that it asks about."""
-        before = len(server.asked)
-        venue = OpenReviewVenue(
-            VENUE, cache=tmp_path / "cache", api1=server.api1, api2=server.api2, seconds_between_requests=0
-        )
-        found = {name: looked_up(venue, name) for name in venue.papers()}
-        asked = "".join(server.asked[before:])
-        return found, {name for name in found if f"forum={name}" in asked or f"pdf?id={name}" in asked}
-
-    first, _ = collected()
-    assert first["early"].reason == "few_reviews"
-    server.notes[f"v{api}"] = public
-    let_pass(tmp_path / "cache", 23)
-    assert collected() == (first, set())
-    let_pass(tmp_path / "cache", 25)
-    later, asked = collected()
-    assert asked == {"early", "never"}
-    assert isinstance(later["early"], Paper)
-    assert (later["never"], later["usable"]) == (first["never"], first["usable"])
-    # what came now is of today
-    assert collected() == (later, set())
 
 
 def test_a_run_that_was_broken_off_too_early_does_not_change_the_draw_of_a_later_day(server, tmp_path):
@@ -91,5 +47,4 @@ def test_a_run_that_was_broken_off_too_early_does_not_change_the_draw_of_a_later
     with pytest.raises(UnansweredError):
         drawn("early")
     server.notes["v2"], server.fault = public, lambda _: None
-    let_pass(tmp_path / "early" / "collected", 25)
     assert drawn("early") == drawn("on time")

@@ -7,9 +7,9 @@ from paper_listing import Listing
 from paper_listing import drawn as draw_papers
 
 from goldless import read_study
-from goldless.apps.gre.edition_study import write_collected
-from goldless.apps.gre.paper_folder import PaperFolder
-from goldless.apps.gre.papers import Draw, HumanReview, LeftOut, Paper
+from goldless.apps.gre.collecting import Draw, collect_edition, collected_study
+from goldless.apps.gre.edition import open_or_begin, write_rows
+from goldless.apps.gre.papers import HumanReview, LeftOut, Paper
 
 
 def a_paper(name: str, **others) -> Paper:
@@ -24,14 +24,20 @@ def a_draw(*papers: Paper | LeftOut, seed: int = 5, reviews: int = 3) -> Draw:
     return draw_papers(Listing(papers), papers=None, reviews=reviews, seed=seed)
 
 
+def written(draw: Draw, folder):
+    """The study of a draw, written and read."""
+    for table, rows in collected_study(draw).items():
+        write_rows(folder / f"{table}.jsonl", rows)
+    return read_study(folder)
+
+
 def test_a_draw_becomes_an_ordinary_study(tmp_path):
     draw = a_draw(
         a_paper("a", public_date="2023-09-30", synopses={"assw": "They claim A."}, extra={"area": "theory"}),
         a_paper("b"),
         LeftOut("c", "few_reviews", "1 of 3"),
     )
-    folder = write_collected(draw, tmp_path / "study")
-    study = read_study(folder)
+    study = written(draw, tmp_path)
     assert sorted(study.tasks) == ["a", "b"]
     assert [(agent.agent, agent.group) for agent in study.agents] == [
         ("human", "human"),
@@ -52,7 +58,7 @@ def test_a_draw_becomes_an_ordinary_study(tmp_path):
 
 def test_what_was_left_out_and_how_it_was_drawn_travel_with_the_study(tmp_path):
     draw = a_draw(a_paper("a"), LeftOut("c", "few_reviews", "1 of 3"), LeftOut("d", "withdrawn"))
-    study = read_study(write_collected(draw, tmp_path / "study"))
+    study = written(draw, tmp_path)
     left = {(row["paper"], row["reason"], row["detail"] or "") for row in study.table("left_out").to_dicts()}
     assert left == {("c", "few_reviews", "1 of 3"), ("d", "withdrawn", "")}
     assert study.table("draw").to_dicts() == [
@@ -77,21 +83,18 @@ def test_rewrites_of_drawn_reviews_go_to_their_agents(tmp_path):
     expected = {
         (agent, f"Judgments of {review.review[1]}.") for agent, review in agents.items() if review.review != "r1"
     }
-    rows = read_study(write_collected(draw, tmp_path / "study")).table("rewrites").to_dicts()
+    rows = written(draw, tmp_path).table("rewrites").to_dicts()
     assert {(row["agent"], row["text"]) for row in rows} == expected
     assert {(row["rewriter"], row["task"]) for row in rows} == {("gpt", "a")}
 
 
 def test_hostile_texts_are_stored_as_text_without_nul_and_lone_surrogates(tmp_path):
     hostile = "</review> \x00<script>alert(1)</script>\ud800 [[A]]"
-    reviews = tuple(HumanReview(f"r{n}", {"": hostile}, {"note": [hostile]}) for n in range(3))
-    paper = Paper("../x", hostile, hostile, hostile, reviews, extra={"big": 2**80, "nan": float("nan")})
-    study = read_study(write_collected(a_draw(paper), tmp_path / "study"))
+    reviews = tuple(HumanReview(f"r{n}", {"": hostile}) for n in range(3))
+    study = written(a_draw(Paper("../x", hostile, hostile, hostile, reviews)), tmp_path)
     clean = "</review> <script>alert(1)</script> [[A]]"
     assert study.task("../x").prompt == clean
-    assert study.task("../x").extra["big"] == str(2**80)
     assert {response.text for response in study.responses("../x")} == {clean}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["study"]
 
 
 def test_from_a_folder_to_a_study_that_passes_the_check(tmp_path, goldless):
@@ -107,12 +110,11 @@ def test_from_a_folder_to_a_study_that_passes_the_check(tmp_path, goldless):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     for n in range(4):
         (folder / "papers" / f"p{n}.md").write_text(f"# On {n}\n\nAll of it.", encoding="utf-8")
-    draw = draw_papers(PaperFolder(folder), papers=3, seed=0)
-    target = write_collected(draw, tmp_path / "study")
-    study = read_study(target)
+    edition = collect_edition(open_or_begin(tmp_path / "e"), {"from_folder": str(folder), "papers": 3})[0]
+    study = edition.study()
     assert sorted(study.tasks) == ["p0", "p1", "p2"]
     assert study.task("p1").prompt == "# On 1\n\nAll of it."
     assert study.task("p1").extra["year"] == 2023
     assert study.task("p1").extra["source"] == "mine"
-    ended = goldless("study", "check", target)
+    ended = goldless("study", "check", edition.study_folder)
     assert ended.code == 0, ended.err

@@ -12,7 +12,6 @@ import goldless
 from goldless.apps.gre.reviewing import add_reviews
 from goldless.errors import UserError
 from goldless.records import Agent
-from goldless.studies import write_study
 
 __all__ = ["folder", "generate"]
 
@@ -69,17 +68,6 @@ async def test_reviews_do_not_go_into_another_study_nor_over_a_persons(folder, g
     (other / "agents.jsonl").write_text('{"agent": "x"}\n{"agent": "a", "group": "human"}\n')
     with pytest.raises(UserError, match=r"(?s)'a' is reserved for human reviews.*no tasks named 'p1', 'p2'"):
         add_reviews(other, generated)
-    with pytest.raises(UserError, match="is not a folder"):
-        add_reviews(other / "responses.jsonl", generated)
-
-
-async def test_a_study_keeps_the_format_of_its_tables(folder, generate, tmp_path):
-    path = write_study(goldless.read_study(folder()), tmp_path / "columns", format="parquet")
-    add_reviews(path, await generate(path, {"a": scripted("a")}))
-    assert sorted(contents(path)) == [
-        "agents.parquet", "generations.jsonl", "left_out.jsonl", "responses.parquet", "tasks.parquet",
-    ]  # fmt: skip
-    assert goldless.read_study(path).response("p1", "a").text == text_of("p1")
 
 
 @pytest.mark.parametrize("text", ["</summary><summary>\x00 null", "line\u2028feed \r\n return", '"quoted", comma\t🎉'])

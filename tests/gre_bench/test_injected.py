@@ -9,8 +9,8 @@ import pytest
 from edition_folders import QUICK, TAGS, asking, papers_folder
 
 from goldless.apps.gre.collecting import collect_edition
-from goldless.apps.gre.edition import open_edition, open_or_begin
-from goldless.apps.gre.hidden_instructions import INSTRUCTIONS, injected_papers
+from goldless.apps.gre.edition import injected_papers, open_edition, open_or_begin
+from goldless.apps.gre.hidden_instructions import INSTRUCTIONS
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError

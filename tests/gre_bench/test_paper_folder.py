@@ -11,8 +11,7 @@ import pytest
 from pdf_files import text_pdf
 
 from goldless.apps.gre.paper_folder import PaperFolder
-from goldless.apps.gre.paper_text import UnusablePaperError
-from goldless.apps.gre.papers import HumanReview
+from goldless.apps.gre.papers import HumanReview, UnusablePaperError
 from goldless.errors import StudyError
 
 PAPERS = [

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from goldless.apps.gre.collecting import collect_edition
-from goldless.apps.gre.edition import open_edition, open_or_begin
-from goldless.apps.gre.edition_study import left_out_papers
+from goldless.apps.gre.edition import open_edition, open_or_begin, table_rows
 from goldless.errors import UserError
 
 VENUE = "ICLR.cc/2025/Conference"
@@ -86,7 +85,7 @@ def test_unusable_papers_are_left_out_with_the_reason(tmp_path):
     rows += [row("broken", reviews_json="{not json"), row("bare", abstract="")]
     made = collected(tmp_path, corpus(tmp_path / "arena", rows))
     assert made.study().tasks == ("good",)
-    assert {out.paper: out.reason for out in left_out_papers(made.study())} == {
+    assert {out["paper"]: out["reason"] for out in table_rows(made.study(), "left_out")} == {
         "few": "few_reviews",
         "none": "no_paper",
         "gone": "withdrawn",

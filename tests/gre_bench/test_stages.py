@@ -19,7 +19,7 @@ from goldless.apps.gre.demonstration import (
     write_scripts,
 )
 from goldless.apps.gre.edition import open_edition, open_or_begin
-from goldless.apps.gre.edition_results import edition_section
+from goldless.apps.gre.results import edition_section
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.apps.gre.size_figure import size_figure
@@ -232,22 +232,6 @@ async def test_what_the_study_could_not_take_is_refused_before_anything_is_asked
     await review_edition(edition, {}, models={"m": {"model": f"{server.url}#toy"}}, options=asking)
     assert edition.study().response("p1", "m") is not None
     assert (edition.study_folder / ".notes").read_text() == "mine"
-
-
-async def test_reviews_with_labels_are_not_asked_for_in_another_way(edition, asking, server):
-    models = {"m": {"model": f"{server.url}#toy"}}
-    edition, _ = await review_edition(edition, {}, models=models, options=asking)
-    label = {"task": "p1", "agent": "m", "rater": "ann", "score": 1}
-    write_rows(edition.study_folder / "labels.jsonl", [label])
-    before, config = asked_for(server), (edition.folder / "edition.toml").read_text()
-    with pytest.raises(UserError, match="1 rows of the table labels are about reviews of m that would be replaced"):
-        await review_edition(edition, {"max_tokens": 50}, options=asking)
-    assert (asked_for(server), (edition.folder / "edition.toml").read_text()) == (before, config)
-    # the same again, another model, and what changes no review that is there go on
-    await review_edition(edition, {}, options=asking)
-    await review_edition(edition, {"cut": "keep", "truncate": True}, options=asking)
-    await review_edition(edition, {}, models={"n": {"model": f"{server.url}/#toy"}}, options=asking)
-    assert edition.study().response("p1", "n") is not None
 
 
 async def test_a_finished_model_on_a_server_needs_no_key(edition, asking, server, monkeypatch):

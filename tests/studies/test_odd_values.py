@@ -8,9 +8,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from goldless.apps.gre.edition_study import section_titles
 from goldless.errors import UserError
-from goldless.studies import read_study
 from goldless.viewer.damage import page_of
 
 
@@ -27,14 +25,6 @@ def test_a_number_of_tokens_that_cannot_be_is_not_known(tmp_path, goldless):
     ended = goldless("score", tmp_path, "--recorded", "--metric", "gem-raw")
     assert ended.code == 0, ended.err
     assert "1.00" in ended.out
-
-
-@pytest.mark.parametrize("sections", ["1e+308", [1], [{"text": "no title"}], {"title": "x"}])
-def test_sections_of_another_type_are_told(tmp_path, sections):
-    (tmp_path / "responses.jsonl").write_text('{"task": "t", "agent": "human", "text": "fine"}\n')
-    (tmp_path / "reviews.jsonl").write_text(json.dumps({"task": "t", "sections": sections}) + "\n")
-    with pytest.raises(UserError, match="must be a list of objects with title and text"):
-        section_titles(read_study(tmp_path))
 
 
 def test_what_is_no_damage_is_not_called_one(monkeypatch):

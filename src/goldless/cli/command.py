@@ -6,11 +6,10 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import copy
-from dataclasses import MISSING, dataclass, field, make_dataclass, replace
+from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace, UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -247,23 +246,10 @@ class Showing:
         return Output(shown_as, self.out_folder, verbose=self.verbose, signatures=self.signature)
 
 
-def own(help: str, panel: str | None = None, flags: str = "", *, default: str = "", **more: Any) -> Option:  # noqa: A002
-    """An option of one verb alone, as the annotation of a parameter; its type is the parameter's."""
-    made: Any = option(None, help, flags, group=panel, shown=default, typer=more)
-    found: Option = made.metadata["option"]
-    return found
-
-
-def like(name: str, help: str = "", *, default: str | None = None, **more: Any) -> Option:  # noqa: A002
-    """The run option of that name, with another help, another default for the help to show, or another form."""
-    found = declared(Options)[name]
-    shown = found.shown if default is None else default
-    return replace(found, help=help or found.help, shown=shown, **more)
-
-
 def same(name: str, default: Any, help: str = "", **more: Any) -> Any:  # noqa: A002
-    """A field of a verb's own options that is like the run option of that name."""
-    return field(default=default, metadata={"option": like(name, help, **more)})
+    """A field of a verb's own options that is like the run option of that name; ``more``: what is otherwise."""
+    found = declared(Options)[name]
+    return field(default=default, metadata={"option": replace(found, help=help or found.help, **more)})
 
 
 def verb(*takes: str, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:
@@ -378,29 +364,14 @@ class Verb:
     def begin(self, study: Any, own_ones: Any, options: Options, output: Output | None = None) -> Any:
         """Call the function; its result, or what is awaited for it."""
         check_each(own_ones)
-        given = {self.study: study, "own": own_ones, "options": options, "output": output, **vars(own_ones)}
+        given = {self.study: study, "own": own_ones, "options": options, "output": output}
         return self.work(**{name: value for name, value in given.items() if name in self.given})
 
 
 def _own_options(work: Callable[..., Any]) -> Any:
-    """The dataclass of a function's own options, or one made of its annotated parameters."""
-    annotations = work.__annotations__
-    if "own" in annotations:
-        return vars(inspect.getmodule(work))[annotations["own"]]
-    parameters = inspect.signature(work).parameters
-    mine = {name: annotations[name] for name in parameters if name not in {*STUDIES, "options", "output"}}
-    if not mine:
-        return NoOptions
-    hints = get_type_hints(SimpleNamespace(__annotations__=mine), vars(inspect.getmodule(work)), include_extras=True)
-    made = []
-    for name, hint in hints.items():
-        typed, given = get_args(hint)[:2]
-        if not isinstance(given, Option):
-            given = Option(given.help, metavar=given.metavar, argument=True)
-        default = parameters[name].default
-        start = {} if default is inspect.Parameter.empty else {"default": default}
-        made.append((name, Any, field(**start, metadata={"option": replace(given, form=Form(typed))})))
-    return make_dataclass("OwnOptions", made, frozen=True, kw_only=True)
+    """The dataclass of a function's own options."""
+    named = work.__annotations__.get("own")
+    return NoOptions if named is None else vars(inspect.getmodule(work))[named]
 
 
 def _parsed(model: Any, words: dict[str, Any]) -> Any:

@@ -10,6 +10,6 @@ ADDS = {
             "goldless.apps.gre.commands",
         )
     },
-    "goldless.sections": {"edition": "goldless.apps.gre.edition_results:edition_section"},
+    "goldless.sections": {"edition": "goldless.apps.gre.results:edition_section"},
 }
 """What the app adds to goldless, by group and name: a verb's panel, line and module; the place of a section."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from goldless.apps.gre.edition import CONFIG, RUN, is_edition
-from goldless.apps.gre.edition_results import EditionResult, read_result
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.papers import HUMAN, is_reference
+from goldless.apps.gre.results import EditionResult, read_result
 from goldless.errors import UserError, nearest
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable

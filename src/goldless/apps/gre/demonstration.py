@@ -14,8 +14,7 @@ from typing import Any
 
 import orjson
 
-from goldless.apps.gre.edition import Edition, is_edition, open_edition, open_or_begin
-from goldless.apps.gre.edition_study import write_rows
+from goldless.apps.gre.edition import Edition, is_edition, open_edition, open_or_begin, write_rows
 from goldless.files import write_whole
 from goldless.runs.store import try_writing
 

@@ -19,8 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goldless.apps.gre.edition import RUN, is_edition, open_edition
-from goldless.apps.gre.edition_study import anchored_papers
+from goldless.apps.gre.edition import RUN, anchored_papers, is_edition, open_edition
 from goldless.apps.gre.papers import is_reference
 from goldless.arrays import FloatArray
 from goldless.errors import UserError

@@ -15,13 +15,12 @@ from pathlib import Path
 from goldless.apps.gre.paper_text import (
     MOST_UNREADABLE,
     PdfReader,
-    UnusablePaperError,
     pdf_text,
     storable,
     unix_lines,
     unreadable_share,
 )
-from goldless.apps.gre.papers import HumanReview, Paper
+from goldless.apps.gre.papers import HumanReview, Paper, UnusablePaperError
 from goldless.dates import first_day
 from goldless.studies.checking import Checking, Names, Problems, Row, all_at_once, describe, is_empty
 from goldless.studies.tables import ALLOWED, FORMATS, Source
@@ -83,6 +82,7 @@ class PaperFolder:
     """
 
     def __init__(self, folder: Path, *, reader: PdfReader = "pypdf") -> None:
+        self.name = folder.resolve().name
         self._folder = folder
         self._reader: PdfReader = reader
         self._papers: dict[str, _Listed] = {}
@@ -95,11 +95,6 @@ class PaperFolder:
                 whole = self._read_reviews(CheckedTable(tables["reviews"], problems))
                 if "rewrites" in tables:
                     self._read_rewrites(CheckedTable(tables["rewrites"], problems), reviews_known=whole)
-
-    @property
-    def name(self) -> str:
-        """The folder's name."""
-        return self._folder.resolve().name
 
     def papers(self) -> Sequence[str]:
         """Names of all papers, in the order of the table."""

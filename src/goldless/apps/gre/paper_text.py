@@ -16,7 +16,6 @@ of its pages.
 from __future__ import annotations
 
 import logging
-import math
 import re
 import time
 import unicodedata
@@ -27,35 +26,8 @@ from importlib import import_module
 from io import BytesIO
 from typing import Any, Literal
 
+from goldless.apps.gre.papers import UnusablePaperError
 from goldless.errors import PrerequisiteError
-
-Reason = Literal[
-    "withdrawn",
-    "desk_rejected",
-    "few_reviews",
-    "no_abstract",
-    "no_paper",
-    "encrypted_pdf",
-    "broken_pdf",
-    "scanned_pdf",
-    "garbled_pdf",
-    "cut_pdf",
-]
-"""Why a paper is left out.
-
-``few_reviews``: fewer reviews with text than requested. ``no_paper``: there is no file of it.
-``scanned_pdf``: pages without text. ``garbled_pdf``: its text is not readable. ``cut_pdf``: its end is missing.
-"""
-
-
-class UnusablePaperError(Exception):
-    """A paper that cannot be used."""
-
-    def __init__(self, reason: Reason, detail: str = "") -> None:
-        self.reason: Reason = reason
-        self.detail = detail
-        super().__init__(f"{reason}: {detail}")
-
 
 LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 CONTROLS = dict.fromkeys([*range(9), 11, *range(14, 32), *range(127, 160)])
@@ -81,19 +53,6 @@ def storable(text: str) -> str:
 def unix_lines(text: str) -> str:
     """The text with line feeds as line ends."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def storable_value(value: Any) -> Any:
-    """The value with every text in it storable, at any depth; numbers too large for a table become text."""
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, dict):
-        return {storable_value(key): storable_value(held) for key, held in value.items()}
-    if isinstance(value, list | tuple):
-        return [storable_value(held) for held in value]
-    if type(value) is int and not -(2**63) <= value < 2**63:
-        return str(value)
-    return str(value) if type(value) is float and math.isinf(value) else value
 
 
 def mended(text: str) -> str:

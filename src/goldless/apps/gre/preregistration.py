@@ -9,14 +9,12 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from goldless._version import __version__
-from goldless.apps.gre.edition import Edition
-from goldless.apps.gre.edition_study import anchored_papers, noted_draw, write_rows
-from goldless.apps.gre.hidden_instructions import injected_papers
+from goldless.apps.gre.edition import Edition, anchored_papers, injected_papers, noted_draw, write_rows
 from goldless.apps.gre.papers import draw_rank, is_person
 from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.errors import UserError
@@ -64,7 +62,7 @@ class Registered:
 def registered_parts(edition: Edition) -> dict[str, Any]:
     """What is registered, by part, as plain data."""
     whole, config = edition.whole_study(), edition.config
-    hidden, score = injected_papers(whole), config.score.model_dump(mode="json")
+    hidden, score = injected_papers(whole), asdict(config.score)
     own = [task for task in whole.tasks if task not in hidden]
     templates = {name: find_template(name) for name in config.score.template}
     return {
@@ -79,7 +77,7 @@ def registered_parts(edition: Edition) -> dict[str, Any]:
             "templates": {name: {field: getattr(one, field) for field in FIELDS} for name, one in templates.items()},
             "synopses": dict(PROMPTS),
         },
-        "reviewing": config.review.model_dump(mode="json"),
+        "reviewing": asdict(config.review),
         "preprocessing": {name: value for name, value in score.items() if name in PREPROCESSING},
         "scorer": {k: v for k, v in score.items() if k not in {"metrics", *PREPROCESSING, *STATISTICS}},
         "metrics": score["metrics"],

@@ -18,13 +18,11 @@ import polars as pl
 
 from goldless.apps.gre.paper_text import (
     MOST_UNREADABLE,
-    Reason,
-    UnusablePaperError,
     storable,
     unix_lines,
     unreadable_share,
 )
-from goldless.apps.gre.papers import HumanReview, Paper
+from goldless.apps.gre.papers import HumanReview, Paper, Reason, UnusablePaperError
 from goldless.apps.gre.review_form import says_something, sections_and_extra
 from goldless.errors import UserError
 from goldless.files import POLARS_FAILED
@@ -43,7 +41,7 @@ class ReviewArena:
     """A downloaded corpus, or the papers of one venue in it."""
 
     def __init__(self, folder: Path, venue: str | None = None, *, say: Callable[[str], None] = lambda _: None) -> None:
-        self.name = source_name(folder, venue)
+        self.name = f"ReviewArena {venue or folder.resolve().name}"
         self._places: dict[str, tuple[Path, int]] = {}
         venues: Counter[str] = Counter()
         repeated = 0
@@ -95,11 +93,6 @@ class ReviewArena:
             reviews=written,
             extra={column: row[column] for column in KEPT if row.get(column) not in {None, ""}},
         )
-
-
-def source_name(folder: Path, venue: str | None) -> str:
-    """How a draw from the corpus is called: by the venue, or the folder's name."""
-    return f"ReviewArena {venue or folder.resolve().name}"
 
 
 def _files(folder: Path) -> list[Path]:

@@ -16,8 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from goldless.apps.gre.edition import Edition, ModelConfig, ReviewConfig
-from goldless.apps.gre.edition_study import table_rows, write_rows
+from goldless.apps.gre.config import ModelConfig, ReviewConfig
+from goldless.apps.gre.edition import Edition, table_rows, write_rows
 from goldless.apps.gre.papers import PEOPLE, reads_as_person
 from goldless.apps.gre.preregistration import check_registration
 from goldless.apps.gre.review_form import CUT_REPLY, PROMPT_NAME, REVIEW_PROMPT, noticed, parse_review
@@ -31,7 +31,6 @@ from goldless.models.catalogue import is_server, open_model
 from goldless.models.interface import ChatModel, content_hash
 from goldless.models.journal import Journal
 from goldless.models.provider import Use
-from goldless.models.tokens import RequestLength
 from goldless.records import Agent, CallFailure, Rating
 from goldless.reports.document import HERE_ONLY
 from goldless.reports.report_table import Column, ReportTable
@@ -43,23 +42,17 @@ from goldless.runs.store import try_writing
 from goldless.signature import Signature
 from goldless.studies import Study, read_study, write_study
 from goldless.studies.recorded import AGENTS
-from goldless.studies.study import MADE
-from goldless.studies.tables import is_table
-from goldless.studies.writing import Format, check_target, copy_table
+from goldless.studies.writing import check_target, copy_table
 
 GENERATIONS = "generations"
 """The study's table of how each review was made."""
 SUBMITTED = "submission "
 """How the writer of a submission begins in that table."""
-NOTHING_WRITTEN = CallFailure("bad_reply", "nothing was written but thoughts")
-ONLY_FITTING = ("truncate", "cut")
-"""Settings that change no request whose paper fits, and no review that ends by itself."""
-FORMATS: Mapping[str, Format] = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 OWN_ITEMS = frozenset({GENERATIONS, "exams"})
 """Tables whose rows are not about the responses of a study."""
 
-Pairs = frozenset[tuple[str, str]]
-"""Tasks and agents."""
+Pair = tuple[str, str]
+"""A task and an agent."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +83,9 @@ class GeneratedReview:
     def of(cls, agent: str, written: GenerationEvidence, settings: str, asked: str | None = None) -> GeneratedReview:
         """The review that a model wrote."""
         parsed = None if written.text is None else parse_review(written.text)
-        failure = NOTHING_WRITTEN if parsed is not None and not parsed.text else written.failure
+        failure = written.failure
+        if parsed is not None and not parsed.text:
+            failure = CallFailure("bad_reply", "nothing was written but thoughts")
         cut = (CUT_REPLY,) if written.finish == "length" and written.failure is None else ()
         return cls(
             agent=agent,
@@ -119,7 +114,7 @@ class GeneratedReview:
         return self.failure in OPEN_KINDS
 
 
-def noted_reviews(study: Study) -> dict[tuple[str, str], GeneratedReview]:
+def noted_reviews(study: Study) -> dict[Pair, GeneratedReview]:
     """The reviews that models of a study have written, and those that are missing, by task and agent."""
     names = [one.name for one in fields(GeneratedReview)]
     rows: list[dict[str, Any]] = [{name: row.get(name) for name in names} for row in table_rows(study, GENERATIONS)]
@@ -246,33 +241,11 @@ async def review_edition(
     agents that are to review now; all by default. ``stand_ins``: models themselves, by agent, instead of their names.
     ``options``: budget, price, journal and so on.
     """
-    asked = {"review": settings, "models": models or {}}
-    _refuse_other_models(edition, models or {})
-    planned = edition.planned(asked)
-    study = planned.whole_study()
-    chosen = _chosen(planned, study, only)
-    request = ReviewRequest(chosen, stand_ins or {}, planned.config.review, options or Options())
-    specs = {name: planned.config.models[name].model for name in {**chosen, **(models or {})}}
-    finished = request.finished(study)
-    check_models((model, "chat") for name, model in {**specs, **request.given}.items() if name not in finished)
-    check_target(edition.study_folder, overwrite=True)
-    for folder in (edition.folder, edition.study_folder):
-        try_writing(folder, "Reviews are added to the study there; make it writable")
-    if wrong := list(_rests_on(study, request.replaced(study))):
-        raise UserError("\n".join(wrong))
-    if (registered := check_registration(planned)) is not None:
-        request.options.say(registered.sentence)
-    generated = await generate_reviews(study, request)
-    add_reviews(edition.study_folder, generated, facts=planned.models)
-    return edition.with_settings(asked), generated
-
-
-def _refuse_other_models(edition: Edition, models: Mapping[str, Mapping[str, Any]]) -> None:
-    """Reject a name that another model has: the reviews and facts of the two would be mixed up."""
-    known = edition.config.models
+    known, options = edition.config.models, options or Options()
+    # the reviews and facts of two models of one name would be mixed up
     taken = [
         f"{name} is {known[name].model}, not {given['model']}"
-        for name, given in models.items()
+        for name, given in (models or {}).items()
         if name in known and given.get("model", known[name].model) != known[name].model
     ]
     if taken:
@@ -280,6 +253,18 @@ def _refuse_other_models(edition: Edition, models: Mapping[str, Mapping[str, Any
             f"{edition.folder}: {'; '.join(taken)}. Give the new model another name, or change it in edition.toml "
             "with its size, family and cutoff; its reviews then replace the old ones"
         )
+    asked = {"review": settings, "models": models or {}}
+    planned = edition.planned(asked)
+    study = planned.whole_study()
+    request = ReviewRequest(_chosen(planned, study, only), stand_ins or {}, planned.config.review, options)
+    check_target(edition.study_folder, overwrite=True)
+    for folder in (edition.folder, edition.study_folder):
+        try_writing(folder, "Reviews are added to the study there; make it writable")
+    if (registered := check_registration(planned)) is not None:
+        options.say(registered.sentence)
+    generated = await generate_reviews(study, request)
+    add_reviews(edition.study_folder, generated, facts=planned.models)
+    return edition.with_settings(asked), generated
 
 
 def _chosen(edition: Edition, study: Study, only: Sequence[str] | None) -> dict[str, ModelConfig]:
@@ -347,112 +332,41 @@ class ReviewRequest:
         }
 
     def asked(self, name: str, paper: str | None) -> str | None:
-        """What a model is asked about a paper: ``REQUEST-FIT``; None of a model that is given itself.
-
-        Hashes, since an address is nobody else's business. With the same ``REQUEST`` a paper that fits is asked about
-        in the same words.
-        """
+        """A hash of what a model is asked about a paper, as an address is nobody else's business; None: a stand-in."""
         if name in self.stand_ins:
             return None
         config = self.models[name]
-        request = {key: value for key, value in self.settings.items() if key not in ONLY_FITTING}
-        fit = [self.settings[key] for key in ONLY_FITTING]
-        return f"{content_hash(config.model, request, paper)[:16]}-{content_hash(fit, config.context_length)[:8]}"
+        return content_hash(config.model, self.settings, config.context_length, paper)[:16]
 
-    def settled(self, study: Study) -> dict[str, dict[str, GeneratedReview]]:
-        """What the study has of the models, asked in the same way, by agent and paper; open calls are not settled."""
-        found: dict[str, dict[str, GeneratedReview]] = {name: {} for name in self.models}
-        tasks = set(study.tasks)
-        for (task, agent), noted in noted_reviews(study).items():
-            if agent not in found or task not in tasks or noted.is_open or noted.asked is None:
-                continue
-            if noted.asked == self.asked(agent, study.task(task).prompt):
-                found[agent][task] = noted
-        return found
+    def settled(self, study: Study) -> dict[Pair, GeneratedReview]:
+        """The reviews that the study has of models on servers, asked for in the same way.
 
-    def finished(self, study: Study) -> frozenset[str]:
-        """Agents on servers with a review of every paper of the study.
-
-        A model on this machine is never among them: its files may be others by now, which shows when they are read.
+        A model on this machine may have other files by now, which shows when they are read.
         """
-        settled, given = self.settled(study), self.given
-        return frozenset(
-            agent
-            for agent, reviews in settled.items()
-            if isinstance(spec := given[agent], str)
-            and is_server(spec)
-            and all(task in reviews and reviews[task].text for task in study.tasks)
-        )
+        tasks = set(study.tasks)
+        served = {name for name, model in self.given.items() if isinstance(model, str) and is_server(model)}
+        return {
+            (task, agent): noted
+            for (task, agent), noted in noted_reviews(study).items()
+            if agent in served and task in tasks and noted.text
+            if noted.asked == self.asked(agent, study.task(task).prompt)
+        }
 
-    def replaced(self, study: Study) -> Pairs:
-        """Papers and agents whose reviews in the study came of other requests; where that is not noted, none."""
-        noted, found = noted_reviews(study), []
-        for task, responses in study:
-            for pair in [(task.task, response.agent) for response in responses if response.agent in self.models]:
-                asked = noted[pair].asked if pair in noted else ""
-                now = self.asked(pair[1], task.prompt)
-                if asked is not None and now is not None and asked.partition("-")[0] != now.partition("-")[0]:
-                    found.append(pair)
-        return frozenset(found)
-
-
-async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
-    """Each model's review of each paper, where the paper is a task's prompt.
-
-    A server whose reviews the study has, asked in the same way, is not reached for. Replies come from the journal where
-    they are there already. What failed, does not fit or was not paid for is missing, with its cause; so is what is
-    open of a model that cannot be reached, as long as there is anything else. Raises UserError for what can be known
-    to be wrong before anything is asked.
-    """
-    _check_request(study, request)
-    options, given, settled = request.options, request.given, request.settled(study)
-    finished = request.finished(study)
-    if finished:
-        options.say(f"not called again, because all their reviews exist: {', '.join(sorted(finished))}")
-    journal = Journal(options.journal or default_journal())
-    parts = [Part(name, model, "chat") for name, model in given.items() if name not in finished]
-    lost: dict[str, GoldlessError] = {}
-    try:
-        async with open_models(parts, options, journal, lost=lost) as opened:
-            stages = {}
-            for name, model in opened.items():
-                refuse_without_chat(model, "review papers")
-                limit, asked = request.models[name].context_length, request.review.model_dump()
-                stages[name] = GenerationStage(model.chat, REVIEW_PROMPT, what="review", context_length=limit, **asked)
-            lengths = await _checked_lengths(stages, opened, options, lost)
-            if lost and not lengths and not any(settled.values()):
-                raise next(iter(lost.values()))
-            found = await _written(study, request, stages, opened, lengths)
-            spending = tuple(opened[name].spending for name in given if name in opened)
-    finally:
-        journal.close()
-    found |= {name: [settled[name][task] for task in study.tasks] for name in finished}
-    found |= {name: _lost_reviews(name, study, request, cause, settled[name]) for name, cause in lost.items()}
-    return Generated(
-        models=tuple(config.agent(name) for name, config in request.models.items()),
-        reviews=tuple(review for name in given for review in found[name]),
-        settings=request.settings,
-        spending=spending,
-    )
-
-
-def _check_request(study: Study, request: ReviewRequest) -> None:
-    """Reject invalid requests before any model is opened, with all problems at once."""
-    wrong = list(refused_names(study, request.models))
-    for (other, one), (name, two) in combinations(request.given.items(), 2):
-        if one == two if isinstance(one, str) else one is two:
-            wrong.append(
-                f"{other} and {name} are the same model with the same settings, so they would write the same "
-                "reviews. Leave one out, or use other settings in a separate edition"
-            )
-    if not request.models:
-        wrong.append("choose at least one model, such as openai:MODEL, NAME=http://HOST:PORT/v1#MODEL or embedded")
-    empty = [task for task in study.tasks if not (study.task(task).prompt or "").strip()]
-    if empty:
-        shown = ", ".join(empty[:10]) + (f" and {len(empty) - 10} more" if len(empty) > 10 else "")
-        wrong.append(f"{len(empty)} of {len(study)} tasks have no prompt, which must be the full paper: {shown}")
-    if wrong:
-        raise UserError("\n".join(wrong))
+    def check(self, study: Study) -> None:
+        """Reject what can be known to be wrong before any model is opened, with all problems at once."""
+        wrong = list(refused_names(study, self.models))
+        for (other, one), (name, two) in combinations(self.given.items(), 2):
+            if one == two if isinstance(one, str) else one is two:
+                wrong.append(
+                    f"{other} and {name} are the same model with the same settings, so they would write the same "
+                    "reviews. Leave one out, or use other settings in a separate edition"
+                )
+        empty = [task for task in study.tasks if not (study.task(task).prompt or "").strip()]
+        if empty:
+            shown = ", ".join(empty[:10]) + (f" and {len(empty) - 10} more" if len(empty) > 10 else "")
+            wrong.append(f"{len(empty)} of {len(study)} tasks have no prompt, which must be the full paper: {shown}")
+        if wrong:
+            raise UserError("\n".join(wrong))
 
 
 def refused_names(study: Study, names: Iterable[str]) -> Iterator[str]:
@@ -463,27 +377,72 @@ def refused_names(study: Study, names: Iterable[str]) -> Iterator[str]:
             yield f"{name!r} is reserved for human reviews. Give the model another name: NAME=SPEC"
 
 
-async def _checked_lengths(
-    stages: Mapping[str, GenerationStage],
-    models: Mapping[str, OpenModel],
-    options: Options,
-    lost: dict[str, GoldlessError],
-) -> dict[str, RequestLength]:
-    """The length of a request without a paper, by agent; reports how lengths are known.
+async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
+    """Each model's review of each paper, where the paper is a task's prompt.
+
+    Reviews that the study has, asked for in the same way, are not asked for again. Replies come from the journal where
+    they are there already. What failed, does not fit or was not paid for is missing, with its cause; so is what is
+    open of a model that cannot be reached, as long as there is anything else.
+    """
+    request.check(study)
+    options, found = request.options, request.settled(study)
+    todo = {name: [task for task in study.tasks if (task, name) not in found] for name in request.models}
+    if finished := [name for name, tasks in todo.items() if not tasks]:
+        options.say(f"not called again, because all their reviews exist: {', '.join(sorted(finished))}")
+    parts = [Part(name, model, "chat") for name, model in request.given.items() if todo[name]]
+    check_models((part.given, part.use) for part in parts)
+    lost: dict[str, GoldlessError] = {}
+    journal = Journal(options.journal or default_journal())
+    try:
+        async with open_models(parts, options, journal, lost=lost) as opened:
+            writing = await _prepared(request, opened, lost)
+            if lost and not writing and not found:
+                raise next(iter(lost.values()))
+            found |= await _written(study, request, writing, opened, {name: todo[name] for name in writing})
+            spending = tuple(opened[part.name].spending for part in parts if part.name in opened)
+    finally:
+        journal.close()
+    for name, cause in lost.items():
+        found |= _lost_reviews(name, todo[name], request, cause)
+    return Generated(
+        models=tuple(config.agent(name) for name, config in request.models.items()),
+        reviews=tuple(found[task, name] for name in request.models for task in study.tasks),
+        settings=request.settings,
+        spending=spending,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """A model at work."""
+
+    stage: GenerationStage
+    settings: str
+    """The signature of its reviews."""
+
+
+async def _prepared(
+    request: ReviewRequest, models: Mapping[str, OpenModel], lost: dict[str, GoldlessError]
+) -> dict[str, _Writing]:
+    """The models by agent, where the prompt leaves room for a paper; says how lengths are known.
 
     ``lost``: takes the models that do not answer. Raises UserError where a model has no room for a paper at all.
     """
-    wrong, lengths = [], {}
-    for name, stage in stages.items():
+    wrong, found, say = [], {}, request.options.say
+    for name, model in models.items():
+        refuse_without_chat(model, "review papers")
+        asked = asdict(request.review)
+        context = request.models[name].context_length
+        stage = GenerationStage(model.chat, REVIEW_PROMPT, what="review", context_length=context, **asked)
         try:
             limit, least = stage.limit, await stage.least_length()
         except CallError as error:
             lost[name] = error
             continue
-        lengths[name] = least
+        told = {"model": model.identity.short, **request.settings, "context": str(limit or "unknown")}
         if limit is None:
-            if not models[name].local:
-                options.say(
+            if not model.local:
+                say(
                     f"{name}: unknown context length, so the server decides what is too long, and some servers cut "
                     "papers silently. Set context_length in its [models] table in edition.toml"
                 )
@@ -493,40 +452,36 @@ async def _checked_lengths(
                 f"room for a paper in a context of {limit:,}. Lower max_tokens, or leave this model out"
             )
         elif not least.exact:
-            options.say(f"{name}: whether a paper fits {limit:,} tokens is estimated from its characters")
+            told["tokens"] = "estimated"
+            say(f"{name}: whether a paper fits {limit:,} tokens is estimated from its characters")
+        found[name] = _Writing(stage, str(Signature("review", told)))
     if wrong:
         raise UserError("\n".join(wrong))
-    return lengths
+    return found
 
 
 async def _written(
     study: Study,
     request: ReviewRequest,
-    stages: Mapping[str, GenerationStage],
+    writing: Mapping[str, _Writing],
     models: Mapping[str, OpenModel],
-    lengths: Mapping[str, RequestLength],
-) -> dict[str, list[GeneratedReview]]:
-    """All reviews by agent, in the order of the papers; agents run in parallel."""
-    found: dict[tuple[str, str], GeneratedReview] = {}
-    total = len(lengths) * len(study.tasks)
+    todo: Mapping[str, Sequence[str]],
+) -> dict[Pair, GeneratedReview]:
+    """The reviews to be written; agents run in parallel."""
+    found: dict[Pair, GeneratedReview] = {}
+    total = sum(map(len, todo.values()))
 
     async def one_model(name: str) -> None:
-        limit = stages[name].limit
-        told = {"model": models[name].identity.short, **request.settings, "context": str(limit or "unknown")}
-        if limit is not None and not lengths[name].exact:
-            told["tokens"] = "estimated"
-        settings = str(Signature("review", told))
-
         async def one(task: str) -> None:
-            paper = study.task(task)
-            written = await stages[name].write(paper)
-            found[name, task] = GeneratedReview.of(name, written, settings, request.asked(name, paper.prompt))
+            paper, mine = study.task(task), writing[name]
+            written = await mine.stage.write(paper)
+            found[task, name] = GeneratedReview.of(name, written, mine.settings, request.asked(name, paper.prompt))
             request.options.progress(_progress(found.values(), total, models))
 
-        await side_by_side(one, study.tasks, models[name].at_once(CALLS_AT_ONCE))
+        await side_by_side(one, todo[name], models[name].at_once(CALLS_AT_ONCE))
 
-    await side_by_side(one_model, list(lengths), max(1, len(lengths)))
-    return {name: [found[name, task] for task in study.tasks] for name in lengths}
+    await side_by_side(one_model, list(todo), max(1, len(todo)))
+    return found
 
 
 def _progress(reviews: Iterable[GeneratedReview], total: int, models: Mapping[str, OpenModel]) -> Progress:
@@ -539,19 +494,19 @@ def _progress(reviews: Iterable[GeneratedReview], total: int, models: Mapping[st
 
 
 def _lost_reviews(
-    name: str, study: Study, request: ReviewRequest, cause: GoldlessError, settled: Mapping[str, GeneratedReview]
-) -> list[GeneratedReview]:
-    """The reviews of a model that could not be reached: missing, except those already settled."""
+    name: str, tasks: Iterable[str], request: ReviewRequest, cause: GoldlessError
+) -> dict[Pair, GeneratedReview]:
+    """The reviews that a model did not write, because it could not be reached."""
     failure = CallFailure("connection", str(cause).splitlines()[0])
     if isinstance(cause, CallError) and is_open(cause.failure):
         failure = cause.failure
     request.options.say(f"{name}: cannot be reached now, so its reviews are left for another run ({failure.message})")
     writer = name if name in request.stand_ins else request.models[name].model
     settings = str(Signature("review", {"model": writer, **request.settings}))
-    return [
-        settled.get(task) or GeneratedReview.of(name, GenerationEvidence(writer, task, failure=failure), settings)
-        for task in study.tasks
-    ]
+    return {
+        (task, name): GeneratedReview.of(name, GenerationEvidence(writer, task, failure=failure), settings)
+        for task in tasks
+    }
 
 
 # --- the study takes the reviews -------------------------------------------------------------------------------------
@@ -564,45 +519,56 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
     run would make again. Refused where labels or recorded evidence are about a text that would go. ``facts``: agents
     whose size, family and cutoff are these now, also where one is no longer known.
     """
-    if not study_folder.is_dir():
-        raise UserError(f"{study_folder} is not a folder. Reviews can only be added to a study folder")
     study = read_study(study_folder)
     there = {(response.task, response.agent): response.text for _, responses in study for response in responses}
     reviews = {(r.task, r.agent): r for r in generated.reviews if not r.is_open or (r.task, r.agent) not in there}
     wrong = list(refused_names(study, [agent.agent for agent in generated.models]))
     if strange := list(dict.fromkeys(repr(task) for task, _ in reviews if task not in set(study.tasks))):
         wrong.append(f"{study.name} has no tasks named {', '.join(strange[:10])}. Is it another study?")
-    wrong += _rests_on(
-        study, frozenset(pair for pair in reviews if pair in there and there[pair] != reviews[pair].text)
-    )
+    replaced = {pair for pair, review in reviews.items() if pair in there and there[pair] != review.text}
+    wrong += [
+        f"{rows} rows of the table {table} are about reviews of {', '.join(sorted({a for _, a in replaced}))} that "
+        "would be replaced. Remove them, or add the new reviews under another name"
+        for table, rows in _rows_about(study, replaced).items()
+        if rows
+    ]
     if wrong:
         raise UserError("\n".join(wrong))
-    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as fresh:
-        _write(Path(fresh), study, reviews, {agent.agent: agent for agent in (*generated.models, *facts)})
-        return write_study(read_study(fresh), study_folder, format=_format(study_folder), overwrite=True)
+    known = {agent.agent: agent for agent in study.agents}
+    for agent in (*generated.models, *facts):
+        group = known[agent.agent].group if agent.agent in known else None
+        known[agent.agent] = replace(agent, group=group or agent.group)
+    named = dict.fromkeys([*(agent.agent for agent in study.agents), *(agent for _, agent in reviews)])
+    earlier = [row for row in table_rows(study, GENERATIONS) if (row.get("task"), row.get("agent")) not in reviews]
+    texts = {pair: text for pair, text in there.items() if pair not in reviews}
+    texts |= {pair: review.text for pair, review in reviews.items() if review.text is not None}
+    tables: dict[str, Iterable[Mapping[str, Any]]] = {
+        "tasks": study.rows("tasks"),
+        "agents": [{key: value for key, value in asdict(known[name]).items() if value is not None} for name in named],
+        "responses": [{"task": task, "agent": agent, "text": text} for (task, agent), text in texts.items()],
+        GENERATIONS: [*earlier, *map(asdict, reviews.values())],
+    }
+    if study.n_ratings + study.n_preferences:
+        tables["labels"] = study.rows("labels")
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as aside:
+        fresh = Path(aside)
+        for table, rows in tables.items():
+            write_rows(fresh / f"{table}.jsonl", rows)
+        for table in study.recorded:
+            file = study.recorded_file(table)
+            if file is not None and table != GENERATIONS:
+                copy_table(file, fresh)
+        return write_study(read_study(fresh), study_folder, overwrite=True)
 
 
-def _rests_on(study: Study, replaced: Pairs) -> Iterator[str]:
-    """Labels and evidence of the study about reviews that would be replaced."""
-    agents = ", ".join(sorted({agent for _, agent in replaced}))
-    for table, rows in _rows_about(study, replaced).items():
-        if rows:
-            yield (
-                f"{rows} rows of the table {table} are about reviews of {agents} that would be replaced. Remove them, "
-                "or add the new reviews under another name"
-            )
-
-
-def _rows_about(study: Study, pairs: Pairs) -> dict[str, int]:
+def _rows_about(study: Study, pairs: set[Pair]) -> dict[str, int]:
     """Number of labels and rows of recorded evidence about these responses, by table."""
-    if not pairs:
-        return {}
     found = {"labels": 0}
-    for label in study.labels():
+    for label in study.labels() if pairs else ():
         agents = (label.agent,) if isinstance(label, Rating) else (label.first, label.second)
         found["labels"] += any((label.task, agent) in pairs for agent in agents)
     meant = [{"task": task, "agent": agent} for task, agent in pairs]
-    for table in study.recorded:
+    for table in study.recorded if pairs else ():
         frame = None if table in OWN_ITEMS else study.table(table)
         if frame is None or "task" not in frame.columns:
             continue
@@ -614,48 +580,3 @@ def _rows_about(study: Study, pairs: Pairs) -> dict[str, int]:
         ]
         found[table] = frame.filter(pl.any_horizontal(said)).height if said else 0
     return found
-
-
-def _format(folder: Path) -> Format:
-    """The format that the study's tables have."""
-    files = [file for file in sorted(folder.iterdir()) if file.is_file() and is_table(file) and file.stem in MADE]
-    return FORMATS[files[0].suffix.lower()] if files else "jsonl"
-
-
-def _write(
-    fresh: Path,
-    study: Study,
-    reviews: Mapping[tuple[str, str], GeneratedReview],
-    facts: Mapping[str, Agent],
-) -> None:
-    """Write all tables of the study with the reviews to a folder."""
-    known = {agent.agent: agent for agent in study.agents}
-    known |= {n: replace(a, group=known[n].group or a.group) if n in known else a for n, a in facts.items()}
-    named = dict.fromkeys([*(agent.agent for agent in study.agents), *(agent for _, agent in reviews)])
-    earlier = [row for row in table_rows(study, GENERATIONS) if (row.get("task"), row.get("agent")) not in reviews]
-    tables: dict[str, Iterable[Mapping[str, Any]]] = {
-        "tasks": study.rows("tasks"),
-        "agents": [{key: value for key, value in asdict(known[name]).items() if value is not None} for name in named],
-        "responses": _response_rows(study, reviews),
-        GENERATIONS: [*earlier, *map(asdict, reviews.values())],
-    }
-    if study.n_ratings + study.n_preferences:
-        tables["labels"] = study.rows("labels")
-    for table, rows in tables.items():
-        write_rows(fresh / f"{table}.jsonl", rows)
-    for table in study.recorded:
-        file = study.recorded_file(table)
-        if file is not None and table != GENERATIONS:
-            copy_table(file, fresh)
-
-
-def _response_rows(study: Study, reviews: Mapping[tuple[str, str], GeneratedReview]) -> Iterator[dict[str, Any]]:
-    written: dict[str, list[dict[str, Any]]] = {}
-    for (task, agent), review in reviews.items():
-        if review.text is not None:
-            written.setdefault(task, []).append({"task": task, "agent": agent, "text": review.text})
-    for one, responses in study:
-        for response in responses:
-            if (response.task, response.agent) not in reviews:
-                yield {"task": response.task, "agent": response.agent, "text": response.text}
-        yield from written.get(one.task, ())

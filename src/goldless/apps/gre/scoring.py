@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from goldless.apps.gre.edition import CONFIG, METRICS, RUN, Edition
-from goldless.apps.gre.edition_results import EditionResult, edition_result, read_result
-from goldless.apps.gre.hidden_instructions import INJECTED, Holding, hidden_study, holding
+from goldless.apps.gre.config import METRICS
+from goldless.apps.gre.edition import CONFIG, INJECTED, RUN, Edition
+from goldless.apps.gre.hidden_instructions import Holding, hidden_study, holding
 from goldless.apps.gre.papers import REFERENCE, is_person
 from goldless.apps.gre.preregistration import check_registration
+from goldless.apps.gre.results import EditionResult, edition_result, read_result
 from goldless.apps.gre.reviewing import GENERATIONS, check_models
 from goldless.apps.gre.standing import Standing, edition_standing, left_out, other_runs, standing
 from goldless.apps.gre.submissions import read_log, submission_results
@@ -101,7 +102,7 @@ def _options(edition: Edition, study: Study, given: Options) -> Options:
         templates=config.template,
         pairing=edition_pairing(study),
         told=_reviews_told(edition, study),
-        **config.model_dump(exclude={"rewriter", "template"}),
+        **{name: value for name, value in asdict(config).items() if name not in {"rewriter", "template"}},
     )
 
 

@@ -18,9 +18,9 @@ from markupsafe import Markup
 
 from goldless.apps.gre.contamination import CleanScore
 from goldless.apps.gre.edition import Edition
-from goldless.apps.gre.edition_results import table_blocks
 from goldless.apps.gre.linking import Link, Side, link_sides
 from goldless.apps.gre.papers import HUMAN, is_person
+from goldless.apps.gre.results import table_blocks
 from goldless.apps.gre.scoring import Recomputed
 from goldless.apps.gre.standing import model_means, model_rank
 from goldless.errors import UserError

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from goldless.apps.gre.contamination import Clock, contamination_clock, public_dates
-from goldless.apps.gre.edition import Edition
-from goldless.apps.gre.edition_study import asked_source, left_out_papers, noted_draw
+from goldless.apps.gre.edition import Edition, noted_draw, table_rows
 from goldless.apps.gre.hidden_instructions import Holding
 from goldless.apps.gre.papers import is_person, is_reference
 from goldless.apps.gre.preregistration import Registered
@@ -166,8 +165,7 @@ def edition_result(edition: Edition, study: Study, evaluation: Evaluation) -> Ed
     submitted = {one.name for one in read_log(edition.folder)}
     outcomes = evaluation.outcomes
     signatures = {name: outcome.signature for name, outcome in outcomes.items()}
-    drawn, name = noted_draw(study), edition.folder.resolve().name
-    asked = name if config.collect is None else asked_source(config.collect, edition.folder)
+    drawn = noted_draw(study)
     clock = contamination_clock(
         study.agents,
         public_dates(study),
@@ -176,11 +174,11 @@ def edition_result(edition: Edition, study: Study, evaluation: Evaluation) -> Ed
         **config.score.draws,
     )
     return EditionResult(
-        edition=name,
-        source=asked if drawn is None else str(drawn["source"]),
+        edition=edition.name,
+        source=edition.source if drawn is None else str(drawn["source"]),
         demonstration=DEMONSTRATION if config.demonstration else None,
         papers=len(study.tasks),
-        left_out=dict(Counter(paper.reason for paper in left_out_papers(study)).most_common()),
+        left_out=dict(Counter(row["reason"] for row in table_rows(study, "left_out")).most_common()),
         unlisted=tuple(model for model in models if model not in {*config.models, *submitted}),
         signatures=signatures,
         written=tuple(_written(study)),

@@ -1,0 +1,223 @@
+"""The settings of an edition: tables of ``edition.toml``, and options of the commands that write into them.
+
+A setting is declared once. ``as_given`` makes the options of a command from a table: what is not given stays as the
+file has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, make_dataclass, replace
+from datetime import date
+from typing import Any, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from goldless.apps.gre.papers import reads_as_person
+from goldless.cli.command import same
+from goldless.dates import last_day
+from goldless.errors import UserError, nearest
+from goldless.records import Agent
+from goldless.runs.option_forms import Form, declared, defaults, option, split, whole
+from goldless.statistics.bootstrap import Draws
+
+PAPERS = "Papers"
+ASKED = "Generation"
+METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
+"""The three of the GEM paper, section 5."""
+NOT_NEGATIVE = Form(float, must_be="a number of at least 0", allows=lambda given: 0 <= given < float("inf"))
+
+
+class Part:
+    """A table of the file; unknown settings are errors."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectConfig(Part):
+    """Which papers."""
+
+    venue: str | None = option(None, "OpenReview venue, such as ICLR.cc/2024/Conference.", "ID", group=PAPERS)
+    from_folder: str | None = option(
+        None, "Folder with papers and reviews; see docs/gre_bench.md for its layout.", "FOLDER"
+    )
+    from_reviewarena: str | None = option(
+        None, "Folder with the corpus ReviewArena; --venue chooses one of its venues.", "FOLDER"
+    )
+    papers: int | None = option(None, "Number of papers to draw (default: all usable ones).", at_least=1)
+    reviews: int = option(3, "Human reviews per paper: one candidate, the others references.", at_least=2)
+    seed: int = option(0, "Seed for drawing papers and reviews.", at_least=0)
+    reader: Literal["pypdf", "docling"] = option("pypdf", "Library that reads PDFs.")
+    fewer_ok: bool = option(False, "Accept fewer papers than requested.", "--fewer-ok")
+    anchors: str | None = option(None, "An earlier edition, some of whose papers are added as anchors.", "EDITION")
+    anchor_papers: int = option(20, "Number of anchors.", at_least=1)
+    injected: int = option(0, "Papers to review a second time, with a hidden instruction in the text.", at_least=0)
+
+    def __post_init__(self) -> None:
+        """Refuse settings that exclude each other."""
+        elsewhere = self.venue is not None or self.from_reviewarena is not None
+        if elsewhere == (self.from_folder is not None):
+            raise ValueError("set either from_folder, or one or both of venue and from_reviewarena")
+        if self.papers is not None and self.injected > self.papers:
+            raise ValueError(f"injected must be at most papers, {self.papers}, got {self.injected}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(Part):
+    """A model that reviews, and what is known of it."""
+
+    model: str
+    """Model spec, such as ``openai:gpt-4o-mini``."""
+    parameters: float | None = option(
+        None, form=Form(float, must_be="a number above 0, such as 8e9", allows=lambda given: 0 < given < float("inf"))
+    )
+    family: str | None = None
+    cutoff_date: str | None = option(
+        None,
+        form=Form(
+            str,
+            must_be="a date such as 2023, 2023-09 or 2023-09-30",
+            allows=lambda given: last_day(given) is not None,
+        ),
+    )
+    """Knowledge cutoff."""
+    context_length: int | None = option(None, at_least=1)
+    """Context length in tokens, if its server does not report it."""
+
+    def agent(self, name: str) -> Agent:
+        """The model as an agent of that name."""
+        return Agent(name, "model", self.parameters, self.family, self.cutoff_date)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewConfig(Part):
+    """How models write reviews."""
+
+    max_tokens: int = option(
+        4096, "Maximum tokens of a review; a longer one is cut off and counts as missing.", group=ASKED, at_least=1
+    )
+    temperature: float = option(0.0, "Sampling temperature.", form=NOT_NEGATIVE, shown="0")
+    seed: int | None = option(None, at_least=0)
+    """Seed of the sampling, for models that take one."""
+    truncate: bool = option(
+        False,
+        "Cut the end of a paper that does not fit a model's context (otherwise its review is missing).",
+        "--truncate/--no-truncate",
+    )
+    cut: Literal["missing", "keep"] = "missing"
+    """How to treat a review that reached ``max_tokens``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreConfig(Part):
+    """How reviews are scored."""
+
+    metrics: tuple[str, ...] = same("metrics", METRICS, shown=", ".join(METRICS))
+    scorer: str = same("scorer", "embedded", shown="embedded")
+    rewriter: tuple[str, ...] = same("rewriters", (), form=Form(list[str], parse=lambda given: list(split(given))))
+    """Chat models that preprocess (C.1)."""
+    rewrite_max_tokens: int = option(1024, at_least=1)
+    """Longer rewrites are cut off and count as missing."""
+    synopsis_writer: str | None = same("synopsis_writer", None)
+    """Chat model that writes ASSW (C.4)."""
+    template: tuple[str, ...] = ("peer-review",)
+    level: float = same("level", 0.9, shown="0.9")
+    seed: int = same("seed", 0, "Seed for resampling and tests.", shown="0", form=whole(0))
+    resamples: int = same(
+        "resamples", 10_000, "Resamples of papers for intervals and tests.", shown="10000", form=whole(100)
+    )
+    on_too_long: Literal["error", "skip"] = "error"
+
+    @property
+    def draws(self) -> Draws:
+        """How papers are resampled."""
+        return {"seed": self.seed, "resamples": self.resamples, "level": self.level}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditionConfig(Part):
+    """All settings of an edition."""
+
+    demonstration: bool = False
+    """Whether its papers and reviews are invented, so that its numbers are not results."""
+    collect: CollectConfig | None = None
+    models: Mapping[str, ModelConfig] = field(default_factory=dict)
+    """By the agent's name."""
+    review: ReviewConfig = field(default_factory=ReviewConfig)
+    score: ScoreConfig = field(default_factory=ScoreConfig)
+
+
+_CONFIG = TypeAdapter(EditionConfig)
+
+
+def checked(given: Mapping[str, Any], where: str) -> EditionConfig:
+    """A config from plain data. Raises with a list of all problems."""
+    try:
+        found = _CONFIG.validate_python(_plain(given))
+        problems = [*_out_of_bounds(found)]
+    except ValidationError as error:
+        problems = [_problem(one) for one in error.errors(include_url=False)]
+    if problems:
+        raise UserError("\n".join([f"{where}: the edition's config is not valid:", *problems]))
+    return found
+
+
+def _plain(value: Any, key: str = "") -> Any:
+    """Settings with lists where one text may be given instead, and dates as texts."""
+    if isinstance(value, Mapping):
+        return {name: _plain(inner, name) for name, inner in value.items()}
+    if key in {"metrics", "rewriter", "template"} and isinstance(value, str):
+        return (value,)
+    return str(value) if key == "cutoff_date" and isinstance(value, int | date) else value
+
+
+def _out_of_bounds(config: EditionConfig) -> list[str]:
+    """Values that their declarations do not allow."""
+    tables: dict[str, Any] = {"collect": config.collect, "review": config.review, "score": config.score}
+    tables |= {f"models.{name}": model for name, model in config.models.items()}
+    problems = [
+        f"  models.{name}: reserved for human reviews. Choose another name for the model"
+        for name in config.models
+        if reads_as_person(name)
+    ]
+    for table, part in tables.items():
+        kind: Any = type(part)
+        for name, one in ({} if part is None else declared(kind)).items():
+            value = getattr(part, name)
+            if value is not None and not one.form.allows(value):
+                problems.append(f"  {table}.{name}: must be {one.form.must_be}, got {value!r}")
+    return problems
+
+
+def _problem(one: Any) -> str:
+    """One of pydantic's errors in a sentence."""
+    place = ".".join(str(part) for part in one["loc"]) or "config"
+    message = str(one["msg"]).removeprefix("Value error, ").replace("Input should be", "must be")
+    if one["type"] == "unexpected_keyword_argument":
+        tables: dict[str, Any] = {"collect": CollectConfig, "models": ModelConfig, "score": ScoreConfig}
+        kind: Any = EditionConfig if len(one["loc"]) == 1 else tables.get(one["loc"][0], ReviewConfig)
+        known = defaults(kind)
+        message = "unknown setting" + (nearest(str(one["loc"][-1]), known) or f". Settings: {', '.join(known)}")
+    elif one["type"] == "missing":
+        message = "is required"
+    elif one["type"] != "value_error" and not isinstance(one["input"], dict):
+        message += f", got {one['input']!r}"
+    return f"  {place}: {message}"
+
+
+def as_given(table: Any) -> Any:
+    """The options of a command, made from those settings of a table that have a help text; None: not given."""
+    made = []
+    for name, one in declared(table).items():
+        if one.help:
+            usual = defaults(table)[name]
+            default = one.shown or ("" if usual is None or isinstance(usual, bool | tuple) else str(usual))
+            info = replace(one, shown=default, form=_tolerant(one.form))
+            made.append((name, Any, field(default=None, metadata={"option": info})))
+    return make_dataclass(f"{table.__name__}Given", made, frozen=True, kw_only=True)
+
+
+def _tolerant(form: Form) -> Form:
+    """The form without its bounds, which are checked together with the rest of the file."""
+    return replace(form, allows=lambda _: True)

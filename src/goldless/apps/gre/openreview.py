@@ -1,0 +1,510 @@
+"""A venue at OpenReview as a source of papers: its submissions, their reviews and their PDFs.
+
+Venues live on one of two APIs: ICLR 2023 and earlier on v1, ICLR 2024 and later on v2. Submissions, reviews and
+comments are all notes. API v1 gives a note one invitation and plain content; API v2 gives it several invitations and
+wraps each field of its content as ``{"value": …}``.
+
+Submissions are listed once; reviews and PDF of a paper are fetched when the paper is asked for. Final replies are kept
+in one SQLite file, so an interrupted collection resumes where it stopped. Only a paper with too few reviews is asked
+about again: they may not have been public yet.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import parse_qs, quote, urlsplit
+
+import orjson
+import requests
+import tenacity
+from requests_cache import CachedSession
+
+from goldless._version import __version__
+from goldless.apps.gre.paper_text import PdfReader, pdf_text
+from goldless.apps.gre.papers import HumanReview, Paper, UnansweredError, UnusablePaperError
+from goldless.apps.gre.review_form import says_something, sections_and_extra
+from goldless.errors import UserError
+from goldless.models.http_api.limits import seconds_until
+
+Say = Callable[[str], None]
+REPLIES = "replies.sqlite"
+"""File of the kept replies. Delete it to have everything requested again."""
+BUSY = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+"""Statuses that may pass: of a busy server, or of a gateway that has lost it."""
+PAGE = 1000
+"""Maximum number of notes per page."""
+TOKEN_SECONDS = 7 * 24 * 60 * 60
+"""How long a login holds: the longest that OpenReview allows, as a collection may take hours."""
+MOST_PAGES = 3
+"""With this many web pages instead of PDFs in a row, the papers are not to blame."""
+SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
+"""Names of submissions in API v1: double blind, single blind, and until 2017."""
+LEFT_V1 = ("Withdrawn_Submission", "Desk_Rejected_Submission")
+"""Names of submissions in API v1 that are no longer under review."""
+REVIEWS_V1 = ("/official_review", "/official/review")
+"""How invitations to review end on API v1, through the years."""
+OUTCOMES: Mapping[Literal["withdrawn", "desk_rejected"], re.Pattern[str]] = {
+    "withdrawn": re.compile(r"withdrawn", re.IGNORECASE),
+    "desk_rejected": re.compile(r"desk[ _-]?reject", re.IGNORECASE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How a server is asked: at what distance, and how often again while it is busy."""
+
+    pause_seconds: float = 1.0
+    """Between requests."""
+    retries: int = 5
+    timeout_seconds: float = 60.0
+    first_wait_seconds: float = 1.0
+    """Before the second attempt; it doubles from there."""
+    longest_wait_seconds: float = 300.0
+    """If the server asks for a longer pause, the collection ends, to be resumed later."""
+
+
+class _BusyError(Exception):
+    """An attempt that failed for a reason that may pass."""
+
+    def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class _RefusedError(UserError):
+    """The server refused a request."""
+
+    def __init__(self, message: str, *, status: int, name: str) -> None:
+        self.status = status
+        self.is_private = status == 403 and name in {"ForbiddenError", "Forbidden"}
+        """Only this item is private; otherwise a login is required (``ChallengeRequiredError``)."""
+        super().__init__(message)
+
+
+class _Api:
+    """One of the two APIs. Reads only; as a guest, or with the account that the environment names."""
+
+    def __init__(self, number: Literal[1, 2], base: str, *, cache: Path, patience: Patience, say: Say) -> None:
+        self.number, self.base = number, base.rstrip("/")
+        self._patience, self._say = patience, say
+        self._replies = cache / REPLIES
+        self._pages_in_a_row = 0
+        with self._storing():
+            # JSON, as a pickled reply in an edition from elsewhere could run code
+            self._session = CachedSession(
+                self._replies, serializer="json", allowable_codes=(200, 404, 410), filter_fn=_is_final
+            )
+        self._session.headers["User-Agent"] = f"goldless/{__version__}"
+        self._token = self._login()
+        if self._token:
+            self._session.headers["Authorization"] = f"Bearer {self._token}"
+
+    def group(self, name: str) -> dict[str, Any] | None:
+        """The group of a venue; None if it does not exist or is not visible to us."""
+        try:
+            return next(iter(self._listed("groups", id=name)[0]), None)
+        except _RefusedError as refusal:
+            if refusal.status in {400, 404} or refusal.is_private:
+                return None
+            raise
+
+    def notes(self, **query: str) -> Iterator[list[_Note]]:
+        """All notes that match, page by page, in the order of their names."""
+        seen: set[str] = set()
+        after: dict[str, str] = {}
+        while True:
+            notes, count = self._listed("notes", **query, sort="id", limit=str(PAGE), **after)
+            page = [note for note in notes if isinstance(note.get("id"), str) and note["id"] not in {"", *seen}]
+            if page:
+                yield [_Note(note, self.number) for note in page]
+            seen.update(note["id"] for note in page)
+            if not page or len(seen) >= count:
+                return
+            after = {"after": page[-1]["id"]}
+
+    def pdf(self, note: str) -> bytes:
+        """The PDF of a submission. Raises if there is none."""
+        try:
+            data = self._get("pdf", id=note).content
+        except _RefusedError as refusal:
+            if refusal.status in {400, 404, 410}:
+                detail = f"OpenReview has no PDF of it (status {refusal.status})"
+                raise UnusablePaperError("no_paper", detail) from refusal
+            if refusal.is_private:
+                raise UnusablePaperError("no_paper", "its PDF is not public (status 403)") from refusal
+            raise
+        is_page = b"%PDF-" not in data[:1024] and data.lstrip()[:1] in {b"<", b"{"}
+        self._pages_in_a_row = self._pages_in_a_row + 1 if is_page else 0
+        if self._pages_in_a_row == MOST_PAGES:
+            raise UnansweredError(
+                f"{self.base} returned web pages or messages instead of {MOST_PAGES} PDFs in a row, the last for "
+                f"{note}. Check whether a proxy intercepts the requests. {self._advice()}"
+            )
+        return data
+
+    def forget(self, forum: str | None = None) -> None:
+        """Delete the kept replies about a submission, or all of them, so that they are requested again."""
+        with self._storing():
+            if forum is None:
+                self._session.cache.clear()  # type: ignore[no-untyped-call]
+                return
+            about = [one for one in self._session.cache.urls() if parse_qs(urlsplit(one).query).get("forum") == [forum]]
+            self._session.cache.delete(urls=about)
+
+    # --- requests ----------------------------------------------------------------------------------------------
+
+    def _listed(self, kind: str, **query: str) -> tuple[list[dict[str, Any]], int]:
+        """The groups or notes in a reply, and how many there are in all."""
+        data = _fields(self._get(kind, **query).content)
+        found, count = data.get(kind), data.get("count", 0)
+        if not isinstance(found, list) or not isinstance(count, int):
+            raise UnansweredError(
+                f"{self.base} did not return a valid reply of OpenReview's API v{self.number}. Check the address, and "
+                "whether a proxy intercepts the requests"
+            )
+        return [one for one in found if isinstance(one, dict)], count
+
+    def _get(self, path: str, **query: str) -> requests.Response:
+        patience, address = self._patience, f"{self.base}/{path}"
+        usual = tenacity.wait_exponential(patience.first_wait_seconds, 60.0)
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(
+                lambda error: isinstance(error, _BusyError) and error.retry_after <= patience.longest_wait_seconds
+            ),
+            wait=lambda state: max(_failure(state).retry_after, usual(state)),
+            stop=tenacity.stop_after_attempt(patience.retries + 1),
+            before_sleep=lambda state: self._say(
+                f"{_failure(state)}; waiting before attempt {state.attempt_number + 1} of {patience.retries + 1}"
+            ),
+            reraise=True,
+        )
+        try:
+            with self._storing():
+                return retrying(self._once, address, query)
+        except _BusyError as busy:
+            made = retrying.statistics["attempt_number"]
+            when = "later"
+            if busy.retry_after:
+                then = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=min(busy.retry_after, 1e9))
+                when = f"after {then:%Y-%m-%d %H:%M:%S} UTC"
+            raise UnansweredError(
+                f"{address} did not reply after {made} attempt{'s' * (made != 1)}: {busy}. Earlier replies are "
+                f"cached. Run the same command again {when} to resume"
+            ) from busy
+
+    def _once(self, address: str, query: Mapping[str, str]) -> requests.Response:
+        timeout = self._patience.timeout_seconds
+        try:
+            reply = self._session.get(address, params=query, timeout=timeout)
+        except requests.exceptions.SSLError as error:
+            raise UnansweredError(f"{address}: the connection is not secure ({error})") from error
+        except requests.exceptions.Timeout as error:
+            raise _BusyError(f"timed out after {timeout:g} seconds") from error
+        except requests.exceptions.RequestException as error:
+            raise _BusyError(f"the connection was lost ({type(error).__name__})") from error
+        if not reply.from_cache:
+            time.sleep(self._patience.pause_seconds)
+        if reply.status_code < 400:
+            return reply
+        fields = _fields(reply.content)
+        name = str(fields.get("name") or "")
+        said = " ".join(str(fields.get("message") or "" if fields else reply.text).split())[:300]
+        if reply.status_code in BUSY:
+            details = fields.get("details")
+            reset = details.get("resetTime") if isinstance(details, dict) else None  # of OpenReview's rate limit
+            after = seconds_until(reply.headers.get("Retry-After") or (reset if isinstance(reset, str) else None))
+            pause = "" if after is None else f", retry after {round(after, 1):g} seconds"
+            shown = f"status {reply.status_code}{pause}{f' ({said})' if said else ''}"
+            raise _BusyError(shown, retry_after=after or 0.0)
+        said = said.replace(self._token, "…") if self._token else said
+        shown = f"{address} returned {reply.status_code}{f' {name[:60]}' if name else ''}: {said or 'no message'}"
+        refused = _RefusedError(shown, status=reply.status_code, name=name)
+        if refused.status in {401, 403} and not refused.is_private:
+            raise UserError(f"{shown}. {self._advice()}")
+        raise refused
+
+    def _login(self) -> str:
+        """The token of the account in the environment; empty for a guest."""
+        names = ("OPENREVIEW_USERNAME", "OPENREVIEW_PASSWORD")
+        username, password = (os.environ.get(name, "") for name in names)
+        if bool(username) != bool(password):
+            present, absent = names if username else reversed(names)
+            raise UserError(f"{present} is set, but {absent} is not. Set both, or unset both to continue as a guest")
+        if not username:
+            return ""
+        given: Any = {"id": username, "password": password, "expiresIn": TOKEN_SECONDS}
+        headers = {"User-Agent": self._session.headers["User-Agent"]}
+        try:
+            reply = requests.post(f"{self.base}/login", json=given, headers=headers, timeout=60)
+        except requests.exceptions.RequestException as error:
+            raise UnansweredError(
+                f"{self.base}/login did not reply ({type(error).__name__}). Try again later"
+            ) from error
+        token = _fields(reply.content).get("token")
+        if isinstance(token, str) and token:
+            return token
+        said = str(_fields(reply.content).get("message") or f"status {reply.status_code}").replace(password, "…")
+        raise UserError(
+            f"{self.base} rejected the account in OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD: {said}. Correct both, "
+            "or unset both to continue as a guest"
+        )
+
+    def _advice(self) -> str:
+        if self._token:
+            return "Check that the account in OPENREVIEW_USERNAME has access"
+        return (
+            "OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
+            "OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD and run the same command again"
+        )
+
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise UserError(
+                f"{self._replies}: cannot store replies ({error}). Free some space, delete the file if it is damaged, "
+                "or choose another folder"
+            ) from error
+
+
+def _failure(state: tenacity.RetryCallState) -> Any:
+    return state.outcome.exception() if state.outcome is not None else None
+
+
+def _is_final(reply: requests.Response) -> bool:
+    """Whether a reply may be kept: not a proxy's page, and not likely to change."""
+    asked = reply.history[0] if reply.history else reply
+    kind = urlsplit(asked.url).path.rpartition("/")[2]
+    if kind == "pdf":
+        return reply.status_code in {404, 410} or (reply.status_code == 200 and b"%PDF-" in reply.content[:1024])
+    found = _fields(reply.content).get(kind)
+    return reply.status_code == 200 and isinstance(found, list) and (kind == "notes" or bool(found))
+
+
+def _fields(body: bytes) -> Mapping[str, Any]:
+    """The fields of a JSON object; none where it is something else."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+# --- notes -----------------------------------------------------------------------------------------------------------
+
+
+class _Note:
+    """A note of either API; what is not of the documented type counts as absent."""
+
+    def __init__(self, note: Mapping[str, Any], api: Literal[1, 2]) -> None:
+        self.id: str = note["id"]
+        self.api = api
+        content = note.get("content")
+        plain = content if isinstance(content, dict) else {}
+        self.content = plain if api == 1 else _unwrapped(plain)
+        invitations = [note.get("invitation")] if api == 1 else note.get("invitations")
+        self.invitations = _texts(invitations)
+        self.number = note["number"] if isinstance(note.get("number"), int) else None
+        self.signature = next(iter(_texts(note.get("signatures"))), "").rpartition("/")[2]
+        online, published, made, created, deleted = (
+            _milliseconds(note.get(name)) for name in ("odate", "pdate", "tcdate", "cdate", "ddate")
+        )
+        self.created = made or created
+        public = min((when for when in (online, published) if when is not None), default=self.created)
+        self.public_date = (
+            None if public is None else dt.datetime.fromtimestamp(public / 1000, dt.UTC).date().isoformat()
+        )
+        self.deleted = deleted is not None
+
+    def text(self, field: str) -> str:
+        """A field of its content as text without space around it; empty where there is none."""
+        value = self.content.get(field)
+        return value.strip() if isinstance(value, str) else ""
+
+    @property
+    def outcome(self) -> Literal["withdrawn", "desk_rejected"] | None:
+        """Whether the submission was taken back or never reviewed.
+
+        On API v2 the name of the venue it now belongs to decides: a withdrawal that was undone leaves its invitation
+        behind. On API v1 a note moves to another invitation, and its venue is often empty.
+        """
+        venue_id = self.text("venueid").rpartition("/")[2]
+        said = [venue_id, self.text("venue")]
+        if self.api == 1 or not venue_id:
+            said += [invitation.rpartition("/")[2] for invitation in self.invitations]
+        return next((name for name, pattern in OUTCOMES.items() if any(map(pattern.search, said))), None)
+
+    def refuse_unusable(self) -> None:
+        """Raise if the submission cannot be used, judging by the list of submissions alone."""
+        file = self.text("pdf")
+        if self.deleted:
+            raise UnusablePaperError("withdrawn", "deleted")
+        if self.outcome is not None:
+            raise UnusablePaperError(self.outcome, self.text("venue"))
+        if not self.text("abstract"):
+            raise UnusablePaperError("no_abstract", "its abstract is empty or not public")
+        if not file:
+            raise UnusablePaperError("no_paper", "it has no public PDF")
+        if not file.startswith("/"):
+            raise UnusablePaperError("no_paper", f"its PDF is not at OpenReview: {file[:200]}")
+
+    def is_review(self, review_name: str) -> bool:
+        """Whether it is a review by somebody the venue asked. ``review_name``: what an API v2 venue calls one."""
+        ends = (f"/-/{review_name}",) if self.api == 2 else REVIEWS_V1
+        return any((one if self.api == 2 else one.lower()).endswith(ends) for one in self.invitations)
+
+
+def _unwrapped(content: Any) -> dict[str, Any]:
+    """The content of an API v2 note or group as plain fields. Fields without a value are left out."""
+    fields = content.items() if isinstance(content, dict) else ()
+    return {
+        name: field["value"] for name, field in fields if isinstance(field, dict) and field.get("value") is not None
+    }
+
+
+def _texts(values: Any) -> list[str]:
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+def _milliseconds(value: Any) -> int | None:
+    """A time in milliseconds since 1970; None where it is no time of this calendar."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 253_402_300_800_000:
+        return None
+    return int(value)
+
+
+# --- the venue -------------------------------------------------------------------------------------------------------
+
+
+class OpenReviewVenue:
+    """A venue; a PaperSource."""
+
+    def __init__(
+        self,
+        venue: str,
+        *,
+        cache: Path,
+        api1: str = "https://api.openreview.net",
+        api2: str = "https://api2.openreview.net",
+        seconds_between_requests: float = 1.0,
+        patience: Patience | None = None,
+        say: Say = lambda _: None,
+        reader: PdfReader = "pypdf",
+    ) -> None:
+        """Prepare a venue such as ``ICLR.cc/2023/Conference``; nothing is requested yet.
+
+        ``cache``: folder for replies. ``say`` reports waits, ``reader`` converts PDFs to text.
+        """
+        if venue.startswith(("http:", "https:")):
+            inside = parse_qs(urlsplit(venue).query).get("id", [""])[0]
+            hint = f"Try {inside!r}" if inside else "Use what follows 'id=' in it"
+            raise UserError(f"--venue must be a name such as ICLR.cc/2023/Conference, got an address: {venue}. {hint}")
+        if not venue or venue != venue.strip("/ ") or any(letter.isspace() for letter in venue):
+            raise UserError(
+                "--venue must be a name with parts separated by '/' and without spaces, such as "
+                f"ICLR.cc/2023/Conference, got {venue!r}"
+            )
+        self.name = venue
+        self._cache, self._bases = cache, {1: api1, 2: api2}
+        self._patience = replace(patience or Patience(), pause_seconds=seconds_between_requests)
+        self._say, self._reader = say, reader
+        self._review_name = "Official_Review"
+        self._api: _Api | None = None
+        self._submissions: dict[str, _Note] = {}
+
+    def papers(self) -> list[str]:
+        """Sorted names of all submissions, including withdrawn and desk-rejected ones."""
+        if self._api is None:
+            self._api = self._list()
+            left = Counter(one.outcome for one in self._submissions.values())
+            self._say(
+                f"{self.name}: {len(self._submissions)} submissions ({left['withdrawn']} withdrawn, "
+                f"{left['desk_rejected']} desk-rejected)"
+            )
+        return sorted(self._submissions)
+
+    def paper(self, name: str, *, reviews: int) -> Paper:
+        """A submission with its reviews and text. ``reviews``: fewest that it needs. Raises if it cannot be used."""
+        self.papers()
+        submission, api = self._submissions[name], self._api
+        assert api is not None
+        submission.refuse_unusable()
+        replies = [note for page in api.notes(forum=name) for note in page if note.id != name and not note.deleted]
+        found = []
+        for reply in sorted(replies, key=lambda reply: (reply.created or 0, reply.id)):
+            if reply.is_review(self._review_name):
+                sections, extra = sections_and_extra(reply.content)
+                found.append(HumanReview(reply.id, sections, {**extra, "reviewer": reply.signature}))
+        written = tuple(review for review in found if says_something(review.sections))
+        empty = len(found) - len(written)
+        if len(written) < reviews:
+            api.forget(name)
+            detail = f"{len(written)} with text, {reviews} needed" + (f"; {empty} empty" if empty else "")
+            raise UnusablePaperError("few_reviews", detail)
+        text = pdf_text(api.pdf(name), reader=self._reader)
+        return Paper(
+            paper=name,
+            title=submission.text("title"),
+            abstract=submission.text("abstract"),
+            text=text.text,
+            reviews=written,
+            public_date=submission.public_date,
+            extra={
+                "address": f"https://openreview.net/forum?id={quote(name, safe='')}",
+                "number": submission.number,
+                "venue": submission.text("venue"),
+                "pages": text.pages,
+                "empty_reviews": empty,
+            },
+        )
+
+    def _list(self) -> _Api:
+        """List the submissions, from API v2 if the venue is there, else from v1. Raises UserError if there are none."""
+        second = self._opened(2)
+        group = second.group(self.name)
+        names = _unwrapped(group.get("content")) if group else {}
+        # API v2 knows the groups of all venues; those of API v1 have neither domain nor content
+        if group and (names or group.get("domain")):
+            usual = f"{self.name}/-/{names.get('submission_name') or 'Submission'}"
+            self._add(second, str(names.get("submission_id") or usual))
+            if self._submissions:
+                self._review_name = str(names.get("review_name") or self._review_name)
+                return second
+        first = self._opened(1)
+        known = group is not None or first.group(self.name) is not None
+        for word in SUBMISSIONS_V1 if known else ():
+            self._add(first, f"{self.name}/-/{word}")
+            if self._submissions:
+                for left in LEFT_V1:
+                    self._add(first, f"{self.name}/-/{left}")
+                return first
+        first.forget()  # papers may become public later
+        asked = f"looked in {self._bases[2]} (API v2) and {self._bases[1]} (API v1)"
+        if known:
+            raise UserError(
+                f"OpenReview shows no submissions of {self.name!r} ({asked}). Its papers may not be public yet, or "
+                "belong to a group below it, such as …/Conference or …/Workshop/NAME"
+            )
+        raise UserError(
+            f"OpenReview has no public venue {self.name!r} ({asked}). Use what follows 'id=' in the address of the "
+            "venue's page, such as ICLR.cc/2023/Conference. Names are case-sensitive"
+        )
+
+    def _opened(self, number: Literal[1, 2]) -> _Api:
+        return _Api(number, self._bases[number], cache=self._cache, patience=self._patience, say=self._say)
+
+    def _add(self, api: _Api, invitation: str) -> None:
+        for page in api.notes(invitation=invitation):
+            self._submissions |= {note.id: note for note in page}
+            self._say(f"{invitation}: {len(page)} more, {len(self._submissions)} in total")

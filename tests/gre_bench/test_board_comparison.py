@@ -13,13 +13,11 @@ from scipy import stats
 from goldless.apps.gre.board_comparison import (
     agent_correlations,
     compare_boards,
-    corrected,
     correlate,
-    fisher_interval,
     read_benchmark_scores,
 )
 from goldless.apps.gre.boards import Board, BoardScore, read_board
-from goldless.apps.gre.linking import FEWEST_ANCHORS, RESAMPLES, Side, linear_link, link_sides
+from goldless.apps.gre.linking import FEWEST_ANCHORS, RESAMPLES, Side, link_sides
 from goldless.errors import UserError
 from goldless.records import Agent
 from goldless.statistics.bootstrap import draw_counts
@@ -174,16 +172,16 @@ def columns(n, seed=0):
 
 
 def test_pearsons_interval_is_scipys_and_those_of_ranks_are_bonett_and_wrights_and_fiellers():
-    """By hand for r = .5, n = 13: artanh .5 = .549306; 1.959964 times the root of 1.125 / 10, and of .437 / 9."""
-    x, y = columns(12)
-    pearson = agent_correlations(x, y)[0]
+    x, y = columns(13)
+    pearson, *ranks = agent_correlations(x, y)
     expected = stats.pearsonr(list(x.values()), list(y.values()))
     assert pearson.value == pytest.approx(expected.statistic)
     assert (pearson.low, pearson.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
-    for coefficient, variance in (("spearman", 0.1125), ("kendall", 0.437 / 9)):
-        reach = 1.959964 * math.sqrt(variance)
-        ends = [math.tanh(0.549306 - reach), math.tanh(0.549306 + reach), None]
-        assert list(fisher_interval(0.5, 13, coefficient)) == pytest.approx(ends, abs=1e-6)
+    for found, variance in zip(ranks, ((1 + ranks[0].value ** 2 / 2) / 10, 0.437 / 9), strict=True):
+        middle, reach = math.atanh(found.value), 1.959964 * math.sqrt(variance)
+        assert (found.low, found.high) == pytest.approx(
+            (math.tanh(middle - reach), math.tanh(middle + reach)), abs=1e-6
+        )
 
 
 def test_p_of_few_agents_is_that_of_all_pairings_and_of_many_it_is_drawn_and_never_zero():
@@ -207,15 +205,9 @@ def test_p_of_few_agents_is_that_of_all_pairings_and_of_many_it_is_drawn_and_nev
 def test_what_is_not_defined_or_has_no_interval_says_why():
     flat = dict.fromkeys("abc", 1.0)
     assert agent_correlations(flat, THREE)[0].note == "not defined: all agents have the same value"
-    assert fisher_interval(0.5, 3, "pearson") == (None, None, "no interval: n = 3")
-    assert fisher_interval(1.0, 9, "pearson") == (None, None, "no interval: the coefficient is 1")
-
-
-def test_holm_corrects_each_coefficient_by_itself():
-    """Two tests: the smaller p counts twice, by hand."""
-    first, second = corrected([agent_correlations(*columns(12)), agent_correlations(*columns(12, seed=5))])
-    for a, b in zip(first, second, strict=True):
-        assert min(a.p_holm, b.p_holm) == pytest.approx(min(1, 2 * min(a.p, b.p)))
+    assert agent_correlations(THREE, {"a": 3.0, "b": 1.0, "c": 2.0})[0].note == "no interval: n = 3"
+    six = {name: float(place) for place, name in enumerate("abcdef")}
+    assert agent_correlations(six, six)[0].note == "no interval: the coefficient is 1"
 
 
 # --- linking ---------------------------------------------------------------------------------------------------------
@@ -230,15 +222,6 @@ def edition(name, scores, *, anchors=(), texts=None) -> Side:
 def scores_of(function, papers=PAPERS, agents=("human", "ann")):
     random = np.random.default_rng(3)
     return {(paper, agent): function(float(random.normal())) for paper in papers for agent in agents}
-
-
-def test_the_line_gives_the_moments_of_the_other_form_and_linking_back_is_the_inverse():
-    # two forms of a test, X with mean 19.8524 and sd 8.2116, Y with 18.9798 and 8.9393. Worked by hand:
-    # slope 8.9393 / 8.2116 = 1.08862, and a raw score of 0 on X is 18.9798 - 1.08862 * 19.8524 = -2.6319 on Y
-    form_x, form_y = (np.array([mean - sd, mean + sd]) for mean, sd in ((19.8524, 8.2116), (18.9798, 8.9393)))
-    slope, intercept = linear_link(form_x, form_y)
-    assert (slope, intercept) == (pytest.approx(1.08862, abs=5e-6), pytest.approx(-2.6319, abs=5e-5))
-    assert linear_link(form_y, form_x) == pytest.approx((1 / slope, -intercept / slope))
 
 
 def test_a_scale_that_was_only_stretched_and_moved_is_met_again_without_any_error():

@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,13 +58,13 @@ class AgentCorrelation:
     """One coefficient over agents."""
 
     coefficient: Coefficient
-    value: float | None
+    value: float | None = None
     """None: not defined, ``note`` says why."""
-    low: float | None
+    low: float | None = None
     """None: no interval, ``note`` says why."""
-    high: float | None
-    p: float | None
-    n: int
+    high: float | None = None
+    p: float | None = None
+    n: int = 0
     """Agents with both values."""
     p_holm: float | None = None
     """Corrected for all tests of the same table (Holm)."""
@@ -82,15 +82,6 @@ def agent_correlations(
     return tuple(_correlation(x, y, coefficient, pairings) for coefficient in COEFFICIENTS)
 
 
-def corrected(groups: Sequence[Sequence[AgentCorrelation]]) -> list[tuple[AgentCorrelation, ...]]:
-    """The same with Holm's correction over the groups, separately for each coefficient."""
-    by_coefficient = [holm([one.p for one in column]) for column in zip(*groups, strict=True)]
-    return [
-        tuple(replace(one, p_holm=ps[place]) for one, ps in zip(group, by_coefficient, strict=True))
-        for place, group in enumerate(groups)
-    ]
-
-
 def _pairings(n: int, seed: int) -> npt.NDArray[np.intp]:
     """Orders of n agents: all of them if n is small, else random ones, the given order first."""
     if n <= EXACT_AGENTS:
@@ -103,29 +94,24 @@ def _correlation(
     x: FloatArray, y: FloatArray, coefficient: Coefficient, pairings: npt.NDArray[np.intp]
 ) -> AgentCorrelation:
     n = len(x)
-    value = float(correlations(x[None], y[None], coefficient)[0]) if n >= FEWEST_AGENTS else math.nan
+    if n < FEWEST_AGENTS:
+        return AgentCorrelation(coefficient, n=n, note=f"fewer than {FEWEST_AGENTS} agents in both")
+    value = float(correlations(x[None], y[None], coefficient)[0])
     if math.isnan(value):
-        few = f"fewer than {FEWEST_AGENTS} agents in both"
-        why = few if n < FEWEST_AGENTS else "not defined: all agents have the same value"
-        return AgentCorrelation(coefficient, None, None, None, None, n, note=why)
+        return AgentCorrelation(coefficient, n=n, note="not defined: all agents have the same value")
     paired = correlations(np.broadcast_to(x, pairings.shape), y[pairings], coefficient)
     # a pairing that is equal but for the last digit counts as equal
     p = float(np.mean(np.abs(paired) >= abs(value) - 1e-9))
-    low, high, note = fisher_interval(value, n, coefficient)
-    return AgentCorrelation(coefficient, value, low, high, p, n, note=note)
-
-
-def fisher_interval(value: float, n: int, coefficient: Coefficient) -> tuple[float | None, float | None, str | None]:
-    """The two ends; None with the reason if there are too few agents or the coefficient is 1 or -1."""
+    found = AgentCorrelation(coefficient, value, p=p, n=n)
     lost = LOST[coefficient]
     if n <= lost:
-        return None, None, f"no interval: n = {n}"
+        return replace(found, note=f"no interval: n = {n}")
     if abs(value) >= 1 - 1e-12:
-        return None, None, f"no interval: the coefficient is {value:.0f}"
+        return replace(found, note=f"no interval: the coefficient is {value:.0f}")
     spread = {"pearson": 1.0, "spearman": 1 + value**2 / 2, "kendall": 0.437}[coefficient]
     reach = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(spread / (n - lost))
     middle = math.atanh(value)
-    return math.tanh(middle - reach), math.tanh(middle + reach), None
+    return replace(found, low=math.tanh(middle - reach), high=math.tanh(middle + reach))
 
 
 # --- two boards ------------------------------------------------------------------------------------------------------
@@ -239,14 +225,21 @@ def compare_boards(first: Board, second: Board, *, seed: int = 0) -> BoardCompar
     A metric with too few common agents is not compared but listed in the notes; raises if that is true of all.
     """
     shared = [metric for metric in first.metrics if metric in second.metrics]
+    if not shared:
+        found = f"{first.name}: {', '.join(first.metrics)}; {second.name}: {', '.join(second.metrics)}"
+        raise UserError(f"the boards have no metric in common ({found}). Score both with the same metric")
     common = {metric: len(first.models(metric).keys() & second.models(metric).keys()) for metric in shared}
-    _check(first, second, common)
     metrics = [metric for metric, n in common.items() if n >= FEWEST_AGENTS]
+    if not metrics:
+        found = ", ".join(f"{metric}: {n}" for metric, n in common.items())
+        raise UserError(
+            f"too few agents have a score on both {first.name} and {second.name} ({found}). A comparison needs at "
+            f"least {FEWEST_AGENTS} with the same name, besides the human baseline"
+        )
     only = []
     for metric in shared:
         one, other = first.models(metric), second.models(metric)
-        missed = tuple(a for a in one if a not in other), tuple(a for a in other if a not in one)
-        only.append(OnlyOnOne(metric, *missed))
+        only.append(OnlyOnOne(metric, tuple(a for a in one if a not in other), tuple(a for a in other if a not in one)))
     same = first.name == second.name
     names = (f"{first.name} (first)", f"{second.name} (second)") if same else (first.name, second.name)
     told = {"interval": f"fisher-z-{LEVEL:g}"}
@@ -259,7 +252,7 @@ def compare_boards(first: Board, second: Board, *, seed: int = 0) -> BoardCompar
         changes=tuple(change for metric in metrics for change in _changes(first, second, metric)),
         only=tuple(only),
         level=LEVEL,
-        notes=(OTHER_SCALES, INTERVALS, *_notes(first, second, names, common, only)),
+        notes=(OTHER_SCALES, INTERVALS, *_notes(dict(zip(names, (first, second), strict=True)), common, only)),
         signatures={
             m: drawn_signature("comparison", m, {"first": first.told(m), "second": second.told(m), **told}, seed)
             for m in metrics
@@ -268,76 +261,65 @@ def compare_boards(first: Board, second: Board, *, seed: int = 0) -> BoardCompar
     )
 
 
-def _check(first: Board, second: Board, common: Mapping[str, int]) -> None:
-    if not common:
-        found = f"{first.name}: {', '.join(first.metrics)}; {second.name}: {', '.join(second.metrics)}"
-        raise UserError(f"the boards have no metric in common ({found}). Score both with the same metric")
-    if all(n < FEWEST_AGENTS for n in common.values()):
-        found = ", ".join(f"{metric}: {n}" for metric, n in common.items())
-        raise UserError(
-            f"too few agents have a score on both {first.name} and {second.name} ({found}). A comparison needs at "
-            f"least {FEWEST_AGENTS} with the same name, besides the human baseline"
-        )
-
-
 def _changes(first: Board, second: Board, metric: str) -> Iterator[AgentChange]:
     one, other = first.models(metric), second.models(metric)
     common = [agent for agent in other if agent in one]
     human, other_human = (None if (h := board.human(metric)) is None else h.score for board in (first, second))
     for agent in common:
-        ranks = [1 + sum(side[peer] > side[agent] for peer in common) for side in (one, other)]
+        rank, later = (1 + sum(side[peer] > side[agent] for peer in common) for side in (one, other))
         yield AgentChange(
             metric=metric,
             agent=agent,
             first=one[agent],
             second=other[agent],
             change=other[agent] - one[agent],
-            first_rank=ranks[0],
-            second_rank=ranks[1],
-            rank_change=ranks[0] - ranks[1],
+            first_rank=rank,
+            second_rank=later,
+            rank_change=rank - later,
             first_to_human=None if human is None else one[agent] - human,
             second_to_human=None if other_human is None else other[agent] - other_human,
         )
 
 
-def _notes(
-    first: Board, second: Board, names: tuple[str, str], common: Mapping[str, int], only: Iterable[OnlyOnOne]
-) -> Iterator[str]:
-    """What is not compared, and what differs between the boards."""
+def _notes(boards: Mapping[str, Board], common: Mapping[str, int], only: Iterable[OnlyOnOne]) -> Iterator[str]:
+    """What is not compared, and what differs between the boards; what is true of several metrics is said once."""
     few = [f"{metric} ({n})" for metric, n in common.items() if n < FEWEST_AGENTS]
     if few:
         yield f"Not compared, because fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."
-    alone: dict[str, list[str]] = {}
-    for one in only:
-        for name, agents in zip(names, (one.first, one.second), strict=True):
-            if agents:
-                said = f"left out, because only {name} has a score: {', '.join(agents)}"
-                alone.setdefault(said, []).append(one.metric)
-    yield from (f"{', '.join(metrics)}: {said}." for said, metrics in alone.items())
-    for name, board, other in zip(names, (first, second), (second, first), strict=True):
+    said = [
+        (f"left out, because only {name} has a score: {', '.join(agents)}", one.metric)
+        for one in only
+        for name, agents in zip(boards, (one.first, one.second), strict=True)
+        if agents
+    ]
+    yield from _once(said)
+    for name, board in boards.items():
         if all(board.human(metric) is None for metric in board.metrics):
             yield f"{name} has no score of {HUMAN!r}, so there is no distance to a human baseline."
-        if lone := [metric for metric in board.metrics if metric not in other.metrics]:
+        if lone := [metric for metric in board.metrics if metric not in common]:
             yield f"Not compared, because only {name} has them: {', '.join(lone)}."
         yield from (f"{name}: {note}." for note in board.notes)
-    yield from _differences(first, second, [metric for metric, n in common.items() if n >= FEWEST_AGENTS])
-
-
-def _differences(first: Board, second: Board, metrics: Iterable[str]) -> Iterator[str]:
-    """Differences between the signatures of each metric; equal ones are listed once."""
-    differences: dict[str, list[str]] = {}
-    for metric in metrics:
-        lacking = [board.name for board in (first, second) if board.signatures.get(metric) is None]
+    said = []
+    for metric in [metric for metric, n in common.items() if n >= FEWEST_AGENTS]:
+        lacking = [board.name for board in boards.values() if board.signatures.get(metric) is None]
         if lacking:
-            said = f"no signature on {' and '.join(lacking)}, so other differences are unknown"
-            differences.setdefault(said, []).append(metric)
+            said.append((f"no signature on {' and '.join(lacking)}, so other differences are unknown", metric))
             continue
-        here, there = (Signature.parse(board.signatures[metric]).settings for board in (first, second))
-        for key in {**here, **there}:
-            if key not in INCIDENTAL and here.get(key) != there.get(key):
-                said = f"{key} differs: {here.get(key, 'none')} and {there.get(key, 'none')}"
-                differences.setdefault(said, []).append(metric)
-    yield from (f"{', '.join(metrics)}: {said}." for said, metrics in differences.items())
+        here, there = (Signature.parse(board.signatures[metric]).settings for board in boards.values())
+        said += [
+            (f"{key} differs: {here.get(key, 'none')} and {there.get(key, 'none')}", metric)
+            for key in {**here, **there}
+            if key not in INCIDENTAL and here.get(key) != there.get(key)
+        ]
+    yield from _once(said)
+
+
+def _once(said: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Each sentence after all metrics that it is about."""
+    metrics: dict[str, list[str]] = {}
+    for text, metric in said:
+        metrics.setdefault(text, []).append(metric)
+    yield from (f"{', '.join(about)}: {text}." for text, about in metrics.items())
 
 
 # --- other benchmarks ----------------------------------------------------------------------------------------------
@@ -417,6 +399,12 @@ def correlate(board: Board, scores: Board, *, seed: int = 0) -> BenchmarkCorrela
             f"benchmark has {FEWEST_AGENTS} of them. A correlation needs at least {FEWEST_AGENTS}. Use the board's "
             f"names in the column agent. Not found: {_near(on_board) or 'none'}"
         )
+    # Holm's correction is over the cells of one coefficient
+    holms = zip(*(holm([one.p for one in column]) for column in zip(*found, strict=True)), strict=True)
+    groups = [
+        tuple(replace(one, p_holm=p) for one, p in zip(group, ps, strict=True))
+        for group, ps in zip(found, holms, strict=True)
+    ]
     rows = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
     told = {
         "benchmarks": f"{scores.name}-{evidence_hash(rows)}",
@@ -429,7 +417,7 @@ def correlate(board: Board, scores: Board, *, seed: int = 0) -> BenchmarkCorrela
         scores=scores.name,
         rows=tuple(
             BenchmarkCorrelation(metric, group[0].n, group, benchmark)
-            for (metric, benchmark), group in zip(asked, corrected(found), strict=True)
+            for (metric, benchmark), group in zip(asked, groups, strict=True)
         ),
         level=LEVEL,
         only_on_board=on_board,

@@ -7,7 +7,7 @@ without a cutoff is unknown, never clean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Literal, Unpack
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from goldless.apps.gre.papers import HUMAN, is_person
-from goldless.arrays import FloatArray
+from goldless.arrays import BoolArray, FloatArray
 from goldless.dates import first_day, last_day
 from goldless.errors import UserError
 from goldless.records import Agent
@@ -121,16 +121,6 @@ class Clock:
     def tables(self) -> list[ReportTable]:
         """The leaderboards on all papers, the agents with their cutoffs, and the leaderboards on clean papers."""
         metrics = list(dict.fromkeys(row.metric for row in self.scores))
-        there = {row.scope for row in self.scores}
-        scopes: list[Scope] = [scope for scope in ("common", "own") if scope in there]
-        return [
-            *(self.leaderboard(metric, "all") for metric in metrics),
-            self.table(),
-            *(self.leaderboard(metric, scope) for metric in metrics for scope in scopes),
-        ]
-
-    def table(self) -> ReportTable:
-        """One row per agent: its cutoff and the share of papers after it."""
         columns = (
             Column("agent", "agent"),
             Column("cutoff_date", "cut-off", absent="unknown"),
@@ -139,20 +129,23 @@ class Clock:
             Column("share", "share", "number", "unknown", 2),
             Column("undated", "undated", "count"),
         )
-        rows = tuple(map(asdict, self.agents))
-        return ReportTable("Papers published after each agent's cutoff", columns, rows, notes=self.notes)
+        title = "Papers published after each agent's cutoff"
+        clean: list[Scope] = ["common", "own"]
+        return [
+            *(self._leaderboard(metric, "all") for metric in metrics),
+            ReportTable(title, columns, tuple(map(asdict, self.agents)), notes=self.notes),
+            *(self._leaderboard(m, scope) for m in metrics for scope in clean if self.rows(m, scope)),
+        ]
 
-    def leaderboard(self, metric: str, scope: Scope) -> ReportTable:
-        """One row per agent, on the papers of a scope."""
+    def _leaderboard(self, metric: str, scope: Scope) -> ReportTable:
         rows = self.rows(metric, scope)
         interval = f"{self.level * 100:g}%"
-        ranked = [Column("rank", "#", "count")] if scope == "common" else []
         everywhere = (
             Column("all_score", "all papers", "number", decimals=2, wide=True),
             Column("all_n", "n", "count", wide=True),
         )
         columns = (
-            *ranked,
+            *[Column("rank", "#", "count")] * (scope == "common"),
             Column("agent", "agent"),
             Column("score", "score", "number", "missing", 2),
             Column("low high", interval, "interval", decimals=2),
@@ -160,22 +153,16 @@ class Clock:
             Column("difference_low difference_high", interval, "signed interval", decimals=2),
             Column("n papers", "papers", "fraction"),
             Column("n_pairs", "shared with human", "count", wide=True),
-            *([] if scope == "all" else everywhere),
+            *(everywhere if scope != "all" else ()),
             Column("note", "note", wide=True),
         )
-        papers = {
-            "own": "each agent's clean papers",
-            "common": f"the {len(self.common)} papers clean for all",
-            "all": f"all {self.papers} papers",
-        }
-        notes = {"own": [OWN], "common": [MISSING] * any(row.missing for row in rows), "all": [ALL]}
-        return ReportTable(
-            f"{metric} on {papers[scope]}",
-            columns,
-            tuple({**asdict(row), "papers": row.n + row.missing} for row in rows),
-            self.signature(metric, scope),
-            tuple(notes[scope]),
-        )
+        papers, notes = {
+            "own": ("each agent's clean papers", (OWN,)),
+            "common": (f"the {len(self.common)} papers clean for all", (MISSING,) * any(row.missing for row in rows)),
+            "all": (f"all {self.papers} papers", (ALL,)),
+        }[scope]
+        cells = tuple({**asdict(row), "papers": row.n + row.missing} for row in rows)
+        return ReportTable(f"{metric} on {papers}", columns, cells, self.signature(metric, scope), notes)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -211,8 +198,9 @@ def contamination_clock(
     ``paper_dates``: of every paper by task, None where it is not known. ``scores``: of responses (task, agent, score),
     by metric. Dates are YYYY-MM-DD, YYYY-MM or YYYY.
     """
-    models = [agent for agent in agents if not is_person(agent.agent)]
-    cutoffs, dates = _days(models, paper_dates)
+    models = {agent.agent: agent.cutoff_date for agent in agents if not is_person(agent.agent)}
+    cutoffs = {name: _day(last_day, given, f"cutoff_date of agent {name!r}") for name, given in models.items()}
+    dates = {task: _day(first_day, given, f"public_date of task {task!r}") for task, given in paper_dates.items()}
     dated = {task: day for task, day in dates.items() if day is not None}
     known = {agent: cutoff for agent, cutoff in cutoffs.items() if cutoff is not None}
     clean = {agent: tuple(task for task, day in dated.items() if day > cutoff) for agent, cutoff in known.items()}
@@ -225,27 +213,42 @@ def contamination_clock(
     }
     level = draws["level"]
     drawn = {"interval": interval_name(level, tails=True)} | {key: str(draws[key]) for key in ("resamples", "seed")}
+    rows: list[CleanScore] = []
+    for metric, frame in scores.items():
+        scored = {(task, agent): score for task, agent, score in frame.select("task", "agent", "score").iter_rows()}
+        values = {
+            agent: np.array([scored.get((task, agent)) for task in dates], dtype=np.float64)
+            for agent in (*models, HUMAN)
+        }
+        people = [HUMAN] if models and not np.isnan(values[HUMAN]).all() else []
+        scopes: dict[Scope, Mapping[str, tuple[str, ...]]] = {
+            "own": clean,
+            "common": dict.fromkeys([*clean, *people], common) if common else {},
+            "all": dict.fromkeys([*models, *people], tuple(dates)),
+        }
+        for scope, tasks in scopes.items():
+            found = [
+                _clean_score((metric, scope, agent), values, np.isin(list(dates), its), draws)
+                for agent, its in tasks.items()
+            ]
+            rows += _ranked(found) if scope == "common" else sorted(found, key=_by_difference)
     return Clock(
         agents=tuple(
             AgentClock(
-                agent.agent,
-                agent.cutoff_date,
+                name,
+                cutoff,
                 len(dated),
                 len(dates) - len(dated),
-                None if agent.agent not in clean else len(clean[agent.agent]),
-                len(clean[agent.agent]) / len(dated) if agent.agent in clean and dated else None,
+                len(clean[name]) if name in clean else None,
+                len(clean[name]) / len(dated) if name in clean and dated else None,
             )
-            for agent in models
+            for name, cutoff in models.items()
         ),
         unknown=tuple(agent for agent in cutoffs if agent not in known),
         papers=len(dates),
         undated=tuple(task for task in dates if task not in dated),
         common=common,
-        scores=tuple(
-            row
-            for metric, frame in scores.items()
-            for row in _metric_rows(metric, frame, list(dates), list(cutoffs), clean=clean, common=common, draws=draws)
-        ),
+        scores=tuple(rows),
         level=level,
         signatures=dict(signatures),
         scope_signatures={
@@ -253,6 +256,13 @@ def contamination_clock(
             for metric in scores
         },
     )
+
+
+def _day(read: Callable[[str], date | None], given: str | None, whose: str) -> date | None:
+    found = read(given) if given else None
+    if given and found is None:
+        raise UserError(f"{whose} must look like 2023-09-30, 2023-09 or 2023, or be empty, got {given!r}")
+    return found
 
 
 def _signature(line: str, metric: str, drawn: Mapping[str, str], papers: str) -> str:
@@ -271,73 +281,14 @@ def public_dates(study: Study) -> dict[str, str | None]:
     }
 
 
-def _days(
-    agents: Sequence[Agent], paper_dates: Mapping[str, str | None]
-) -> tuple[dict[str, date | None], dict[str, date | None]]:
-    """Cutoffs by agent and public dates by task. Raises with a list of all invalid dates."""
-    stated = {agent.agent: agent.cutoff_date for agent in agents}
-    cutoffs = {agent: last_day(given) if given else None for agent, given in stated.items()}
-    dates = {task: first_day(given) if given else None for task, given in paper_dates.items()}
-    problems = [
-        f"cutoff_date of agent {agent!r} is {given!r}"
-        for agent, given in stated.items()
-        if given and cutoffs[agent] is None
-    ]
-    problems += [
-        f"public_date of task {task!r} is {given!r}"
-        for task, given in paper_dates.items()
-        if given and dates[task] is None
-    ]
-    if problems:
-        shown = [*problems[:100], *([f"… and {len(problems) - 100} more"] if len(problems) > 100 else [])]
-        raise UserError("\n".join([*shown, "dates must look like 2023-09-30, 2023-09 or 2023, or be empty"]))
-    return cutoffs, dates
-
-
-def _metric_rows(
-    metric: str,
-    frame: pl.DataFrame,
-    tasks: list[str],
-    models: list[str],
-    *,
-    clean: Mapping[str, tuple[str, ...]],
-    common: tuple[str, ...],
-    draws: Draws,
-) -> Iterator[CleanScore]:
-    """One metric in every scope."""
-    row = {task: place for place, task in enumerate(tasks)}
-    column = {agent: place for place, agent in enumerate([*models, HUMAN])}
-    known = frame.filter(pl.col("agent").is_in(list(column)) & pl.col("score").is_not_null())
-    values = np.full((len(row), len(column)), np.nan)
-    values[[row[task] for task in known["task"]], [column[agent] for agent in known["agent"]]] = known["score"]
-    human = values[:, column[HUMAN]]
-    people = [HUMAN] if models and not np.isnan(human).all() else []
-    scopes: dict[Scope, Mapping[str, tuple[str, ...]]] = {
-        "own": clean,
-        "common": dict.fromkeys([*clean, *people], common) if common else {},
-        "all": dict.fromkeys([*models, *people], tuple(tasks)),
-    }
-    for scope, papers in scopes.items():
-        found = [
-            _clean_score((metric, scope, agent), values[:, column[agent]], human, [row[task] for task in its], draws)
-            for agent, its in papers.items()
-        ]
-        if scope == "common":
-            yield from _ranked(found)
-        else:
-            yield from sorted(
-                found, key=lambda one: (one.difference is None, -(one.difference or 0), -(one.score or 0))
-            )
-
-
 def _clean_score(
-    whose: tuple[str, Scope, str], mine: FloatArray, human: FloatArray, places: Sequence[int], draws: Draws
+    whose: tuple[str, Scope, str], values: Mapping[str, FloatArray], kept: BoolArray, draws: Draws
 ) -> CleanScore:
-    """The score of an agent, by metric, scope and name, on its papers, given by their indices."""
-    kept = mine[places]
-    score, difference = task_intervals(np.stack([kept, kept - human[places]], axis=1), tails=True, **draws)
+    """The score of an agent, by metric, scope and name, on the papers that are kept."""
+    mine, agent = values[whose[-1]], whose[-1]
+    pairs = mine - values[HUMAN] if agent != HUMAN else np.full_like(mine, np.nan)
+    score, difference = task_intervals(np.stack([mine[kept], pairs[kept]], axis=1), tails=True, **draws)
     everywhere = mine[~np.isnan(mine)]
-    paired = whose[-1] != HUMAN
     return CleanScore(
         *whose,
         rank=None,
@@ -345,15 +296,19 @@ def _clean_score(
         low=score.low,
         high=score.high,
         n=score.n,
-        missing=len(places) - score.n,
-        difference=difference.mean if paired else None,
-        difference_low=difference.low if paired else None,
-        difference_high=difference.high if paired else None,
-        n_pairs=difference.n if paired else 0,
+        missing=int(kept.sum()) - score.n,
+        difference=difference.mean,
+        difference_low=difference.low,
+        difference_high=difference.high,
+        n_pairs=difference.n,
         all_score=float(everywhere.mean()) if len(everywhere) else None,
         all_n=len(everywhere),
-        note=score.note if places else "no clean paper",
+        note=score.note if kept.any() else "no clean paper",
     )
+
+
+def _by_difference(row: CleanScore) -> tuple[bool, float, float]:
+    return row.difference is None, -(row.difference or 0), -(row.score or 0)
 
 
 def _ranked(rows: Sequence[CleanScore]) -> Iterator[CleanScore]:

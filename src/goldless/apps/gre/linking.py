@@ -35,6 +35,10 @@ FEWEST_ANCHORS = 10
 """Below, two means and two standard deviations are too uncertain to put years on one scale."""
 RESAMPLES = 2000
 LEVEL = 0.9
+METHOD = (
+    "Linear linking (Kolen and Brennan 2014, chapter 2): the reviews of the anchors get the same mean and standard "
+    "deviation on both scales. Intervals: percentiles over resampled papers, anchors drawn separately."
+)
 Pair = tuple[str, str]
 """A task and an agent."""
 
@@ -70,12 +74,12 @@ class LinkedScore:
     """The same on the scale of the first edition."""
     linked_low: float | None
     linked_high: float | None
-    first: float | None
+    first: float | None = None
     """Its score in the first edition; None: it is not there."""
-    change: float | None
+    change: float | None = None
     """Linked score minus that of the first edition."""
-    change_low: float | None
-    change_high: float | None
+    change_low: float | None = None
+    change_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,32 +129,18 @@ class Link:
         )
 
 
-METHOD = (
-    "Linear linking (Kolen and Brennan 2014, chapter 2): the reviews of the anchors get the same mean and standard "
-    "deviation on both scales. Intervals: percentiles over resampled papers, anchors drawn separately."
-)
-
-
 def _with_ends(value: float, low: float | None, high: float | None) -> str:
     return f"{value:.3f}" if low is None or high is None else f"{value:.3f} ({low:.3f} … {high:.3f})"
 
 
-class NotLinkedError(UserError):
-    """The scales of two editions cannot be linked."""
-
-
 def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[Link], list[str]]:
     """The links of two editions by metric, and notes; nothing where one is no edition or they share no anchors."""
-    if not all(is_edition(Path(one)) and open_edition(Path(one)).collected for one in (first, second)):
+    folders = [Path(first), Path(second)]
+    editions = [open_edition(folder) for folder in folders if is_edition(folder)]
+    if len(editions) < 2 or not all(one.collected for one in editions):
         return [], []
-    editions = [open_edition(Path(folder)) for folder in (first, second)]
-    return link_sides(
-        *(
-            Side.of(one.folder.resolve().name, one.study(), run_scores(RunFolder(one.run_folder(RUN), RUN)))
-            for one in editions
-        ),
-        seed=seed,
-    )
+    sides = [Side.of(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
+    return link_sides(*sides, seed=seed)
 
 
 def link_sides(first: Side, second: Side, *, seed: int = 0) -> tuple[list[Link], list[str]]:
@@ -159,16 +149,15 @@ def link_sides(first: Side, second: Side, *, seed: int = 0) -> tuple[list[Link],
     if not shared:
         return [], [f"Not linked: {first.name} and {second.name} share no anchors."]
     links, notes = [], []
-    for metric in first.scores:
-        if metric in second.scores:
-            try:
-                links.append(link(first, second, metric, shared, seed=seed))
-            except NotLinkedError as error:
-                notes.append(str(error))
+    for metric in [metric for metric in first.scores if metric in second.scores]:
+        try:
+            links.append(_link(first, second, metric, shared, seed))
+        except UserError as error:
+            notes.append(f"{metric} is not linked: {error}")
     return links, notes
 
 
-def link(first: Side, second: Side, metric: str, shared: set[str], *, seed: int = 0) -> Link:
+def _link(first: Side, second: Side, metric: str, shared: set[str], seed: int) -> Link:
     """The second edition's scores under a metric on the scale of the first. Raises if there are too few anchors.
 
     ``shared``: papers in both editions that one of them marks as anchors.
@@ -178,38 +167,29 @@ def link(first: Side, second: Side, metric: str, shared: set[str], *, seed: int 
     used = sorted(pair for pair in same if pair in ours and pair in theirs)
     papers = sorted({task for task, _ in used})
     if len(papers) < FEWEST_ANCHORS:
-        raise NotLinkedError(
-            f"{metric} is not linked: {len(papers)} of {len(shared)} anchors have a review that is the same in "
-            f"{first.name} and {second.name} and has a score in both; at least {FEWEST_ANCHORS} are needed. Collect "
-            "the later edition with more anchors, and score the human reviews in both"
+        raise UserError(
+            f"{len(papers)} of {len(shared)} anchors have a review that is the same in {first.name} and {second.name} "
+            f"and has a score in both; at least {FEWEST_ANCHORS} are needed. Collect the later edition with more "
+            "anchors, and score the human reviews in both"
         )
     x, y = (np.array([scores[pair] for pair in used]) for scores in (theirs, ours))
     if not (np.ptp(x) > 0 and np.ptp(y) > 0):
-        raise NotLinkedError(f"{metric} is not linked: all reviews of the anchors have the same score in one edition")
-    slope, intercept = linear_link(x, y)
-    # anchors, the other papers of the first edition and those of the second are drawn separately
+        raise UserError("all reviews of the anchors have the same score in one edition")
+    # the first row of every array below is of the papers as they are, the others are of draws; anchors, the other
+    # papers of the first edition and those of the second are drawn separately
     others = [sorted({task for task, _ in scores} - set(papers)) for scores in (ours, theirs)]
     drawn = [_drawn(len(tasks), seed + place) for place, tasks in enumerate((papers, *others))]
-    before_draws = [*papers, *others[0]], np.hstack([drawn[0], drawn[1]])
-    after_draws = [*papers, *others[1]], np.hstack([drawn[0], drawn[2]])
-    slopes, intercepts = _drawn_links(drawn[0][:, [papers.index(task) for task, _ in used]], x, y)
+    weights = drawn[0][:, [papers.index(task) for task, _ in used]]
+    (mean_x, sd_x), (mean_y, sd_y) = _moments(weights, x), _moments(weights, y)
+    slopes = np.divide(sd_y, sd_x, out=np.full(len(sd_x), np.nan), where=sd_x > 0)
+    intercepts = mean_y - slopes * mean_x
     rows = []
     for agent in sorted({agent for _, agent in theirs if not is_reference(agent)}):
-        mean, means = _means(*after_draws, theirs, agent)
-        before, befores = _means(*before_draws, ours, agent)
-        linked, linkeds = slope * mean + intercept, slopes * means + intercepts
-        there = not math.isnan(before)
-        rows.append(
-            LinkedScore(
-                agent,
-                mean,
-                linked,
-                *_ends(linkeds),
-                before if there else None,
-                linked - before if there else None,
-                *(_ends(linkeds - befores) if there else (None, None)),
-            )
-        )
+        means = _means([*papers, *others[1]], np.hstack([drawn[0], drawn[2]]), theirs, agent)
+        befores = _means([*papers, *others[0]], np.hstack([drawn[0], drawn[1]]), ours, agent)
+        linked = slopes * means + intercepts
+        before = () if math.isnan(befores[0]) else (float(befores[0]), *_value_and_ends(linked - befores))
+        rows.append(LinkedScore(agent, float(means[0]), *_value_and_ends(linked), *before))
     told = {
         "first": first.signatures.get(metric, first.name),
         "second": second.signatures.get(metric, second.name),
@@ -223,10 +203,8 @@ def link(first: Side, second: Side, metric: str, shared: set[str], *, seed: int 
         metric,
         first.name,
         second.name,
-        slope,
-        *_ends(slopes),
-        intercept,
-        *_ends(intercepts),
+        *_value_and_ends(slopes),
+        *_value_and_ends(intercepts),
         papers=len(papers),
         reviews=len(used),
         scores=tuple(sorted(rows, key=lambda row: (-row.linked, row.agent))),
@@ -235,46 +213,31 @@ def link(first: Side, second: Side, metric: str, shared: set[str], *, seed: int 
     )
 
 
-def linear_link(x: FloatArray, y: FloatArray) -> tuple[float, float]:
-    """Slope and intercept that give x the mean and standard deviation of y."""
-    slope = float(np.std(y) / np.std(x))
-    return slope, float(np.mean(y) - slope * np.mean(x))
-
-
-def _ends(draws: FloatArray) -> tuple[float | None, float | None]:
-    return percentile_interval(draws, level=LEVEL)[:2]
-
-
 def _drawn(papers: int, seed: int) -> FloatArray:
-    """How often each paper is drawn: [resamples, papers]."""
+    """How often each paper counts: once, and as often as it is drawn; [1 + resamples, papers]."""
     if not papers:
-        return np.zeros((RESAMPLES, 0))
-    return np.concatenate(list(draw_counts(papers, seed=seed, resamples=RESAMPLES)))
+        return np.zeros((1 + RESAMPLES, 0))
+    return np.concatenate([np.ones((1, papers)), *draw_counts(papers, seed=seed, resamples=RESAMPLES)])
 
 
-def _drawn_links(weights: FloatArray, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Slopes and intercepts over the draws; NaN where all reviews drawn have the same score."""
-    n = weights.sum(axis=1)
-    means, spreads = [], []
-    for values in (x, y):
-        # centred, so that squares lose no digits
-        centre = float(np.mean(values))
-        away = values - centre
-        mean = weights @ away / n
-        means.append(mean + centre)
-        spreads.append(np.sqrt(np.maximum(weights @ away**2 / n - mean**2, 0.0)))
-    slopes = np.full(len(n), np.nan)
-    np.divide(spreads[1], spreads[0], out=slopes, where=spreads[0] > 0)
-    return slopes, means[1] - slopes * means[0]
+def _moments(weights: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Means and standard deviations by row of weights; centred first, so that squares lose no digits."""
+    n, centre = weights.sum(axis=1), float(np.mean(values))
+    away = values - centre
+    mean = weights @ away / n
+    return mean + centre, np.sqrt(np.maximum(weights @ away**2 / n - mean**2, 0.0))
 
 
-def _means(
-    tasks: Sequence[str], counts: FloatArray, scores: Mapping[Pair, float], agent: str
-) -> tuple[float, FloatArray]:
-    """The mean of an agent's scores, and its means over the draws; NaN where it has none."""
+def _means(tasks: Sequence[str], counts: FloatArray, scores: Mapping[Pair, float], agent: str) -> FloatArray:
+    """The means of an agent's scores by row of counts; NaN where it has none."""
     values = np.array([scores.get((task, agent), np.nan) for task in tasks])
     there = ~np.isnan(values)
     n = counts[:, there].sum(axis=1)
     means = np.full(len(counts), np.nan)
     np.divide(counts[:, there] @ values[there], n, out=means, where=n > 0)
-    return (float(np.mean(values[there])) if there.any() else math.nan), means
+    return means
+
+
+def _value_and_ends(rows: FloatArray) -> tuple[float, float | None, float | None]:
+    low, high, _ = percentile_interval(rows[1:], level=LEVEL)
+    return float(rows[0]), low, high

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from goldless.apps.gre.config import METRICS
+from goldless.apps.gre.contamination import Clock
 from goldless.apps.gre.edition import CONFIG, INJECTED, RUN, Edition
 from goldless.apps.gre.hidden_instructions import Holding, hidden_study, holding
 from goldless.apps.gre.papers import REFERENCE, is_person
@@ -238,6 +239,12 @@ class Recomputed:
     def metric(self) -> str:
         """The metric that ranks: the first."""
         return self.scored[0].metric
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of its own run."""
+        assert self.result.contamination is not None
+        return self.result.contamination
 
     @property
     def scores(self) -> Scores:

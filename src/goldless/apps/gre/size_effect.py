@@ -24,7 +24,7 @@ from goldless.runs.recorded import evidence_hash
 from goldless.statistics.bootstrap import left_out_intervals
 
 Family = tuple[FloatArray, FloatArray]
-"""log10 of the parameters, and scores."""
+"""log10 of the parameters, and scores; both as deviations from the family's mean."""
 EXACT_WAYS = 100_000
 """Up to this many assignments of sizes, all are tried."""
 METHOD = (
@@ -38,20 +38,20 @@ class MetricSizeEffect:
     """The size effect under one metric."""
 
     metric: str
-    slope: float | None
+    slope: float | None = None
     """Change of the score per tenfold parameters; None: no family has two sizes."""
-    low: float | None
+    low: float | None = None
     """None: no interval, ``note`` says why."""
-    high: float | None
-    p: float | None
-    pairs: int
+    high: float | None = None
+    p: float | None = None
+    pairs: int = 0
     """Pairs of one family that differ in size."""
-    larger_higher: int
+    larger_higher: int = 0
     """Of these, those in which the larger has the higher score."""
-    tied: int
+    tied: int = 0
     """Of these, those with equal scores."""
-    families: tuple[str, ...]
-    agents: int
+    families: tuple[str, ...] = ()
+    agents: int = 0
     note: str | None = None
 
 
@@ -87,16 +87,21 @@ class SizeEffect:
 
 def size_effect(board: Board, *, seed: int = 0) -> SizeEffect:
     """The size effect of every metric."""
-    sized, left_out = _sized(board)
+    sized: dict[str, float] = {}
+    left_out: dict[str, list[str]] = {}
+    for agent in [agent for agent in board.agents if agent.agent != HUMAN]:
+        if agent.parameters is None or agent.family is None:
+            what = "number of parameters" if agent.parameters is None else "family"
+            left_out.setdefault(f"{what} not known", []).append(agent.agent)
+        else:
+            sized[agent.agent] = math.log10(agent.parameters)
     rows = tuple(_effect(metric, _families(board, metric, sized), seed) for metric in board.metrics)
     used = {family for row in rows for family in row.families}
     family = {agent.agent: agent.family for agent in board.agents}
-    alone = tuple(a for a in sized if family[a] not in used)
-    if alone:
+    if alone := [agent for agent in sized if family[agent] not in used]:
         left_out["no other size in the family"] = alone
     notes = [METHOD, *(f"left out, {why}: {', '.join(agents)}." for why, agents in left_out.items())]
-    guessed = [agent for agent in sized if agent in board.estimated_sizes and agent not in alone]
-    if guessed:
+    if guessed := [agent for agent in sized if agent in board.estimated_sizes and agent not in alone]:
         notes.append(f"sizes of {len(guessed)} agents are estimates: {', '.join(guessed)}.")
     told = {
         "sizes": evidence_hash((agent, size, family[agent]) for agent, size in sized.items()),
@@ -104,44 +109,36 @@ def size_effect(board: Board, *, seed: int = 0) -> SizeEffect:
         "interval": f"families-jackknife-{LEVEL:g}",
     }
     signatures = {m: drawn_signature("size-effect", m, {"board": board.told(m), **told}, seed) for m in board.metrics}
-    return SizeEffect(board.name, rows, LEVEL, left_out, tuple(notes), signatures)
-
-
-def _sized(board: Board) -> tuple[dict[str, float], dict[str, tuple[str, ...]]]:
-    """log10 of the parameters of all agents that have family and size, and why the others are left out."""
-    sized: dict[str, float] = {}
-    out: dict[str, tuple[str, ...]] = {}
-    for agent in board.agents:
-        if agent.agent == HUMAN:
-            continue
-        if agent.parameters is not None and agent.family is not None:
-            sized[agent.agent] = math.log10(agent.parameters)
-        else:
-            why = "number of parameters not known" if agent.parameters is None else "family not known"
-            out[why] = (*out.get(why, ()), agent.agent)
-    return sized, out
+    reasons = {why: tuple(agents) for why, agents in left_out.items()}
+    return SizeEffect(board.name, rows, LEVEL, reasons, tuple(notes), signatures)
 
 
 def _families(board: Board, metric: str, sized: Mapping[str, float]) -> dict[str, Family]:
     """Families with at least two sizes that have scores."""
     members: dict[str, list[tuple[float, float]]] = {}
     scores = board.models(metric)
-    for agent in sorted(board.agents, key=lambda one: -scores.get(one.agent, -math.inf)):
-        if agent.agent in sized and agent.agent in scores:
-            members.setdefault(str(agent.family), []).append((sized[agent.agent], scores[agent.agent]))
-    arrays = {family: tuple(np.array(rows).T) for family, rows in sorted(members.items())}
-    return {family: (sizes, scores) for family, (sizes, scores) in arrays.items() if np.ptp(sizes) > 0}
+    family = {agent.agent: str(agent.family) for agent in board.agents}
+    for agent, score in scores.items():
+        if agent in sized:
+            members.setdefault(family[agent], []).append((sized[agent], score))
+    arrays = {name: np.array(rows) for name, rows in sorted(members.items())}
+    centred = {name: rows - rows.mean(axis=0) for name, rows in arrays.items() if np.ptp(rows[:, 0]) > 0}
+    return {name: (rows[:, 0], rows[:, 1]) for name, rows in centred.items()}
 
 
 def _effect(metric: str, families: Mapping[str, Family], seed: int) -> MetricSizeEffect:
     held = list(families.values())
-    pairs, higher, tied = _pairs(held)
+    signs = [
+        float(np.sign((sizes[i] - sizes[j]) * (scores[i] - scores[j])))
+        for sizes, scores in held
+        for i, j in itertools.combinations(range(len(sizes)), 2)
+        if sizes[i] != sizes[j]
+    ]
     found = MetricSizeEffect(
         metric,
-        *(None, None, None, None),
-        pairs=pairs,
-        larger_higher=higher,
-        tied=tied,
+        pairs=len(signs),
+        larger_higher=sum(sign > 0 for sign in signs),
+        tied=sum(sign == 0 for sign in signs),
         families=tuple(families),
         agents=sum(len(scores) for _, scores in held),
     )
@@ -152,52 +149,28 @@ def _effect(metric: str, families: Mapping[str, Family], seed: int) -> MetricSiz
         return replace(found, note="no interval: one family")
     without = np.array([[_slope(held[:i] + held[i + 1 :])] for i in range(len(held))])
     (interval,) = left_out_intervals(
-        [_slope(held)],
-        without,
-        n_tasks=len(held),
-        seed=seed,
-        level=LEVEL,
-        lowest=-math.inf,
-        highest=math.inf,
+        [_slope(held)], without, n_tasks=len(held), seed=seed, level=LEVEL, lowest=-math.inf, highest=math.inf
     )
     return replace(found, low=interval.low, high=interval.high)
 
 
-def _centred(families: Sequence[Family]) -> list[Family]:
-    return [(sizes - sizes.mean(), scores - scores.mean()) for sizes, scores in families]
-
-
 def _slope(families: Sequence[Family]) -> float:
     """Least squares with a level for each family: the slope of deviations from family means."""
-    centred = _centred(families)
-    return float(sum(x @ y for x, y in centred) / sum(x @ x for x, _ in centred))
-
-
-def _pairs(families: Sequence[Family]) -> tuple[int, int, int]:
-    """Pairs that differ in size, those in which the larger is higher, and those that are tied."""
-    signs = [
-        np.sign((sizes[i] - sizes[j]) * (scores[i] - scores[j]))
-        for sizes, scores in families
-        for i, j in itertools.combinations(range(len(sizes)), 2)
-        if sizes[i] != sizes[j]
-    ]
-    # a sum of numpy's truth values is one of its numbers, which JSON does not know
-    return len(signs), sum(bool(sign > 0) for sign in signs), sum(bool(sign == 0) for sign in signs)
+    return float(sum(x @ y for x, y in families) / sum(x @ x for x, _ in families))
 
 
 def _p(families: Sequence[Family], seed: int) -> float:
     """Two-sided. The slope's denominator is the same however sizes are given out, so its numerator is compared."""
-    centred = _centred(families)
-    observed = abs(sum(float(x @ y) for x, y in centred))
+    observed = abs(sum(float(x @ y) for x, y in families))
     nearly = observed * (1 - 1e-9)  # sums in another order differ in the last digit
-    if math.prod(math.factorial(len(x)) for x, _ in centred) <= EXACT_WAYS:
+    if math.prod(math.factorial(len(x)) for x, _ in families) <= EXACT_WAYS:
         sums = np.zeros(1)
-        for x, y in centred:
+        for x, y in families:
             given = np.array([x[list(order)] @ y for order in itertools.permutations(range(len(x)))])
             sums = np.add.outer(sums, given).ravel()
         return float(np.mean(np.abs(sums) >= nearly))
     random = np.random.default_rng(seed)
     drawn = np.zeros(PERMUTATIONS)
-    for x, y in centred:
+    for x, y in families:
         drawn += random.permuted(np.tile(x, (PERMUTATIONS, 1)), axis=1) @ y
     return (int(np.sum(np.abs(drawn) >= nearly)) + 1) / (PERMUTATIONS + 1)

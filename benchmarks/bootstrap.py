@@ -27,7 +27,7 @@ import polars as pl
 import scipy.stats
 from scipy.special import stdtrit
 
-from goldless.statistics.bootstrap import FARTHEST, Interval, task_intervals
+from goldless.statistics.bootstrap import FARTHEST, Estimate, task_intervals
 from goldless.statistics.standings import score_table
 
 FloatArray = npt.NDArray[np.float64]
@@ -62,7 +62,7 @@ def numbered(column: pl.Series) -> tuple[npt.NDArray[np.int64], list[str]]:
     return numbers.astype(np.int64), names.to_list()
 
 
-def by_counts(pairs: pl.DataFrame, resamples: int) -> list[Interval]:
+def by_counts(pairs: pl.DataFrame, resamples: int) -> list[Estimate]:
     """The library's way, from the table to the intervals."""
     task, tasks = numbered(pairs["task"])
     agent, agents = numbered(pairs["agent"])
@@ -93,7 +93,7 @@ def by_scipy(means: FloatArray, method: str) -> FloatArray:
     return np.stack([found.low, found.high])
 
 
-def ends(intervals: list[Interval]) -> FloatArray:
+def ends(intervals: list[Estimate]) -> FloatArray:
     """Low and high ends as an array [2, agents]."""
     return np.array([[i.low for i in intervals], [i.high for i in intervals]], dtype=float)
 

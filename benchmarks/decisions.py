@@ -40,8 +40,8 @@ from goldless.comparison.gating import one_sided_bounds
 from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.statistics.comparisons import SIGNIFICANT, all_pairs, compare_all, compare_pairs, compare_with, holm
 from goldless.statistics.deciding import ANYTIME, AT_LEAST, FIXED_SAMPLE, more_tasks, p_values
-from goldless.statistics.new_peers import new_peer_intervals
 from goldless.statistics.skewness import FEWEST_TASKS, believed
+from goldless.statistics.standings import new_peer_intervals
 
 FloatArray = npt.NDArray[np.float64]
 AGENTS = 6

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from goldless.statistics.answering import Until
+from goldless.statistics.answering import Top, Until, parse_question
 from goldless.statistics.comparisons import Pairs, all_pairs
 from goldless.statistics.deciding import ANYTIME, FIXED_SAMPLE, least_tasks, p_values
-from goldless.statistics.questions import Top, parse_question
 from goldless.statistics.skewness import FEWEST_TASKS, believed
 from tvdmi_calls import NAMES, read_contrasts, recorded_folder
 

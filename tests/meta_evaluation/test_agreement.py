@@ -149,7 +149,7 @@ def test_each_rater_is_held_against_the_median_of_the_others(tmp_path):
                 rows.append(spearmanr(own, others).statistic)
         spearman += [np.mean(rows)] if rows else []
     assert ceiling.accuracy.value == pytest.approx(np.mean([c for own in earned.values() for c in own]))
-    assert ceiling.spearman.mean == pytest.approx(np.mean(spearman))
+    assert ceiling.spearman.value == pytest.approx(np.mean(spearman))
     assert [r.accuracy.value for r in ceiling.raters] == pytest.approx([np.mean(own) for own in earned.values()])
     assert ceiling.tied == 30 * 3 * 4 - sum(map(len, earned.values()))
     assert (ceiling.source, ceiling.n_raters, ceiling.named) == ("ratings", 4, True)

@@ -87,13 +87,13 @@ def test_alpha_within_tasks_without_the_largest_and_smallest_label_is_that_of_an
         sign = 1 if pair == (label.first, label.second) else -1
         preferences.setdefault(label.task, {}).setdefault(pair, []).append(sign * label.preference)
     found = by_gpt4.ceiling.within
-    assert found["ratings"].mean == pytest.approx(0.4581, abs=0.01)
+    assert found["ratings"].value == pytest.approx(0.4581, abs=0.01)
     for name, by_task in (("ratings", ratings), ("preferences", preferences)):
         alphas = []
         for units in by_task.values():
             table = pd.DataFrame({f"{i}": sorted(values)[1:-1] for i, values in enumerate(units.values())})
             alphas.append(evalica.alpha(table, distance="ordinal").alpha)
-        assert found[name].mean == pytest.approx(np.nanmean(alphas))
+        assert found[name].value == pytest.approx(np.nanmean(alphas))
         assert found[name].n == np.isfinite(alphas).sum()
 
 

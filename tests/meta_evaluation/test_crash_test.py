@@ -19,7 +19,7 @@ from goldless.meta_evaluation.perturbations.manipulations import EMPTY_WORDS
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.options import Options
-from goldless.statistics.effects import EffectSize
+from goldless.statistics.bootstrap import Estimate
 from goldless.studies import sample_study, study_from_frame
 from tickets import TICKETS, study
 
@@ -50,7 +50,7 @@ def one(metric, perturbation, **options):
 
 
 def effect(value, low, high):
-    return EffectSize(value, low, high, 30, 0.95)
+    return Estimate(value, low, high, 30, 0.95)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_an_interval_decides_the_rating(must, interval, rating):
 
 
 def test_without_an_interval_nothing_is_shown():
-    assert rate("fall", EffectSize(-3.0, None, None, 1, 0.95, "no interval: n = 1")) == (
+    assert rate("fall", Estimate(-3.0, None, None, 1, 0.95, "no interval: n = 1")) == (
         "not shown",
         "no interval: n = 1",
     )
@@ -295,7 +295,7 @@ def test_the_sample_study_shows_length_failing_elongation():
 @pytest.mark.parametrize("value", [-0.5, -0.21, -0.19, 0.0, 0.05, 0.19, 0.4])
 @pytest.mark.parametrize("margin", [0.0, 0.13])
 def test_a_rating_is_pass_where_its_p_is_below_half_the_error(must, value, margin):
-    found = EffectSize(value, value - 0.2, value + 0.2, 30, 0.95)
+    found = Estimate(value, value - 0.2, value + 0.2, 30, 0.95)
     assert (rate(must, found, margin=margin)[0] == "pass") == (p_of_passing(must, found, margin=margin) < 0.025)
 
 
@@ -303,7 +303,7 @@ def test_the_p_is_that_of_a_one_sided_t_test():
     differences = np.array([-0.4, 0.1, -0.9, -0.3, -0.2, -0.6, 0.2, -0.5])
     error = differences.std(ddof=1) / math.sqrt(8)
     half = stats.t.ppf(0.975, 7) * error
-    found = EffectSize(differences.mean(), differences.mean() - half, differences.mean() + half, 8, 0.95)
+    found = Estimate(differences.mean(), differences.mean() - half, differences.mean() + half, 8, 0.95)
     assert p_of_passing("fall", found) == pytest.approx(stats.ttest_1samp(differences, 0, alternative="less").pvalue)
     expected = stats.ttest_1samp(differences, 0.2, alternative="less").pvalue
     assert p_of_passing("not rise", found, margin=0.2) == pytest.approx(expected)
@@ -311,7 +311,7 @@ def test_the_p_is_that_of_a_one_sided_t_test():
 
 @pytest.mark.parametrize(("must", "p"), [("fall", 1.0), ("not rise", 0.0)])
 def test_scores_that_do_not_move_are_certain(must, p):
-    assert p_of_passing(must, EffectSize(0.0, 0.0, 0.0, 30, 0.95)) == p
+    assert p_of_passing(must, Estimate(0.0, 0.0, 0.0, 30, 0.95)) == p
 
 
 # --- agents that collude or copy --------------------------------------------------------------------------------------

@@ -18,13 +18,13 @@ def test_of_equal_submissions_the_best_is_too_high_by_the_expected_largest_and_t
     found = [best_of(random.normal(size=(TASKS, SUBMISSIONS)), resamples=200) for _ in range(STUDIES)]
     error = 1 / np.sqrt(TASKS)
     noise = 4 * error / np.sqrt(STUDIES)
-    assert np.mean([one.interval.mean for one in found]) == pytest.approx(LARGEST_OF_TEN * error, abs=noise)
+    assert np.mean([one.interval.value for one in found]) == pytest.approx(LARGEST_OF_TEN * error, abs=noise)
     assert np.mean([one.corrected for one in found]) == pytest.approx(0, abs=noise)
     # the usual interval, which does not know of the choice, would miss far more often
     held = np.mean([one.interval.low <= 0 <= one.interval.high for one in found])
     assert held >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / STUDIES)
     alone = [best_of(random.normal(size=(TASKS, SUBMISSIONS)), resamples=200) for _ in range(50)]
-    assert np.mean([one.interval.mean > 1.96 * error for one in alone]) > 0.1
+    assert np.mean([one.interval.value > 1.96 * error for one in alone]) > 0.1
 
 
 def test_a_clear_best_keeps_its_score():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import FARTHEST, FEW_TASKS, Interval, task_intervals
+from goldless.statistics.bootstrap import FARTHEST, FEW_TASKS, Estimate, task_intervals
 
 LEVEL, SEED = 0.9, 11
 
@@ -48,7 +48,7 @@ def test_intervals_equal_those_of_a_slow_loop_over_the_same_draws():
     found = task_intervals(values, seed=SEED, resamples=300, level=LEVEL)
     for interval, column in zip(found, values.T, strict=True):
         expected = slow_interval(column, seed=SEED, resamples=300, level=LEVEL)
-        assert (interval.mean, interval.low, interval.high) == pytest.approx(expected, abs=1e-9)
+        assert (interval.value, interval.low, interval.high) == pytest.approx(expected, abs=1e-9)
     assert [(interval.n, interval.method) for interval in found] == [
         (16, "bootstrap-t"),
         (13, "bootstrap-t"),
@@ -121,20 +121,20 @@ def test_one_task_that_carries_all_the_spread_does_not_send_an_end_to_infinity()
 
 def test_one_scored_task_gives_a_mean_without_interval_and_says_why():
     (interval,) = task_intervals(np.array([[3.0], [np.nan], [np.nan]]))
-    assert interval == Interval(3.0, None, None, 1, 0.95, "no interval: n = 1")
+    assert interval == Estimate(3.0, None, None, 1, 0.95, "no interval: n = 1")
     assert interval.method is None
 
 
 def test_no_scored_task_gives_nothing_and_says_why():
     (interval,) = task_intervals(np.array([[np.nan], [np.nan]]))
-    assert interval == Interval(None, None, None, 0, 0.95, "no task was scored")
+    assert interval == Estimate(None, None, None, 0, 0.95, "no task was scored")
 
 
 def test_a_missing_score_is_left_out_of_the_mean_and_does_not_count_as_zero():
     (with_gap,) = task_intervals(np.array([[2.0], [np.nan], [4.0], [9.0]]))
     (without,) = task_intervals(np.array([[2.0], [4.0], [9.0]]))
     assert with_gap == without
-    assert (with_gap.mean, with_gap.n) == (5.0, 3)
+    assert (with_gap.value, with_gap.n) == (5.0, 3)
 
 
 def test_draws_that_hold_none_of_an_agents_tasks_do_not_spoil_its_interval():
@@ -150,7 +150,7 @@ def test_draws_that_hold_none_of_an_agents_tasks_do_not_spoil_its_interval():
 def test_equal_scores_have_an_interval_of_no_width(n):
     for value in (-1.25, 0.1, 1e9 / 7):
         (interval,) = task_intervals(np.full((n, 1), value), resamples=50)
-        assert (interval.low, interval.mean, interval.high) == (value, value, value)
+        assert (interval.low, interval.value, interval.high) == (value, value, value)
 
 
 @pytest.mark.parametrize(("n", "high"), [(2, 0), (5, 5), (8, 7), (20, 17), (40, 1)])
@@ -190,7 +190,7 @@ def test_drawing_in_several_parts_and_agents_one_by_one_changes_nothing_but_roun
     monkeypatch.setattr("goldless.statistics.bootstrap.ELEMENTS_AT_ONCE", 60)
     monkeypatch.setattr("goldless.statistics.bootstrap.MEANS_AT_ONCE", 500)
     for part, interval in zip(task_intervals(values, resamples=500), whole, strict=True):
-        assert (part.mean, part.n) == (interval.mean, interval.n)
+        assert (part.value, part.n) == (interval.value, interval.n)
         assert (part.low, part.high) == pytest.approx((interval.low, interval.high), rel=1e-12)
 
 
@@ -203,8 +203,8 @@ def test_ends_are_finite_within_twice_students_interval_and_a_higher_level_is_no
     (wider,) = task_intervals(values, resamples=200, level=0.999)
     slack = 1e-9 * (1 + np.abs(values).max())
     half = FARTHEST * scipy.stats.t.ppf((1 + level) / 2, len(values) - 1) * scipy.stats.sem(values[:, 0])
-    assert interval.mean - half - slack <= interval.low <= interval.high + slack
-    assert interval.high <= interval.mean + half + slack
+    assert interval.value - half - slack <= interval.low <= interval.high + slack
+    assert interval.high <= interval.value + half + slack
     assert wider.low <= interval.low + slack
     assert interval.high <= wider.high + slack
 

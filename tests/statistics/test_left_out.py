@@ -16,7 +16,7 @@ def test_of_a_mean_it_is_the_interval_of_the_mean():
     limits = {"lowest": -np.inf, "highest": np.inf}
     found = left_out_intervals(values.mean(axis=0), without, n_tasks=40, resamples=500, **limits)
     for one, other in zip(found, task_intervals(values, resamples=500), strict=True):
-        assert (one.mean, one.low, one.high) == pytest.approx((other.mean, other.low, other.high))
+        assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
         assert (one.n, one.method) == (40, "bootstrap-t")
 
 
@@ -24,9 +24,9 @@ def test_ends_lie_within_the_limits_and_what_is_not_defined_has_none():
     without = np.column_stack([np.linspace(0.7, 1, 12), np.full(12, np.nan), np.full(12, 0.5)])
     found = left_out_intervals([0.99, 0.5, np.nan], without, n_tasks=12, resamples=200)
     assert found[0].high == 1
-    assert (found[1].mean, found[1].low) == (0.5, None)
+    assert (found[1].value, found[1].low) == (0.5, None)
     assert "without one of the tasks" in found[1].note
-    assert (found[2].mean, found[2].low, found[2].note) == (None, None, "not defined")
+    assert (found[2].value, found[2].low, found[2].note) == (None, None, "not defined")
 
 
 def test_up_to_two_hundred_tasks_are_left_out_one_by_one_and_more_in_a_hundred_groups():

@@ -7,10 +7,10 @@ import pytest
 import scipy.stats
 
 from goldless.errors import UserError
-from goldless.statistics.corrected_share import corrected_share
 from goldless.statistics.prediction_powered import (
     Round,
     check_proxies,
+    corrected_share,
     draw_by_size,
     expected_errors,
     powered_mean,
@@ -180,19 +180,20 @@ def test_errors_are_expected_where_they_were_found():
 def test_a_share_is_corrected_as_rogan_and_gladen_say():
     """(0.6 + 0.8 - 1) / (0.8 + 0.9 - 1) = 4 / 7."""
     found = corrected_share(passed=60, n=100, good_passed=18, good=20, bad_failed=8, bad=10)
-    assert found.share == pytest.approx(4 / 7)
+    assert found.value == pytest.approx(4 / 7)
     assert found.low < 4 / 7 < found.high
 
 
 def test_a_perfect_judge_known_well_keeps_its_share():
     found = corrected_share(passed=600, n=1000, good_passed=5000, good=5000, bad_failed=5000, bad=5000)
-    assert found.share == pytest.approx(0.6)
+    assert found.value == pytest.approx(0.6)
     assert (found.low, found.high) == pytest.approx((0.57, 0.63), abs=0.003)
 
 
 def test_a_judge_no_better_than_chance_is_refused():
-    with pytest.raises(UserError, match="no better than chance"):
-        corrected_share(passed=60, n=100, good_passed=10, good=20, bad_failed=5, bad=10)
+    found = corrected_share(passed=60, n=100, good_passed=10, good=20, bad_failed=5, bad=10)
+    assert found.value is None
+    assert "no better than chance" in found.note
 
 
 def test_the_interval_of_a_corrected_share_covers_the_truth():

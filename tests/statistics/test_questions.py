@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.errors import UserError
-from goldless.statistics.questions import only_question, parse_question
+from goldless.statistics.answering import only_question, parse_question
 
 AGENTS = ["a", "b", "c", "d>e"]
 

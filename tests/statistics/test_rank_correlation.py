@@ -36,8 +36,8 @@ def test_spearman_and_tau_b_are_those_of_scipy(pairs):
 def test_without_two_values_nothing_is_defined():
     assert np.isnan(rank_coefficients(np.ones(1), np.ones(1))).all()
     found = pooled_correlations(np.array([1.0, np.nan]), np.array([1.0, 2.0]), np.array([0, 1]))
-    assert [one.mean for one in found] == [None, None, None]
-    assert [one.mean for one in pooled_correlations(np.zeros(0), np.zeros(0), np.zeros(0, int))] == [None] * 3
+    assert [one.value for one in found] == [None, None, None]
+    assert [one.value for one in pooled_correlations(np.zeros(0), np.zeros(0), np.zeros(0, int))] == [None] * 3
 
 
 def test_intervals_are_near_those_of_resampling_tasks_with_everything_computed_anew():

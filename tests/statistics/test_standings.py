@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from goldless.statistics.bootstrap import Interval, task_intervals
-from goldless.statistics.new_peers import new_peer_intervals
-from goldless.statistics.standings import Missing, standings
+from goldless.statistics.bootstrap import Estimate, task_intervals
+from goldless.statistics.standings import Missing, new_peer_intervals, standings
 
 AGENTS = ["a", "b", "c", "d"]
 
@@ -72,7 +71,7 @@ def test_it_is_never_narrower_than_for_these_peers():
 @pytest.mark.parametrize(("tasks", "peers"), [(1, 5), (5, 1), (5, 3), (0, 0)])
 def test_one_task_or_three_peers_say_nothing_of_others(tasks, peers):
     table = np.ones((tasks, 1, peers))
-    assert new_peer_intervals(table, [Interval(1.0, 0.5, 1.5, tasks, 0.95)]) == [None]
+    assert new_peer_intervals(table, [Estimate(1.0, 0.5, 1.5, tasks, 0.95)]) == [None]
 
 
 def test_missing_scores_do_not_shift_a_peer_towards_the_tasks_it_has():

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.bootstrap import GROUPS, group_sums, task_groups, task_intervals
 from goldless.statistics.comparisons import compare_all
-from goldless.statistics.task_groups import GROUPS, group_sums, task_groups
 
 TASKS = 2000
 
@@ -17,9 +16,9 @@ def few(monkeypatch):
     """Groups from 1,000 tasks on: 1,000 of them."""
 
     def start():
-        for module in ("task_groups", "comparisons"):
+        for module in ("bootstrap", "comparisons"):
             monkeypatch.setattr(f"goldless.statistics.{module}.GROUPS", 1000)
-        monkeypatch.setattr("goldless.statistics.task_groups.MOST_TASKS", 1000)
+        monkeypatch.setattr("goldless.statistics.bootstrap.MOST_TASKS", 1000)
 
     return start
 
@@ -48,7 +47,7 @@ def test_means_and_counts_are_those_of_single_tasks(few):
     single = task_intervals(scores(), resamples=200)
     few()
     for one, grouped in zip(single, task_intervals(scores(), resamples=200), strict=True):
-        assert (grouped.mean, grouped.n) == (one.mean, one.n)
+        assert (grouped.value, grouped.n) == (one.value, one.n)
 
 
 def test_intervals_of_groups_are_like_those_of_single_tasks(few):
@@ -56,7 +55,7 @@ def test_intervals_of_groups_are_like_those_of_single_tasks(few):
     few()
     grouped = [interval for seed in range(3) for interval in task_intervals(scores(seed=seed), resamples=1000)]
     for side in ("low", "high"):
-        ends = np.array([[getattr(one, side) - one.mean for one in found] for found in (single, grouped)])
+        ends = np.array([[getattr(one, side) - one.value for one in found] for found in (single, grouped)])
         # the spread of 1,000 groups is known to 1 / √2000 = 2 %, and 1,000 resamples add about 3 %
         assert np.abs(ends[1] / ends[0] - 1).max() < 0.12
         assert abs((ends[1] / ends[0]).mean() - 1) < 0.03

@@ -217,7 +217,7 @@ def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> Metri
         unit=paired.unit,
         first=float(paired.first.mean()) if n else None,
         second=float(paired.second.mean()) if n else None,
-        difference=interval.mean,
+        difference=interval.value,
         low=interval.low,
         high=interval.high,
         d=effect.value,

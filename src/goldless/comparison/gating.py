@@ -303,7 +303,7 @@ def _decide(
 def one_sided_bounds(values: FloatArray, limits: Limits | None, draws: Draws) -> tuple[float | None, float | None]:
     """The one-sided bounds of the mean difference, each further out where the differences have a tail on its side."""
     (found,) = task_intervals(values[:, None], limits=limits, **draws)
-    mean = found.mean
+    mean = found.value
     if found.low is None or found.high is None or mean is None or found.method == "exact":
         return found.low, found.high
     n = np.array([float(len(values))])

@@ -134,7 +134,7 @@ def _change(used: pl.DataFrame, sizes: pl.Series, intervals: Mapping[str, Any]) 
     table = np.stack([before / size, after / size], axis=1)
     (interval,) = task_intervals(table[:, 1:] - table[:, :1], **intervals)
     first, second = (float(mean) for mean in table.mean(axis=0))
-    return Change(first, second, interval.mean, interval.low, interval.high, interval.note)
+    return Change(first, second, interval.value, interval.low, interval.high, interval.note)
 
 
 # --- the whole result ---------------------------------------------------------------------------------------------

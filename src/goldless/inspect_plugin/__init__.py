@@ -27,7 +27,7 @@ def mean_interval(level: float = 0.95, resamples: int = 10_000, seed: int = 0) -
         ends: list[float | None] = [None, None, None]
         if len(used):
             (found,) = task_intervals(used[:, None], tails=True, seed=seed, resamples=resamples, level=level)
-            ends = [found.mean, found.low, found.high]
+            ends = [found.value, found.low, found.high]
         return dict(zip(("mean", "low", "high"), (float("nan") if x is None else x for x in ends), strict=True))
 
     return compute

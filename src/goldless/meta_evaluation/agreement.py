@@ -301,9 +301,9 @@ def correlations(
         for k, coefficient in enumerate(ORDER):
             one, lost = within[i * len(ORDER) + k], undefined[i * len(ORDER) + k]
             low, high = (None if end is None else min(1.0, max(-1.0, end)) for end in (one.low, one.high))
-            note = "not defined on any task" if one.mean is None else one.note
+            note = "not defined on any task" if one.value is None else one.note
             counts = len(values), one.n, lost, one.n
-            parts.append(Correlation(NAMES[coefficient], "tasks", one.mean, low, high, *counts, one.method, note))
+            parts.append(Correlation(NAMES[coefficient], "tasks", one.value, low, high, *counts, one.method, note))
         parts += [
             *_over_responses(scores[i], ratings, draws),
             *_over_agents(scores[i][labelled], ratings[labelled], draws),
@@ -321,8 +321,8 @@ def _over_responses(scores: FloatArray, ratings: FloatArray, draws: Draws) -> li
     found = pooled_correlations(scores.ravel(), ratings.ravel(), task, **draws)
     return [
         Correlation(
-            *(NAMES[c], "responses", one.mean, one.low, one.high, asked, both, 0, one.n, one.method, one.note),
-            p=spearman_p(one.mean, both) if c == "spearman" else None,
+            *(NAMES[c], "responses", one.value, one.low, one.high, asked, both, 0, one.n, one.method, one.note),
+            p=spearman_p(one.value, both) if c == "spearman" else None,
         )
         for c, one in zip(ORDER, found, strict=True)
     ]

@@ -17,7 +17,7 @@ from goldless.reports.findings import Name, Said, named
 from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
-from goldless.statistics.bootstrap import Method as IntervalMethod
+from goldless.statistics.bootstrap import Method
 from goldless.statistics.comparisons import SIGNIFICANT
 
 COLUMNS = (
@@ -28,7 +28,6 @@ COLUMNS = (
 PEOPLE = "people"
 Over = Literal["tasks", "responses", "agents"]
 """What a correlation is over: the responses of each task, averaged over tasks; all responses; the agents' means."""
-Method = IntervalMethod | Literal["percentile"]
 
 SHOWN = {"spearman": "Spearman", "kendall_tau_b": "tau-b", "kendall_tau_a": "tau-a"}
 OVER: dict[Over, str] = {"tasks": "tasks", "responses": "all", "agents": "agents"}
@@ -294,10 +293,10 @@ class CriterionAgreement:
         )
         rows = [_person(EVERYBODY, ceiling), *(_person(one.rater, one) for one in ceiling.raters)]
         notes = tuple(
-            f"alpha of {labels} within tasks, without the largest and the smallest label: {one.mean:.4f}, "
+            f"alpha of {labels} within tasks, without the largest and the smallest label: {one.value:.4f}, "
             f"mean over {one.n} tasks" + ("" if one.low is None else f" ({one.low:.3f} … {one.high:.3f})")
             for labels, one in ceiling.within.items()
-            if one.mean is not None
+            if one.value is not None
         )
         return ReportTable(title, columns, tuple(rows), self.signature, notes)
 
@@ -334,7 +333,7 @@ def _person(name: str, found: RaterAgreement | Ceiling) -> dict[str, Cell]:
         row |= {"accuracy": share.value, "accuracy_low": share.low, "accuracy_high": share.high, "pairs": share.n}
     if found.spearman is not None:
         mean = found.spearman
-        row |= {"spearman": mean.mean, "spearman_low": mean.low, "spearman_high": mean.high}
+        row |= {"spearman": mean.value, "spearman_low": mean.low, "spearman_high": mean.high}
     return row
 
 
@@ -463,7 +462,7 @@ def _ceiling_rows(ceiling: Ceiling) -> Iterator[dict[str, Any]]:
         yield {**_ends(rater.accuracy), **named, "statistic": "accuracy", "over": "pairs", **tied}
         if rater.spearman is not None:
             found, undefined = rater.spearman, {"undefined": ceiling.undefined} if whole else {}
-            numbers = {**_ends(found), "value": found.mean, "n_tasks": found.n}
+            numbers = {**_ends(found), "n_tasks": found.n}
             yield {**numbers, **named, "statistic": "spearman", "over": "tasks", **undefined}
 
 

@@ -81,7 +81,7 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_evidence import People, recorded_review, reviewer_family, what_people_said
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Draws, Share, task_intervals, task_shares
+from goldless.statistics.bootstrap import Draws, Estimate, task_intervals, task_shares
 from goldless.studies import Study
 
 Orders = Literal["each", "together"]
@@ -449,7 +449,7 @@ class _Search:
             "study": self.study.fingerprint[:8],
         }
 
-    def _share(self, value: FloatArray, task: IntArray, lowest: float = 0.0) -> Share:
+    def _share(self, value: FloatArray, task: IntArray, lowest: float = 0.0) -> Estimate:
         """The mean of the values that are not NaN, with an interval by tasks."""
         used = ~np.isnan(value)
         (share,) = task_shares(value[None, used], task[used], lowest=lowest, **self.draws)
@@ -494,7 +494,7 @@ class _Search:
             present = ~np.isnan(value).any(axis=1)
             ties = int(np.sum((value == NEITHER).any(axis=1) & present))
             changed, high, low = (None if one is None else 1 - one for one in (same.value, same.low, same.high))
-            share = Share(changed, low, high, same.n, same.n_tasks, same.level, same.method, same.note)
+            share = Estimate(changed, low, high, same.n, same.level, same.note, same.method, same.n_tasks)
             swapped: dict[str, Any] = {"neutral": None, "asked": same.asked, "ties": ties}
             flips.append(row_of(share, "position", "flips when the order is swapped", judge, **swapped))
             both = asked.all(axis=1)[:, None]
@@ -678,7 +678,7 @@ ACCURACY = "accuracy on pairs people decided"
 
 
 def row_of(
-    share: Share,
+    share: Estimate,
     bias: Bias,
     measure: str,
     judge: tuple[Any, ...],
@@ -708,7 +708,7 @@ def row_of(
     )
 
 
-def mean_of_shares(shares: Sequence[pl.DataFrame], *, draws: Draws, lowest: float = 0.0) -> Share:
+def mean_of_shares(shares: Sequence[pl.DataFrame], *, draws: Draws, lowest: float = 0.0) -> Estimate:
     """The mean of shares, each the mean of its own values by task, null left out, with an interval by tasks.
 
     All have equal weight, however many values each has. A share's task values are share + (S_t - share N_t) T / Σ N, as
@@ -718,7 +718,7 @@ def mean_of_shares(shares: Sequence[pl.DataFrame], *, draws: Draws, lowest: floa
     used = [one.drop_nulls("value") for one in shares]
     n, level = sum(map(len, used)), draws["level"]
     if not used or not all(map(len, used)):
-        return Share(None, None, None, n, 0, level, note="one side has no judgement")
+        return Estimate(None, None, None, n, level, "one side has no judgement")
     places = np.unique(np.concatenate([one["task"].to_numpy() for one in used]))
     linear = np.zeros(len(places))
     for one in used:
@@ -729,5 +729,5 @@ def mean_of_shares(shares: Sequence[pl.DataFrame], *, draws: Draws, lowest: floa
         linear += (share + (sums - share * count) * len(places) / count.sum()) / len(shares)
     (found,) = task_intervals(linear[:, None], **draws)
     if found.low is None or found.high is None or found.low == found.high:
-        return Share(found.mean, None, None, n, len(places), level, note=found.note or NO_SPREAD)
-    return Share(found.mean, max(lowest, found.low), min(1.0, found.high), n, len(places), level, found.method)
+        return Estimate(found.value, None, None, n, level, found.note or NO_SPREAD, n_tasks=len(places))
+    return replace(found, low=max(lowest, found.low), high=min(1.0, found.high), n=n, n_tasks=len(places))

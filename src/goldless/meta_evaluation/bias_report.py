@@ -12,7 +12,7 @@ from goldless.reports.findings import Name, Said
 from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
-from goldless.statistics.bootstrap import FEW_TASKS, ShareMethod
+from goldless.statistics.bootstrap import FEW_TASKS, Method
 
 Bias = Literal["position", "length", "format", "self-preference", "family preference", "favour rate"]
 JudgeKind = Kind | Literal["people", "reviewers"]
@@ -50,7 +50,7 @@ class BiasRow:
     """Number of those used that found neither better."""
     about: str | None = None
     """The agents it is about, if given."""
-    method: ShareMethod | None = None
+    method: Method | None = None
     note: str | None = None
     pair: tuple[str, str] | None = None
     """For a preference gap: the two reviewers."""

@@ -45,13 +45,13 @@ from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Limits
 from goldless.statistics.comparisons import SIGNIFICANT, holm
-from goldless.statistics.corrected_share import corrected_share
 from goldless.statistics.prediction_powered import (
     FEWEST,
     PoweredMean,
     Round,
     check_counts,
     check_proxies,
+    corrected_share,
     draw_by_size,
     expected_errors,
     powered_mean,
@@ -446,22 +446,19 @@ def judge_shares(data: LabelledData, names: Sequence[str], level: float) -> list
             label, verdict = data.labels[:, a], said[:, a]
             rest = verdict[data.answered[:, a] & np.isnan(label)]
             good, bad = verdict[label == 1], verdict[label == 0]
-            try:
-                one = corrected_share(
-                    passed=int(rest.sum()),
-                    n=len(rest),
-                    good_passed=int(good.sum()),
-                    good=len(good),
-                    bad_failed=int((1 - bad).sum()),
-                    bad=len(bad),
-                    level=level,
-                )
-            except UserError as error:
-                note = f"none: {error}".split(". ")[0]
-                found.append(JudgeShare(agent, judge, *(None,) * 6, len(good), len(bad), note))
-                continue
-            rates = (one.judged, one.sensitivity, one.specificity)
-            found.append(JudgeShare(agent, judge, one.share, one.low, one.high, *rates, one.good, one.bad))
+            one = corrected_share(
+                passed=int(rest.sum()),
+                n=len(rest),
+                good_passed=int(good.sum()),
+                good=len(good),
+                bad_failed=int((1 - bad).sum()),
+                bad=len(bad),
+                level=level,
+            )
+            known = one.value is not None
+            judged, hits, misses = (float(part.mean()) if known else None for part in (rest, good, 1 - bad))
+            rates = (judged, hits, misses)
+            found.append(JudgeShare(agent, judge, one.value, one.low, one.high, *rates, len(good), len(bad), one.note))
     return found
 
 

@@ -22,9 +22,8 @@ from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING
 from goldless.records import Preference, Rating
 from goldless.statistics.bootstrap import (
     Draws,
-    Interval,
+    Estimate,
     Method,
-    Share,
     groups_left_out,
     left_out_intervals,
     task_intervals,
@@ -74,8 +73,8 @@ class RaterAgreement:
     """One rater compared with all others."""
 
     rater: str
-    accuracy: Share
-    spearman: Interval | None
+    accuracy: Estimate
+    spearman: Estimate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +84,11 @@ class Ceiling:
     source: Literal["ratings", "preferences"] | None
     n_raters: int
     alpha: Reliability | None
-    accuracy: Share | None
+    accuracy: Estimate | None
     """Of one rater compared with the others, averaged over all raters."""
     tied: int
     """Comparisons that the others left undecided, so that a rater could not be compared with them."""
-    spearman: Interval | None
+    spearman: Estimate | None
     """Mean over tasks of the mean over raters; None: there are no ratings."""
     undefined: int
     """Tasks of a rater on which Spearman's coefficient is not defined."""
@@ -98,7 +97,7 @@ class Ceiling:
     named: bool
     """Whether the raters' names are those of people; if not, ratings were assigned to names at random."""
     note: str | None = None
-    within: Mapping[str, Interval] = field(default_factory=dict)
+    within: Mapping[str, Estimate] = field(default_factory=dict)
     """Of ratings and of preferences: mean over tasks of alpha within each, without the largest and smallest label."""
 
 
@@ -137,7 +136,7 @@ def human_ceiling(
     return replace(found, within=_within(rated, preferred, measurement, draws))
 
 
-def _within(rated: _Voices, preferred: _Voices, wanted: Measured, draws: Draws) -> dict[str, Interval]:
+def _within(rated: _Voices, preferred: _Voices, wanted: Measured, draws: Draws) -> dict[str, Estimate]:
     """Alpha within tasks, where most labelled units have at least four labels."""
     found = {}
     for name, voices in (("ratings", rated), ("preferences", preferred)):
@@ -262,7 +261,7 @@ def _dealt(voices: _Voices, seed: int) -> list[IntArray]:
     return found
 
 
-def _mean_over_tasks(rows: FloatArray, task: IntArray, draws: Draws) -> Interval:
+def _mean_over_tasks(rows: FloatArray, task: IntArray, draws: Draws) -> Estimate:
     """The mean over tasks of the mean of their rows."""
     means = score_table(task, np.zeros_like(task), rows, tasks=int(task.max()) + 1, agents=1)
     return task_intervals(means, **draws)[0]
@@ -277,7 +276,7 @@ def _one_by_one(voices: _Voices, held: _Held, draws: Draws) -> tuple[RaterAgreem
     return tuple(found)
 
 
-def _rater_shares(voices: _Voices, credit: FloatArray, rater: IntArray, task: IntArray, draws: Draws) -> list[Share]:
+def _rater_shares(voices: _Voices, credit: FloatArray, rater: IntArray, task: IntArray, draws: Draws) -> list[Estimate]:
     """Each rater's mean credit."""
     own = np.where(rater[None] == np.arange(len(voices.raters))[:, None], credit[None], np.nan)
     return task_shares(own, task, **draws)
@@ -322,7 +321,7 @@ def _reliability(voices: _Voices, measurement: Measurement, draws: Draws) -> Rel
     return Reliability(whole, found.low, found.high, *counted, found.level, found.method, found.note)
 
 
-def _alpha_within_tasks(voices: _Voices, measurement: Measurement, draws: Draws) -> Interval:
+def _alpha_within_tasks(voices: _Voices, measurement: Measurement, draws: Draws) -> Estimate:
     """Mean over tasks of alpha within each, with the largest and the smallest value of every unit left out (PRE, 4.5).
 
     Units with fewer than four values are left out, and so are tasks on which alpha is not defined.

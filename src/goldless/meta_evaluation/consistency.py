@@ -244,7 +244,7 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
                 n_tasks=int(used.sum()),
                 asked=len(keys),
                 used=int(both.sum()),
-                within_task=within.mean,
+                within_task=within.value,
                 within_low=None if within.low is None else max(-1.0, within.low),
                 within_high=None if within.high is None else min(1.0, within.high),
                 tasks_used=within.n,

@@ -31,8 +31,9 @@ from goldless.runs.options import Options, check_options
 from goldless.runs.outcomes import MetricScores
 from goldless.runs.pipeline import score_study
 from goldless.signature import Signature
+from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.comparisons import holm, sign_flip_p
-from goldless.statistics.effects import EffectSize, paired_d, pooled_smd
+from goldless.statistics.effects import paired_d, pooled_smd
 from goldless.studies import Study, study_from_records
 
 DEFAULT_REFERENCES = 2
@@ -398,15 +399,15 @@ def _crash_result(
     )
 
 
-def _effect(before: FloatArray, after: FloatArray, tasks: Sequence[str], options: Options) -> EffectSize:
+def _effect(before: FloatArray, after: FloatArray, tasks: Sequence[str], options: Options) -> Estimate:
     """The pooled SMD; 0 where no score moved, and unbounded where all of one value moved to another."""
     n = len(set(tasks))
     if n < 2:
-        return EffectSize(None, None, None, n, options.level, f"no effect size: n = {n}, needs at least 2 tasks")
+        return Estimate(None, None, None, n, options.level, f"no effect size: n = {n}, needs at least 2 tasks")
     if (before == after).all():
-        return EffectSize(0.0, 0.0, 0.0, n, options.level, "every score is the same before and after")
+        return Estimate(0.0, 0.0, 0.0, n, options.level, "every score is the same before and after")
     if len({*before.tolist()}) == len({*after.tolist()}) == 1:
-        return EffectSize(None, None, None, n, options.level, UNBOUNDED)
+        return Estimate(None, None, None, n, options.level, UNBOUNDED)
     return pooled_smd(before, after, clusters=tasks, level=options.level)
 
 
@@ -419,7 +420,7 @@ def _task_means(differences: FloatArray, tasks: Sequence[str]) -> FloatArray:
     return np.array([sum(values) / len(values) for values in by_task.values()])
 
 
-def p_of_passing(must: Must, smd: EffectSize, *, margin: float = DEFAULT_MARGIN) -> float | None:
+def p_of_passing(must: Must, smd: Estimate, *, margin: float = DEFAULT_MARGIN) -> float | None:
     """One-sided p of what a sound metric does: that the effect is below 0, or below the margin for a manipulation.
 
     It is of the same t distribution as the interval, so a rating is ``pass`` where it is below half of 1 - level.
@@ -433,7 +434,7 @@ def p_of_passing(must: Must, smd: EffectSize, *, margin: float = DEFAULT_MARGIN)
     return float(stdtr(smd.n - 1, distance / error))
 
 
-def rate(must: Must, smd: EffectSize, *, margin: float = DEFAULT_MARGIN) -> tuple[Rating, str]:
+def rate(must: Must, smd: Estimate, *, margin: float = DEFAULT_MARGIN) -> tuple[Rating, str]:
     """Whether an effect is what a sound metric shows, and why.
 
     A degradation passes if the whole interval is below 0, and fails if the metric is shown not to fall by more than the

@@ -193,7 +193,7 @@ def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[
     return DrillRow(
         metric=found.metric.name,
         model=settings.get("scorer") or settings.get("critic"),
-        auc=interval.mean,
+        auc=interval.value,
         low=None if interval.low is None else max(0.0, interval.low),
         high=None if interval.high is None else min(1.0, interval.high),
         tasks=len(values),

@@ -44,7 +44,7 @@ from goldless.reports.html.charts.svg import Shape, pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.report_table import Column
 from goldless.reports.run_folder import RunFolder
-from goldless.statistics.bootstrap import Interval, Share
+from goldless.statistics.bootstrap import Estimate
 
 ONE_PERSON = "one person vs the others"
 
@@ -78,13 +78,12 @@ def _labels(one: CriterionAgreement) -> Paragraph:
     )
 
 
-def _band(found: Share | Interval | None) -> tuple[Band | None, tuple[Inline, ...]]:
+def _band(found: Estimate | None) -> tuple[Band | None, tuple[Inline, ...]]:
     """How well people agree with each other, as a band, and its sentence for the caption."""
-    value = found.mean if isinstance(found, Interval) else None if found is None else found.value
-    if found is None or value is None:
+    if found is None or found.value is None:
         return None, ()
     ceiling = Term("ceiling", "human ceiling")
-    band = Band(found.low, found.high, ONE_PERSON, value)
+    band = Band(found.low, found.high, ONE_PERSON, found.value)
     if found.low is None or found.high is None:
         return band, (" The grey line is the ", ceiling, "; it has no interval.")
     return band, (" The band is the ", ceiling, ": how often one person agrees with the others.")

@@ -12,7 +12,7 @@ import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.meta_evaluation.bias_report import NO_SPREAD
-from goldless.statistics.bootstrap import Draws, Share, task_intervals
+from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 from goldless.studies import Study
 
 ROUNDING = 1e-12
@@ -45,7 +45,7 @@ def text_features(study: Study, agents: Sequence[str]) -> tuple[Feature, Feature
 
 def within_correlation(
     scores: FloatArray, feature: FloatArray, ratings: FloatArray | None, *, draws: Draws
-) -> tuple[Share, int]:
+) -> tuple[Estimate, int]:
     """Correlation of scores and feature [tasks, agents] within groups of one task and one rating, None: one task.
 
     Also how many responses it is about. Groups are within tasks, so sums of squares and products are sums over tasks,
@@ -63,22 +63,22 @@ def within_correlation(
     asked, n, level = int(about.sum()), int(used.sum()), draws["level"]
     if not n:
         note = "no two responses to a task with the same label differ in this feature"
-        return Share(None, None, None, 0, 0, level, note=note), asked
+        return Estimate(None, None, None, 0, level, note), asked
     sums = _sums_by_task(task[used], label[used], x[used], y[used])
     xx, yy, xy = sums.sum(axis=0)
     if yy <= ROUNDING * np.sum(y[used] ** 2):
-        return Share(None, None, None, n, len(sums), level, note="the score does not vary at equal label"), asked
+        return Estimate(None, None, None, n, level, "the score does not vary at equal label", n_tasks=len(sums)), asked
     r = float(xy / np.sqrt(xx * yy))
     if 1 - abs(r) <= ROUNDING:
         note = "no interval: the score is an exact function of the feature"
-        return Share(r, None, None, n, len(sums), level, note=note), asked
+        return Estimate(r, None, None, n, level, note, n_tasks=len(sums)), asked
     influence = sums[:, 2] / np.sqrt(xx * yy) - r / 2 * (sums[:, 0] / xx + sums[:, 1] / yy)
     linear = np.arctanh(r) + len(sums) * influence / (1 - r**2)
     (found,) = task_intervals(linear[:, None], **draws)
     if found.low is None or found.high is None or found.low == found.high:
-        return Share(r, None, None, n, found.n, level, note=found.note or NO_SPREAD), asked
+        return Estimate(r, None, None, n, level, found.note or NO_SPREAD, n_tasks=found.n), asked
     low, high = (float(np.tanh(end)) for end in (found.low, found.high))
-    return Share(r, low, high, n, found.n, level, found.method), asked
+    return Estimate(r, low, high, n, level, None, found.method, found.n), asked
 
 
 def _varying(task: IntArray, label: FloatArray, x: FloatArray) -> BoolArray:

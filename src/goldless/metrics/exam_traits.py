@@ -21,7 +21,7 @@ from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
 from goldless.metrics.panel_worth import FEWEST_PEERS, panel_votes, peer_estimates, shared_votes
-from goldless.statistics.bootstrap import LEVEL, Draws, ShareMethod, task_intervals, task_shares
+from goldless.statistics.bootstrap import LEVEL, Draws, Method, task_intervals, task_shares
 
 TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam", "peers"]
 ConfidenceItem = tuple[str, float | None]
@@ -63,7 +63,7 @@ class Trait:
     """Of these, the ones that could be used."""
     n_tasks: int = field(default=0, metadata={"json": False})
     level: float = field(default=0.95, metadata={"json": False})
-    method: ShareMethod | None = field(default=None, metadata={"json": False})
+    method: Method | None = field(default=None, metadata={"json": False})
     note: str | None = None
     difference: float | None = None
     """For self-confidence: how much surer the reviewer is of easy items than of hard ones, in nats or levels."""
@@ -172,7 +172,7 @@ def peers(
         name: Trait("peers", None, asked=pairs, level=level, note=unmet)
         if (one := found.get(name)) is None
         else Trait(
-            "peers", one.mean, one.low, one.high, pairs, heard[name], one.n, one.level, one.method, note=one.note
+            "peers", one.value, one.low, one.high, pairs, heard[name], one.n, one.level, one.method, note=one.note
         )
         for name, pairs in zip(judgements.reviewers, asked, strict=True)
     }

@@ -20,7 +20,7 @@ from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_verdicts, reviewer_scores
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings
 from goldless.metrics.pair_labels import PairLabels, RatingTable
-from goldless.statistics.bootstrap import USUAL, Draws, ShareMethod, task_intervals, task_shares
+from goldless.statistics.bootstrap import USUAL, Draws, Method, task_intervals, task_shares
 from goldless.statistics.comparisons import holm, sign_flip_ps
 from goldless.statistics.rank_correlation import Coefficient, rank_correlations
 
@@ -62,7 +62,7 @@ class Accuracy:
     """Judgements that found neither better, one for each order."""
     n_tasks: int
     level: float
-    method: ShareMethod | None
+    method: Method | None
     convention: Convention
     note: str | None = None
     by_task: float | None = None
@@ -303,7 +303,7 @@ def rank_agreement(
     if convention != "default":
         by_task = np.nan_to_num(by_task, nan=0.0)
     found = task_intervals(by_task[:, None], **draws)[0]
-    return RankAgreement(coefficient, found.mean, found.low, found.high, found.n, undefined, found.level, convention)
+    return RankAgreement(coefficient, found.value, found.low, found.high, found.n, undefined, found.level, convention)
 
 
 def _check_names(labels: PairLabels | RatingTable, scores: PanelScores) -> None:

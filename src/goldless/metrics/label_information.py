@@ -27,7 +27,7 @@ from goldless.evidence import rows_frame
 from goldless.metrics.metric import RESPONSES, Given, Needs, Scores
 from goldless.records import Preference, Rating
 from goldless.signature import table_hash
-from goldless.statistics.bootstrap import Draws, Interval, groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals
 from goldless.studies import Study
 
 MOST_CATEGORIES = 12
@@ -238,7 +238,7 @@ def label_information(
     observed = _pair_values(table[:, None], used, len(categories))[0]
     null = _null(table, used, len(categories), permutations, seed)
 
-    def intervals(weights: FloatArray) -> list[Interval]:
+    def intervals(weights: FloatArray) -> list[Estimate]:
         """Of weighted means of the pairs, by leaving out tasks."""
         out, n_tasks = groups_left_out(task)
         rest = [table[:, None, out != group] for group in range(int(out.max()) + 1)]
@@ -269,7 +269,7 @@ def _groups(
     observed: FloatArray,
     null: FloatArray,
     *,
-    intervals: Callable[[FloatArray], list[Interval]],
+    intervals: Callable[[FloatArray], list[Estimate]],
 ) -> tuple[GroupInformation, ...]:
     """All raters and each group: the mean over raters of the mean over their partners."""
     mine = np.array([[rater in pair for pair in pairs] for rater in range(len(raters))], dtype=np.float64)

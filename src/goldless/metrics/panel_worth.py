@@ -17,7 +17,7 @@ from goldless.metrics.chair import panel_verdicts
 from goldless.metrics.judgement_table import Convention, PairJudgements, ResponseRatings
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
-from goldless.statistics.bootstrap import Draws, Interval, groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals
 from goldless.statistics.shared_errors import EffectiveVotes, effective_votes
 from goldless.statistics.vote_models import both_sides, dawid_skene, judge_aware_bradley_terry
 
@@ -127,7 +127,7 @@ def panel_votes(
     return found.kept(np.any(~np.isnan(found.vote), axis=0))
 
 
-def peer_estimates(votes: PanelVotes, **draws: Unpack[Draws]) -> tuple[dict[str, Interval], FloatArray]:
+def peer_estimates(votes: PanelVotes, **draws: Unpack[Draws]) -> tuple[dict[str, Estimate], FloatArray]:
     """Each reviewer's accuracy as estimated from the others' votes, and the posterior that low is better."""
     task, vote = votes.task, votes.vote.T
     fitted = dawid_skene(both_sides(vote))
@@ -143,7 +143,7 @@ def peer_estimates(votes: PanelVotes, **draws: Unpack[Draws]) -> tuple[dict[str,
     intervals = (
         left_out_intervals(accuracy, np.stack(without), n_tasks=n_tasks, lowest=0.0, **draws)
         if n_tasks > 1
-        else [Interval(float(one), None, None, n_tasks, draws.get("level", 0.95)) for one in accuracy]
+        else [Estimate(float(one), None, None, n_tasks, draws.get("level", 0.95)) for one in accuracy]
     )
     return dict(zip(votes.reviewers, intervals, strict=True)), fitted.chance[: len(task)]
 
@@ -227,7 +227,7 @@ def _ordered(
     strength = judge_aware_bradley_terry(votes.vote.T, first, second)
     d = dict(zip(votes.reviewers, strength.discrimination.tolist(), strict=True))
     rows = [
-        PeerEstimate(name, float(one.mean or 0.0), one.low, one.high, int(n), d[name])
+        PeerEstimate(name, float(one.value or 0.0), one.low, one.high, int(n), d[name])
         for (name, one), n in zip(found.items(), (~np.isnan(votes.vote)).sum(axis=1), strict=True)
     ]
     rows.sort(key=lambda row: (-row.accuracy, row.reviewer))

@@ -18,8 +18,7 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, vote_share
-from goldless.statistics.bootstrap import Draws, draw_counts, score_intervals
-from goldless.statistics.checks import check_level
+from goldless.statistics.bootstrap import Draws, check_level, draw_counts, score_intervals
 from goldless.statistics.standings import score_table
 
 NEWTON_STEPS = 60
@@ -261,7 +260,7 @@ def _by_table(
     **draws: Unpack[Draws],
 ) -> Ranking:
     found = score_intervals(table, limits=(0.0, 1.0) if unit in SHARES else None, **draws)
-    numbers = np.array([[f.mean, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
+    numbers = np.array([[f.value, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
     if unit in SHARES:
         numbers = np.clip(numbers, 0.0, 1.0)
     rows = _rows(agents, numbers, np.array([f.n for f in found], dtype=np.int64), counts)

@@ -21,8 +21,7 @@ from goldless.reports.terminal_tables import TerminalColumn, fitted_tables
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence
-from goldless.statistics.new_peers import FEWEST_PEERS
-from goldless.statistics.standings import Missing, Standings
+from goldless.statistics.standings import FEWEST_PEERS, Missing, Standings
 from goldless.templates import FIELDS, TEMPLATES, Template
 
 if TYPE_CHECKING:
@@ -256,7 +255,7 @@ def make_leaderboard(
             rank=row.rank,
             agent=row.agent,
             group=(groups or {}).get(row.agent),
-            score=row.interval.mean,
+            score=row.interval.value,
             low=row.interval.low,
             high=row.interval.high,
             n=row.interval.n,

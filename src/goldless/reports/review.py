@@ -17,7 +17,7 @@ from goldless.reports.findings import REVIEW, Said, of_one
 from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 from goldless.reports.report_table import Column, ReportTable
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Share
+from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.shared_errors import EffectiveVotes
 
@@ -84,7 +84,7 @@ class ReviewerResult:
     """Weight of its vote; None: no vote."""
     asked: int = 0
     used: int = 0
-    first_shown: Share | None = field(default=None, metadata=IF_ANY)
+    first_shown: Estimate | None = field(default=None, metadata=IF_ANY)
     """How far it prefers the response shown first, one half: not at all; None: it rates single responses."""
     agreement: Agreement | None = field(default=None, metadata=INLINE)
     """None: no labels, or no judgements."""

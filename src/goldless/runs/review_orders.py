@@ -12,7 +12,7 @@ from goldless.judging.exams.items import one_order, pair_of
 from goldless.metrics.judgement_table import PairJudgements
 from goldless.runs.options import Options
 from goldless.runs.review_evidence import ReviewEvidence
-from goldless.statistics.bootstrap import Draws, Share, task_shares
+from goldless.statistics.bootstrap import Draws, Estimate, task_shares
 
 
 def in_asked_orders(options: Options, evidence: ReviewEvidence) -> ReviewEvidence:
@@ -38,7 +38,7 @@ def in_asked_orders(options: Options, evidence: ReviewEvidence) -> ReviewEvidenc
     return replace(evidence, judgements=pl.concat([rows.join(kept, on=columns, how="semi"), once]))
 
 
-def first_shown(table: PairJudgements, draws: Draws) -> Mapping[str, Share]:
+def first_shown(table: PairJudgements, draws: Draws) -> Mapping[str, Estimate]:
     """How far each reviewer prefers the response shown first, over all its comparisons: one half is no bias.
 
     Each agent is shown first about as often as second, so quality cancels out.

@@ -13,10 +13,9 @@ from goldless.models.interface import content_hash
 from goldless.reports.decisions import Reason, Stopped
 from goldless.reports.run_record import Spending
 from goldless.runs.options import Options
-from goldless.statistics.answering import Until
+from goldless.statistics.answering import Until, only_question, parse_question
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.deciding import least_tasks
-from goldless.statistics.questions import only_question, parse_question
 from goldless.studies import Study
 
 GROWTH = 1.2

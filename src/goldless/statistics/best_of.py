@@ -12,14 +12,13 @@ The interval is the usual one of the chosen submission at the level ``level ** (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Interval, draw_counts, task_intervals
-from goldless.statistics.checks import check_level
+from goldless.statistics.bootstrap import Estimate, check_level, draw_counts, task_intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class BestOf:
     """Its column."""
     n: int
     """Submissions that the choice was among, also those without scores."""
-    interval: Interval
+    interval: Estimate
     """Its mean over tasks, with the interval for the chosen of n; ``level`` is that of all n together."""
     corrected: float | None
     """The mean corrected for the choice; None: fewer than two tasks."""
@@ -52,8 +51,7 @@ def best_of(
         raise UserError(f"n must be at least the number of submissions, {values.shape[1]}, got {n}")
     best = int(values.mean(axis=0).argmax())
     (found,) = task_intervals(values[:, [best]], seed=seed, resamples=resamples, level=level ** (1 / n))
-    interval = Interval(found.mean, found.low, found.high, found.n, level, found.note, found.method)
-    return BestOf(best, n, interval, _corrected(values, best, seed=seed, resamples=resamples))
+    return BestOf(best, n, replace(found, level=level), _corrected(values, best, seed=seed, resamples=resamples))
 
 
 def _corrected(values: FloatArray, best: int, *, seed: int, resamples: int) -> float | None:

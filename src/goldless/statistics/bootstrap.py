@@ -1,7 +1,11 @@
 """Intervals by resampling tasks: responses to one task are not independent, tasks are.
 
-Tasks are drawn with replacement; a resample is stored as the number of times each task was drawn. Of more than 20,000
-tasks, groups are drawn (``task_groups``).
+Tasks are drawn with replacement; a resample is stored as the number of times each task was drawn.
+
+Of more than 20,000 tasks, groups of equal size are drawn, and flipped as one, so that time and memory stay bounded.
+Sums over a group are sums over tasks, so a statistic of the study is the same with groups as without. A draw of groups
+varies like a draw of tasks: for independent tasks, the variance of a group's sum is that of a task's times its size.
+Sign flips are as exact: a sum of symmetric differences is symmetric.
 
 A correlation over all responses, or a reliability, is not a mean over tasks. Its interval comes from its values with
 each task left out in turn: value + (n - 1) (mean of the values without a task - value without task t) has the value as
@@ -17,19 +21,16 @@ sees no spread, and the interval is Wilson's with one trial per task.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict, Unpack
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
 from goldless.statistics.additive import scores_over_tasks
-from goldless.statistics.checks import check_level, check_resamples, check_score_table, check_seed
 from goldless.statistics.skewness import further, skewness
-from goldless.statistics.task_groups import group_sums, task_groups
 
 ELEMENTS_AT_ONCE = 1 << 21
 """Draws kept in memory at a time: about 50 MB, and few enough matrix products that their overhead does not count."""
@@ -50,6 +51,55 @@ LEVEL = 0.95
 USUAL: Draws = {"seed": 0, "resamples": 10_000, "level": LEVEL}
 
 
+# --- what is drawn ---------------------------------------------------------------------------------------------------
+
+MOST_TASKS = 20_000
+"""Up to this many tasks, each is drawn on its own."""
+GROUPS = 10_000
+
+
+def check_level(level: float) -> None:
+    """Refuse a confidence level that is not between 0 and 1."""
+    if not 0 < level < 1:
+        raise UserError(f"level must be between 0 and 1, got {level}. Try 0.95")
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a negative seed."""
+    if seed < 0:
+        raise UserError(f"seed must be a whole number of at least 0, got {seed}")
+
+
+def check_finite(scores: FloatArray, name: str = "scores") -> None:
+    """Refuse infinite scores; NaN marks a missing one."""
+    if np.isinf(scores).any():
+        raise UserError(f"{name} must be finite numbers, or NaN where one is missing, got an infinite score")
+
+
+def check_score_table(scores: FloatArray, name: str = "scores") -> None:
+    """Refuse anything but a table [tasks, agents] of finite numbers and NaN."""
+    if scores.ndim != 2:
+        raise UserError(f"{name} must be a table [tasks, agents], got shape {scores.shape}")
+    check_finite(scores, name)
+
+
+def task_groups(tasks: int, *, seed: int) -> IntArray | None:
+    """The group of each task; None: there are few enough tasks to draw each on its own."""
+    if tasks <= MOST_TASKS:
+        return None
+    return np.random.default_rng((seed, tasks)).permutation(np.arange(tasks) % GROUPS)
+
+
+def group_sums(rows: FloatArray, groups: IntArray) -> FloatArray:
+    """Sums of each row [rows, tasks] over the groups: [rows, groups]."""
+    return np.stack([np.bincount(groups, weights=row, minlength=GROUPS) for row in rows])
+
+
+def groups_name(tasks: int) -> dict[str, str]:
+    """What signatures say of groups; nothing where each task is drawn on its own."""
+    return {"task-groups": str(GROUPS)} if tasks > MOST_TASKS else {}
+
+
 def draw_counts(tasks: int, *, seed: int, resamples: int) -> Iterator[FloatArray]:
     """Blocks [some resamples, tasks] of how often each task was drawn, ``resamples`` rows in all.
 
@@ -57,7 +107,8 @@ def draw_counts(tasks: int, *, seed: int, resamples: int) -> Iterator[FloatArray
     of a block. Sums over all resamples are then one matrix product. (Counting drawn integers is several times faster
     than drawing the counts from a multinomial distribution, and gives the same distribution.)
     """
-    check_resamples(resamples)
+    if resamples < 1:
+        raise UserError(f"resamples must be at least 1, got {resamples}. Try 10000")
     check_seed(seed)
     random = np.random.default_rng(seed)
     step = max(1, ELEMENTS_AT_ONCE // max(1, tasks))
@@ -80,10 +131,11 @@ def summable(terms: FloatArray) -> FloatArray:
     return rounded
 
 
-Method = Literal["bootstrap-t", "t", "exact"]
+# --- means over tasks ------------------------------------------------------------------------------------------------
+
+Method = Literal["bootstrap-t", "t", "exact", "wilson", "percentile"]
 """``bootstrap-t``: at each end the farther of the studentised bootstrap and Student's t. ``exact``: of scores at their
-limits, such as 0 and 1, or all the same.
-"""
+limits, such as 0 and 1, or all the same. ``wilson``: of judgements that are all 0, or all 1."""
 Limits = tuple[float, float]
 """The smallest and the largest score that there can be."""
 TAIL = 2.0
@@ -98,20 +150,23 @@ MEANS_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """A mean over tasks with its interval."""
+class Estimate:
+    """A number with its interval."""
 
-    mean: float | None
-    """None: no task was scored."""
+    value: float | None
+    """None: not defined, ``note`` says why."""
     low: float | None
     """None: no interval, ``note`` says why."""
     high: float | None
     n: int
-    """Tasks used."""
-    level: float
+    """Tasks used; of a share, judgements."""
+    level: float = LEVEL
     note: str | None = None
     method: Method | None = None
     """How the interval was computed; None: there is none."""
+    n_tasks: int = field(default=0, metadata={"json": "if any"})
+    """Of a share: the tasks that its judgements are on."""
+    KEYS = ("value", "low", "high", "n", "n_tasks", "level", "method", "note")
 
 
 def task_intervals(
@@ -122,7 +177,7 @@ def task_intervals(
     seed: int = 0,
     resamples: int = 10_000,
     level: float = 0.95,
-) -> list[Interval]:
+) -> list[Estimate]:
     """Mean and interval of each column of ``values`` [tasks, agents], where NaN marks a missing score.
 
     From ten tasks on, tasks are drawn with replacement, the same draw for all agents, and the interval is
@@ -137,11 +192,13 @@ def task_intervals(
     exact one of a share (Clopper and Pearson 1934), and equal scores elsewhere have one as well: few tasks that agree
     say little about the others. ``tails``: whether scores without limits may have a tail, for which few tasks allow.
     """
-    values = _checked(values, level)
+    values = np.asarray(values, dtype=np.float64)
+    check_score_table(values)
+    check_level(level)
     present = ~np.isnan(values)
     values, counts = values[present.any(axis=1)], present.sum(axis=0)
     method: Method = "bootstrap-t" if len(values) >= FEW_TASKS else "t"
-    student = _student(np.maximum(counts, 2), level)
+    student: FloatArray = stdtrit(np.maximum(counts, 2) - 1, (1 + level) / 2)
     ends = np.stack([-student, student])
     if method == "t" and tails and limits is None:
         skew, n = skewness(values), np.maximum(counts, 2).astype(np.float64)
@@ -154,21 +211,18 @@ def task_intervals(
         studentised = _studentised_means(values[:, some], FARTHEST * student[some], seed=seed, resamples=resamples)
         low, high = _quantiles(studentised, level)
         ends[:, some] = np.minimum(low, -student[some]), np.maximum(high, student[some])
-    return [_interval(values[:, j], ends[:, j], level, method, limits) for j in range(values.shape[1])]
+    return [_estimate(values[:, j], ends[:, j], level, method, limits) for j in range(values.shape[1])]
 
 
-def score_intervals(values: FloatArray, *, limits: Limits | None = None, **draws: Unpack[Draws]) -> list[Interval]:
+def score_intervals(values: FloatArray, *, limits: Limits | None = None, **draws: Unpack[Draws]) -> list[Estimate]:
     """The score of each agent over all tasks with its interval: that of the tasks it has, moved to the score."""
-    found = task_intervals(values, limits=limits, tails=True, **draws)
-    return [_moved(one, score) for one, score in zip(found, scores_over_tasks(values), strict=True)]
-
-
-def _moved(interval: Interval, score: float) -> Interval:
-    if interval.mean is None:
-        return interval
-    by = float(score) - interval.mean
-    low, high = (None if end is None else end + by for end in (interval.low, interval.high))
-    return replace(interval, mean=float(score), low=low, high=high)
+    found = []
+    intervals = task_intervals(values, limits=limits, tails=True, **draws)
+    for one, score in zip(intervals, scores_over_tasks(values), strict=True):
+        by = float(score) - (one.value or 0.0)
+        low, high = (None if end is None else end + by for end in (one.low, one.high))
+        found.append(one if one.value is None else replace(one, value=float(score), low=low, high=high))
+    return found
 
 
 def interval_name(level: float, limits: Limits | None = None, *, tails: bool = False) -> str:
@@ -178,33 +232,19 @@ def interval_name(level: float, limits: Limits | None = None, *, tails: bool = F
     return f"tasks-bootstrap-t-or-t-{level:g}({few}-under-{FEW_TASKS}{exact})"
 
 
-def _checked(values: FloatArray, level: float) -> FloatArray:
-    values = np.asarray(values, dtype=np.float64)
-    check_score_table(values)
-    check_level(level)
-    return values
-
-
-def _student(n: npt.NDArray[np.int_], level: float) -> FloatArray:
-    quantiles: FloatArray = stdtrit(n - 1, (1 + level) / 2)
-    return quantiles
-
-
-def _interval(column: FloatArray, ends: FloatArray, level: float, method: Method, limits: Limits | None) -> Interval:
+def _estimate(column: FloatArray, ends: FloatArray, level: float, method: Method, limits: Limits | None) -> Estimate:
     used = column[~np.isnan(column)]
     n = len(used)
     if n == 0:
-        return Interval(None, None, None, 0, level, "no task was scored")
+        return Estimate(None, None, None, 0, level, "no task was scored")
     equal = used.min() == used.max()
     mean = float(used[0] if equal else used.mean())  # the sum of equal numbers, divided, is not always that number
-    if n > 1 and limits is not None and (equal or np.isin(used, limits).all()):
-        return Interval(mean, *exact_ends(used, limits, level), n, level, method="exact")
-    if n > 1 and equal:
-        return Interval(mean, mean, mean, n, level, method=method)
     if n == 1:
-        return Interval(mean, None, None, 1, level, "no interval: n = 1")
-    error = used.std(ddof=1) / np.sqrt(n)
-    return Interval(mean, float(mean - ends[1] * error), float(mean - ends[0] * error), n, level, method=method)
+        return Estimate(mean, None, None, 1, level, "no interval: n = 1")
+    if limits is not None and (equal or np.isin(used, limits).all()):
+        return Estimate(mean, *exact_ends(used, limits, level), n, level, method="exact")
+    error = 0.0 if equal else used.std(ddof=1) / np.sqrt(n)
+    return Estimate(mean, float(mean - ends[1] * error), float(mean - ends[0] * error), n, level, method=method)
 
 
 def exact_ends(used: FloatArray, limits: Limits, level: float) -> tuple[float, float]:
@@ -227,7 +267,10 @@ def _studentised_means(values: FloatArray, limits: FloatArray, *, seed: int, res
     """(Resampled mean - mean) / its resampled standard error, within the limits: [agents, resamples]."""
     tasks, agents = values.shape
     present = ~np.isnan(values)
-    scores = _standardised(values, present).T
+    # scores less their mean in standard deviations, zero where one is missing: sums of squares lose no digits
+    deviations = np.where(present, values - np.nanmean(values, axis=0), 0.0)
+    spread = np.sqrt((deviations**2).sum(axis=0) / present.sum(axis=0))
+    scores = (deviations / np.where(spread > 0, spread, 1.0)).T
     groups = task_groups(tasks, seed=seed)
     complete = groups is None and bool(present.all())
     # all sums a resample needs, one above the other: one matrix product with the counts gives them for many resamples
@@ -243,15 +286,6 @@ def _studentised_means(values: FloatArray, limits: FloatArray, *, seed: int, res
         np.clip(block, -limits[:, None], limits[:, None], out=studentised[:, begin:end])
         begin = end
     return studentised
-
-
-def _standardised(values: FloatArray, present: npt.NDArray[np.bool_]) -> FloatArray:
-    """Scores less their mean in standard deviations, zero where one is missing: sums of squares lose no digits."""
-    means = np.nanmean(values, axis=0)
-    deviations = np.where(present, values - means, 0.0)
-    spread = np.sqrt((deviations**2).sum(axis=0) / present.sum(axis=0))
-    standardised: FloatArray = deviations / np.where(spread > 0, spread, 1.0)
-    return standardised
 
 
 def _studentise(sums: FloatArray, squares: FloatArray, drawn: FloatArray | np.float64) -> FloatArray:
@@ -280,9 +314,11 @@ def _quantiles(studentised: FloatArray, level: float) -> FloatArray:
     return ends
 
 
+# --- statistics that are no means over tasks -------------------------------------------------------------------------
+
 ONE_BY_ONE = 200
 """Up to this many tasks, each is left out on its own; beyond, a hundredth of them at a time."""
-GROUPS = 100
+LEFT_OUT_GROUPS = 100
 
 
 def groups_left_out(task: IntArray) -> tuple[IntArray, int]:
@@ -291,7 +327,7 @@ def groups_left_out(task: IntArray) -> tuple[IntArray, int]:
     Rows of one task are in one group: a group is one task up to 200 tasks, else every hundredth task.
     """
     names, code = np.unique(task, return_inverse=True)
-    return (code if len(names) <= ONE_BY_ONE else code % GROUPS).astype(np.int64), len(names)
+    return (code if len(names) <= ONE_BY_ONE else code % LEFT_OUT_GROUPS).astype(np.int64), len(names)
 
 
 def left_out_intervals(
@@ -302,7 +338,7 @@ def left_out_intervals(
     lowest: float = -1.0,
     highest: float = 1.0,
     **draws: Unpack[Draws],
-) -> list[Interval]:
+) -> list[Estimate]:
     """The interval of each value, from its values [groups, values] without each group of tasks.
 
     Ends are clipped to ``lowest`` and ``highest``. A value of NaN is not defined and has no interval.
@@ -310,56 +346,28 @@ def left_out_intervals(
     given, without = np.asarray(values, dtype=np.float64), np.asarray(without, dtype=np.float64)
     if without.ndim != 2 or without.shape[1:] != given.shape:
         raise UserError(f"without must be a table [groups, {len(given)} values], got shape {without.shape}")
-    groups = len(without)
     bad = np.isnan(given) | np.isnan(without).any(axis=0)
-    pulled = np.where(bad, 0.0, given + (groups - 1) * (without.mean(axis=0) - without))
-    found = task_intervals(pulled, **draws)
-    return [
-        _left_out_interval(value, interval, n_tasks, undefined=bool(undefined), ends=(lowest, highest))
-        for value, interval, undefined in zip(given.tolist(), found, bad, strict=True)
-    ]
+    pulled = np.where(bad, 0.0, given + (len(without) - 1) * (without.mean(axis=0) - without))
+    found = []
+    for value, one, undefined in zip(given.tolist(), task_intervals(pulled, **draws), bad, strict=True):
+        if np.isnan(value):
+            found.append(Estimate(None, None, None, n_tasks, one.level, "not defined"))
+        elif undefined:
+            note = "no interval: not defined without one of the tasks"
+            found.append(Estimate(value, None, None, n_tasks, one.level, note))
+        else:
+            found.append(replace(_within(one, lowest, highest), value=value, n=n_tasks))
+    return found
 
 
-def _left_out_interval(
-    value: float, interval: Interval, n_tasks: int, *, undefined: bool, ends: tuple[float, float]
-) -> Interval:
-    if np.isnan(value):
-        return Interval(None, None, None, n_tasks, interval.level, "not defined")
-    if undefined:
-        return Interval(value, None, None, n_tasks, interval.level, "no interval: not defined without one of the tasks")
-    low, high = (None if end is None else min(ends[1], max(ends[0], end)) for end in (interval.low, interval.high))
-    return replace(interval, mean=value, low=low, high=high, n=n_tasks)
-
-
-ShareMethod = Method | Literal["wilson"]
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A mean over judgements with its interval."""
-
-    value: float | None
-    """None: there are no judgements."""
-    low: float | None
-    """None: no interval, ``note`` says why."""
-    high: float | None
-    n: int
-    """Judgements used."""
-    n_tasks: int = 0
-    """Tasks they are on."""
-    level: float = 0.95
-    method: ShareMethod | None = None
-    note: str | None = None
+def _within(one: Estimate, lowest: float, highest: float) -> Estimate:
+    low, high = (None if end is None else min(highest, max(lowest, end)) for end in (one.low, one.high))
+    return replace(one, low=low, high=high)
 
 
 def task_shares(
-    values: FloatArray,
-    task: IntArray,
-    *,
-    lowest: float = 0.0,
-    highest: float = 1.0,
-    **draws: Unpack[Draws],
-) -> list[Share]:
+    values: FloatArray, task: IntArray, *, lowest: float = 0.0, highest: float = 1.0, **draws: Unpack[Draws]
+) -> list[Estimate]:
     """Mean of each row of values [judges, judgements], NaN left out, with intervals within ``lowest`` and ``highest``.
 
     ``task`` [judgements] names the task of each column; all rows share the same resampled tasks.
@@ -374,20 +382,20 @@ def task_shares(
             mean = values[row, kept].mean()
             sums = np.bincount(code[kept], weights=values[row, kept], minlength=len(names))
             linear[on, row] = mean + (sums[on] - mean * counts[on]) / counts[on].mean()
-    found = task_intervals(linear, **draws)
-    return [_share(values[row, present[row]], interval, lowest, highest) for row, interval in enumerate(found)]
-
-
-def _share(used: FloatArray, interval: Interval, lowest: float, highest: float) -> Share:
-    if not len(used):
-        return Share(None, None, None, 0, 0, interval.level, note="nothing was judged")
-    mean, n, level = float(used.mean()), len(used), interval.level
-    if used.min() == used.max() and mean in {lowest, highest}:
-        ends = wilson(mean == highest, interval.n, level=level)
-        low, high = (lowest + (highest - lowest) * end for end in ends)
-        return Share(mean, low, high, n, interval.n, level, "wilson")
-    below, above = (None if end is None else min(highest, max(lowest, end)) for end in (interval.low, interval.high))
-    return Share(mean, below, above, n, interval.n, level, interval.method, interval.note)
+    shares = []
+    for row, one in enumerate(task_intervals(linear, **draws)):
+        used = values[row, present[row]]
+        if not len(used):
+            shares.append(Estimate(None, None, None, 0, one.level, "nothing was judged"))
+            continue
+        mean, n = float(used.mean()), len(used)
+        if used.min() == used.max() and mean in {lowest, highest}:
+            ends = wilson(mean == highest, one.n, level=one.level)
+            low, high = (lowest + (highest - lowest) * end for end in ends)
+            shares.append(Estimate(mean, low, high, n, one.level, method="wilson", n_tasks=one.n))
+        else:
+            shares.append(replace(_within(one, lowest, highest), value=mean, n=n, n_tasks=one.n))
+    return shares
 
 
 def wilson(share: float, n: int, *, level: float = 0.95) -> tuple[float, float]:

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError, nearest
 from goldless.statistics.additive import PairDifferences
+from goldless.statistics.bootstrap import GROUPS, group_sums, task_groups
 from goldless.statistics.skewness import beside_others, nearer, pair_skewness
-from goldless.statistics.task_groups import GROUPS, group_sums, task_groups
 
 SIGNIFICANT = 0.05
 EXACT_UP_TO = 13

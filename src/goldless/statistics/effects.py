@@ -12,26 +12,18 @@ from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Draws, Method, task_intervals
-from goldless.statistics.checks import check_finite, check_level, check_score_table
+from goldless.statistics.bootstrap import (
+    Draws,
+    Estimate,
+    Method,
+    check_finite,
+    check_level,
+    check_score_table,
+    task_intervals,
+)
 
 NO_SPREAD = 1e-12
 """A variance below this share of the mean square is rounding."""
-
-
-@dataclass(frozen=True, slots=True)
-class EffectSize:
-    """A standardised difference with its interval."""
-
-    value: float | None
-    """None: not defined, ``note`` says why."""
-    low: float | None
-    """None: no interval, ``note`` says why."""
-    high: float | None
-    n: int
-    """Number of tasks used (of clusters, if given)."""
-    level: float
-    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +55,7 @@ class GroupComparison:
 
 def pooled_smd(
     before: FloatArray, after: FloatArray, *, clusters: Sequence[object] | None = None, level: float = 0.95
-) -> EffectSize:
+) -> Estimate:
     """(mean after - mean before) / sqrt((variance before + variance after) / 2), with variances of n - 1 (GEM, 4.2).
 
     Position i is the same sample in both, before and after a change; samples without both scores (NaN) are left out.
@@ -77,19 +69,18 @@ def pooled_smd(
     before, after = before[both], after[both]
     value, note = _smd(before, after)
     if value is None:
-        return EffectSize(None, None, None, n, level, note)
+        return Estimate(None, None, None, n, level, note)
     centre = np.median(np.concatenate([before, after]))
     before, after = before - centre, after - centre
-    sums = _sums([np.ones_like(before), before, before**2, after, after**2], codes)
 
     def smd(s: FloatArray) -> FloatArray:
         spread = np.sqrt((_variance(s[:, 0], s[:, 1], s[:, 2]) + _variance(s[:, 0], s[:, 3], s[:, 4])) / 2)
         return (s[:, 3] - s[:, 1]) / s[:, 0] / np.where(spread > 0, spread, np.nan)
 
-    return _with_interval(value, sums, smd, level)
+    return _with_interval(value, [before, before**2, after, after**2], codes, smd, level)
 
 
-def paired_d(differences: FloatArray, *, clusters: Sequence[object] | None = None, level: float = 0.95) -> EffectSize:
+def paired_d(differences: FloatArray, *, clusters: Sequence[object] | None = None, level: float = 0.95) -> Estimate:
     """Mean difference / standard deviation of the differences (n - 1), NaN left out.
 
     The deviation shrinks with everything a difference was averaged over, so the value says how reliably tasks separate
@@ -100,17 +91,17 @@ def paired_d(differences: FloatArray, *, clusters: Sequence[object] | None = Non
     codes, n = _codes(clusters, present)
     used = differences[present]
     if len(used) < 2:
-        return EffectSize(None, None, None, n, level, f"no effect size: n = {len(used)}, needs at least 2")
+        return Estimate(None, None, None, n, level, f"no effect size: n = {len(used)}, needs at least 2")
     if used.min() == used.max():
-        return EffectSize(None, None, None, n, level, "no effect size: the differences do not vary")
+        return Estimate(None, None, None, n, level, "no effect size: the differences do not vary")
     centre = np.median(used)
-    sums = _sums([np.ones_like(used), used - centre, (used - centre) ** 2], codes)
 
     def standardised(s: FloatArray) -> FloatArray:
         spread = np.sqrt(_variance(s[:, 0], s[:, 1], s[:, 2]))
         return (centre + s[:, 1] / s[:, 0]) / np.where(spread > 0, spread, np.nan)
 
-    return _with_interval(float(used.mean() / used.std(ddof=1)), sums, standardised, level)
+    value = float(used.mean() / used.std(ddof=1))
+    return _with_interval(value, [used - centre, (used - centre) ** 2], codes, standardised, level)
 
 
 def auc(first: FloatArray, second: FloatArray) -> float | None:
@@ -127,10 +118,7 @@ def auc(first: FloatArray, second: FloatArray) -> float | None:
 
 
 def compare_groups(
-    values: FloatArray,
-    first: Sequence[int],
-    second: Sequence[int],
-    **draws: Unpack[Draws],
+    values: FloatArray, first: Sequence[int], second: Sequence[int], **draws: Unpack[Draws]
 ) -> GroupComparison:
     """Compare columns ``first`` of ``values`` [tasks, agents] with columns ``second``; NaN marks a missing score.
 
@@ -138,21 +126,22 @@ def compare_groups(
     present; a task on which one group has none is left out altogether.
     """
     check_score_table(values)
-    one, other = list(first), list(second)
-    if shared := sorted(set(one) & set(other)):
+    sides = list(first), list(second)
+    if shared := sorted(set(sides[0]) & set(sides[1])):
         raise UserError(f"groups must not overlap, got columns {shared} in both")
-    means = np.stack([_row_means(values[:, one]), _row_means(values[:, other])], axis=1)
+    means = np.full((len(values), 2), np.nan)
+    for column, group in enumerate(sides):
+        counts = (~np.isnan(values[:, group])).sum(axis=1)
+        np.divide(np.nan_to_num(values[:, group]).sum(axis=1), counts, out=means[:, column], where=counts > 0)
     used = ~np.isnan(means).any(axis=1)
     differences = means[used, 0] - means[used, 1]
     (interval,) = task_intervals(differences[:, None], tails=True, **draws)
     by_task = paired_d(differences, level=interval.level)
-    of_first, of_second = (
-        scores[~np.isnan(scores)] for scores in (values[used][:, columns] for columns in (one, other))
-    )
+    of_first, of_second = (scores[~np.isnan(scores)] for scores in (values[used][:, group] for group in sides))
     d_response, reason = _smd(of_second, of_first)
     notes = (interval.note, by_task.note and f"d_task: {by_task.note}", reason and f"d_response: {reason}")
     return GroupComparison(
-        difference=interval.mean,
+        difference=interval.value,
         low=interval.low,
         high=interval.high,
         d_task=by_task.value,
@@ -178,20 +167,28 @@ def _smd(before: FloatArray, after: FloatArray) -> tuple[float | None, str | Non
 
 
 def _with_interval(
-    value: float, sums: FloatArray, statistic: Callable[[FloatArray], FloatArray], level: float
-) -> EffectSize:
-    """The value with Student's t interval around it, its standard error from leaving each task out in turn."""
+    value: float,
+    columns: Sequence[FloatArray],
+    codes: npt.NDArray[np.intp],
+    statistic: Callable[[FloatArray], FloatArray],
+    level: float,
+) -> Estimate:
+    """The value with Student's t interval around it, its standard error from leaving each task out in turn.
+
+    ``statistic``: of rows with the number of samples and the sums of the columns; ``codes``: the task of each sample.
+    """
     check_level(level)
+    sums = np.stack([np.bincount(codes, weights=one) for one in (np.ones_like(columns[0]), *columns)], axis=1)
     n = len(sums)
     if n == 1:
-        return EffectSize(value, None, None, 1, level, "no interval: n = 1")
+        return Estimate(value, None, None, 1, level, "no interval: n = 1")
     with np.errstate(invalid="ignore", divide="ignore"):
         without = statistic(sums.sum(axis=0) - sums)
     if not np.isfinite(without).all():
-        return EffectSize(value, None, None, n, level, "no interval: one task carries all the spread")
+        return Estimate(value, None, None, n, level, "no interval: one task carries all the spread")
     error = np.sqrt((n - 1) / n * np.sum((without - without.mean()) ** 2))
     half = float(stdtrit(n - 1, (1 + level) / 2) * error)
-    return EffectSize(value, value - half, value + half, n, level)
+    return Estimate(value, value - half, value + half, n, level)
 
 
 def _variance(n: FloatArray, sums: FloatArray, squares: FloatArray) -> FloatArray:
@@ -199,11 +196,6 @@ def _variance(n: FloatArray, sums: FloatArray, squares: FloatArray) -> FloatArra
     variance = (squares - sums**2 / n) / (n - 1)
     result: FloatArray = np.where(variance > NO_SPREAD * squares / n, variance, 0.0)
     return result
-
-
-def _sums(columns: Sequence[FloatArray], codes: npt.NDArray[np.intp]) -> FloatArray:
-    """The sum of each column in each cluster: [clusters, columns]."""
-    return np.stack([np.bincount(codes, weights=column) for column in columns], axis=1)
 
 
 def _codes(clusters: Sequence[object] | None, used: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.intp], int]:
@@ -223,12 +215,3 @@ def _column(scores: FloatArray, name: str) -> FloatArray:
         raise UserError(f"{name} must be one column of scores, got shape {scores.shape}")
     check_finite(scores, name)
     return scores
-
-
-def _row_means(scores: FloatArray) -> FloatArray:
-    """Mean of the scores present in each row, NaN where there are none."""
-    present = ~np.isnan(scores)
-    counts = present.sum(axis=1)
-    means = np.full(len(scores), np.nan)
-    np.divide(np.where(present, scores, 0.0).sum(axis=1), counts, out=means, where=counts > 0)
-    return means

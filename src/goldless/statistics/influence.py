@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.arrays import FloatArray
-from goldless.statistics.checks import check_score_table
+from goldless.statistics.bootstrap import check_score_table
 
 TIED = 1e-12
 """Means that differ by less than this share of the largest are tied: sums in another order differ in the last digit."""

@@ -13,6 +13,11 @@ Tasks that were drawn later with unequal chances π (see ``draw_by_size``) are a
 fitted to the labels known before, the round's mean over all T tasks is (Σ known u + Σ others f + Σ drawn (u - f) / π) /
 T, which is unbiased given what was known before. Rounds are averaged by their numbers of labels; given the tasks, their
 errors are uncorrelated, so the variances add up (Hájek's for a round with unequal chances).
+
+The share of good responses by a binary judge is corrected for its errors: a judge that passes the share p of n
+unlabelled responses, with sensitivity q1 on m1 labelled good and specificity q0 on m0 labelled bad responses, sees
+p = θ q1 + (1 - θ) (1 - q0), so θ = (p + q0 - 1) / (q0 + q1 - 1) (Rogan, Gladen 1978). The interval allows for the
+errors of p, q0 and q1 together, with counts moved away from 0 and 1 (arXiv 2511.21140).
 """
 
 from __future__ import annotations
@@ -22,12 +27,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Limits, exact_ends
-from goldless.statistics.checks import check_level
+from goldless.statistics.bootstrap import Estimate, Limits, check_level, exact_ends
 
 FEWEST = 2
 """Least tasks with labels, and without."""
@@ -122,13 +126,22 @@ def powered_mean(
     for one in rounds:
         first[one.task] = False
     check_counts(int(first.sum()), int((~first).sum()), proxies.shape[1])
-    found = _first_round(labels, proxies, first)
-    variances, mean = found.variances, found.mean
+    u, s, v = labels[first], proxies[first], proxies[~first]
+    n, unlabelled, k = len(u), len(v), proxies.shape[1]
+    together = np.atleast_2d(np.cov(proxies, rowvar=False)).reshape(k, k)
+    shared = (s - s.mean(axis=0)).T @ (u - u.mean()) / (n - 1)
+    # a proxy may be constant for one agent, or repeat another there: the shortest solution gives it no own weight
+    weights = unlabelled / (n + unlabelled) * (np.linalg.pinv(together, rcond=RANK, hermitian=True) @ shared)
+    rank = int(np.linalg.matrix_rank(together, tol=RANK * max(np.trace(together), 1e-300), hermitian=True))
+    rest, free = u - s @ weights, n - 1 - rank
+    residual = float(np.sum((rest - rest.mean()) ** 2) / free)
+    mean = float(u.mean() + (v.mean(axis=0) - s.mean(axis=0)) @ weights)
+    variances = [(residual / n, float(free)), (float(np.var(v @ weights, ddof=1)) / unlabelled, unlabelled - 1.0)]
     if rounds:
-        mean, variances = _with_rounds(labels, proxies, first, rounds, found)
+        mean, variances = _with_rounds(labels, proxies, first, rounds, mean=mean, degrees=free)
     total = sum(value for value, _ in variances)
     parts = sum(value**2 / degrees for value, degrees in variances)
-    degrees = total**2 / parts if parts > 0 else float(found.degrees)
+    degrees = total**2 / parts if parts > 0 else float(free)
     half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(total)
     low, high = mean - half, mean + half
     if total == 0 and limits is not None:
@@ -141,10 +154,10 @@ def powered_mean(
         high=high,
         n=int(known.sum()),
         unlabelled=int((~known).sum()),
-        weights=found.weights,
-        label_mean=float(labels[first].mean()),
-        label_variance=float(labels[first].var(ddof=1)),
-        residual_variance=found.residual_variance,
+        weights=weights,
+        label_mean=float(u.mean()),
+        label_variance=float(u.var(ddof=1)),
+        residual_variance=residual,
     )
 
 
@@ -177,43 +190,27 @@ def check_proxies(proxies: FloatArray, names: Sequence[str]) -> None:
         raise UserError(f"{', '.join(involved)}: collinear, one follows from the others. Leave one out")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _First:
-    mean: float
-    weights: FloatArray
-    variances: list[tuple[float, float]]
-    """Each with its degrees of freedom."""
-    residual_variance: float
-    degrees: int
-
-
-def _first_round(labels: FloatArray, proxies: FloatArray, first: BoolArray) -> _First:
-    u, s, v = labels[first], proxies[first], proxies[~first]
-    n, unlabelled, k = len(u), len(v), proxies.shape[1]
-    together = np.atleast_2d(np.cov(proxies, rowvar=False)).reshape(k, k)
-    shared = (s - s.mean(axis=0)).T @ (u - u.mean()) / (n - 1)
-    # a proxy may be constant for one agent, or repeat another there: the shortest solution gives it no own weight
-    weights = unlabelled / (n + unlabelled) * (np.linalg.pinv(together, rcond=RANK, hermitian=True) @ shared)
-    rank = int(np.linalg.matrix_rank(together, tol=RANK * max(np.trace(together), 1e-300), hermitian=True))
-    rest = u - s @ weights
-    degrees = n - 1 - rank
-    residual = float(np.sum((rest - rest.mean()) ** 2) / degrees)
-    spread = float(np.var(v @ weights, ddof=1))
-    mean = float(u.mean() + (v.mean(axis=0) - s.mean(axis=0)) @ weights)
-    return _First(mean, weights, [(residual / n, degrees), (spread / unlabelled, unlabelled - 1)], residual, degrees)
-
-
 def _with_rounds(
-    labels: FloatArray, proxies: FloatArray, first: BoolArray, rounds: Sequence[Round], found: _First
+    labels: FloatArray,
+    proxies: FloatArray,
+    first: BoolArray,
+    rounds: Sequence[Round],
+    *,
+    mean: float,
+    degrees: int,
 ) -> tuple[float, list[tuple[float, float]]]:
     """The mean over all rounds, and its variances with their degrees of freedom."""
     total, n = len(labels), int(first.sum())
-    spread = float(labels[first].var(ddof=1))
     counts = [n, *(len(one.task) for one in rounds)]
     shares = np.array(counts) / sum(counts)
-    own = max(0.0, _fit_variance(labels, proxies, first) * (1 / n - 1 / total))
-    variances = [(spread / total, float(n - 1)), (float(shares[0]) ** 2 * own, float(found.degrees))]
-    mean, known = float(shares[0]) * found.mean, first.copy()
+    rest = labels[first] - _predicted(labels, proxies, first)[first]
+    fit = float(rest @ rest / max(1, n - 1 - proxies.shape[1]))
+    own = max(0.0, fit * (1 / n - 1 / total))
+    variances = [
+        (float(labels[first].var(ddof=1)) / total, float(n - 1)),
+        (float(shares[0]) ** 2 * own, float(degrees)),
+    ]
+    mean, known = float(shares[0]) * mean, first.copy()
     for share, one in zip(shares[1:].tolist(), rounds, strict=True):
         predicted = _predicted(labels, proxies, known)
         rest = labels[one.task] - predicted[one.task]
@@ -230,11 +227,6 @@ def _predicted(labels: FloatArray, proxies: FloatArray, known: BoolArray) -> Flo
     design = np.column_stack([np.ones(len(labels)), (proxies - centre) / scale])
     fitted: FloatArray = design @ np.linalg.lstsq(design[known], labels[known], rcond=RANK)[0]
     return fitted
-
-
-def _fit_variance(labels: FloatArray, proxies: FloatArray, known: BoolArray) -> float:
-    rest = labels[known] - _predicted(labels, proxies, known)[known]
-    return float(rest @ rest / max(1, len(rest) - 1 - proxies.shape[1]))
 
 
 def _hajek(rest: FloatArray, chance: FloatArray) -> float:
@@ -299,3 +291,38 @@ def _chances(sizes: FloatArray, count: int) -> FloatArray:
         if not beyond.any():
             return np.asarray(chance, np.float64)
         certain |= beyond
+
+
+# --- a binary judge --------------------------------------------------------------------------------------------------
+
+
+def corrected_share(
+    *, passed: int, n: int, good_passed: int, good: int, bad_failed: int, bad: int, level: float = 0.95
+) -> Estimate:
+    """Correct the share of ``passed`` out of ``n`` unlabelled responses by the judge's errors on labelled ones.
+
+    ``good_passed`` of the ``good`` labelled ones passed, ``bad_failed`` of the ``bad`` ones failed. Not defined where
+    the judge is no better than chance.
+    """
+    check_level(level)
+    if min(n, good, bad) < 1:
+        note = f"needs unlabelled, labelled good and labelled bad responses, got {n}, {good} and {bad}"
+        return Estimate(None, None, None, n, level, f"none: a corrected share {note}")
+    p, q1, q0 = passed / n, good_passed / good, bad_failed / bad
+    if q0 + q1 <= 1:
+        note = f"sensitivity {q1:.2f} and specificity {q0:.2f} must add up to more than 1"
+        why = f"none: the judge is no better than chance on the labelled responses: {note}"
+        return Estimate(None, None, None, n, level, why)
+    z = float(ndtri((1 + level) / 2))
+    # moved towards the middle: a judge without an error among five is not known to make none
+    size, m0, m1 = n + z**2, bad + 2, good + 2
+    a, b0, b1 = (passed + z**2 / 2) / size, (bad_failed + 1) / m0, (good_passed + 1) / m1
+    gain = b0 + b1 - 1
+    low, high = 0.0, 1.0
+    if gain > 0:
+        theta = min(1.0, max(0.0, (a + b0 - 1) / gain))
+        wrong0, wrong1 = b0 * (1 - b0) / m0, b1 * (1 - b1) / m1
+        centre = theta + 2 * z**2 * (theta * wrong1 - (1 - theta) * wrong0)
+        error = math.sqrt(a * (1 - a) / size + (1 - theta) ** 2 * wrong0 + theta**2 * wrong1) / gain
+        low, high = max(0.0, min(1.0, centre - z * error)), max(0.0, min(1.0, centre + z * error))
+    return Estimate(min(1.0, max(0.0, (p + q0 - 1) / (q0 + q1 - 1))), low, high, n, level)

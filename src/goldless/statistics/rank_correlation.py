@@ -12,7 +12,7 @@ import numpy as np
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Draws, Interval, groups_left_out, left_out_intervals, summable
+from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals, summable
 
 Coefficient = Literal["spearman", "kendall", "kendall-b"]
 """``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""
@@ -44,7 +44,8 @@ def rank_coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
     # of two values scipy's p, which nobody wants here, divides by zero
     tau_b = spearman if n == 2 else float(kendalltau(first, second, method="asymptotic").statistic)
     pairs = n * (n - 1) / 2
-    free = [pairs - _tied_pairs(column) for column in (first, second)]
+    tied = [np.unique(column, return_counts=True)[1].astype(np.float64) for column in (first, second)]
+    free = [pairs - float((counts * (counts - 1)).sum() / 2) for counts in tied]
     return np.array([spearman, tau_b, tau_b * float(np.sqrt(free[0] * free[1])) / pairs])
 
 
@@ -53,7 +54,7 @@ def pooled_correlations(
     second: FloatArray,
     task: IntArray,
     **draws: Unpack[Draws],
-) -> list[Interval]:
+) -> list[Estimate]:
     """The coefficients over all rows with both values, in the order of ``COEFFICIENTS``, with intervals over tasks."""
     first, second, task = np.asarray(first, np.float64), np.asarray(second, np.float64), np.asarray(task)
     if not first.shape == second.shape == task.shape or first.ndim != 1:
@@ -133,11 +134,6 @@ def centred_ranks(column: FloatArray) -> FloatArray:
     _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
     ranks: FloatArray = (np.cumsum(counts) - counts / 2)[place] - len(column) / 2
     return ranks
-
-
-def _tied_pairs(column: FloatArray) -> float:
-    counts = np.unique(column, return_counts=True)[1].astype(np.float64)
-    return float((counts * (counts - 1)).sum() / 2)
 
 
 def agent_means(tables: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -19,9 +19,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from goldless.records import Preference
-from goldless.statistics.answering import Until
+from goldless.statistics.answering import Until, parse_question
 from goldless.statistics.comparisons import Comparison, Pairs
-from goldless.statistics.questions import parse_question
 
 Answers = Mapping[str, Sequence[str]]
 """The agents that responded, by task."""

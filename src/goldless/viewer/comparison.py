@@ -89,8 +89,8 @@ def _agents(both: pl.DataFrame, agents: list[str]) -> list[dict[str, Any]]:
     for place, (name, one) in enumerate(zip(["mean over agents", *agents], intervals, strict=True)):
         means = {key: float(np.nanmean(side[:, place])) for key, side in zip(("first", "second"), sides, strict=True)}
         decided = one.low is not None and one.high is not None and (one.low > 0 or one.high < 0)
-        reading = "higher in the second" if (one.mean or 0.0) > 0 else "lower in the second"
-        row = {"difference": one.mean, "low": one.low, "high": one.high, "note": one.note, "n": one.n}
+        reading = "higher in the second" if (one.value or 0.0) > 0 else "lower in the second"
+        row = {"difference": one.value, "low": one.low, "high": one.high, "note": one.note, "n": one.n}
         found.append({"agent": name, **means, **row, "reading": reading if decided else "undecided"})
     return found
 

@@ -180,7 +180,7 @@ def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -
                 agent,
                 len(both),
                 float(both[:, 0].mean()) if len(both) else None,
-                found.mean,
+                found.value,
                 found.low,
                 found.high,
                 len(written),

@@ -297,5 +297,5 @@ def submission_results(
             interval = found.interval
             ends = (interval.low, interval.high)
             best = complete[found.best]
-            rows.append(TeamBest(metric, team, len(mine), best, interval.mean, found.corrected, *ends, len(common)))
+            rows.append(TeamBest(metric, team, len(mine), best, interval.value, found.corrected, *ends, len(common)))
     return Submissions(tuple(log), tuple(rows), draws.get("level", 0.95))

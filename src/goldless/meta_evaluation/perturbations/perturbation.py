@@ -19,7 +19,7 @@ from goldless.records import CallFailure, Response
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import Options
-from goldless.statistics.checks import check_seed
+from goldless.statistics.bootstrap import check_seed
 from goldless.studies import Study
 
 Kind = Literal["degradation", "manipulation"]

@@ -41,7 +41,7 @@ from goldless.reports.html.labels import decimals_for, label, numeral, percent, 
 from goldless.reports.leaderboard import Leaderboard, LeaderboardRow, RaterScores, rater_rows
 from goldless.reports.report_table import Column, large_text
 from goldless.reports.run_folder import RunFolder
-from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
+from goldless.statistics.bootstrap import FEW_TASKS, Estimate, task_intervals
 
 AGENT = Column("agent", "agent", "name")
 PEOPLE = frozenset({"human", "humans", "people", "person", "persons"})
@@ -167,7 +167,7 @@ def _sizes(run: RunFolder, metric: str, board: Leaderboard, found: Sequence[tupl
         y_axis=board.unit,
         logarithmic=True,
         lines=family_lines(point for point in points if point.series != "other"),
-        band=None if people is None else Band(people.low, people.high, "people", middle=people.mean),
+        band=None if people is None else Band(people.low, people.high, "people", middle=people.value),
     )
     columns = (
         AGENT,
@@ -194,7 +194,7 @@ def _sizes(run: RunFolder, metric: str, board: Leaderboard, found: Sequence[tupl
     )
 
 
-def _people(run: RunFolder, metric: str, board: Leaderboard) -> Interval | None:
+def _people(run: RunFolder, metric: str, board: Leaderboard) -> Estimate | None:
     """The mean over people with its interval over tasks; None if no person has a score."""
     people = [
         row.agent
@@ -209,14 +209,14 @@ def _people(run: RunFolder, metric: str, board: Leaderboard) -> Interval | None:
     if not len(values):
         return None
     (found,) = task_intervals(values[:, None], tails=True, level=board.level)
-    return None if found.mean is None else found
+    return None if found.value is None else found
 
 
-def _people_note(people: Interval | None) -> tuple[str, tuple[Row, ...]]:
+def _people_note(people: Estimate | None) -> tuple[str, tuple[Row, ...]]:
     """The sentence about people in the caption, and their row in the table."""
     if people is None:
         return "", ()
-    row = {"agent": "people (mean)", "score": people.mean, "low": people.low, "high": people.high, "n": people.n}
+    row = {"agent": "people (mean)", "score": people.value, "low": people.low, "high": people.high, "n": people.n}
     if people.low is None or people.high is None:
         return " The grey line is the mean of the human agents; it has no interval.", (row,)
     return " The grey band is the interval around the mean of the human agents.", (row,)

@@ -20,7 +20,7 @@ import anyio
 import polars as pl
 
 import goldless
-from goldless.meta_evaluation.crash_test import CrashOptions, crash_test
+from goldless.meta_evaluation.crash_test import crash_test
 from goldless.meta_evaluation.rating_card import save_crash_test
 from goldless.runs.options import Options, Progress
 from goldless.studies import study_from_frame
@@ -98,10 +98,9 @@ def main() -> None:
             print(f"{progress.stage} {progress.done} of {progress.total}", file=sys.stderr, flush=True)
 
     options = Options(metrics=given.metrics.split(","), scorer=given.scorer, templates=("peer-review",), progress=tell)
-    crash = CrashOptions(perturbations=PERTURBATIONS, agents=("human2",), references=("human1",))
 
     async def run() -> None:
-        test = await crash_test(study, options, crash=crash)
+        test = await crash_test(study, options, perturbations=PERTURBATIONS, agents=("human2",), references=("human1",))
         print(test.to_markdown())
         if given.out is not None:
             save_crash_test(test, given.out)

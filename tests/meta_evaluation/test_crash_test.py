@@ -13,7 +13,7 @@ from scipy import stats
 
 import goldless
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.crash_test import CrashOptions, crash_test, p_of_passing, rate
+from goldless.meta_evaluation.crash_test import crash_test, p_of_passing, rate
 from goldless.meta_evaluation.perturbations.collusion import BOILERPLATE, swap_words
 from goldless.meta_evaluation.perturbations.manipulations import EMPTY_WORDS
 from goldless.models.scripted import ScriptedModel
@@ -38,8 +38,7 @@ def answers(words=(3, 5, 4, 8, 6, 7)):
 
 def run(metrics, perturbations, *, study=None, options=None, **crash):
     chosen = Options(metrics=metrics, **{**FAST, **(options or {})})
-    crash_options = CrashOptions(perturbations=perturbations, **crash)
-    return anyio.run(lambda: crash_test(study or answers(), chosen, crash=crash_options))
+    return anyio.run(lambda: crash_test(study or answers(), chosen, perturbations=perturbations, **crash))
 
 
 def one(metric, perturbation, **options):

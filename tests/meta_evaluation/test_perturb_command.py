@@ -153,9 +153,7 @@ def test_open_calls_write_nothing_end_with_3_and_are_asked_again(study, tmp_path
 
     def run():
         rephrase = [find_perturbation("rephrase")]
-        return perturb_study(
-            library.read_study(study), tmp_path / "new", perturbations=rephrase, writer=writer, options=options
-        )
+        return perturb_study(library.read_study(study), tmp_path / "new", rephrase, writer=writer, options=options)
 
     first = anyio.run(run)
     assert (first.folder, first.open, dict(first.failures)) == (None, 1, {"rate_limited": 1})

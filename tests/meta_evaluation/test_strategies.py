@@ -7,7 +7,7 @@ import pytest
 
 from goldless.errors import UserError
 from goldless.meta_evaluation.perturbations.perturbation import perturb
-from goldless.meta_evaluation.strategies import STRATEGIES, find_strategy
+from goldless.meta_evaluation.perturbations.strategies import STRATEGIES, find_strategy
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Response, Task
 from goldless.studies import study_from_records
@@ -54,9 +54,11 @@ def test_a_response_is_written_from_the_notes_alone():
 )
 def test_reviews_of_agents_2_to_4_differ_in_their_notes_only(name, words):
     """TVD-MI, A.2.1 and A.2.2."""
-    strategy = find_strategy(name)
-    assert words in strategy.reading
-    assert strategy.writing == (
+    writer = ScriptedModel(answers=lambda _: "notes")
+    write(name, writer, TASKS[:1])
+    reading, writing = (said for said, _ in asked(writer))
+    assert words in reading
+    assert writing == (
         "Based on the notes please write an ICLR style review of the paper in 3--4 paragraphs covering methods, "
         "results and impact. Calibrate to 20 percent acceptance rate."
     )
@@ -70,7 +72,7 @@ def test_the_null_strategy_asks_nobody_and_always_says_the_same():
 
 
 def test_strategies_are_good_faith_or_problematic():
-    groups = {name: strategy.group for name, strategy in STRATEGIES.items() if "[" not in name}
+    groups = {name: strategy.kind for name, strategy in STRATEGIES.items() if "[" not in name}
     assert groups == {
         "strategic-rewrite": "problematic",
         "related-shift": "problematic",

@@ -87,11 +87,10 @@ async def crashtest(study: Study, own: CrashTesting, options: Options) -> CrashT
       goldless crashtest answers.csv --metric rouge-l,length
       goldless crashtest answers.csv --metric gem-raw --perturbation deletion,padding
     """
-    from goldless.meta_evaluation.crash_test import CrashOptions, crash_test
+    from goldless.meta_evaluation.crash_test import crash_test
     from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE
 
-    crash = CrashOptions(**values(own) | {"perturbations": own.perturbations or MODEL_FREE})
-    return await crash_test(study, options, crash=crash)
+    return await crash_test(study, options, **values(own) | {"perturbations": own.perturbations or MODEL_FREE})
 
 
 @crashtest.told

@@ -73,13 +73,15 @@ async def perturb(study: Study, own: Perturbing, options: Options) -> PerturbedS
     """
     from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
     from goldless.meta_evaluation.perturbations.perturbed_study import perturb_study
-    from goldless.meta_evaluation.strategies import find_strategy
+    from goldless.meta_evaluation.perturbations.strategies import find_strategy
 
     return await perturb_study(
         study,
         own.folder,
-        perturbations=[find_perturbation(name) for name in own.perturbations or (() if own.strategies else MODEL_FREE)],
-        strategies=[find_strategy(name) for name in own.strategies],
+        [
+            *(find_perturbation(name) for name in own.perturbations or (() if own.strategies else MODEL_FREE)),
+            *(find_strategy(name) for name in own.strategies),
+        ],
         agents=own.agents,
         writer=own.writer,
         options=options,

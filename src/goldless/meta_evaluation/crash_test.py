@@ -10,23 +10,27 @@ independent units are tasks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 from scipy.special import stdtr, stdtrit
 
 from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
-from goldless.evidence import Evidence, is_open
-from goldless.meta_evaluation.judges import response_scores
+from goldless.evidence import is_open
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
-from goldless.meta_evaluation.perturbations.perturbation import Must, Perturbation, PerturbedText, open_writer, perturb
+from goldless.meta_evaluation.perturbations.perturbation import (
+    Must,
+    Perturbation,
+    PerturbedText,
+    copy_name,
+    perturb_all,
+)
 from goldless.meta_evaluation.rating_card import CrashCard, CrashResult, CrashTest, Rating
 from goldless.models.interface import ChatModel, content_hash
 from goldless.records import Response
-from goldless.runs.opening import Spending
 from goldless.runs.options import Options, check_options
 from goldless.runs.outcomes import MetricScores
 from goldless.runs.pipeline import score_study
@@ -36,59 +40,65 @@ from goldless.statistics.comparisons import holm, sign_flip_p
 from goldless.statistics.effects import paired_d, pooled_smd
 from goldless.studies import Study, study_from_records
 
-DEFAULT_REFERENCES = 2
-"""Peers that a response is compared with, as in the GEM paper."""
-DEFAULT_RESPONSES = 300
-"""Maximum number of perturbed responses, the number of the paper's candidates."""
 DEFAULT_MARGIN = 0.2
 """Smaller effects count as none: Cohen's "small"."""
-_Sample = tuple[str, float | None, float | None]
-"""Task, score before and score after; None: missing."""
 UNBOUNDED = "every score moves from one value to another, so the effect is unbounded"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CrashOptions:
-    """Which responses are perturbed and how, in addition to the options of the metrics."""
-
-    perturbations: Sequence[str] = MODEL_FREE
-    agents: Sequence[str] | None = None
-    """Agents whose responses are perturbed; None: all."""
-    references: int | Sequence[str] = DEFAULT_REFERENCES
-    """The number of peers a response is compared with, or their names."""
-    responses: int = DEFAULT_RESPONSES
-    """Maximum number of perturbed responses."""
-    writer: str | ChatModel | None = None
-    """Chat model for the perturbations that need one."""
-    margin: float = DEFAULT_MARGIN
-    """A smaller effect counts as none."""
-
-
+Key = tuple[str, str]
+"""Task and agent."""
+Peers = Mapping[Key, tuple[str, ...]]
+"""The agents that each response is compared with."""
+Copies = Mapping[Key, Mapping[str, str | None]]
+"""What the perturbed copy of a response is compared with in place of each peer; None: that one could not be made."""
 Perturbed = Mapping[str, tuple[Perturbation, Sequence[PerturbedText]]]
 """By name, each perturbation and the perturbed responses."""
 
 
-async def crash_test(study: Study, options: Options, *, crash: CrashOptions | None = None) -> CrashTest:
-    """Score responses before and after perturbations with every metric, and rate the effects."""
-    crash = crash or CrashOptions()
-    perturbations = _check(options, crash)
-    candidates = choose_candidates(
-        study, agents=crash.agents, references=crash.references, most=crash.responses, seed=options.seed
+async def crash_test(
+    study: Study,
+    options: Options,
+    *,
+    perturbations: Sequence[str] = MODEL_FREE,
+    agents: Sequence[str] | None = None,
+    references: int | Sequence[str] = 2,
+    responses: int = 300,
+    writer: str | ChatModel | None = None,
+    margin: float = DEFAULT_MARGIN,
+) -> CrashTest:
+    """Score responses before and after perturbations with every metric, and rate the effects.
+
+    ``agents``: those whose responses are perturbed; None: all. ``references``: the number of peers that a response is
+    compared with, or their names. ``responses``: the most that are perturbed, drawn by the seed. ``writer``: chat model
+    for the perturbations that need one. ``margin``: a smaller effect counts as none.
+    """
+    chosen = _check(options, perturbations, writer, margin)
+    if responses < 1:
+        raise UserError(f"the number of responses must be at least 1, got {responses}")
+    eligible = find_peers(study, agents=agents, references=references, seed=options.seed)
+    drawn = set(sorted(eligible, key=lambda key: content_hash("candidate", options.seed, *key))[:responses])
+    peers = {key: own for key, own in eligible.items() if key in drawn}
+    used = dict.fromkeys((*peers, *((task, peer) for (task, _), own in peers.items() for peer in own)))
+    originals = [found for task, agent in used if (found := study.response(task, agent)) is not None]
+    candidates = [one for one in originals if (one.task, one.agent) in peers]
+    texts, writing = await perturb_all(
+        study,
+        chosen.values(),
+        lambda one: originals if one.scope == "everybody" else candidates,
+        options,
+        writer=writer,
+        to="perturb responses",
+        peers=peers,
     )
-    perturbed, writing = await _perturbed(study, candidates, perturbations, options, crash)
-    made = crash_study(study, candidates, perturbed)
-    scored = await score_study(made.study, replace(options, pairing=made.pairing, over_peers="own"))
-    mine = [
-        (perturbation, [text for text in texts if (text.task, text.agent) in candidates.peers])
-        for perturbation, texts in perturbed.values()
-    ]
+    perturbed = {name: (one, texts[name]) for name, one in chosen.items()}
+    copies = {name: copies_of(*both, peers) for name, both in perturbed.items()}
+    made, pairing = with_copies(study, originals, peers, perturbed, copies)
+    scored = await score_study(made, replace(options, pairing=pairing, over_peers="own"))
     settings = {
-        "perturbations": "+".join(perturbed),
+        "perturbations": "+".join(chosen),
         **({"writer": writing[0].model} if writing else {}),
-        "responses": f"{len(candidates.peers)}of{candidates.of}",
-        "candidates": "all" if crash.agents is None else "+".join(crash.agents),
-        "references": str(crash.references) if isinstance(crash.references, int) else "+".join(crash.references),
-        "margin": f"{crash.margin:g}",
+        "responses": f"{len(peers)}of{len(eligible)}",
+        "candidates": "all" if agents is None else "+".join(agents),
+        "references": str(references) if isinstance(references, int) else "+".join(references),
+        "margin": f"{margin:g}",
         "missing": "left-out",
         "interval": f"tasks-jackknife-t-{options.level:g}",
         "test": "one-sided-t-holm",
@@ -96,38 +106,40 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
         "seed": str(options.seed),
         "study": study.fingerprint[:8],
     }
-    evidence = scored.collected.evidence
-    written = [text for one, texts in perturbed.values() if one.needs_writer for text in texts]
+    evidence = scored.evidence
+    written = [text for one, made_by in perturbed.values() if one.needs_writer for text in made_by]
+    failures = [(name, text.failure) for name, made_by in texts.items() for text in made_by]
+    problems = {f"{kind}, for example: {evidence.examples[kind]}": n for kind, n in sorted(evidence.failures.items())}
+    problems |= Counter(f"{name}: {one.kind}: {one.message}" for name, one in failures if one is not None)
+    cards = {}
+    for name, scores in scored.scores.items():
+        problems |= {f"{name}: {problem}": n for problem, n in scores.problems.items()}
+        # without what a crash test sets differently from a leaderboard
+        own = {key: value for key, value in scores.signature.settings.items() if key not in {*settings, "peers"}}
+        signature = str(Signature(f"crash-test[{name}]", {**own, **settings}))
+        cards[name] = CrashCard(
+            signature, tuple(_results(scores, perturbed, peers, copies, options=options, margin=margin))
+        )
     return CrashTest(
         study=study.name,
-        margin=crash.margin,
+        margin=margin,
         level=options.level,
-        responses=len(candidates.peers),
-        responses_there_are=candidates.of,
-        problems=_problems(perturbed, scored.scores, evidence),
-        metrics={
-            name: CrashCard(
-                str(Signature(f"crash-test[{name}]", {**_of_metric(scores), **settings})),
-                tuple(crash_results(scores, mine, made.copies, options=options, margin=crash.margin)),
-            )
-            for name, scores in scored.scores.items()
-        },
+        responses=len(peers),
+        responses_there_are=len(eligible),
+        problems=problems,
+        metrics=cards,
         source=study,
-        perturbed=tuple(text for _, texts in perturbed.values() for text in texts),
-        peers=candidates.peers,
+        perturbed=tuple(text for made_by in texts.values() for text in made_by),
+        peers=peers,
         spending=(*writing, *scored.spending),
         asked=len(written) + evidence.asked,
         open=sum(is_open(text.failure) for text in written) + evidence.open,
     )
 
 
-def _of_metric(scores: MetricScores) -> dict[str, str]:
-    """The settings of a metric's signature, without those that a crash test sets differently from a leaderboard."""
-    ours = {"peers", "missing", "interval", "test", "resamples", "seed", "study"}
-    return {key: value for key, value in scores.signature.settings.items() if key not in ours}
-
-
-def _check(options: Options, crash: CrashOptions) -> dict[str, Perturbation]:
+def _check(
+    options: Options, perturbations: Sequence[str], writer: str | ChatModel | None, margin: float
+) -> dict[str, Perturbation]:
     """The perturbations by name. Raises where something cannot be crash-tested."""
     check_options(options)
     if options.recorded:
@@ -142,115 +154,29 @@ def _check(options: Options, crash: CrashOptions) -> dict[str, Perturbation]:
                 f"{metric.name} cannot be crash-tested: it uses recorded labels or comparisons, and changed responses "
                 "have none"
             )
-    if not 0 <= crash.margin < 10:
-        raise UserError(f"margin must be a standardised difference from 0 to 10, got {crash.margin}. Try 0.2")
-    found = {name: find_perturbation(name) for name in dict.fromkeys(crash.perturbations)}
+    if not 0 <= margin < 10:
+        raise UserError(f"margin must be a standardised difference from 0 to 10, got {margin}. Try 0.2")
+    found = {name: find_perturbation(name) for name in dict.fromkeys(perturbations)}
     if not found:
         raise UserError("no perturbation given. Name at least one")
     needing = [name for name, perturbation in found.items() if perturbation.needs_writer]
-    if needing and crash.writer is None:
+    if needing and writer is None:
         raise UserError(f"{', '.join(needing)}: needs a chat model. Name one with --writer")
     return found
 
 
-async def _perturbed(
-    study: Study,
-    candidates: Candidates,
-    perturbations: Mapping[str, Perturbation],
-    options: Options,
-    crash: CrashOptions,
-) -> tuple[Perturbed, tuple[Spending, ...]]:
-    """The changed texts by perturbation, and what they cost."""
-    found: dict[str, tuple[Perturbation, Sequence[PerturbedText]]] = {}
-    needed = any(perturbation.needs_writer for perturbation in perturbations.values())
-    async with open_writer(crash.writer if needed else None, options, to="perturb responses") as writer:
-        for name, perturbation in perturbations.items():
-            keys = dict.fromkeys(candidates.peers)
-            if perturbation.scope == "everybody":
-                keys |= dict.fromkeys(candidates.references)
-            texts = await perturb(
-                study,
-                perturbation,
-                responses=_responses(study, keys),
-                seed=options.seed,
-                writer=writer.chat,
-                at_once=writer.at_once,
-                peers=candidates.peers,
-                # those without a writer are too fast for progress
-                tell=partial(writer.tell, f"perturbing: {name}") if perturbation.needs_writer else lambda *_: None,
-            )
-            found[name] = perturbation, texts
-        return found, writer.spending
-
-
-def _problems(perturbed: Perturbed, scores: Mapping[str, MetricScores], evidence: Evidence) -> dict[str, int]:
-    examples = evidence.examples
-    found = {f"{kind}, for example: {examples[kind]}": count for kind, count in sorted(evidence.failures.items())}
-    missing = [(name, text.failure) for name, (_, texts) in perturbed.items() for text in texts]
-    found |= Counter(f"{name}: {one.kind}: {one.message}" for name, one in missing if one is not None)
-    return found | {f"{name}: {problem}": n for name, one in scores.items() for problem, n in one.problems.items()}
-
-
 # --- who is tested, against whom -------------------------------------------------------------------------------------
 
-Key = tuple[str, str]
-"""Task and agent."""
 
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The responses to perturb, with the peers each is compared with."""
-
-    peers: Mapping[Key, tuple[str, ...]]
-    of: int
-    """Number of eligible responses."""
-
-    @property
-    def references(self) -> tuple[Key, ...]:
-        """The responses used as peers, each once."""
-        return tuple(dict.fromkeys((task, peer) for (task, _), peers in self.peers.items() for peer in peers))
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """A perturbed copy of a candidate's response."""
-
-    task: str
-    agent: str
-    """The agent of the original response."""
-    perturbation: str
-    name: str
-    """The copy's agent name in the study."""
-    peers: Mapping[str, str | None]
-    """What it is compared with in place of each peer of the original; None: that peer could not be perturbed."""
-
-
-@dataclass(frozen=True, slots=True)
-class CrashStudy:
-    """The responses, their perturbed copies and their peers as one study."""
-
-    study: Study
-    copies: tuple[Copy, ...]
-    pairing: Mapping[Key, tuple[str, ...]]
-    """The peers of each response and each copy."""
-
-
-def choose_candidates(
-    study: Study,
-    *,
-    agents: Sequence[str] | None = None,
-    references: int | Sequence[str] = DEFAULT_REFERENCES,
-    most: int = DEFAULT_RESPONSES,
-    seed: int = 0,
-) -> Candidates:
-    """Responses of the given agents, or of all, that have a peer; at most ``most``, drawn by the seed.
+def find_peers(
+    study: Study, *, agents: Sequence[str] | None = None, references: int | Sequence[str] = 2, seed: int = 0
+) -> dict[Key, tuple[str, ...]]:
+    """The peers of each response of the given agents, or of all, that has one.
 
     ``references``: the agents used as peers, or their number: the next ones around a circle that the seed draws, so
     that an agent has the same peers on every task that they answered.
     """
     known = [agent.agent for agent in study.agents]
-    if most < 1:
-        raise UserError(f"the number of responses must be at least 1, got {most}")
     for name in (*(agents or ()), *(() if isinstance(references, int) else references)):
         if name not in known:
             raise UserError(f"unknown agent {name!r}{nearest(name, known)}")
@@ -271,103 +197,108 @@ def choose_candidates(
             f"{study.name}: no response has a peer to compare with. A crash test needs tasks with responses of at "
             "least two agents"
         )
-    drawn = set(sorted(found, key=lambda key: content_hash("candidate", seed, *key))[:most])
-    return Candidates({key: peers for key, peers in found.items() if key in drawn}, len(found))
+    return found
 
 
-def crash_study(study: Study, candidates: Candidates, perturbed: Perturbed) -> CrashStudy:
-    """The responses and their peers unchanged, and a copy of each for every perturbation that changed it.
+def copies_of(perturbation: Perturbation, texts: Sequence[PerturbedText], peers: Peers) -> Copies:
+    """The copies of responses that were changed, with what each is compared with.
 
     A perturbation of all responses compares copies with copies; where a peer could not be perturbed, the pair is left
     out.
     """
-    originals = _responses(study, dict.fromkeys((*candidates.peers, *candidates.references)))
-    copies: list[Copy] = []
-    copied: list[Response] = []
-    for perturbation, texts in perturbed.values():
-        made = {(text.task, text.agent): text for text in texts if text.text is not None}
-        mine = _copies(candidates, perturbation, made)
-        kept = made if perturbation.scope == "everybody" else {(copy.task, copy.agent): None for copy in mine}
-        copies += mine
-        copied += [Response(t.task, t.copy, t.text or "") for key, t in made.items() if key in kept]
-    if clash := {response.agent for response in originals} & {response.agent for response in copied}:
-        raise UserError(f"the study has an agent {min(clash)!r}, the name of a perturbed copy. Rename it")
-    pairing = dict(candidates.peers)
-    pairing |= {(c.task, c.name): tuple(peer for peer in c.peers.values() if peer is not None) for c in copies}
-    kept_tasks = {task for task, _ in pairing}
-    tasks = [study.task(task) for task in study.tasks if task in kept_tasks]
-    return CrashStudy(study_from_records(tasks, [*originals, *copied], name=study.name), tuple(copies), pairing)
-
-
-def _copies(candidates: Candidates, perturbation: Perturbation, made: Mapping[Key, PerturbedText]) -> list[Copy]:
-    """The candidates' responses that were changed, with what each is compared with."""
-    found = []
-    for (task, agent), peers in candidates.peers.items():
+    made = {(text.task, text.agent): text for text in texts if text.text is not None}
+    found: dict[Key, dict[str, str | None]] = {}
+    for (task, agent), own in peers.items():
         text = made.get((task, agent))
         if text is None or text.unchanged:
             continue
-        held: dict[str, str | None] = {peer: peer for peer in peers}
+        found[task, agent] = {peer: peer for peer in own}
         if perturbation.scope == "everybody":
-            held = {peer: made[task, peer].copy if (task, peer) in made else None for peer in peers}
-        found.append(Copy(task, agent, perturbation.name, text.copy, held))
+            found[task, agent] = {peer: made[task, peer].copy if (task, peer) in made else None for peer in own}
     return found
 
 
-def _responses(study: Study, keys: Iterable[Key]) -> list[Response]:
-    return [found for task, agent in keys if (found := study.response(task, agent)) is not None]
+def with_copies(
+    study: Study, originals: Sequence[Response], peers: Peers, perturbed: Perturbed, copies: Mapping[str, Copies]
+) -> tuple[Study, dict[Key, tuple[str, ...]]]:
+    """The originals and their copies as one study, and the peers of each response in it."""
+    copied = [
+        Response(text.task, text.copy, text.text)
+        for name, (one, texts) in perturbed.items()
+        for text in texts
+        if text.text is not None and (one.scope == "everybody" or (text.task, text.agent) in copies[name])
+    ]
+    if clash := {response.agent for response in originals} & {response.agent for response in copied}:
+        raise UserError(f"the study has an agent {min(clash)!r}, the name of a perturbed copy. Rename it")
+    pairing = dict(peers)
+    for name, held in copies.items():
+        for (task, agent), own in held.items():
+            pairing[task, copy_name(agent, name)] = tuple(peer for peer in own.values() if peer is not None)
+    kept = {task for task, _ in pairing}
+    tasks = [study.task(task) for task in study.tasks if task in kept]
+    return study_from_records(tasks, [*originals, *copied], name=study.name), pairing
 
 
 # --- the effect of each perturbation ---------------------------------------------------------------------------------
 
 
-def crash_results(
+def _results(
     scores: MetricScores,
-    perturbed: Iterable[tuple[Perturbation, Sequence[PerturbedText]]],
-    copies: Sequence[Copy],
+    perturbed: Perturbed,
+    peers: Peers,
+    copies: Mapping[str, Copies],
     *,
     options: Options,
     margin: float,
 ) -> list[CrashResult]:
-    """The effect of every perturbation on a metric's scores, with p corrected for all of them.
-
-    ``perturbed``: each perturbation with the perturbed responses.
-    """
-    pairs = {}
+    """The effect of every perturbation on a metric's scores, with p corrected for all of them."""
+    pairs: dict[tuple[str, ...], float | None] = {}
     if scores.metric.needs.verdicts is None:
-        pairs = {tuple(key): score for *key, score in scores.pairs.select("task", "agent", "peer", "score").iter_rows()}
-    responses = response_scores(scores)
-    rows = []
-    for perturbation, texts in perturbed:
-        own = [copy for copy in copies if copy.perturbation == perturbation.name]
-        if pairs:  # a sample for every pair, as in the paper
-            held = [(copy, peer, other or "") for copy in own for peer, other in copy.peers.items()]
-            samples = [(c.task, pairs.get((c.task, c.agent, p)), pairs.get((c.task, c.name, o))) for c, p, o in held]
-        else:
-            samples = [(c.task, responses.get((c.task, c.agent)), responses.get((c.task, c.name))) for c in own]
-        rows.append(_crash_result(scores.metric.name, perturbation, texts, samples, options=options, margin=margin))
-    return [replace(row, p_holm=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
+        rows = scores.pairs.select("task", "agent", "peer", "score").iter_rows()
+        pairs = {tuple(key): score for *key, score in rows}
+    responses = scores.responses.with_columns(pl.col("task", "agent").cast(pl.String))
+    single = {tuple(key): score for *key, score in responses.select("task", "agent", "score").iter_rows()}
+    found = []
+    for name, (perturbation, texts) in perturbed.items():
+        samples = []
+        for (task, agent), held in copies[name].items():
+            copy = copy_name(agent, name)
+            if pairs:  # a sample for every pair, as in the paper
+                both = [(pairs.get((task, agent, p)), pairs.get((task, copy, o or ""))) for p, o in held.items()]
+            else:
+                both = [(single.get((task, agent)), single.get((task, copy)))]
+            samples += [(task, *one) for one in both]
+        mine = [text for text in texts if (text.task, text.agent) in peers]
+        found.append(_result(scores.metric.name, perturbation, mine, samples, options=options, margin=margin))
+    corrected = holm([row.p for row in found])
+    return [replace(row, p_holm=p) for row, p in zip(found, corrected, strict=True)]
 
 
-def _crash_result(
+def _result(
     metric: str,
     perturbation: Perturbation,
     texts: Sequence[PerturbedText],
-    samples: Sequence[_Sample],
+    samples: Sequence[tuple[str, float | None, float | None]],
     *,
     options: Options,
     margin: float,
 ) -> CrashResult:
-    """The effect of a perturbation; responses that it left as they were are counted, and are in no effect."""
-    tasks = [task for task, _, _ in samples]
+    """The effect of a perturbation; responses that it left as they were are counted, and are in no effect.
+
+    ``samples``: task, score before and score after.
+    """
+    tasks = np.array([task for task, _, _ in samples], dtype=np.object_)
     before, after = np.array([scores for _, *scores in samples], dtype=np.float64).reshape(-1, 2).T
     both = ~(np.isnan(before) | np.isnan(after))
-    smd = _effect(before[both], after[both], [task for task, used in zip(tasks, both, strict=True) if used], options)
-    paired = paired_d(after - before, clusters=tasks, level=options.level)
+    before, after, tasks = before[both], after[both], tasks[both]
+    smd = _effect(before, after, tasks.tolist(), options.level)
+    paired = paired_d(after - before, clusters=tasks.tolist(), level=options.level)
     rating, reason = rate(perturbation.must, smd, margin=margin)
     p = p_of_passing(perturbation.must, smd, margin=margin)
     if smd.note == UNBOUNDED:
-        flipped = sign_flip_p(_task_means(after - before, tasks), seed=options.seed, permutations=options.resamples)
-        rises = bool(after[both][0] > before[both][0])
+        by_task = np.array([(after - before)[tasks == task].mean() for task in dict.fromkeys(tasks)])
+        flipped = sign_flip_p(by_task, seed=options.seed, permutations=options.resamples)
+        rises = bool(after[0] > before[0])
         if flipped is not None:
             p = 1 - flipped / 2 if rises else flipped / 2
             if flipped < 1 - options.level:
@@ -379,8 +310,8 @@ def _crash_result(
         must=perturbation.must,
         rating=rating,
         reason=reason if samples else "no response was changed",
-        mean_before=float(before[both].mean()) if both.any() else None,
-        mean_after=float(after[both].mean()) if both.any() else None,
+        mean_before=float(before.mean()) if len(before) else None,
+        mean_after=float(after.mean()) if len(after) else None,
         smd=smd.value,
         smd_low=smd.low,
         smd_high=smd.high,
@@ -389,7 +320,7 @@ def _crash_result(
         paired_d_high=paired.high,
         p=p,
         p_holm=None,
-        samples=int(both.sum()),
+        samples=len(before),
         tasks=smd.n,
         responses=len(texts),
         unchanged=sum(text.unchanged for text in texts),
@@ -399,25 +330,16 @@ def _crash_result(
     )
 
 
-def _effect(before: FloatArray, after: FloatArray, tasks: Sequence[str], options: Options) -> Estimate:
+def _effect(before: FloatArray, after: FloatArray, tasks: Sequence[str], level: float) -> Estimate:
     """The pooled SMD; 0 where no score moved, and unbounded where all of one value moved to another."""
     n = len(set(tasks))
     if n < 2:
-        return Estimate(None, None, None, n, options.level, f"no effect size: n = {n}, needs at least 2 tasks")
+        return Estimate(None, None, None, n, level, f"no effect size: n = {n}, needs at least 2 tasks")
     if (before == after).all():
-        return Estimate(0.0, 0.0, 0.0, n, options.level, "every score is the same before and after")
+        return Estimate(0.0, 0.0, 0.0, n, level, "every score is the same before and after")
     if len({*before.tolist()}) == len({*after.tolist()}) == 1:
-        return Estimate(None, None, None, n, options.level, UNBOUNDED)
-    return pooled_smd(before, after, clusters=tasks, level=options.level)
-
-
-def _task_means(differences: FloatArray, tasks: Sequence[str]) -> FloatArray:
-    """The mean difference of each task that has one."""
-    by_task: dict[str, list[float]] = {}
-    for task, difference in zip(tasks, differences.tolist(), strict=True):
-        if difference == difference:  # noqa: PLR0124 - not NaN
-            by_task.setdefault(task, []).append(difference)
-    return np.array([sum(values) / len(values) for values in by_task.values()])
+        return Estimate(None, None, None, n, level, UNBOUNDED)
+    return pooled_smd(before, after, clusters=tasks, level=level)
 
 
 def p_of_passing(must: Must, smd: Estimate, *, margin: float = DEFAULT_MARGIN) -> float | None:

@@ -1,8 +1,9 @@
 """The deception drill: whether metrics and judges rate honest responses above deceptive ones.
 
-Deceptive agents are a group of the study, or twins of its agents that a chat model writes. They enter the study like
-any other agent, as peers too. For each metric the AUC is the probability that an honest response has a higher score
-than a deceptive one to the same task, a tie counting half: computed within each task, then averaged over tasks.
+Deceptive agents are a group of the study, or twins of its agents by the perturbation ``deceptive``. They enter the
+study like any other agent, as peers too. For each metric the AUC is the probability that an honest response has a
+higher score than a deceptive one to the same task, a tie counting half: computed within each task, then averaged over
+tasks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import polars as pl
 from goldless.errors import UserError, nearest
 from goldless.evidence import OPEN_KINDS
 from goldless.meta_evaluation.perturbations.collusion import DECEPTIVE
-from goldless.meta_evaluation.perturbations.perturbation import copy_name, open_writer, perturb
+from goldless.meta_evaluation.perturbations.perturbation import copy_name, perturb_all
 from goldless.records import Agent, Response
 from goldless.reports.document import HERE_ONLY
 from goldless.reports.report_table import Column, ReportTable
@@ -31,18 +32,6 @@ from goldless.runs.samples import averaged
 from goldless.statistics.bootstrap import task_intervals
 from goldless.statistics.effects import auc
 from goldless.studies import Study, study_from_records
-
-HONEST, TWINS = "honest", "deceptive"
-COLUMNS = (
-    Column("metric", "metric"),
-    Column("model", "model", "name", absent=""),
-    Column("auc", "AUC", "probability"),
-    Column("low high", "interval", "interval", decimals=3),
-    Column("tasks", "tasks", "count"),
-    Column("honest", "honest", "count"),
-    Column("deceptive", "deceptive", "count"),
-    Column("missing", "missing", "count"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +73,19 @@ class DeceptionDrill:
 
     def table(self) -> ReportTable:
         """A table for people to read."""
+        columns = (
+            Column("metric", "metric"),
+            Column("model", "model", "name", absent=""),
+            Column("auc", "AUC", "probability"),
+            Column("low high", "interval", "interval", decimals=3),
+            *(Column(name, name, "count") for name in ("tasks", "honest", "deceptive", "missing")),
+        )
         notes = ["AUC: how often an honest response has a higher score than a deceptive one to the same task."]
         if self.missing:
             notes.append(f"Missing: {', '.join(f'{n} {kind}' for kind, n in sorted(self.missing.items()))}.")
         title = f"{len(self.honest)} honest and {len(self.deceptive)} deceptive agents"
         rows = tuple(asdict(row) for row in self.rows)
-        return ReportTable(title, COLUMNS, rows, " || ".join(row.signature for row in self.rows), tuple(notes))
+        return ReportTable(title, columns, rows, " || ".join(row.signature for row in self.rows), tuple(notes))
 
 
 async def deception_drill(
@@ -108,7 +104,7 @@ async def deception_drill(
     growing size.
     """
     spending: list[Spending] = []
-    failures: Counter[str] = Counter()
+    missing: Counter[str] = Counter()
     if honest is not None or deceptive is not None:
         if writer is not None:
             raise UserError(
@@ -116,21 +112,25 @@ async def deception_drill(
             )
         if honest == deceptive:
             raise UserError(f"--honest and --deceptive must be two groups, got {honest!r} for both")
-        one, other = _group(study, honest, HONEST), _group(study, deceptive, TWINS)
+        one, other = _group(study, honest, "honest"), _group(study, deceptive, "deceptive")
     else:
-        study, one, other, made, spent = await _with_twins(study, options, writer)
-        failures += made
+        one = tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents))
+        other = tuple(map(_twin, one))
+        study, missing, spent = await _with_twins(study, options, writer)
         spending += spent
     rows: list[DrillRow] = []
     for scorer in dict.fromkeys(scorers) or (options.scorer,):
         scored = await score_study(study, replace(options, scorer=scorer))
         spending += scored.spending
-        failures += Counter({str(kind): count for kind, count in scored.evidence.failures.items()})
+        missing += Counter({str(kind): count for kind, count in scored.evidence.failures.items()})
         for found in scored.scores.values():
-            plain = len(rows) > 0 and found.metric.needs.logprobs is None
-            if not plain or found.metric.name not in {row.metric for row in rows}:
+            # a metric without a scorer is the same under each
+            if found.metric.needs.logprobs is not None or found.metric.name not in {row.metric for row in rows}:
                 rows.append(_row(found, study, one, other, options))
-    return DeceptionDrill(study.name, options.level, one, other, tuple(rows), failures, tuple(spending))
+    return DeceptionDrill(study.name, options.level, one, other, tuple(rows), missing, tuple(spending))
+
+
+_twin = partial(copy_name, perturbation=DECEPTIVE.name)
 
 
 def _group(study: Study, name: str | None, option: str) -> tuple[str, ...]:
@@ -141,10 +141,8 @@ def _group(study: Study, name: str | None, option: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents if agent.group == name))
 
 
-async def _with_twins(
-    study: Study, options: Options, writer: Any
-) -> tuple[Study, tuple[str, ...], tuple[str, ...], Counter[str], tuple[Spending, ...]]:
-    """The study with a deceptive twin of every agent, the names of both, and what is missing."""
+async def _with_twins(study: Study, options: Options, writer: Any) -> tuple[Study, Counter[str], tuple[Spending, ...]]:
+    """The study with a deceptive twin of every agent, what is missing, and what the twins cost."""
     if writer is None:
         raise UserError(
             "name two groups with --honest and --deceptive, or a chat model that writes twins with --writer"
@@ -152,30 +150,18 @@ async def _with_twins(
     if options.recorded:
         raise UserError("twins have no recorded evidence. Leave out --recorded, or name groups of the study")
     originals = [response for _, responses in study for response in responses]
-    async with open_writer(writer, options, to="write deceptive twins") as opened:
-        texts = await perturb(
-            study,
-            DECEPTIVE,
-            responses=originals,
-            seed=options.seed,
-            writer=opened.chat,
-            at_once=opened.at_once,
-            tell=partial(opened.tell, DECEPTIVE.name),
-        )
-        spent = opened.spending
+    made, spent = await perturb_all(
+        study, [DECEPTIVE], lambda _: originals, options, writer=writer, to="write deceptive twins"
+    )
+    texts = made[DECEPTIVE.name]
     copies = [Response(text.task, text.copy, text.text) for text in texts if text.text is not None]
-    tasks = [study.task(task) for task in study.tasks]
-    joined = study_from_records(tasks, [*originals, *copies], name=study.name)
-    twin = partial(copy_name, perturbation=DECEPTIVE.name)
+    joined = study_from_records([study.task(task) for task in study.tasks], [*originals, *copies], name=study.name)
     agents = {agent.agent: agent for agent in study.agents}
-    agents |= {
-        name: Agent(name, group=TWINS, family=agent.family, sample_of=agent.sample_of and twin(agent.sample_of))
-        for agent in study.agents
-        if (name := twin(agent.agent))
-    }
-    one = tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents))
-    failures = Counter(str(text.failure.kind) for text in texts if text.failure is not None)
-    return joined.with_agents(agents), one, tuple(map(twin, one)), failures, spent
+    for agent in study.agents:
+        name, sample_of = _twin(agent.agent), agent.sample_of and _twin(agent.sample_of)
+        agents[name] = Agent(name, group=DECEPTIVE.name, family=agent.family, sample_of=sample_of)
+    missing = Counter(str(text.failure.kind) for text in texts if text.failure is not None)
+    return joined.with_agents(agents), missing, spent
 
 
 def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[str], options: Options) -> DrillRow:

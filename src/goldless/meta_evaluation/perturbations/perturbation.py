@@ -5,11 +5,11 @@ Built-in perturbations and those of plugins are records of the same type, found 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from goldless.concurrency import side_by_side
 from goldless.errors import GoldlessError, UserError
@@ -22,8 +22,7 @@ from goldless.runs.options import Options
 from goldless.statistics.bootstrap import check_seed
 from goldless.studies import Study
 
-Kind = Literal["degradation", "manipulation"]
-Scope = Literal["candidate", "everybody"]
+Kind = Literal["degradation", "manipulation", "good faith", "problematic"]
 Must = Literal["fall", "not rise"]
 LEAST_TOKENS = 1024
 MOST_TOKENS = 4096
@@ -74,7 +73,8 @@ class Perturbation:
     name: str
     """The full name, such as ``deletion[paper]``."""
     kind: Kind
-    """``degradation``: content is lost. ``manipulation``: no content is added."""
+    """``degradation``: content is lost. ``manipulation``: no content is added. The others are strategies, which answer
+    every task as an agent of their own."""
     source: str
     """The paper and section it comes from, or the project."""
     description: str
@@ -82,7 +82,7 @@ class Perturbation:
     """Changes the responses of a setting one by one; ``of_text`` makes it from a function of the text."""
     needs_writer: bool = False
     """Whether it needs a chat model."""
-    scope: Scope = "candidate"
+    scope: Literal["candidate", "everybody"] = "candidate"
     """``everybody``: all responses are changed alike, including those that the candidate is compared with."""
     by_default: bool = True
     """Whether it is applied if none is named; otherwise it has to be requested."""
@@ -94,7 +94,12 @@ class Perturbation:
     @property
     def must(self) -> Must:
         """How a sound metric reacts."""
-        return "fall" if self.kind == "degradation" else "not rise"
+        return "not rise" if self.kind == "manipulation" else "fall"
+
+    @property
+    def is_strategy(self) -> bool:
+        """Whether it answers every task as an agent of its own."""
+        return self.kind in {"good faith", "problematic"}
 
     def with_form(self, word: str, apply: Apply, **differing: Any) -> Perturbation:
         """A copy with one more form, ``NAME[WORD]``, applied by ``apply`` and with the given changes."""
@@ -131,7 +136,7 @@ def rewritten(instruction: str, what: str, *, language: str = "") -> Apply:
     return apply
 
 
-async def written(writer: Writer, instruction: str, material: str, *, what: str, most_tokens: int) -> str | CallFailure:
+async def written(writer: Writer, instruction: str, material: str, *, what: str, most_tokens: int) -> Made:
     """The writer's text, or why it is missing: the call failed, or the text is cut off or empty."""
     messages = (Message("system", instruction), Message("user", material))
     reply = await writer.chat(ChatRequest(messages, max_tokens=most_tokens))
@@ -173,21 +178,9 @@ def copy_name(agent: str, perturbation: str) -> str:
     return f"{agent}~{perturbation}"
 
 
-class Applied(Protocol):
-    """What ``perturb`` takes: a perturbation, or a strategy."""
-
-    @property
-    def name(self) -> str:
-        """The full name."""
-
-    @property
-    def apply(self) -> Apply:
-        """Changes the responses of a setting one by one."""
-
-
 async def perturb(
     study: Study,
-    perturbation: Applied,
+    perturbation: Perturbation,
     *,
     responses: Sequence[Response],
     seed: int = 0,
@@ -201,7 +194,7 @@ async def perturb(
 
     ``writer`` writes those that need a chat model, with ``at_once`` requests at a time. ``sections``: the headings that
     deletion keeps. ``peers``: those of each task and agent, if known. ``tell`` is called with the number done and the
-    total.
+    total. Errors in a perturbation's code are reported with its name.
     """
     check_seed(seed)
     name = perturbation.name
@@ -209,74 +202,72 @@ async def perturb(
     found: dict[int, PerturbedText] = {}
 
     async def one(place: int) -> None:
-        found[place] = _row(responses[place], name, await _made(change, name, responses[place]))
+        response = responses[place]
+        whose = f"the response of {response.agent!r} to task {response.task!r}"
+        try:
+            changed = change(response)
+            made = await changed if isawaitable(changed) else changed
+        except GoldlessError:
+            raise
+        except Exception as error:
+            raise UserError(f"{name} failed on {whose}: {type(error).__name__}: {error}") from error
+        if not isinstance(made, str | CallFailure):
+            raise UserError(f"{name} must return a text or a CallFailure for {whose}, got {made!r}")
+        if isinstance(made, str) and not made.strip():
+            made = CallFailure("not_recorded", f"nothing is left of the text after {name}", attempts=0)
+        text, failure = (made, None) if isinstance(made, str) else (None, made)
+        unchanged = text is not None and text.split() == response.text.split()
+        found[place] = PerturbedText(response.task, response.agent, name, text, unchanged, failure)
         tell(len(found), len(responses))
 
     await side_by_side(one, range(len(responses)), at_once)
     return [found[place] for place in range(len(responses))]
 
 
-async def _made(change: Change, name: str, response: Response) -> Made:
-    """The perturbed response. Errors in a perturbation's code are reported with its name."""
-    whose = f"the response of {response.agent!r} to task {response.task!r}"
-    try:
-        found = change(response)
-        made = await found if isawaitable(found) else found
-    except GoldlessError:
-        raise
-    except Exception as error:
-        raise UserError(f"{name} failed on {whose}: {type(error).__name__}: {error}") from error
-    if not isinstance(made, str | CallFailure):
-        raise UserError(f"{name} must return a text or a CallFailure for {whose}, got {made!r}")
-    return made
+async def perturb_all(
+    study: Study,
+    perturbations: Iterable[Perturbation],
+    responses: Callable[[Perturbation], Sequence[Response]],
+    options: Options,
+    *,
+    writer: Any,
+    to: str,
+    peers: Mapping[tuple[str, str], Sequence[str]] | None = None,
+) -> tuple[dict[str, list[PerturbedText]], tuple[Spending, ...]]:
+    """The texts of every perturbation, by name, and what they cost.
 
+    ``writer``: a model or its name, opened only if one is needed; ``to``: what it is to do, for a message.
+    """
+    chosen = list(perturbations)
+    found: dict[str, list[PerturbedText]] = {}
+    async with _opened(writer if any(one.needs_writer for one in chosen) else None, options, to) as model:
+        for one in chosen:
+            model_of_one = model if one.needs_writer else None
 
-def _row(response: Response, name: str, made: Made) -> PerturbedText:
-    if isinstance(made, str) and not made.strip():
-        made = CallFailure("not_recorded", f"nothing is left of the text after {name}", attempts=0)
-    if isinstance(made, CallFailure):
-        return PerturbedText(response.task, response.agent, name, None, unchanged=False, failure=made)
-    return PerturbedText(response.task, response.agent, name, made, unchanged=made.split() == response.text.split())
+            def tell(done: int, total: int, stage: str = one.name, model: OpenModel | None = model_of_one) -> None:
+                if model is not None:  # without a writer it is too fast to tell
+                    options.progress(model.progress(f"perturbing: {stage}", done, total))
 
-
-# --- who writes ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class OpenWriter:
-    """The writer, if one is needed."""
-
-    options: Options
-    model: OpenModel | None = None
-
-    @property
-    def chat(self) -> Writer | None:
-        """The model to call; None: no model is called."""
-        return None if self.model is None else self.model.chat
-
-    @property
-    def at_once(self) -> int:
-        """Number of concurrent requests."""
-        return 1 if self.model is None else self.model.at_once(CALLS_AT_ONCE)
-
-    @property
-    def spending(self) -> tuple[Spending, ...]:
-        """The spending of its calls."""
-        return () if self.model is None else (self.model.spending,)
-
-    def tell(self, stage: str, done: int, total: int) -> None:
-        """Report the progress of a stage; without a writer it is too fast to report."""
-        if self.model is not None:
-            self.options.progress(self.model.progress(stage, done, total))
+            found[one.name] = await perturb(
+                study,
+                one,
+                responses=responses(one),
+                seed=options.seed,
+                writer=None if model is None else model.chat,
+                at_once=1 if model is None else model.at_once(CALLS_AT_ONCE),
+                peers=peers,
+                tell=tell,
+            )
+        return found, () if model is None else (model.spending,)
 
 
 @asynccontextmanager
-async def open_writer(given: Any, options: Options, *, to: str) -> AsyncIterator[OpenWriter]:
-    """Open the writer, a model or its name; None: no model is called, and no journal is opened."""
-    if given is None:
-        yield OpenWriter(options)
+async def _opened(writer: Any, options: Options, to: str) -> AsyncIterator[OpenModel | None]:
+    """The writer; None: no model is called, and no journal is opened."""
+    if writer is None:
+        yield None
         return
-    parts = [Part("writer", given, "chat")]
+    parts = [Part("writer", writer, "chat")]
     async with open_journal(options.journal) as journal, open_models(parts, options, journal) as models:
         refuse_without_chat(models["writer"], to)
-        yield OpenWriter(options, models["writer"])
+        yield models["writer"]

@@ -7,7 +7,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,7 @@ from goldless.errors import UserError
 from goldless.evidence import OPEN_KINDS
 from goldless.files import temporary_prefix
 from goldless.meta_evaluation.judges import agent_names
-from goldless.meta_evaluation.perturbations.perturbation import (
-    Must,
-    Perturbation,
-    PerturbedText,
-    copy_name,
-    open_writer,
-    perturb,
-)
-from goldless.meta_evaluation.strategies import Strategy
+from goldless.meta_evaluation.perturbations.perturbation import Must, Perturbation, copy_name, perturb_all
 from goldless.records import Agent, Response
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending
@@ -94,9 +85,8 @@ class PerturbedStudy:
 async def perturb_study(
     study: Study,
     folder: Path,
+    perturbations: Sequence[Perturbation],
     *,
-    perturbations: Sequence[Perturbation] = (),
-    strategies: Sequence[Strategy] = (),
     agents: Sequence[str] | None = None,
     writer: Any = None,
     options: Options | None = None,
@@ -108,64 +98,55 @@ async def perturb_study(
     resumes from the journal. Labels are kept; recorded evidence is not, since it does not cover the copies.
     """
     options = options or Options()
-    every: list[Perturbation | Strategy] = [*dict.fromkeys(perturbations), *dict.fromkeys(strategies)]
-    chosen: tuple[str, ...] = ()
-    if perturbations:
-        wanted = study if agents is None else study.subset(agents=agents)
-        chosen = tuple(agent for agent in agent_names(study) if agent in set(agent_names(wanted)))
-    added: list[Agent] = []
-    for each in every:
-        if isinstance(each, Perturbation):
-            added += [Agent(copy_name(agent, each.name), group=each.kind) for agent in chosen]
-        else:
-            added.append(Agent(each.name, group=each.group))
+    every = list(dict.fromkeys(perturbations))
+    wanted: set[str] = set()
+    if not all(one.is_strategy for one in every):
+        wanted = set(agent_names(study if agents is None else study.subset(agents=agents)))
+    chosen = [agent for agent in agent_names(study) if agent in wanted]
+    added = [
+        Agent(name, group=one.kind)
+        for one in every
+        for name in ([one.name] if one.is_strategy else [copy_name(agent, one.name) for agent in chosen])
+    ]
     _check(study, folder, every, added, writer)
-    originals = [r for _, responses in study for r in responses if r.agent in set(chosen)]
-    made: list[PerturbedText] = []
-    responses: dict[str, list[Response]] = {}
-    rows = []
-    needed = writer if any(each.needs_writer for each in every) else None
-    async with open_writer(needed, options, to="write perturbed responses") as opened:
-        for each in every:
-            copies = isinstance(each, Perturbation)
-            texts = await perturb(
-                study,
-                each,
-                responses=originals if copies else [Response(task, each.name, "") for task in study.tasks],
-                seed=options.seed,
-                writer=opened.chat,
-                at_once=opened.at_once,
-                tell=partial(opened.tell, each.name),
-            )
-            for text in texts:
-                if text.text is not None:
-                    agent = text.copy if copies else text.agent
-                    responses.setdefault(text.task, []).append(Response(text.task, agent, text.text))
-            used = sum(text.text is not None for text in texts)
-            group, must = (each.kind, each.must) if isinstance(each, Perturbation) else (each.group, None)
-            unchanged = sum(text.unchanged for text in texts)
-            rows.append(PerturbationRow(each.name, group, must, len(texts), used, unchanged, len(texts) - used))
-            made += texts
-    failures = [text.failure for text in made if text.failure is not None]
+    originals = [response for _, responses in study for response in responses if response.agent in wanted]
+    texts, spending = await perturb_all(
+        study,
+        every,
+        lambda one: [Response(task, one.name, "") for task in study.tasks] if one.is_strategy else originals,
+        options,
+        writer=writer,
+        to="write perturbed responses",
+    )
+    rows: list[PerturbationRow] = []
+    made: dict[str, list[Response]] = {}
+    for one in every:
+        own = texts[one.name]
+        for text in own:
+            if text.text is not None:
+                agent = text.agent if one.is_strategy else text.copy
+                made.setdefault(text.task, []).append(Response(text.task, agent, text.text))
+        used, same = sum(text.text is not None for text in own), sum(text.unchanged for text in own)
+        must = None if one.is_strategy else one.must
+        rows.append(PerturbationRow(one.name, one.kind, must, len(own), used, same, len(own) - used))
+    failures = [text.failure for own in texts.values() for text in own if text.failure is not None]
     found = PerturbedStudy(
         study=study.name,
         seed=options.seed,
         rows=tuple(rows),
         folder=None,
-        peers=tuple(agent for agent in agent_names(study) if agent not in chosen),
+        peers=tuple(agent for agent in agent_names(study) if agent not in wanted),
         failures=dict(Counter(failure.kind for failure in failures)),
         examples={failure.kind: failure.message for failure in reversed(failures)},
-        spending=next(iter(opened.spending), None),
+        spending=next(iter(spending), None),
     )
-    return found if found.open else replace(found, folder=_write(study, folder, chosen, added, responses))
+    return found if found.open else replace(found, folder=_write(study, folder, wanted, added, made))
 
 
-def _check(
-    study: Study, folder: Path, every: Sequence[Perturbation | Strategy], added: Sequence[Agent], writer: Any
-) -> None:
+def _check(study: Study, folder: Path, every: Sequence[Perturbation], added: Sequence[Agent], writer: Any) -> None:
     """Refuse, before anything is paid for, what cannot be written; all that is wrong at once."""
     wrong = []
-    if any(isinstance(each, Perturbation) for each in every) and not study.n_responses:
+    if not all(each.is_strategy for each in every) and not study.n_responses:
         wrong.append(f"{study.name} has no responses to perturb")
     if not every:
         wrong.append("no perturbation and no strategy given. Name at least one")
@@ -187,7 +168,7 @@ def _check(
 def _write(
     study: Study,
     folder: Path,
-    chosen: Sequence[str],
+    chosen: set[str],
     added: Sequence[Agent],
     responses: Mapping[str, Sequence[Response]],
 ) -> Path:

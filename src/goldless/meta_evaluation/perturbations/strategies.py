@@ -1,22 +1,27 @@
 """Strategies: agents that answer in good faith or deliberately badly, played by any chat model (TVD-MI, A.2).
 
 A strategy has two stages: the model takes notes on the task, then writes the response from the notes alone, so what the
-notes leave out or change is lost.
+notes leave out or change is lost. It is a perturbation that ignores the response it is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Literal
 
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.perturbations.degradations import NULL_REVIEW, NULL_TEXT
-from goldless.meta_evaluation.perturbations.perturbation import MOST_TOKENS, Change, Made, Setting, written
+from goldless.meta_evaluation.perturbations.perturbation import (
+    MOST_TOKENS,
+    Apply,
+    Change,
+    Kind,
+    Made,
+    Perturbation,
+    Setting,
+    of_text,
+    written,
+)
 from goldless.records import CallFailure, Response
-
-Group = Literal["good faith", "problematic"]
 
 PEER_REVIEW_NOTES = "Take notes on the paper for an ICLR style review."
 PEER_REVIEW_RESPONSE = (
@@ -29,44 +34,7 @@ NOTES = (
 )
 RESPONSE = "Based on the notes please write a full response to the task that they are about. Just output the response."
 
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """The way an agent answers."""
-
-    name: str
-    """The full name, such as ``brief[peer-review]``."""
-    group: Group
-    source: str
-    description: str
-    reading: str | None
-    """The instruction for taking notes on the task; None: the response is a constant."""
-    writing: str
-    """The instruction for writing the response from the notes, or the constant response."""
-
-    @property
-    def needs_writer(self) -> bool:
-        """Whether it needs a chat model."""
-        return self.reading is not None
-
-    def apply(self, setting: Setting) -> Change:
-        """Answers a task whatever the response is: from its prompt, or from its abstract if it has no prompt."""
-        return partial(self._answer, setting)
-
-    async def _answer(self, setting: Setting, response: Response) -> Made:
-        if self.reading is None:
-            return self.writing
-        task = setting.study.task(response.task)
-        material = task.prompt or task.synopses.get("abstract")
-        if material is None:
-            return CallFailure("no_synopsis", f"task {task.task} has neither a prompt nor an abstract", attempts=0)
-        notes = await written(setting.writer, self.reading, material, what="notes", most_tokens=MOST_TOKENS)
-        if isinstance(notes, CallFailure):
-            return notes
-        return await written(setting.writer, self.writing, notes, what="response", most_tokens=MOST_TOKENS)
-
-
-_DESCRIPTIONS: Mapping[str, tuple[Group, str]] = {
+_DESCRIPTIONS: Mapping[str, tuple[Kind, str]] = {
     "strategic-rewrite": ("problematic", "answers as if the task had been entirely different"),
     "related-shift": ("problematic", "answers with details that contradict the task"),
     "standard": ("good faith", "answers in full"),
@@ -123,19 +91,41 @@ _PEER_REVIEW: Mapping[str, tuple[str | None, str]] = {
 """TVD-MI, A.2.1 and A.2.2: agents 2 to 6 in their order."""
 
 
-STRATEGIES: Mapping[str, Strategy] = {
-    strategy.name: strategy
-    for name, (group, description) in _DESCRIPTIONS.items()
-    for general in [Strategy(name, group, "TVD-MI A.2, our wording", description, *_GENERAL[name])]
-    for strategy in (
-        general,
-        Strategy(f"{name}[peer-review]", group, "TVD-MI A.2", description, *_PEER_REVIEW[name]),
+def _answering(reading: str | None, writing: str) -> Apply:
+    """Answers a task from its prompt, or from its abstract if it has no prompt; without ``reading``, a constant."""
+    if reading is None:
+        return of_text(lambda _: writing)
+
+    def apply(setting: Setting) -> Change:
+        async def answer(response: Response) -> Made:
+            task = setting.study.task(response.task)
+            material = task.prompt or task.synopses.get("abstract")
+            if material is None:
+                return CallFailure("no_synopsis", f"task {task.task} has neither a prompt nor an abstract", attempts=0)
+            notes = await written(setting.writer, reading, material, what="notes", most_tokens=MOST_TOKENS)
+            if isinstance(notes, CallFailure):
+                return notes
+            return await written(setting.writer, writing, notes, what="response", most_tokens=MOST_TOKENS)
+
+        return answer
+
+    return apply
+
+
+STRATEGIES: Mapping[str, Perturbation] = {
+    f"{name}{form}": Perturbation(
+        f"{name}{form}", kind, source, description, _answering(*words[name]), needs_writer=words[name][0] is not None
+    )
+    for name, (kind, description) in _DESCRIPTIONS.items()
+    for form, source, words in (
+        ("", "TVD-MI A.2, our wording", _GENERAL),
+        ("[peer-review]", "TVD-MI A.2", _PEER_REVIEW),
     )
 }
 """Strategies by name; ``[peer-review]``: with the paper's prompts."""
 
 
-def find_strategy(name: str) -> Strategy:
+def find_strategy(name: str) -> Perturbation:
     """The strategy with this name."""
     if name not in STRATEGIES:
         raise UserError(

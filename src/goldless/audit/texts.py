@@ -64,7 +64,6 @@ class _Sample:
     """Number of words of each."""
 
     def of_task(self, task: int) -> npt.NDArray[np.int64]:
-        """Rows of the responses to a task."""
         return np.flatnonzero(self.task == task)
 
 

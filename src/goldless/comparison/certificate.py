@@ -51,12 +51,10 @@ class Certificate:
 
     @property
     def rate(self) -> float | None:
-        """The share of flips."""
         return self.flips / self.asked if self.asked else None
 
     @property
     def allows(self) -> bool:
-        """Whether a gate may decide."""
         return self.state in {"certified", "not needed"}
 
 

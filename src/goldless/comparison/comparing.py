@@ -61,7 +61,6 @@ class MetricDifference:
 
     @property
     def decided(self) -> bool:
-        """Whether one of the two is better."""
         return self.p is not None and self.p < 1 - self.level and not self.skewed
 
     @property
@@ -85,7 +84,6 @@ class PairedComparison:
     warnings: tuple[str, ...] = ()
 
     def metric(self, name: str) -> MetricDifference:
-        """The difference under a metric."""
         found = [one for one in self.metrics if one.metric == name]
         if not found:
             raise UserError(f"{name!r} was not compared. Compared: {', '.join(one.metric for one in self.metrics)}")
@@ -97,11 +95,9 @@ class PairedComparison:
         return 3 if max(ends, default=0.0) < 2 else 2
 
     def tables(self) -> list[ReportTable]:
-        """The difference under each metric, and the tasks that pull most under the first."""
         return [self.table(), *([self.pulls_table()] if self.metrics[0].pulls else [])]
 
     def table(self) -> ReportTable:
-        """One row per metric."""
         interval = f"{self.metrics[0].level * 100:g}% interval"
         digits = self._decimals()
         columns = (

@@ -49,7 +49,6 @@ class Margin:
     """Whether it is in standard deviations of the baseline's scores over tasks; else in the metric's unit."""
 
     def __str__(self) -> str:
-        """As it is given."""
         return f"{self.value:g}{'sd' * self.in_sd}"
 
     def of(self, baseline: FloatArray, unit: str) -> float:
@@ -125,11 +124,9 @@ class Gate:
 
     @property
     def difference(self) -> MetricDifference:
-        """Candidate minus baseline."""
         return self.comparison.metrics[0]
 
     def table(self) -> ReportTable:
-        """One row."""
         columns = (
             Column("metric", "metric"),
             Column("first", self.baseline, "number", decimals=2),

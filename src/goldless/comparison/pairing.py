@@ -33,7 +33,6 @@ class Sides:
 
     @property
     def one_run(self) -> bool:
-        """Whether both are agents of one run."""
         return self.first.run is self.second.run
 
     @property
@@ -143,7 +142,6 @@ class Paired:
 
     @property
     def differences(self) -> FloatArray:
-        """Second minus first."""
         return self.second - self.first
 
     @property

@@ -33,7 +33,6 @@ class Run(RunFolder):
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """Its tasks, in order."""
         return tuple(self.study.tasks)
 
     @cached_property
@@ -53,7 +52,6 @@ class Run(RunFolder):
 
     @cached_property
     def metrics(self) -> dict[str, Scored]:
-        """Its metrics that score responses, by name; a review is ``review[SCALE]``."""
         boards = self.boards if (self.path / SCORES).is_file() else {}
         found: dict[str, Scored] = {
             name: ScoredMetric(self, name, board.unit, board.signature) for name, board in boards.items()
@@ -65,7 +63,6 @@ class Run(RunFolder):
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is left to be collected."""
         return all(found is None or found.complete for found in (self.leaderboard, self.review))
 
     def text(self, task: str, agent: str) -> str | None:
@@ -163,18 +160,15 @@ class ReviewedMetric:
 
     @property
     def unit(self) -> str:
-        """What its scores are."""
         return "win rate" if self.meets else "points"
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Shares, or the ends of the scale."""
         scale = find_judge(self.review.scale)
         return (0.0, 1.0) if self.meets else (scale.lowest, scale.highest)
 
     @property
     def signature(self) -> str:
-        """How the judgements were made."""
         return self.review.signature
 
     @property

@@ -139,7 +139,6 @@ class CriterionAgreement:
     notes: tuple[str, ...] = ()
 
     def judge(self, name: str) -> JudgeAgreement:
-        """The judge with this name."""
         for judge in self.judges:
             if judge.name == name:
                 return judge
@@ -154,7 +153,6 @@ class CriterionAgreement:
     # --- sentences
 
     def findings(self) -> Iterator[Said]:
-        """Who agrees most with people, who is not better than chance, and how far people agree with each other."""
         judges = [judge for judge in self.by_accuracy if judge.accuracy.accuracy is not None]
         if not judges:
             return
@@ -204,7 +202,6 @@ class CriterionAgreement:
     # --- tables
 
     def tables(self, level: float) -> list[ReportTable]:
-        """Accuracies, rank correlations, the ceiling and comparisons, as far as there are any."""
         return [
             self.judge_table(level),
             *[self.correlation_table(level)] * any(judge.correlations for judge in self.judges),
@@ -217,7 +214,6 @@ class CriterionAgreement:
         return "" if self.criterion is None else f" on {self.criterion}"
 
     def judge_table(self, level: float) -> ReportTable:
-        """One row per judge: its accuracy on decided pairs."""
         columns = (
             Column("judge", "judge", "name"),
             Column("accuracy", "accuracy", "number"),
@@ -240,7 +236,6 @@ class CriterionAgreement:
         return ReportTable(title, columns, rows, self.signature)
 
     def correlation_table(self, level: float) -> ReportTable:
-        """One row per judge and level of aggregation."""
         columns = [Column("judge", "judge", "name"), Column("over", "over")]
         for coefficient, shown in SHOWN.items():
             ends = f"{coefficient}_low {coefficient}_high"
@@ -271,7 +266,6 @@ class CriterionAgreement:
         return ReportTable(title, tuple(columns), tuple(rows), self.signature)
 
     def ceiling_table(self, level: float) -> ReportTable:
-        """How well people agree with each other."""
         columns = (
             Column("people", "people", "name"),
             Column("accuracy", "accuracy", "number"),
@@ -354,18 +348,15 @@ class Agreement:
     KEYS = ("study", "fingerprint", "convention", "level", "signature", "complete", "criteria")
 
     def __repr__(self) -> str:
-        """Study and judges."""
         return (
             f"<Agreement of {', '.join(judge.name for judge in self.criteria[0].judges)} with people on {self.study!r}>"
         )
 
     @property
     def signature(self) -> str:
-        """The signatures of the agreement, by criterion."""
         return " || ".join(one.signature for one in self.criteria)
 
     def criterion(self, name: str | None = None) -> CriterionAgreement:
-        """The results on a criterion (default: the first)."""
         for one in self.criteria:
             if name is None or one.criterion == name:
                 return one
@@ -373,16 +364,13 @@ class Agreement:
         raise MetricError(f"no results on the criterion {name!r}{nearest(str(name), known)}")
 
     def findings(self) -> Iterator[Said]:
-        """What each criterion shows."""
         for one in self.criteria:
             yield from one.findings()
 
     def to_json(self) -> str:
-        """One JSON object."""
         return json.dumps(write(self), ensure_ascii=False, indent=2, allow_nan=False)
 
     def to_csv(self) -> str:
-        """One row per number, with its interval, counts and signature."""
         rows = [
             {"criterion": one.criterion, "signature": one.signature, **row}
             for one in self.criteria
@@ -391,7 +379,6 @@ class Agreement:
         return ReportTable("", tuple(Column(name, name) for name in COLUMNS), tuple(rows)).to_csv()
 
     def to_markdown(self) -> str:
-        """All tables as Markdown, with notes and signatures."""
         parts: list[str] = []
         for one in self.criteria:
             parts += [f"## {markdown_cell(str(one.criterion))}\n"] * (len(self.criteria) > 1)
@@ -401,15 +388,12 @@ class Agreement:
         return "\n".join([*parts, *(f"{code_line(line)}\n" for line in self.signatures())])
 
     def to_latex(self) -> str:
-        """All tables as LaTeX."""
         return "\n".join(table.to_latex() for table in self.tables())
 
     def tables(self) -> list[ReportTable]:
-        """All tables, by criterion, without notes and the judges' signatures."""
         return [table for one in self.criteria for table in one.tables(self.level)]
 
     def signatures(self) -> list[str]:
-        """The signatures of the agreement and of each judge's scores."""
         own = [one.signature for one in self.criteria]
         return list(dict.fromkeys([*own, *(judge.signature for judge in self.criteria[0].judges)]))
 

@@ -9,16 +9,9 @@ better, the share for the response shown first; each response of such a pair is 
 is better.
 
 *Length* and *format*: among pairs of responses that differ in the feature, the rate at which the judge prefers the one
-that has more of it, a tie counting half.
-
-- *tied by people*: over pairs to which people give the same label. Without a bias 0.5 is expected.
-- *adjusted*: over pairs that people decided, the mean of the rate where they prefer the one with more and of the rate
-  where they prefer the one with less, both with equal weight. A judge that errs as often in either direction has 0.5,
-  however often it errs.
-- *all pairs*: the raw rate, with people's own rate for comparison. Better responses may be longer, so this alone does
-  not show a bias.
-- for judges that rate or score, also the correlation of score and feature within groups of responses to one task with
-  one human rating (both minus their means in the group), Σ x y / sqrt(Σ x² Σ y²). It is neutral at 0.
+that has more of it, a tie counting half: over pairs that people tied; over pairs that people decided, the mean of the
+rates where they prefer the one with more and the one with less; and over all pairs, where better responses may be
+longer. For judges that score, also the correlation with the feature at equal human rating (``within_correlation``).
 
 *Preference gap* (PRE, equation 2): PG(i, j) = P_i(i ≻ j) - P_j(i ≻ j), for reviewers i and j that are agents as well,
 P_r(i ≻ j) the share of tasks on which r finds i's response better than j's, a tie counting half. PG(j, i) is the same
@@ -39,7 +32,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -49,15 +43,7 @@ from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.judges import find_judge
-from goldless.meta_evaluation.bias_report import (
-    NO_SPREAD,
-    Bias,
-    BiasReport,
-    BiasRow,
-    Coverage,
-    JudgeKind,
-    Unavailable,
-)
+from goldless.meta_evaluation.bias_report import NO_SPREAD, Bias, BiasReport, BiasRow, Coverage, JudgeKind, Unavailable
 from goldless.meta_evaluation.judges import (
     PANEL,
     Judge,
@@ -81,14 +67,15 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_evidence import People, recorded_review, reviewer_family, what_people_said
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Draws, Estimate, task_intervals, task_shares
+from goldless.statistics.bootstrap import Estimate, task_intervals, task_shares
 from goldless.studies import Study
 
 Orders = Literal["each", "together"]
 """``each``: the two orders of a pair are separate verdicts. ``together``: one vote on both."""
-Found = tuple[list[BiasRow], list[Unavailable]]
+Found = Iterator[BiasRow | Unavailable]
 PAIR = ("task", "low", "high")
 """The number of the task, and of the two agents, the lower one first."""
+SHOW = ("value", "low", "high", "n_tasks", "level", "method")
 
 
 async def find_bias(
@@ -108,46 +95,6 @@ async def find_bias(
     """
     check_convention(options.convention)
     find_judge(options.scale)
-    _check(orders, weights)
-    draws = draws_of(options)
-    agents = agent_names(study)
-    pairs = read_favours(favours, agents)
-    # what a reviewer makes of its own kind is what is looked for
-    people = what_people_said(study, replace(options, own_family=True, families={}))
-    reviewed = await _reviewed(study, replace(options, own_family=True, families={}))
-    if not options.metrics and not len(reviewed.rows):
-        raise MetricError(
-            f"nothing to test for bias: {reviewed.reason}, and no metric was given. Name metrics with --metric, "
-            "reviewers with --reviewers, or another --scale"
-        )
-    known = [*agents, *reviewed.reviewers]
-    problems = [
-        f"--family {name!r}: no agent or reviewer with this name{nearest(name, known)}"
-        for name in options.families
-        if name not in known
-    ]
-    if problems:
-        raise UserError("\n".join(problems))
-    evaluation = None
-    if options.metrics:
-        spent = sum(row.cost_usd or 0.0 for row in reviewed.spending)
-        left = None if options.budget_usd is None else max(0.0, options.budget_usd - spent)
-        evaluation = await evaluate_study(study, replace(options, budget_usd=left))
-    search = _Search(
-        study,
-        options,
-        said=people,
-        reviewed=reviewed,
-        evaluation=evaluation,
-        weights=weights,
-        orders=orders,
-        favours=pairs,
-        draws=draws,
-    )
-    return search.report()
-
-
-def _check(orders: str, weights: Mapping[str, float] | None) -> None:
     if orders not in get_args(Orders):
         raise UserError(f"orders must be 'each' or 'together', got {orders!r}{nearest(orders, get_args(Orders))}")
     if weights is not None and not weights:
@@ -155,6 +102,28 @@ def _check(orders: str, weights: Mapping[str, float] | None) -> None:
     if below := {name: weight for name, weight in (weights or {}).items() if not weight >= 0}:
         named = ", ".join(f"{name}={weight:g}" for name, weight in below.items())
         raise UserError(f"weights must not be negative, got {named}. Leave out reviewers that should not vote")
+    draws_of(options)
+    agents = agent_names(study)
+    pairs = read_favours(favours, agents)
+    # what a reviewer makes of its own kind is what is looked for
+    reviewing = replace(options, own_family=True, families={})
+    people = what_people_said(study, reviewing)
+    reviewed = await _reviewed(study, reviewing)
+    if not options.metrics and not len(reviewed.rows):
+        raise MetricError(
+            f"nothing to test for bias: {reviewed.reason}, and no metric was given. Name metrics with --metric, "
+            "reviewers with --reviewers, or another --scale"
+        )
+    known = [*agents, *reviewed.reviewers]
+    if strange := [name for name in options.families if name not in known]:
+        said = (f"--family {name!r}: no agent or reviewer with this name{nearest(name, known)}" for name in strange)
+        raise UserError("\n".join(said))
+    evaluation = None
+    if options.metrics:
+        spent = sum(row.cost_usd or 0.0 for row in reviewed.spending)
+        left = None if options.budget_usd is None else max(0.0, options.budget_usd - spent)
+        evaluation = await evaluate_study(study, replace(options, budget_usd=left))
+    return _Search(study, options, people, reviewed, evaluation, weights, orders, pairs).report()
 
 
 def read_favours(given: Sequence[str | tuple[str, str]], agents: Sequence[str]) -> list[tuple[str, str]]:
@@ -182,16 +151,13 @@ def read_favours(given: Sequence[str | tuple[str, str]], agents: Sequence[str]) 
     return list(dict.fromkeys(found))
 
 
-# --- the judgements ------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Reviewed:
     """Judgements of reviewers, and what they cost in this run."""
 
-    rows: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
+    rows: pl.DataFrame
     reviewers: tuple[str, ...] = ()
-    reason: str | None = None
+    reason: str = ""
     """Why there are no judgements."""
     spending: tuple[Spending, ...] = ()
     signature: str | None = None
@@ -206,7 +172,7 @@ async def _reviewed(study: Study, options: Options) -> _Reviewed:
     given: Any = options.reviewers
     if not given and not known:
         others = f" (there are some on {', '.join(recorded)})" if recorded else ""
-        return _Reviewed(reason=f"no judgements on the scale {options.scale}{others}")
+        return _Reviewed(empty(JUDGEMENTS), reason=f"no judgements on the scale {options.scale}{others}")
     names = [] if isinstance(given, Mapping) else [one for one in given if isinstance(one, str) and one in known]
     asked = given if isinstance(given, Mapping) else [one for one in given if one not in names]
     strange = [
@@ -230,47 +196,28 @@ async def _reviewed(study: Study, options: Options) -> _Reviewed:
         tables.append(review.judgements)
     # names are of the categories of their study, or plain text where there are none
     rows = pl.concat([table.cast(pl.Schema(JUDGEMENTS)) for table in tables])
-    return _Reviewed(
-        rows=rows,
-        reviewers=tuple(dict.fromkeys([*names, *rows["reviewer"]])),
-        reason=None if len(rows) else "there are no judgements by the reviewers",
-        spending=() if review is None else review.spending,
-        signature=None if review is None else review.signature,
-        open=0 if review is None else review.open,
-    )
+    reviewers = tuple(dict.fromkeys([*names, *rows["reviewer"]]))
+    reason = "there are no judgements by the reviewers"
+    if review is None:
+        return _Reviewed(rows, reviewers, reason)
+    return _Reviewed(rows, reviewers, reason, review.spending, review.signature, review.open)
 
 
 # --- the frames ------------------------------------------------------------------------------------------------------
 
 
-def _toward(vote: str, turned: str = "turned") -> pl.Expr:
+def _toward(vote: str) -> pl.Expr:
     """The vote for high instead of low where ``turned`` is true."""
-    return pl.when(turned).then(1 - pl.col(vote)).otherwise(pl.col(vote))
+    return pl.when("turned").then(1 - pl.col(vote)).otherwise(pl.col(vote))
 
 
-SIGN = pl.when(pl.col("lean").abs() <= TIED).then(0.0).otherwise(pl.col("lean").sign()).alias("lean")
-
-
-def _compared_verdicts(table: PairJudgements, options: Options) -> pl.DataFrame:
-    """judge, task, low, high, order (0: low is shown first) and lean (-1 to 1) of every comparison."""
-    who, pair, order = np.nonzero(table.asked)
-    lean = 2 * table.filled(options.convention)[who, pair, order] - 1
-    return pl.DataFrame(
-        {
-            "judge": np.array(table.reviewers, dtype=object)[who].tolist(),
-            **{name: values[pair] for name, values in zip(PAIR, (table.task, table.low, table.high), strict=True)},
-            "order": order,
-            "lean": lean,
-        },
-        schema_overrides={"judge": pl.String},
-        nan_to_null=True,
-    )
-
-
-def _whole(verdicts: pl.DataFrame, lean: pl.Expr) -> pl.DataFrame:
+def _one_vote(verdicts: pl.DataFrame, lean: pl.Expr) -> pl.DataFrame:
     """Each judge's mean over the orders of a pair, null where one of them is missing."""
     mean = pl.when(pl.col("lean").null_count() == 0).then(lean.mean()).alias("lean")
     return verdicts.group_by("judge", *PAIR, maintain_order=True).agg(mean)
+
+
+SIGN = pl.when(pl.col("lean").abs() <= TIED).then(0.0).otherwise(pl.col("lean").sign()).alias("lean")
 
 
 def _panel_verdicts(verdicts: pl.DataFrame, weights: Mapping[str, float], by: Sequence[str]) -> pl.DataFrame:
@@ -298,49 +245,39 @@ def _scored_votes(judge: Judge) -> pl.DataFrame:
     lean = (pl.col("score") - pl.col("score_high")).sign()
     if judge.convention != "default":
         lean = lean.fill_null(0.0)
-    return _votes(
-        pairs.select(pl.lit(judge.name).alias("judge"), "task", low="agent", high="agent_high", lean=lean), judge.kind
-    )
+    name = pl.lit(judge.name).alias("judge")
+    return _votes(pairs.select(name, "task", low="agent", high="agent_high", lean=lean), judge.kind)
 
 
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
 class _Search:
     """Everything that is known, and how it is counted."""
 
-    def __init__(
-        self,
-        study: Study,
-        options: Options,
-        *,
-        said: People,
-        reviewed: _Reviewed,
-        evaluation: Evaluation | None,
-        weights: Mapping[str, float] | None,
-        orders: Orders,
-        favours: Sequence[tuple[str, str]],
-        draws: Draws,
-    ) -> None:
-        self.study, self.options, self.said, self.reviewed = study, options, said, reviewed
-        self.evaluation, self.weights, self.orders = evaluation, weights, orders
-        self.favours, self.draws = favours, draws
-        self.agents = agent_names(study)
-        self.table: PairJudgements | ResponseRatings | None = None
-        if len(reviewed.rows):
-            pairwise = find_judge(options.scale).pairwise
-            self.table = judgement_arrays(study, reviewed.rows, reviewed.reviewers, pairwise=pairwise)
-        self.panel = self._panel()
-        self.scored = metric_judges(evaluation, study)
-        if isinstance(self.table, ResponseRatings):
-            self.scored = [*reviewer_judges(self.table, weights=weights, convention=options.convention), *self.scored]
-        self.votes, self.verdicts = self._frames()
-        self.people: pl.DataFrame | None = None
-        if said.labels is not None:
-            columns = {name: getattr(said.labels, name) for name in PAIR}
-            self.people = pl.DataFrame({**columns, "said": (said.labels.sign + 1) / 2})
+    study: Study
+    options: Options
+    said: People
+    reviewed: _Reviewed
+    evaluation: Evaluation | None
+    weights: Mapping[str, float] | None
+    orders: Orders
+    favours: Sequence[tuple[str, str]]
 
-    def _panel(self) -> dict[str, float]:
+    @cached_property
+    def agents(self) -> tuple[str, ...]:
+        return agent_names(self.study)
+
+    @cached_property
+    def table(self) -> PairJudgements | ResponseRatings | None:
+        reviewed = self.reviewed
+        pairwise = find_judge(self.options.scale).pairwise
+        known = len(reviewed.rows) > 0
+        return judgement_arrays(self.study, reviewed.rows, reviewed.reviewers, pairwise=pairwise) if known else None
+
+    @cached_property
+    def panel(self) -> dict[str, float]:
         """Weights of the panel's vote; empty: there is no panel."""
         if self.table is None:
             return {}
@@ -348,37 +285,62 @@ class _Search:
             return voting_weights(self.table.reviewers, self.weights)
         return dict.fromkeys(self.table.reviewers, 1.0) if len(self.table.reviewers) > 1 else {}
 
-    def _frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+    @cached_property
+    def scored(self) -> list[Judge]:
+        """The judges that score single responses."""
+        metrics = metric_judges(self.evaluation, self.study)
+        if not isinstance(self.table, ResponseRatings):
+            return metrics
+        return [*reviewer_judges(self.table, weights=self.weights, convention=self.options.convention), *metrics]
+
+    @cached_property
+    def people(self) -> pl.DataFrame | None:
+        """What people say of each labelled pair."""
+        labels = self.said.labels
+        if labels is None:
+            return None
+        return pl.DataFrame({**{name: getattr(labels, name) for name in PAIR}, "said": (labels.sign + 1) / 2})
+
+    @cached_property
+    def alone(self) -> pl.DataFrame:
+        """Every comparison: judge, task, low, high, order (0: low is shown first), value and lean (-1 to 1)."""
+        table = self.table
+        assert isinstance(table, PairJudgements)
+        who, pair, order = np.nonzero(table.asked)
+        names = np.array(table.reviewers, dtype=object)[who].tolist()
+        return pl.DataFrame(
+            {
+                "judge": pl.Series(names, dtype=pl.String),
+                **{name: getattr(table, name)[pair] for name in PAIR},
+                "order": order,
+                "value": table.value[who, pair, order],
+                "lean": 2 * table.filled(self.options.convention)[who, pair, order] - 1,
+            },
+            nan_to_null=True,
+        )
+
+    @cached_property
+    def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """One vote of every judge on each pair, and the verdicts that the favour rate counts."""
-        scored = [_scored_votes(judge) for judge in self.scored]
-        if not isinstance(self.table, PairJudgements):
-            both = pl.concat(scored)
-            return both, both
-        alone = _compared_verdicts(self.table, self.options)
-        together = _whole(alone, pl.col("lean"))
-        counted = alone if self.orders == "each" else together
-        votes = [_votes(_whole(alone, pl.col("lean").sign()), "reviewer")]
-        verdicts = [_votes(counted.with_columns(SIGN), "reviewer")]
-        if self.panel:
-            by = ("order", *PAIR) if self.orders == "each" else PAIR
-            votes.append(_votes(_panel_verdicts(together, self.panel, PAIR), "panel"))
-            verdicts.append(_votes(_panel_verdicts(counted, self.panel, by), "panel"))
+        votes, verdicts = [], []
+        if isinstance(self.table, PairJudgements):
+            together = _one_vote(self.alone, pl.col("lean"))
+            counted = self.alone if self.orders == "each" else together
+            votes.append(_votes(_one_vote(self.alone, pl.col("lean").sign()), "reviewer"))
+            verdicts.append(_votes(counted.with_columns(SIGN), "reviewer"))
+            if self.panel:
+                by = ("order", *PAIR) if self.orders == "each" else PAIR
+                votes.append(_votes(_panel_verdicts(together, self.panel, PAIR), "panel"))
+                verdicts.append(_votes(_panel_verdicts(counted, self.panel, by), "panel"))
+        scored = list(map(_scored_votes, self.scored))
         return pl.concat([*votes, *scored]), pl.concat([*verdicts, *scored])
 
     def report(self) -> BiasReport:
-        """The report."""
         options, reviewed, evaluation, labels = self.options, self.reviewed, self.evaluation, self.said.labels
         outcomes = {} if evaluation is None else evaluation.outcomes
-        counted = (
-            {} if labels is None else {"pairs": labels.n_pairs, "decided": labels.n_decided, "tied": labels.n_ties}
-        )
-        parts = [
-            self._position(),
-            *map(self._feature, text_features(self.study, self.agents)),
-            self._self_preference(),
-            self._family_preference(),
-            *self._favours(),
-        ]
+        features = text_features(self.study, self.agents)
+        parts = [self._position(), *map(self._feature, features), self._self_preference(), self._family_preference()]
+        found = [one for part in (*parts, self._favours()) for one in part]
         left = reviewed.open + (0 if evaluation is None else evaluation.open)
         return BiasReport(
             study=self.study.name,
@@ -390,10 +352,12 @@ class _Search:
             reviewers=reviewed.reviewers,
             weights=self.panel,
             metrics=tuple(outcomes),
-            labels=counted,
+            labels={}
+            if labels is None
+            else {"pairs": labels.n_pairs, "decided": labels.n_decided, "tied": labels.n_ties},
             coverage=tuple(self._coverage()),
-            rows=tuple(row for rows, _ in parts for row in rows),
-            unavailable=tuple(one for _, lacking in parts for one in lacking),
+            rows=tuple(one for one in found if isinstance(one, BiasRow)),
+            unavailable=tuple(one for one in found if isinstance(one, Unavailable)),
             notes=tuple(self._notes()),
             complete=not left,
             signature=str(Signature("bias", self._settings())),
@@ -449,110 +413,126 @@ class _Search:
             "study": self.study.fingerprint[:8],
         }
 
+    # --- from values to rows
+
     def _share(self, value: FloatArray, task: IntArray, lowest: float = 0.0) -> Estimate:
         """The mean of the values that are not NaN, with an interval by tasks."""
         used = ~np.isnan(value)
-        (share,) = task_shares(value[None, used], task[used], lowest=lowest, **self.draws)
+        (share,) = task_shares(value[None, used], task[used], lowest=lowest, **draws_of(self.options))
         if share.low is not None and share.low == share.high:
             return replace(share, low=None, high=None, method=None, note=share.note or NO_SPREAD)
         return share
 
+    def _mean_of_shares(self, shares: Sequence[pl.DataFrame], lowest: float = 0.0) -> Estimate:
+        """The mean of shares, each the mean of its own values by task, null left out, with an interval by tasks.
+
+        All have equal weight, however many values each has. A share's task values are share + (S_t - share N_t) T /
+        Σ N, as in ``task_shares``: the same mean, and the same spread to first order. Their mean is taken task by task,
+        so that all are resampled together.
+        """
+        used = [one.drop_nulls("value") for one in shares]
+        n = sum(map(len, used))
+        if not used or not all(map(len, used)):
+            return Estimate(None, None, None, n, self.options.level, "one side has no judgement")
+        places = np.unique(np.concatenate([one["task"].to_numpy() for one in used]))
+        linear = np.zeros(len(places))
+        for one in used:
+            task = np.searchsorted(places, one["task"].to_numpy())
+            count = np.bincount(task, minlength=len(places))
+            sums = np.bincount(task, weights=one["value"].to_numpy(), minlength=len(places))
+            share = float(sums.sum() / count.sum())
+            linear += (share + (sums - share * count) * len(places) / count.sum()) / len(shares)
+        (found,) = task_intervals(linear[:, None], **draws_of(self.options))
+        found = replace(found, n=n, n_tasks=len(places))
+        if found.low is None or found.high is None or found.low == found.high:
+            return replace(found, low=None, high=None, method=None, note=found.note or NO_SPREAD)
+        return replace(found, low=max(lowest, found.low), high=min(1.0, found.high))
+
     def _rows(
         self, bias: Bias, measure: str, items: pl.DataFrame, *, neutral: float | None, lowest: float = 0.0, **said: Any
-    ) -> list[BiasRow]:
+    ) -> Iterator[BiasRow]:
         """The mean of each judge's values. ``items``: judge, kind, task, vote (0.5 is a tie) and value."""
-        rows = []
-        for (judge, kind), own in items.group_by("judge", "kind", maintain_order=True):
+        for judge, own in items.group_by("judge", "kind", maintain_order=True):
             share = self._share(own["value"].cast(pl.Float64).to_numpy(), own["task"].to_numpy(), lowest)
             ties = int((own["vote"] == NEITHER).sum())
-            rows.append(row_of(share, bias, measure, (judge, kind), neutral=neutral, asked=len(own), ties=ties, **said))
-        return rows
-
-    def _with_people(self, items: pl.DataFrame) -> pl.DataFrame:
-        """The items on pairs that have a label, and what people said."""
-        assert self.people is not None
-        return items.join(self.people, on=PAIR, maintain_order="left")
+            yield row_of(share, bias, measure, judge, neutral=neutral, asked=len(own), ties=ties, **said)
 
     # --- which was shown first
 
     def _position(self) -> Found:
         table = self.table
         if table is None:
-            return [], [Unavailable("position", str(self.reviewed.reason))]
+            yield Unavailable("position", self.reviewed.reason)
+            return
         if isinstance(table, ResponseRatings):
-            return [], [Unavailable("position", "ratings are of one response at a time, so there is no order")]
-        heard = [name for name in table.reviewers if table.of([name]).asked.all(axis=2).any()]
-        silent = tuple(name for name in table.reviewers if name not in heard)
-        once = "judgements are in one order only. Ask for both orders of every pair"
-        unavailable = [Unavailable("position", once, silent)] if silent else []
-        if not heard:
-            return [], unavailable
-        flips, first = [], []
-        for name, same in consistency(table.of(heard), convention=self.options.convention, **self.draws).items():
-            own = table.of([name])
-            (value,), (asked,), judge = own.value, own.asked, (name, "reviewer")
-            present = ~np.isnan(value).any(axis=1)
-            ties = int(np.sum((value == NEITHER).any(axis=1) & present))
+            yield Unavailable("position", "ratings are of one response at a time, so there is no order")
+            return
+        pair = ("judge", *PAIR)
+        for_first = pl.when(pl.col("order") == 0).then(pl.col("value")).otherwise(1 - pl.col("value"))
+        both = self.alone.filter(pl.len().over(pair) == 2).with_columns(
+            present=(pl.col("value").null_count() == 0).over(pair), vote=((for_first - NEITHER).sign() + 1) / 2
+        )
+        heard = [name for name in table.reviewers if name in set(both["judge"])]
+        if silent := tuple(name for name in table.reviewers if name not in heard):
+            yield Unavailable("position", "judgements are in one order only. Ask for both orders of every pair", silent)
+        traits = consistency(table.of(heard), convention=self.options.convention, **draws_of(self.options))
+        first = []
+        for name, same in traits.items():
+            own, judge = both.filter(pl.col("judge") == name), (name, "reviewer")
+            tied = pl.col("present") & (pl.col("vote") == NEITHER)
             changed, high, low = (None if one is None else 1 - one for one in (same.value, same.low, same.high))
-            share = Estimate(changed, low, high, same.n, same.level, same.note, same.method, same.n_tasks)
-            swapped: dict[str, Any] = {"neutral": None, "asked": same.asked, "ties": ties}
-            flips.append(row_of(share, "position", "flips when the order is swapped", judge, **swapped))
-            both = asked.all(axis=1)[:, None]
-            for_first = np.sign(np.stack([value[:, 0] - NEITHER, NEITHER - value[:, 1]], axis=1))
-            tied = both & present[:, None] & (for_first == 0)
-            decided = np.where(both & present[:, None] & ~tied, (for_first + 1) / 2, np.nan)
-            share, n = self._share(decided.ravel(), np.repeat(own.task, 2)), int(tied.sum())
-            counted: dict[str, Any] = {"neutral": NEITHER, "asked": int((both & ~tied).sum()), "ties": n}
-            note = f"ties left out: {n}" if n else None
-            first.append(row_of(share, "position", "decided for the one shown first", judge, note=note, **counted))
-        return [*flips, *first], unavailable
+            flips = Estimate(changed, low, high, same.n, same.level, same.note, same.method, same.n_tasks)
+            ties = own.filter(tied).unique(PAIR).height
+            how: dict[str, Any] = {"neutral": None, "asked": same.asked, "ties": ties}
+            yield row_of(flips, "position", "flips when the order is swapped", judge, **how)
+            n = own.filter(tied).height
+            items = own.filter(~tied).with_columns(value=pl.when("present").then("vote"))
+            share = self._share(items["value"].cast(pl.Float64).to_numpy(), items["task"].to_numpy())
+            how = {"neutral": NEITHER, "asked": len(items), "ties": n, "note": f"ties left out: {n}" if n else None}
+            first.append(row_of(share, "position", "decided for the one shown first", judge, **how))
+        yield from first
 
     # --- which has more of a feature
 
     def _feature(self, feature: Feature) -> Found:
         """Every judge's preference for the feature."""
-        long = pl.DataFrame(
-            {"task": np.repeat(np.arange(len(feature.values)), len(self.agents)), "x": feature.values.ravel()}
-        ).with_columns(agent=pl.int_range(pl.len()) % len(self.agents))
-        long = long.filter(pl.col("x").is_not_nan())
+        tasks, agents = np.nonzero(~np.isnan(feature.values))
+        long = pl.DataFrame({"task": tasks, "agent": agents, "x": feature.values[tasks, agents]})
         pairs = long.join(long, on="task", suffix="_high").filter(
             pl.col("agent") < pl.col("agent_high"), pl.col("x") != pl.col("x_high")
         )
         pairs = pairs.select("task", low="agent", high="agent_high", turned=pl.col("x") < pl.col("x_high"))
         if not len(pairs):
-            return [], [Unavailable(feature.bias, f"no two responses to a task differ in {feature.scale}")]
-        items = self.votes.join(pairs, on=PAIR, maintain_order="left").with_columns(value=_toward("vote"))
-        rows: list[BiasRow] = []
-        unavailable: list[Unavailable] = []
+            yield Unavailable(feature.bias, f"no two responses to a task differ in {feature.scale}")
+            return
+        items = self.frames[0].join(pairs, on=PAIR, maintain_order="left").with_columns(value=_toward("vote"))
         wins = f"{feature.more} wins"
         if self.people is None:
             reason = "no labels, so only the raw rate is shown; better responses may have more of it"
-            unavailable.append(Unavailable(feature.bias, reason))
+            yield Unavailable(feature.bias, reason)
         else:
-            labelled = self._with_people(items).with_columns(said=_toward("said"))
+            labelled = items.join(self.people, on=PAIR, maintain_order="left").with_columns(said=_toward("said"))
             tied = labelled.filter(pl.col("said") == NEITHER)
-            rows += self._rows(feature.bias, f"{wins}, tied by people", tied, neutral=NEITHER)
-            if not rows:
+            yield from self._rows(feature.bias, f"{wins}, tied by people", tied, neutral=NEITHER)
+            if not len(tied):
                 reason = f"no judged pair with different {feature.scale} is tied by people"
-                unavailable.append(Unavailable(feature.bias, reason))
+                yield Unavailable(feature.bias, reason)
             for judge, own in labelled.filter(pl.col("said") != NEITHER).group_by("judge", "kind", maintain_order=True):
-                share = mean_of_shares([own.filter(pl.col("said") == side) for side in (1, 0)], draws=self.draws)
+                share = self._mean_of_shares([own.filter(pl.col("said") == side) for side in (1, 0)])
                 how: dict[str, Any] = {"asked": len(own), "ties": int((own["vote"] == NEITHER).sum())}
-                rows.append(row_of(share, feature.bias, f"{wins}, adjusted", judge, neutral=NEITHER, **how))
-        rows += [self._correlated(judge, feature) for judge in self.scored]
+                yield row_of(share, feature.bias, f"{wins}, adjusted", judge, neutral=NEITHER, **how)
+        ratings = None if self.said.ratings is None else self.said.ratings.value
+        given, neutral = ("within tasks", None) if ratings is None else ("at equal rating", 0.0)
+        for one in self.scored:
+            scores = one.response_scores.score
+            share, asked = within_correlation(scores, feature.values, ratings, draws=draws_of(self.options))
+            measure = f"correlation with {feature.scale}, {given}"
+            yield row_of(share, feature.bias, measure, (one.name, one.kind), neutral=neutral, asked=asked)
         if self.people is not None:
             people = self.people.join(pairs, on=PAIR, maintain_order="left").rename({"said": "vote"})
             people = people.with_columns(value=_toward("vote"), judge=pl.lit("people"), kind=pl.lit("people"))
             items = pl.concat([items, people.select(items.columns)])
-        return [*rows, *self._rows(feature.bias, f"{wins}, all pairs", items, neutral=None)], unavailable
-
-    def _correlated(self, judge: Judge, feature: Feature) -> BiasRow:
-        """The correlation of a scoring judge: at equal rating if there are ratings, else within tasks."""
-        ratings = None if self.said.ratings is None else self.said.ratings.value
-        given, neutral = ("within tasks", None) if ratings is None else ("at equal rating", 0.0)
-        share, asked = within_correlation(judge.response_scores.score, feature.values, ratings, draws=self.draws)
-        measure = f"correlation with {feature.scale}, {given}"
-        return row_of(share, feature.bias, measure, (judge.name, judge.kind), neutral=neutral, asked=asked)
+        yield from self._rows(feature.bias, f"{wins}, all pairs", items, neutral=None)
 
     # --- one's own, and one's own kind
 
@@ -560,121 +540,118 @@ class _Search:
         """The preference gap of every two reviewers that are also agents, and their mean."""
         bias: Bias = "self-preference"
         if self.table is None:
-            return [], [Unavailable(bias, str(self.reviewed.reason))]
+            yield Unavailable(bias, self.reviewed.reason)
+            return
         own = [name for name in self.table.reviewers if name in self.agents]
-        others = tuple(name for name in self.table.reviewers if name not in self.agents)
-        unavailable = [Unavailable(bias, "no agent with the same name", others)] if others else []
-        found = {pair: gap for pair in itertools.combinations(own, 2) if len(gap := self._gap(*pair))}
-        silent = tuple(", ".join(pair) for pair in itertools.combinations(own, 2) if pair not in found)
-        if silent:
-            unavailable.append(Unavailable(bias, "no pair that both reviewers judged", silent))
-        if not found:
-            needed = "a preference gap needs two reviewers that are also agents"
-            return [], [*unavailable, *([] if silent else [Unavailable(bias, needed)])]
+        if others := tuple(name for name in self.table.reviewers if name not in self.agents):
+            yield Unavailable(bias, "no agent with the same name", others)
+        pairs = list(itertools.combinations(own, 2))
+        found = {pair: gap for pair in pairs if len(gap := self._gap(*pair))}
+        if silent := tuple(", ".join(pair) for pair in pairs if pair not in found):
+            yield Unavailable(bias, "no pair that both reviewers judged", silent)
+        elif not found:
+            yield Unavailable(bias, "a preference gap needs two reviewers that are also agents")
         rows = []
         for pair, gap in found.items():
             share = self._share(gap["value"].to_numpy(), gap["task"].to_numpy(), lowest=-1.0)
             how: dict[str, Any] = {"neutral": 0.0, "asked": len(gap), "pair": pair}
             rows.append(row_of(share, bias, "preference gap", (", ".join(pair), "reviewers"), **how))
+        yield from rows
         if len(found) > 1:
             known = [gap for gap, row in zip(found.values(), rows, strict=True) if row.value is not None]
             note = f"{sum((row.value or 0.0) > 0 for row in rows)} of {len(known)} gaps above 0"
             if len(known) < len(rows):
                 note += f"; {len(rows) - len(known)} not defined"
-            share = mean_of_shares(known, draws=self.draws, lowest=-1.0)
             how = {"neutral": 0.0, "asked": sum(row.asked for row in rows), "note": note}
-            rows.append(row_of(share, bias, "preference gap", ("mean of all", "reviewers"), **how))
-        return rows, unavailable
+            share = self._mean_of_shares(known, lowest=-1.0)
+            yield row_of(share, bias, "preference gap", ("mean of all", "reviewers"), **how)
+
+    def _between(self, frame: pl.DataFrame, first: str, second: str) -> tuple[pl.DataFrame, bool]:
+        """The rows about two agents, and whether the first has the higher number."""
+        numbers = self.agents.index(first), self.agents.index(second)
+        return frame.filter(low=min(numbers), high=max(numbers)), numbers[0] > numbers[1]
 
     def _gap(self, first: str, second: str) -> pl.DataFrame:
         """How much more than the second the first prefers its own response to the second's, by task."""
-        numbers = self.agents.index(first), self.agents.index(second)
-        on = (pl.col("low") == min(numbers)) & (pl.col("high") == max(numbers)) & (pl.col("kind") == "reviewer")
-        one, other = (self.votes.filter(on, pl.col("judge") == name) for name in (first, second))
-        gap = (pl.col("vote") - pl.col("vote_other")) * (1 if numbers[0] < numbers[1] else -1)
+        votes, turned = self._between(self.frames[0].filter(kind="reviewer"), first, second)
+        one, other = (votes.filter(pl.col("judge") == name) for name in (first, second))
+        gap = (pl.col("vote") - pl.col("vote_other")) * (-1 if turned else 1)
         return one.join(other, on=PAIR, suffix="_other", maintain_order="left").select("task", value=gap)
 
     def _family_preference(self) -> Found:
         """How each reviewer judges its own family's responses, compared with other reviewers and people."""
         bias: Bias = "family preference"
         if self.table is None:
-            return [], [Unavailable(bias, str(self.reviewed.reason))]
+            yield Unavailable(bias, self.reviewed.reason)
+            return
         given = self.options.families
         of_agents = {one.agent: given.get(one.agent) or one.family or one.agent for one in self.study.agents}
         of_reviewers = {name: reviewer_family(name, None, given, of_agents) for name in self.table.reviewers}
         by_number = dict(enumerate(of_agents.values()))
-        votes = self.votes.filter(pl.col("kind") == "reviewer").with_columns(
-            family=pl.col("judge").replace_strict(of_reviewers),
-            low_family=pl.col("low").replace_strict(by_number),
-            high_family=pl.col("high").replace_strict(by_number),
+        family = pl.col("judge").replace_strict(of_reviewers)
+        votes = (
+            self.frames[0]
+            .filter(kind="reviewer")
+            .with_columns(
+                of_low=pl.col("low").replace_strict(by_number) == family,
+                turned=pl.col("high").replace_strict(by_number) == family,
+            )
         )
-        of_low, of_high = pl.col("low_family") == pl.col("family"), pl.col("high_family") == pl.col("family")
-        others = votes.filter(~of_low, ~of_high).drop_nulls("vote").group_by(PAIR).agg(said=pl.col("vote").mean())
-        mine = votes.filter(of_low != of_high).with_columns(turned=of_high)
-        mine = mine.with_columns(value=_toward("vote"))
-        rows: list[BiasRow] = []
+        others = votes.filter(~pl.col("of_low"), ~pl.col("turned")).drop_nulls("vote")
+        others = others.group_by(PAIR).agg(said=pl.col("vote").mean())
+        mine = votes.filter(pl.col("of_low") != pl.col("turned")).with_columns(value=_toward("vote"))
         alone = []
         for (name,), own in mine.group_by("judge", maintain_order=True):
-            said: dict[str, Any] = {"about": of_reviewers[str(name)]}
-            rows += self._rows(bias, "own family wins", own, neutral=None, **said)
+            about = of_reviewers[str(name)]
+            yield from self._rows(bias, "own family wins", own, neutral=None, about=about)
             compared = {"other reviewers": own.join(others, on=PAIR, maintain_order="left")}
             if self.people is not None:
-                compared["people"] = self._with_people(own)
+                compared["people"] = own.join(self.people, on=PAIR, maintain_order="left")
             if not len(compared["other reviewers"]):
                 alone.append(str(name))
             for whose, beside in compared.items():
                 less = beside.with_columns(value=pl.col("value") - _toward("said"), vote=pl.lit(None, pl.Float64))
-                rows += self._rows(bias, f"own family wins, less {whose}", less, neutral=0.0, lowest=-1.0, **said)
+                measure = f"own family wins, less {whose}"
+                yield from self._rows(bias, measure, less, neutral=0.0, lowest=-1.0, about=about)
         lacking = [name for name in self.table.reviewers if name not in set(mine["judge"])]
-        reasons = {
-            "no judged pair of an agent of its family and another. Set families in the agents table or with "
-            "--family": lacking,
-            "no reviewer outside both families judged the same pairs": alone,
-        }
-        unavailable = [Unavailable(bias, reason, tuple(names)) for reason, names in reasons.items() if names]
-        if self.people is None and rows:
-            unavailable.append(Unavailable(bias, "no labels, so there is no comparison with people"))
-        return rows, unavailable
+        if lacking:
+            reason = "no judged pair of an agent of its family and another. Set families in the agents table or with "
+            yield Unavailable(bias, f"{reason}--family", tuple(lacking))
+        if alone:
+            yield Unavailable(bias, "no reviewer outside both families judged the same pairs", tuple(alone))
+        if self.people is None and len(mine):
+            yield Unavailable(bias, "no labels, so there is no comparison with people")
 
     # --- a named agent
 
-    def _favours(self) -> Iterator[Found]:
+    def _favours(self) -> Found:
         """Rate and accuracy of every judge for the first agent of each given pair, compared with the second."""
         bias: Bias = "favour rate"
         if not self.favours or self.people is None:
             none = "no two agents were given (--favours FIRST:SECOND)" if not self.favours else "no labels"
-            yield [], [Unavailable(bias, none)]
+            yield Unavailable(bias, none)
             return
+        verdicts = self.frames[1]
         for first, second in self.favours:
             about = f"{first} over {second}"
-            numbers = self.agents.index(first), self.agents.index(second)
-            on = (pl.col("low") == min(numbers)) & (pl.col("high") == max(numbers))
-            turned = pl.lit(numbers[0] > numbers[1]).alias("turned")
-            human = self.people.filter(on).with_columns(turned).with_columns(said=_toward("said"))
+            human, turned = self._between(self.people, first, second)
+            human = human.with_columns(turned=pl.lit(turned)).with_columns(said=_toward("said"))
             if not len(human.filter(pl.col("said") <= NEITHER)):
-                reason = f"{about}: people always prefer {first}, or there are no labels"
-                yield [], [Unavailable(bias, reason)]
+                yield Unavailable(bias, f"{about}: people always prefer {first}, or there are no labels")
                 continue
-            items = self.verdicts.join(human, on=PAIR, maintain_order="left").with_columns(vote=_toward("vote"))
+            items = verdicts.join(human, on=PAIR, maintain_order="left").with_columns(vote=_toward("vote"))
             unfavoured = items.filter(pl.col("said") <= NEITHER)
             heard = set(unfavoured["judge"])
             decided = items.filter(pl.col("said") != NEITHER, pl.col("judge").is_in(list(heard)))
             favours = (pl.col("vote") > NEITHER).cast(pl.Float64)
             earned = (1 + (pl.col("vote") - NEITHER).sign() * (pl.col("said") - NEITHER).sign()) / 2
-            rows = [
-                *self._rows(bias, RATE, unfavoured.with_columns(value=favours), neutral=None, about=about),
-                *self._rows(bias, ACCURACY, decided.with_columns(value=earned), neutral=None, about=about),
-            ]
-            silent = tuple(name for name in dict.fromkeys(self.verdicts["judge"]) if name not in heard)
-            reason = f"{about}: not judged where people see a tie or prefer {second}"
-            yield rows, [Unavailable(bias, reason, silent)] if silent else []
-
-
-RATE = "favours the first though people do not"
-ACCURACY = "accuracy on pairs people decided"
-
-
-# --- from values to rows -------------------------------------------------------------------------------------------
+            for measure, rows in (
+                ("favours the first though people do not", unfavoured.with_columns(value=favours)),
+                ("accuracy on pairs people decided", decided.with_columns(value=earned)),
+            ):
+                yield from self._rows(bias, measure, rows, neutral=None, about=about)
+            if silent := tuple(name for name in dict.fromkeys(verdicts["judge"]) if name not in heard):
+                yield Unavailable(bias, f"{about}: not judged where people see a tie or prefer {second}", silent)
 
 
 def row_of(
@@ -683,51 +660,12 @@ def row_of(
     measure: str,
     judge: tuple[Any, ...],
     *,
-    neutral: float | None,
     asked: int,
     note: str | None = None,
     **said: Any,
 ) -> BiasRow:
     """A share as a row; ``judge``: its name and kind."""
-    return BiasRow(
-        bias=bias,
-        judge=judge[0],
-        kind=judge[1],
-        measure=measure,
-        value=share.value,
-        low=share.low,
-        high=share.high,
-        neutral=neutral,
-        asked=asked,
-        used=share.n,
-        n_tasks=share.n_tasks,
-        level=share.level,
-        method=share.method,
-        note="; ".join(one for one in (share.note, note) if one) or None,
-        **said,
-    )
-
-
-def mean_of_shares(shares: Sequence[pl.DataFrame], *, draws: Draws, lowest: float = 0.0) -> Estimate:
-    """The mean of shares, each the mean of its own values by task, null left out, with an interval by tasks.
-
-    All have equal weight, however many values each has. A share's task values are share + (S_t - share N_t) T / Σ N, as
-    in ``task_shares``: the same mean, and the same spread to first order. Their mean is taken task by task, so that all
-    are resampled together.
-    """
-    used = [one.drop_nulls("value") for one in shares]
-    n, level = sum(map(len, used)), draws["level"]
-    if not used or not all(map(len, used)):
-        return Estimate(None, None, None, n, level, "one side has no judgement")
-    places = np.unique(np.concatenate([one["task"].to_numpy() for one in used]))
-    linear = np.zeros(len(places))
-    for one in used:
-        task = np.searchsorted(places, one["task"].to_numpy())
-        count = np.bincount(task, minlength=len(places))
-        sums = np.bincount(task, weights=one["value"].to_numpy(), minlength=len(places))
-        share = float(sums.sum() / count.sum())
-        linear += (share + (sums - share * count) * len(places) / count.sum()) / len(shares)
-    (found,) = task_intervals(linear[:, None], **draws)
-    if found.low is None or found.high is None or found.low == found.high:
-        return Estimate(found.value, None, None, n, level, found.note or NO_SPREAD, n_tasks=len(places))
-    return replace(found, low=max(lowest, found.low), high=min(1.0, found.high), n=n, n_tasks=len(places))
+    shown: dict[str, Any] = {name: getattr(share, name) for name in SHOW}
+    notes = "; ".join(one for one in (share.note, note) if one) or None
+    named = {"bias": bias, "judge": judge[0], "kind": judge[1], "measure": measure, "note": notes}
+    return BiasRow(asked=asked, used=share.n, **named, **shown, **said)

@@ -148,7 +148,6 @@ class BiasReport:
         return {pair: row for (one, other), row in rows for pair in ((one, other), (other, one))}
 
     def findings(self) -> Iterator[Said]:
-        """How many reviewers show each bias, and which one most; metrics, if there are no reviewers."""
         kind = "reviewer" if any(row.kind == "reviewer" for row in self.rows) else "metric"
         judges = {row.judge for row in self.rows if row.kind == kind}
         tested = [row for row in self.rows if row.judge in judges and None not in (row.neutral, row.value)]
@@ -171,13 +170,11 @@ class BiasReport:
         yield (*parts, ".")
 
     def to_csv(self) -> str:
-        """Comma-separated values, with the signature in the last column of every row."""
         made = {name: f"{self.signature} {own}" for name, own in self.metric_signatures.items()}
         rows = tuple({**write(row), "signature": made.get(row.judge, self.signature)} for row in self.rows)
         return ReportTable("", tuple(Column(name, name) for name in (*COLUMNS, "signature")), rows).to_csv()
 
     def to_markdown(self) -> str:
-        """One Markdown table per measure, what could not be measured, and the signatures."""
         parts = []
         for table in self.tables():
             parts += [f"### {markdown_cell(table.title)}", "", *table.markdown_lines(), ""]
@@ -187,16 +184,13 @@ class BiasReport:
         return "\n".join([*parts, *map(code_line, self.signatures()), ""])
 
     def to_latex(self) -> str:
-        """One LaTeX table per measure."""
         return "\n".join(table.to_latex() for table in self.tables())
 
     def signatures(self) -> list[str]:
-        """The signatures, one line each."""
         review = [] if self.review_signature is None else [self.review_signature]
         return [self.signature, *review, *self.metric_signatures.values()]
 
     def unavailable_lines(self) -> list[str]:
-        """What could not be measured, one line each."""
         lines = []
         for one in self.unavailable:
             who = f" of {', '.join(one.judges)}" if one.judges else ""
@@ -204,7 +198,6 @@ class BiasReport:
         return lines
 
     def tables(self) -> list[ReportTable]:
-        """Tables of coverage, of each measure, and of the preference gaps."""
         columns = (
             Column("judge", "judge", "name"),
             Column("of", ""),

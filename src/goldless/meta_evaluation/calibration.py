@@ -212,7 +212,6 @@ class LabelledData:
 
     @property
     def labelled(self) -> BoolArray:
-        """Which tasks have labels."""
         return np.asarray(~np.isnan(self.labels).all(axis=1))
 
     @property

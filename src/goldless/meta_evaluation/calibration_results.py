@@ -56,7 +56,6 @@ class CalibratedComparison:
 
     @property
     def verdict(self) -> str:
-        """The decision in words."""
         if self.decided:
             return f"{self.first if self.difference > 0 else self.second} is better"
         if self.more_labels is not None:
@@ -121,21 +120,18 @@ class Calibration:
     """The metrics computed as proxies."""
 
     def findings(self) -> Iterator[Said]:
-        """The agent with the highest mean label."""
         if self.agents:
             best = max(self.agents, key=lambda agent: agent.mean)
             ends = f"{best.low:.3f} to {best.high:.3f}"
             yield Name(best.agent), f" has the highest mean label: {best.mean:.3f} ({ends})."
 
     def tables(self) -> list[ReportTable]:
-        """Agents, comparisons, shares and next labels, where there are any."""
         found = [self._agent_table()] if self.agents else []
         found += [self._comparison_table()] if self.comparisons else []
         found += [self._share_table()] if self.shares else []
         return [*found, *([self._next_table()] if self.next_labels else [])]
 
     def to_markdown(self) -> str:
-        """All tables and notes in Markdown."""
         return "\n".join([*(table.to_markdown() for table in self.tables()), *(f"- {note}" for note in self.notes), ""])
 
     def _interval(self) -> str:

@@ -73,7 +73,6 @@ class ScorerAgreement:
 
     @property
     def scorers(self) -> str:
-        """Both scorers."""
         return f"{self.first} / {self.second}"
 
 
@@ -110,11 +109,9 @@ class Consistency:
             yield (*who, f" {alike} under ", Name(row.metric), f": Spearman {row.value:.3f}{ends}{needed}.")
 
     def tables(self) -> list[ReportTable]:
-        """The only table."""
         return [self.table()]
 
     def table(self) -> ReportTable:
-        """One row per metric, pair of scorers and coefficient."""
         interval = f"{self.level * 100:g}%"
         columns = (
             Column("metric", "metric", "name"),

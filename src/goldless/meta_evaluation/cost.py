@@ -110,7 +110,6 @@ class Cost:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The cost as one row of a table."""
         row = {**write(self), "metric": ", ".join(self.metrics)}
         scaled = self.scaled
         if scaled is not None:
@@ -185,11 +184,9 @@ class CostReport:
         yield from ()
 
     def tables(self) -> list[ReportTable]:
-        """Costs here, on more tasks, and of reviewers if there are any."""
         return [self.table(), self.scaled_table(), *([self.reviewer_table()] if self.reviewers else ())]
 
     def table(self) -> ReportTable:
-        """A table of costs on this study."""
         columns = (
             Column("metric", "metric", "name"),
             Column("part", "role", "name", ""),
@@ -205,7 +202,6 @@ class CostReport:
         return ReportTable(title, columns, tuple(row.row for row in self.rows))
 
     def scaled_table(self) -> ReportTable:
-        """A table of costs on more tasks."""
         interval = f"{self.level * 100:g}% interval"
         columns = (
             Column("metric", "metric", "name"),
@@ -223,7 +219,6 @@ class CostReport:
         return ReportTable(title, columns, tuple(row.row for row in self.rows))
 
     def reviewer_table(self) -> ReportTable:
-        """One row per reviewer."""
         columns = (
             Column("reviewer", "reviewer", "name"),
             Column("judgements", "judgements", "count"),

@@ -68,11 +68,9 @@ class DeceptionDrill:
 
     @property
     def open(self) -> int:
-        """Calls that another run would make again."""
         return sum(count for kind, count in self.missing.items() if kind in OPEN_KINDS)
 
     def table(self) -> ReportTable:
-        """A table for people to read."""
         columns = (
             Column("metric", "metric"),
             Column("model", "model", "name", absent=""),

@@ -78,7 +78,6 @@ class CrashCard:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of perturbations with each rating."""
         return {rating: sum(one.rating == rating for one in self.perturbations) for rating in RATINGS}
 
 
@@ -112,12 +111,10 @@ class CrashTest:
 
     @property
     def results(self) -> tuple[CrashResult, ...]:
-        """The effects of all metrics, one metric after the other."""
         return tuple(one for card in self.metrics.values() for one in card.perturbations)
 
     @property
     def unscored(self) -> tuple[str, ...]:
-        """Metrics that scored no changed response."""
         return tuple(
             metric
             for metric, card in self.metrics.items()
@@ -125,7 +122,6 @@ class CrashTest:
         )
 
     def findings(self) -> Iterator[Said]:
-        """What each metric passes and fails."""
         for metric, card in self.metrics.items():
             failed = [row.perturbation for row in card.perturbations if row.rating == "fail"]
             undecided = card.counts["not shown"]
@@ -134,12 +130,10 @@ class CrashTest:
             yield (Name(metric), said, *fails, f"; {undecided} undecided." if undecided else ".")
 
     def tables(self) -> list[ReportTable]:
-        """The tables of all metrics, then, if there are several, all side by side."""
         overview = [self.overview()] if len(self.metrics) > 1 else []
         return [*map(self.table, self.metrics), *overview]
 
     def table(self, metric: str) -> ReportTable:
-        """The results of one metric, one row per perturbation."""
         card = self.metrics[metric]
         results = card.perturbations
         columns = (
@@ -172,7 +166,6 @@ class CrashTest:
         )
 
     def overview(self) -> ReportTable:
-        """All metrics side by side: effect and rating of each perturbation."""
         rows: dict[str, dict[str, Cell]] = {}
         for one in self.results:
             value = "" if one.smd is None else f"{one.smd:+z.2f} "
@@ -182,21 +175,18 @@ class CrashTest:
         return ReportTable(f"Crash test on {self.study}", columns, tuple(rows.values()))
 
     def to_csv(self) -> str:
-        """One row per metric and perturbation."""
         rows = [
             {**write(one), "signature": card.signature} for card in self.metrics.values() for one in card.perturbations
         ]
         return ReportTable("", tuple(Column(name, name) for name in rows[0]), tuple(rows)).to_csv()
 
     def to_markdown(self) -> str:
-        """The whole card, starting with one badge per metric."""
         badges = [f"![crash test of {m}: {badge(card)[0]}]({badge_file(m)})" for m, card in self.metrics.items()]
         *tables, last = [table.to_markdown() for table in self.tables()]
         return "\n".join([*badges, "", last, *tables, self.reading, ""])
 
     @property
     def reading(self) -> str:
-        """How to read the card."""
         return READING.format(level=100 * self.level, margin=self.margin)
 
 

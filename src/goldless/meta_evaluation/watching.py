@@ -92,11 +92,9 @@ class WatchReport:
 
     @property
     def changed(self) -> bool:
-        """Whether there is an alarm."""
         return self.who is not None
 
     def tables(self) -> list[ReportTable]:
-        """One row per process."""
         columns = (
             Column("process", "process"),
             Column("occasions", "occasions", "count"),
@@ -117,7 +115,6 @@ class WatchReport:
         return [ReportTable(title, columns, rows, notes=(self.verdict,))] if rows else []
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
         data = {name: value for name, value in asdict(self).items() if name != "spending"}
         rows = zip(data["processes"], self.processes, strict=True)
         return {**data, "processes": [{**row, "state": one.state} for row, one in rows]}

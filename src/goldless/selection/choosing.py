@@ -44,7 +44,6 @@ class Tolerance:
         return cls(value, written != number)
 
     def __str__(self) -> str:
-        """As it is written."""
         return f"{self.value:g}{'sd' * self.spreads}"
 
     def of(self, scores: FloatArray) -> float:

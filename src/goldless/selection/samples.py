@@ -33,7 +33,6 @@ class Sampling:
     """A system message; empty: none."""
 
     def request(self, task: Task, number: int) -> ChatRequest:
-        """What is asked for the sample of this number."""
         told = (Message("system", self.system),) if self.system else ()
         messages = (*told, Message("user", task.prompt or ""))
         return ChatRequest(messages, max_tokens=self.max_tokens, temperature=self.temperature, seed=number)
@@ -67,7 +66,6 @@ class Samples:
 
     @property
     def failures_by_kind(self) -> Counter[FailureKind]:
-        """How often a model gave no sample, by cause."""
         return Counter(failure.kind for failures in self.failures.values() for failure in failures)
 
     def study(self) -> Study:

@@ -57,24 +57,19 @@ class Selection:
 
     @property
     def open(self) -> int:
-        """Calls that another run would make again."""
         return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
 
     @property
     def decided(self) -> int:
-        """Number of tasks whose choice is decided."""
         return sum(choice.decided for choice in self.choices)
 
     def texts(self) -> dict[str, str]:
-        """The chosen texts by task."""
         return {choice.task: choice.text for choice in self.choices if choice.text is not None}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per task."""
         return [write(choice) for choice in self.choices]
 
     def table(self) -> ReportTable:
-        """A table for people to read."""
         rows = tuple({**row, "decided": "yes" if row["decided"] else "no"} for row in self.rows())
         notes = [f"{self.decided} of {len(rows)} choices are decided; the others are the best so far."]
         if self.failures:

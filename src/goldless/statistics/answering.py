@@ -82,7 +82,6 @@ class Baseline(Versus):
         return sorted([*others, self.first]) if others else []
 
     def answer(self, beats: BoolArray, names: Sequence[str]) -> str:
-        """How many are better, worse, undecided."""
         better, worse = int(beats[:, self.first].sum()), int(beats[self.first].sum())
         rest = len(beats) - 1 - better - worse
         return f"{better} better than {names[self.first]}, {worse} worse, {rest} undecided"
@@ -131,7 +130,6 @@ class Top:
         return bool(inside[first] != inside[second])
 
     def answer(self, beats: BoolArray, names: Sequence[str]) -> str:
-        """Who is in, and who may be."""
         inside, _ = self.places(beats)
         sure = [name for name, yes in zip(names, inside, strict=True) if yes]
         maybe = [names[agent] for agent in self.open(beats)]
@@ -206,7 +204,6 @@ class Until:
     """Tasks before anything is decided."""
 
     def __post_init__(self) -> None:
-        """Refuse an alpha that is not between 0 and 1."""
         check_alpha(self.alpha)
 
     def compare(self, agents: Sequence[str], pairs: Pairs) -> list[Comparison]:
@@ -254,16 +251,13 @@ class Until:
         return p, adjusted
 
     def open(self, agents: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:
-        """The agents that more tasks are needed for."""
         return [agents[agent] for agent in self.question.open(beats(agents, comparisons))]
 
     def matter(self, agents: Sequence[str], comparisons: Sequence[Comparison]) -> list[Comparison]:
-        """The comparisons that are part of the answer, or of what is missing to it."""
         known, number = beats(agents, comparisons), list(agents).index
         return [c for c in comparisons if self.question.matters(known, number(c.first), number(c.second))]
 
     def answer(self, agents: Sequence[str], comparisons: Sequence[Comparison]) -> str:
-        """What is known, in words."""
         return self.question.answer(beats(agents, comparisons), agents)
 
 

@@ -62,7 +62,6 @@ class Comparison:
 
     @property
     def decided(self) -> bool:
-        """Whether one of the two is better."""
         return self.p_adjusted is not None and self.p_adjusted < self.alpha
 
     @property

@@ -44,7 +44,6 @@ class EffectiveVotes:
 
     @property
     def pairs(self) -> list[dict[str, str | float]]:
-        """The correlations as rows."""
         return [
             {"first": first, "second": second, "correlation": correlation, "n": n}
             for (first, second), (correlation, n) in (self.between or {}).items()

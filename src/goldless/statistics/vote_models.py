@@ -43,7 +43,6 @@ class DawidSkene:
 
     @property
     def confidence(self) -> FloatArray:
-        """[items]: how sure the model claims to be of its verdict."""
         return np.maximum(self.chance, 1 - self.chance)
 
 

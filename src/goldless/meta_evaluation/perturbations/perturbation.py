@@ -93,12 +93,10 @@ class Perturbation:
 
     @property
     def must(self) -> Must:
-        """How a sound metric reacts."""
         return "not rise" if self.kind == "manipulation" else "fall"
 
     @property
     def is_strategy(self) -> bool:
-        """Whether it answers every task as an agent of its own."""
         return self.kind in {"good faith", "problematic"}
 
     def with_form(self, word: str, apply: Apply, **differing: Any) -> Perturbation:
@@ -169,7 +167,6 @@ class PerturbedText:
 
     @property
     def copy(self) -> str:
-        """The name of the copy's agent."""
         return copy_name(self.agent, self.perturbation)
 
 

@@ -61,17 +61,14 @@ class PerturbedStudy:
 
     @property
     def open(self) -> int:
-        """Number of texts that another run would request again."""
         return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
 
     def as_json(self) -> dict[str, Any]:
-        """What was made, and where it is, as plain data."""
         folder = None if self.folder is None else str(self.folder)
         rows = [asdict(row) for row in self.rows]
         return {"study": self.study, "seed": self.seed, "perturbations": rows, "folder": folder}
 
     def table(self) -> ReportTable:
-        """A table for people to read."""
         columns = (
             Column("perturbation", "perturbation"),
             Column("group", "group"),

@@ -70,10 +70,35 @@ async def serve_until_told(
                 on_hangup()
 
 
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Names of this machine in a Host header."""
+
+
+def is_local(request: web.Request) -> bool:
+    """Whether the request calls this machine by a local name.
+
+    A web page whose name was made to point here must not reach it through the user's browser.
+    """
+    return host_name(request.host) in LOCAL_NAMES
+
+
+def foreign_request(request: web.Request) -> str:
+    """Why a page for this machine alone must not be given: another host name, or a page of another site that loads it.
+
+    Empty: it may be given.
+    """
+    if not is_local(request):
+        return "This page can only be called as 127.0.0.1 or localhost."
+    site, mode = (request.headers.get(f"Sec-Fetch-{name}") for name in ("Site", "Mode"))
+    if site in {"cross-site", "same-site"} and mode != "navigate":
+        return "Pages of other sites may link to this one, but not load from it."
+    return ""
+
+
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; empty if invalid."""
     try:
         # a Host header has no user, but an address may have one: evil.com@127.0.0.1
-        return "" if "@" in host else (URL.build(scheme="http", authority=host).host or "").lower()
+        return "" if "@" in host or ("[" in host) != ("]" in host) else (URL.build(scheme="http", authority=host).host or "").lower()
     except ValueError:
         return ""

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from goldless.errors import UserError
-from goldless.viewer.damage import page_of
+from goldless.viewer.server import made_page
 
 
 def test_a_number_of_tokens_that_cannot_be_is_not_known(tmp_path, goldless):
@@ -34,9 +34,9 @@ def test_what_is_no_damage_is_not_called_one(monkeypatch):
     def read(*_):
         raise pl.exceptions.ComputeError("bad page")
 
-    monkeypatch.setattr("goldless.viewer.damage.damaged_files", lambda _: [])
+    monkeypatch.setattr("goldless.viewer.server.damaged_files", lambda _: [])
     library = SimpleNamespace(run=lambda name: name)
     with pytest.raises(ZeroDivisionError):
-        page_of(make, library, None, "run")
+        made_page(make, library, None, {}, "run")
     with pytest.raises(UserError, match="bad page"):
-        page_of(read, library, None, "run")
+        made_page(read, library, None, {}, "run")

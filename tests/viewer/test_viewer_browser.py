@@ -6,13 +6,13 @@ import json
 import shutil
 
 import pytest
+from goldless.viewer.information_map import MapMaker, PairMap
 from viewer_runs import HOSTILE, chat, scored_run, served, word_scorer
 
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import split_sentences
 from goldless.viewer.bundle import write_bundle
 from goldless.viewer.library import Library
-from goldless.viewer.pair_map import MapMaker, whole_map
 
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},
@@ -183,7 +183,7 @@ def test_a_sentence_of_a_map_lights_up_those_that_lose_without_it(view, monkeypa
         without_nats=gone,
     )
     monkeypatch.setattr(MapMaker, "offers", lambda *_: True)
-    monkeypatch.setattr(MapMaker, "make", lambda *_: whole_map(made))
+    monkeypatch.setattr(MapMaker, "make", lambda *_: PairMap.of(made))
     page = view.open("runs/words/tasks/0/pairs/0/1")
     page.get_by_role("link", name="Compute now").click()
     lit = page.locator("li.lit .label")

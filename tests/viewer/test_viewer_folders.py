@@ -6,12 +6,12 @@ import json
 
 import polars as pl
 import pytest
-from viewer_runs import written_run
+from viewer_runs import listed, written_run
 
 from goldless.reports.html.labels import numeral as number
 from goldless.reports.html.labels import visible
 from goldless.reports.run_folder import RunFolder
-from goldless.viewer.library import Library, RunSummary, listed
+from goldless.viewer.library import Library, RunSummary
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import given, nats
 from goldless.viewer.run_pages import run_list, run_page
@@ -37,7 +37,7 @@ def test_a_folder_that_cannot_be_read_hides_no_other(tmp_path, file, text):
     assert found["good"].results == ("m",)
     progress = found["bad"].progress
     assert progress is None or progress.share is None
-    assert "bad" in run_list(Library(tmp_path, journal=tmp_path / "j.sqlite"), Links())
+    assert "bad" in run_list(Library(tmp_path, journal=tmp_path / "j.sqlite"), Links(), {})
 
 
 def test_a_folder_with_an_agreement_alone_has_results_and_a_link_to_its_report(tmp_path):
@@ -49,7 +49,7 @@ def test_a_folder_with_an_agreement_alone_has_results_and_a_link_to_its_report(t
     (found,) = listed(tmp_path / "runs")
     assert (found.study, found.results, found.state) == ("letters", ("agreement",), "complete")
     assert found.made_at is not None
-    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), "people")
+    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), {}, "people")
     assert "No results yet" not in page
     assert '<h2 id="other-1">Agreement</h2>' in page
     assert '<a href="/runs/people/report">report</a>' in page
@@ -59,7 +59,7 @@ def test_a_run_page_shows_the_sentences_and_tables_of_every_other_result(tmp_pat
     out = ("--out", str(tmp_path / "runs" / "all"))
     goldless("crashtest", "sample", "--metric", "length", "--perturbation", "deletion", *out)
     goldless("cost", "sample", "--metric", "length", *out)
-    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), "all")
+    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), {}, "all")
     assert "length passes 1 of 1 crash tests, fails none." in page
     assert "↓ deletion" in page
     assert "The same on 10,000 similar tasks" in page
@@ -70,7 +70,7 @@ def test_a_review_that_nobody_passed_has_results(tmp_path):
     folder.mkdir(parents=True)
     review = {"scale": "pairwise", "nobody_passed": "no reviewer passed", "rankings": {}, "reviewers": [{"name": "r"}]}
     (folder / "review.json").write_text(json.dumps(review))
-    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), "strict")
+    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), {}, "strict")
     assert "No results yet" not in page
     assert "no reviewer passed" in page
 
@@ -80,7 +80,7 @@ def test_a_review_that_nobody_passed_has_results(tmp_path):
 
 def test_a_filter_of_zero_stands_in_the_address_and_nothing_else_that_is_nothing():
     query = {"low": 0.0, "high": 0, "q": "", "agent": None, "down": False}
-    assert Links().tasks("r", query) == "/runs/r/tasks?low=0.0&high=0"
+    assert Links().to("tasks", "r", **query) == "/runs/r/tasks?low=0.0&high=0"
 
 
 @pytest.mark.parametrize("code", [0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xD800, 0xDFFF, 0xE0000, 0xE007F, 0x202E])
@@ -104,7 +104,7 @@ def test_ratings_stand_as_they_were_given_with_their_criterion_and_each_metric_h
     )
     rows = {"task": ["t1"], "agent": ["ann"], "rater": ["eve"], "score": [4.25], "criterion": ["clarity"]}
     pl.DataFrame(rows).write_parquet(folder / "labels.parquet")
-    page = task_page(Library(folder, journal=tmp_path / "j.sqlite"), Links(), "run", 0, {})
+    page = task_page(Library(folder, journal=tmp_path / "j.sqlite"), Links(), {}, "run", 0)
     assert "<bdi>eve</bdi> on <bdi>clarity</bdi> 4.25" in page
     assert ">0.123<" in page
     assert ">87.65<" in page
@@ -128,6 +128,6 @@ def test_half_a_sign_in_a_result_makes_a_page_that_can_be_sent(tmp_path):
     metrics = {"m\udfff": {"metric": "m", "unit": "\ud801", "level": 0.95, "rows": [row], "signature": "m|x:\ud802"}}
     (folder / "leaderboard.json").write_text(json.dumps({"study": "\ud803", "metrics": metrics}))
     library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
-    for page in (run_list(library, Links()), run_page(library, Links(), "half")):
+    for page in (run_list(library, Links(), {}), run_page(library, Links(), {}, "half")):
         assert "⟦U+D803⟧".encode() in page.encode()
     assert "a⟦U+D800⟧" in page

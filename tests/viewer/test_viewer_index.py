@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from viewer_runs import written_run
+from viewer_runs import listed, written_run
 
 from goldless.errors import UserError
 from goldless.reports.run_folder import RunFolder
-from goldless.viewer.library import Library, find_runs, listed
+from goldless.viewer.library import Library, find_runs
 from goldless.viewer.links import Links
 from goldless.viewer.run_pages import as_address, read_query, run_page
 from goldless.viewer.task_index import TaskQuery, kept_index, make_index
@@ -102,7 +102,7 @@ def test_judgements_are_scored_by_the_share_of_comparisons_won(tmp_path):
     (tmp_path / "run").mkdir()
     pl.DataFrame(rows, schema=names, orient="row").write_parquet(tmp_path / "run" / "judgements.parquet")
     index = make_index(RunFolder(tmp_path / "run"))
-    found = {key: (row["score"], row["asked"], row["used"]) for key, row in index.of_task("t1").items()}
+    found = {key: (row["score"], row["asked"], row["used"]) for key, row in index.scores_of("t1").items()}
     assert found == {
         ("review: pairwise", "ann"): (0.75, 3, 2),
         ("review: pairwise", "bob"): (0.25, 3, 2),
@@ -192,7 +192,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_no_rate(tmp_path):
         '{"state": "interrupted", "stage": "scoring", "done": 4, "total": 9, "per_second": 2.5, "seconds_left": 2}'
     )
     (tmp_path / "run" / "progress.json").write_text(document)
-    page = run_page(Library(tmp_path, journal=tmp_path / "j.sqlite"), Links(), "run")
+    page = run_page(Library(tmp_path, journal=tmp_path / "j.sqlite"), Links(), {}, "run")
     assert "Run the same command again to go on" in page
     assert "4 of 9" in page
     assert "per second" not in page

@@ -15,11 +15,11 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
 from goldless.studies import read_study, sample_study
+from goldless.viewer.comparison import find_map, pair_control, pair_page, scored_ways
+from goldless.viewer.information_map import MapMaker, stored_map
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
-from goldless.viewer.pair_map import MapMaker, gain_shade, stored_map, strip, surprise_shade
-from goldless.viewer.pair_pages import _map, _ways, pair_control, pair_page
-from goldless.viewer.task_pages import find_place
+from goldless.viewer.rendering import shade
 
 PEER = "One thing. Two things."
 PIECES = ("One", " thing", ".", " Two", " things.", "")
@@ -30,20 +30,18 @@ ALONE = (-3.0, -2.5, -0.5, -1.0, -2.0, -0.5)
 def test_gains_are_summed_by_the_sentence_of_the_peer():
     """First sentence 2 + 0.5 + 0, second -3 + 1, the end 0.25: together 0.75."""
     found = stored_map("Known. Also.", PEER, GIVEN, ALONE, PIECES)
-    assert [s.nats for s in found.peer_sentences] == [2.5, -2.0]
+    assert [s.nats for s in found.peer] == [2.5, -2.0]
     assert (found.end_nats, found.total_nats) == (0.25, 0.75)
-    assert [s.nats for s in found.candidate_sentences] == [None, None]
-    assert found.placed
+    assert [s.nats for s in found.candidate] == [None, None]
     assert not found.contributions
 
 
 @pytest.mark.parametrize("pieces", [None, PIECES[:-1], ("x", *PIECES[1:])])
 def test_without_the_tokens_texts_sentences_have_no_nats_but_the_total_stays(pieces):
     found = stored_map("Known.", PEER, GIVEN, ALONE, pieces)
-    assert [s.nats for s in found.peer_sentences] == [None, None]
+    assert [s.nats for s in found.peer] == [None, None]
     assert found.total_nats == 0.75
-    assert [token.text for token in found.tokens] == [None] * 6
-    assert not found.placed
+    assert [text for text, _ in found.tokens] == [None] * 6
 
 
 def test_values_of_other_tokens_make_no_map():
@@ -51,9 +49,8 @@ def test_values_of_other_tokens_make_no_map():
 
 
 def test_shades_follow_the_nats():
-    assert [surprise_shade(-x) for x in (0.0, 2.9, 3.0, 5.0, 8.0, 99.0)] == ["s0", "s0", "s1", "s2", "s3", "s3"]
-    assert [gain_shade(x) for x in (-9.0, -1.5, -0.9, 0.9, 2.0, 4.0)] == ["g0", "g2", "g3", "g3", "g5", "g6"]
-    assert [token.shade for token in strip([-9.0, 0.0], ["a", "b"])] == ["s3", "s0"]
+    assert [shade("surprise", -x) for x in (0.0, 2.9, 3.0, 5.0, 8.0, 99.0)] == ["s0", "s0", "s1", "s2", "s3", "s3"]
+    assert [shade("token", x) for x in (-9.0, -1.5, -0.9, 0.9, 2.0, 4.0)] == ["g0", "g2", "g3", "g3", "g5", "g6"]
 
 
 def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_computes(
@@ -64,18 +61,18 @@ def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_comput
     save_run(anyio.run(evaluate_study, study, Options(scorer=embedded, resamples=200)), tmp_path / "run")
     options = ExplainOptions(task=study.tasks[0], agent="careful", peer="solid", scorer=embedded)
     expected = anyio.run(explain_pair, study, options)
-    place = find_place(Library(tmp_path / "run", journal=embedded_journal), "run", 0)
-    (way,) = _ways(place, "careful", "solid")
-    texts = place.index.tables.responses(place.name)
-    found = _map(place, way, texts, whole=False)
+    place = Library(tmp_path / "run", journal=embedded_journal).task("run", 0)
+    (way,) = scored_ways(place, "careful", "solid")
+    texts = place.index.responses(place.name)
+    found = find_map(place, way, texts, whole=False)
     assert math.isclose(found.total_nats, expected.total_nats, abs_tol=1e-9)
-    assert [s.nats for s in found.peer_sentences] == pytest.approx([s.gain_nats for s in expected.peer_sentences])
-    made = _map(place, way, texts, whole=True)
-    assert [s.nats for s in made.candidate_sentences] == [s.contribution_nats for s in expected.candidate_sentences]
+    assert [s.nats for s in found.peer] == pytest.approx([s.gain_nats for s in expected.peer_sentences])
+    made = find_map(place, way, texts, whole=True)
+    assert [s.nats for s in made.candidate] == [s.contribution_nats for s in expected.candidate_sentences]
 
 
 def test_a_template_that_a_run_names_is_never_opened_as_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("goldless.viewer.pair_map.find_embedded", lambda: tmp_path)
+    monkeypatch.setattr("goldless.viewer.information_map.find_embedded", lambda: tmp_path)
     maker = MapMaker(tmp_path / "j.sqlite")
     row = {"scorer": "embedded:x", "template": str(tmp_path / "mine.toml"), "task": "t", "given": "a", "target": "b"}
     assert maker.offers({**row, "template": "general"})
@@ -93,18 +90,19 @@ def controlled_run(tmp_path, metrics, **options):
         for i, word in enumerate(("zarn", "bluk", "mipo"))
     }
     scored_run(tmp_path / "run", texts, tmp_path / "j.sqlite", metrics=metrics, **options)
-    return find_place(Library(tmp_path / "run", journal=tmp_path / "j.sqlite"), "run", 0)
+    return Library(tmp_path / "run", journal=tmp_path / "j.sqlite").task("run", 0)
 
 
 def test_control_rows_behind_a_pair_are_shown_with_their_difference(tmp_path):
     """A known word has -1 nat, another -3: on its own task ann tells bob's three words, +6, on others two, +4."""
     place = controlled_run(tmp_path, "gem-raw+control", control_tasks=2)
-    (way,) = _ways(place, "ann", "bob")
+    (way,) = scored_ways(place, "ann", "bob")
     found = pair_control(place, way)
-    assert (found.matched.given_nats, found.matched.alone_nats, found.matched.gain_nats) == (-3.0, -9.0, 6.0)
-    assert {term.task: term.gain_nats for term in found.others} == {"t1": 4.0, "t2": 4.0}
-    assert (found.mean_nats, found.difference_nats) == (4.0, 2.0)
-    page = pair_page(place.library, Links(), "run", (0, 0, 1), {})
+    matched, *others = found["terms"]
+    assert (matched["given_nats"], matched["alone_nats"], matched["gain_nats"]) == (-3.0, -9.0, 6.0)
+    assert {term["task"]: term["gain_nats"] for term in others} == {"t1": 4.0, "t2": 4.0}
+    assert (found["mean_nats"], found["difference_nats"]) == (4.0, 2.0)
+    page = pair_page(place.library, Links(), {}, "run", 0, 0, 1)
     assert "this task less that mean" in page
     assert "mean over 2 other tasks" in page
 
@@ -112,25 +110,25 @@ def test_control_rows_behind_a_pair_are_shown_with_their_difference(tmp_path):
 @pytest.mark.parametrize("metric", ["gem-raw+control", "gem-s[prompt]+control", "gem-s[gist]+control"])
 def test_the_difference_shown_is_the_controlled_score_of_the_pair(tmp_path, metric):
     place = controlled_run(tmp_path, metric)
-    scores = place.index.tables.of_task("pair_scores", place.name)
+    scores = place.index.rows("pair_scores", place.name)
     for agent, peer, score in scores.select("agent", "peer", "score").iter_rows():
-        (way,) = _ways(place, agent, peer)
-        assert pair_control(place, way).difference_nats == pytest.approx(score)
+        (way,) = scored_ways(place, agent, peer)
+        assert pair_control(place, way)["difference_nats"] == pytest.approx(score)
 
 
 def test_a_term_that_failed_is_missing_and_left_out_of_the_mean(tmp_path):
     failed = word_scorer(lambda _context, target: CallFailure("timeout", "late") if "mipo" in target else None)
     place = controlled_run(tmp_path, "gem-raw+control", scorer=failed, control_tasks=2)
-    (way,) = _ways(place, "ann", "bob")
+    (way,) = scored_ways(place, "ann", "bob")
     found = pair_control(place, way)
-    assert {term.task: (term.gain_nats, term.failure) for term in found.others} == {
+    assert {term["task"]: (term["gain_nats"], term["failure"]) for term in found["terms"][1:]} == {
         "t1": (4.0, None),
         "t2": (None, "timeout"),
     }
-    assert found.difference_nats == 2.0
+    assert found["difference_nats"] == 2.0
 
 
 def test_a_run_without_control_has_no_control_rows(tmp_path):
     place = controlled_run(tmp_path, "gem-raw")
-    (way,) = _ways(place, "ann", "bob")
+    (way,) = scored_ways(place, "ann", "bob")
     assert pair_control(place, way) is None

@@ -10,11 +10,10 @@ from viewer_runs import scored_run, written_run
 
 from goldless.reports.html.page import write_report
 from goldless.reports.run_folder import RunFolder
-from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
-from goldless.viewer.response_pages import response_page
 from goldless.viewer.task_index import kept_index, make_index
+from goldless.viewer.task_pages import response_page
 
 TEXTS = {f"t{i}": {"ann": f"zarn bluk {i}", "bob": f"zarn mipo {i}"} for i in range(6)}
 
@@ -47,20 +46,10 @@ def test_a_page_is_the_same_whether_evidence_is_one_file_or_parts(run, tmp_path)
     for table in ("logprobs", "responses"):
         as_one_file(run, table)
     library = Library(run, journal=tmp_path / "j.sqlite")
-    before = [response_page(library, Links(), "run", (task, 0), {}) for task in range(6)]
+    before = [response_page(library, Links(), {}, "run", task, 0) for task in range(6)]
     assert in_parts(run, "logprobs", 4) > 2
     in_parts(run, "responses", 2)
-    assert [response_page(library, Links(), "run", (task, 0), {}) for task in range(6)] == before
-
-
-def test_rows_of_a_task_keep_their_place_over_all_parts_and_their_tokens_are_found_by_it(run):
-    whole = as_one_file(run, "logprobs")
-    in_parts(run, "logprobs", 4)
-    tables = EvidenceTables(RunFolder(run))
-    found = tables.of_task("logprobs", "t4")
-    assert found["row"].to_list() == [i for i, task in enumerate(whole["task"]) if task == "t4"]
-    tokens = tables.per_token(found["row"].to_list())
-    assert tokens == {row: whole["logprobs_nats"][row].to_list() for row in found["row"]}
+    assert [response_page(library, Links(), {}, "run", task, 0) for task in range(6)] == before
 
 
 def test_failures_are_counted_over_all_parts_by_the_viewer_and_by_the_report(tmp_path):
@@ -86,5 +75,4 @@ def test_a_part_that_is_added_is_seen(tmp_path):
 def test_a_folder_of_parts_that_is_empty_is_a_table_without_rows(tmp_path):
     folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0)])
     (folder / "logprobs").mkdir()
-    assert EvidenceTables(RunFolder(folder)).columns("logprobs") == ()
     assert len(make_index(RunFolder(folder)).failures) == 0

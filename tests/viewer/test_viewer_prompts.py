@@ -12,16 +12,13 @@ from viewer_runs import chat, scored_run, word_scorer
 import goldless
 from goldless.models.interface import ChatReply
 from goldless.records import CallFailure
-from goldless.reports.leaderboard import Leaderboards
-from goldless.reports.review import ReviewReport
 from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_review, save_run
 from goldless.studies import study_from_frame
 from goldless.viewer.library import Library
 from goldless.viewer.prompts import Prompt
-from goldless.viewer.response_pages import Subject, _judgements, _logprobs, _rewrites, _verdicts
-from goldless.viewer.task_pages import find_place
+from goldless.viewer.task_pages import Evidence
 
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},
@@ -37,11 +34,8 @@ def study(prompt: str | None = None):
     return study_from_frame(pl.DataFrame(rows), tasks=tasks, name="toy")
 
 
-def subject(folder, journal, number: int = 0, agent: str = "ann") -> Subject:
-    place = find_place(Library(folder, journal=journal), folder.name, number)
-    tables = place.index.tables
-    documents = place.run.leaderboard or Leaderboards(), place.run.review or ReviewReport()
-    return Subject(place, agent, tables.task(place.name), tables.responses(place.name), *documents)
+def subject(folder, journal, number: int = 0, agent: str = "ann") -> Evidence:
+    return Evidence(Library(folder, journal=journal).task(folder.name, number), agent)
 
 
 def everything(folder, journal, read) -> list:
@@ -62,14 +56,14 @@ def test_the_prompt_of_every_log_probability_is_what_the_scorer_was_asked(tmp_pa
     scorer = scored_run(
         tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw", template=["general", "plain"]
     )
-    rows = everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: _logprobs(s, 1).rows)
+    rows = everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: s.logprobs().rows)
     assert len(rows) == 2 * 2 * 9
     shown = {("\n\n".join(m.content for m in row.asked.messages), row.asked.target) for row in rows}
     called = {(call.context, call.target) for call in scorer.calls}
     # the canaries of the scorer are calls too
     assert shown <= called
     assert {target for _, target in shown} == {text for by in TEXTS.values() for text in by.values()}
-    assert all(row.asked.exact for row in rows)
+    assert all(row.asked.messages and not row.asked.note for row in rows)
 
 
 def test_a_synopsis_and_a_rewrite_stand_in_the_prompt_as_they_were_asked(tmp_path):
@@ -83,7 +77,7 @@ def test_a_synopsis_and_a_rewrite_stand_in_the_prompt_as_they_were_asked(tmp_pat
         journal=tmp_path / "j.sqlite",
     )
     save_run(found, tmp_path / "run")
-    rows = everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: _logprobs(s, 1).rows)
+    rows = everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: s.logprobs().rows)
     shown = {("\n\n".join(m.content for m in row.asked.messages), row.asked.target) for row in rows}
     assert shown <= {(call.context, call.target) for call in scorer.calls}
     assert all("Gist t" in context for context, _ in shown)
@@ -92,12 +86,12 @@ def test_a_synopsis_and_a_rewrite_stand_in_the_prompt_as_they_were_asked(tmp_pat
         row
         for t in (0, 1)
         for a in TEXTS["t1"]
-        for row in _rewrites(subject(tmp_path / "run", tmp_path / "j.sqlite", t, a))
+        for row in subject(tmp_path / "run", tmp_path / "j.sqlite", t, a).rewrites()
     ]
     assert {contents(row.asked) for row in rewrites} == {
         tuple((m.role, m.content) for m in call.messages) for call in rewriter.calls
     }
-    assert {row.turns[0].reply for row in rewrites} == {"The point is zarn.", "Another point."}
+    assert {row.asked.turns[0].reply for row in rewrites} == {"The point is zarn.", "Another point."}
 
 
 def test_the_prompt_of_every_verdict_is_what_the_critic_was_asked_and_the_reply_is_found_in_the_journal(tmp_path):
@@ -113,15 +107,15 @@ def test_the_prompt_of_every_verdict_is_what_the_critic_was_asked_and_the_reply_
             journal=tmp_path / "j.sqlite",
         )
         save_run(found, tmp_path / prompt)
-        rows = everything(tmp_path / prompt, tmp_path / "j.sqlite", lambda s: _verdicts(s, 1).rows)
+        rows = everything(tmp_path / prompt, tmp_path / "j.sqlite", lambda s: s.verdicts().rows)
         called = {tuple((m.role, m.content) for m in call.messages) for call in critic.calls}
         assert {contents(row.asked) for row in rows} == called
-        assert all(row.asked.exact for row in rows)
-        assert {row.turns[0].reply for row in rows} == {reply}
+        assert all(row.asked.messages and not row.asked.note for row in rows)
+        assert {row.asked.turns[0].reply for row in rows} == {reply}
 
 
 def judged(about):
-    found = _judgements(about, {})
+    found = about.judgements({})
     return [*(row for _, rows in found["pairs"].rows for row in rows), *found["ratings"]]
 
 
@@ -138,7 +132,7 @@ def test_the_prompt_of_every_judgement_is_what_the_reviewer_was_asked(tmp_path):
         called = {tuple((m.role, m.content) for m in call.messages) for call in reviewer.calls}
         assert {contents(row.asked) for row in rows} == called
         assert {row.row["output"] for row in rows} == {reply}
-        assert {row.turns[0].reply for row in rows} == {reply}
+        assert {row.asked.turns[0].reply for row in rows} == {reply}
 
 
 def test_a_task_description_that_the_folder_does_not_hold_is_not_left_out_in_silence(tmp_path):
@@ -153,12 +147,12 @@ def test_a_reply_without_a_verdict_is_shown_with_the_question_that_asked_again_a
     busy = CallFailure("rate_limited", "too many requests", attempts=3)
     replies = ("I cannot say.", ChatReply("two", retries=(busy,)))
     rows = reviewed(tmp_path, chat(*replies), scale="pairwise", verdicts="labels")
-    twice = [row for row in rows if len(row.turns) == 2]
+    twice = [row for row in rows if len(row.asked.turns) == 2]
     assert len(twice) == 1
-    first, second = twice[0].turns
+    first, second = twice[0].asked.turns
     assert (first.reply, first.failed) == ("I cannot say.", ())
     assert second.reply == "two"
-    assert [(f.kind, f.message, f.attempts) for f in second.failed] == [("rate_limited", "too many requests", 3)]
+    assert list(second.failed) == [("rate_limited", "too many requests", 3)]
     assert second.messages[-1].content.startswith("Your reply holds no verdict that can be read.")
 
 
@@ -166,8 +160,8 @@ def test_texts_that_were_changed_after_the_run_are_not_shown_as_what_was_asked(t
     scored_run(tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
     path = tmp_path / "run" / "responses.parquet"
     pl.read_parquet(path).with_columns(pl.col("text") + " changed").write_parquet(path)
-    (first, *_) = _logprobs(subject(tmp_path / "run", tmp_path / "j.sqlite"), 1).rows
-    assert not first.asked.exact
+    (first, *_) = subject(tmp_path / "run", tmp_path / "j.sqlite").logprobs().rows
+    assert first.asked.note
     assert first.asked.note == "the texts in the folder are not the ones that were scored"
 
 
@@ -175,32 +169,32 @@ def test_without_a_journal_there_are_no_turns_and_no_error(tmp_path):
     reviewed(tmp_path, chat("one"))
     rows = judged(subject(tmp_path / "run", tmp_path / "nowhere.sqlite"))
     assert rows
-    assert all(row.turns == () for row in rows)
+    assert all(row.asked.turns == () for row in rows)
     assert not (tmp_path / "nowhere.sqlite").exists()
 
 
 def test_a_reply_that_is_not_as_it_was_stored_is_not_shown(tmp_path):
-    assert all(row.turns[0].reply == "one" for row in reviewed(tmp_path, chat("one")))
+    assert all(row.asked.turns[0].reply == "one" for row in reviewed(tmp_path, chat("one")))
     with closing(sqlite3.connect(tmp_path / "j.sqlite")) as journal:
         journal.execute("""update calls set reply = replace(reply, '"one"', '"two"')""")
         journal.commit()
     rows = list(judged(subject(tmp_path / "run", tmp_path / "j.sqlite")))
     assert rows
-    assert all(turn.reply is None for row in rows for turn in row.turns)
+    assert all(turn.reply is None for row in rows for turn in row.asked.turns)
 
 
 def test_a_run_of_another_version_is_not_said_to_be_asked_word_for_word(tmp_path):
     scored_run(tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
     path = tmp_path / "run" / "leaderboard.json"
     path.write_text(path.read_text().replace(f"goldless:{goldless.__version__}", "goldless:0.0.9"))
-    (first, *_) = _logprobs(subject(tmp_path / "run", tmp_path / "j.sqlite"), 1).rows
-    assert not first.asked.exact
+    (first, *_) = subject(tmp_path / "run", tmp_path / "j.sqlite").logprobs().rows
+    assert first.asked.note
     assert first.asked.note.startswith("in the wording of this version of goldless")
     assert first.asked.note.endswith("the run was made with 0.0.9")
 
 
 def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journal_holds_the_question(tmp_path):
-    assert all(row.asked.exact for row in reviewed(tmp_path, chat("one")))
+    assert all(row.asked.messages and not row.asked.note for row in reviewed(tmp_path, chat("one")))
     for row in judged(subject(tmp_path / "run", tmp_path / "nowhere.sqlite")):
         assert "has no hash of the texts" in row.asked.note
     rewriter = chat("The point is zarn.", name="rewriter")
@@ -209,6 +203,6 @@ def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journ
         study("What"), metrics="gem", scorer=word_scorer(), rewriter=rewriter, resamples=200, journal=journal
     )
     save_run(found, tmp_path / "rewritten")
-    assert all(row.asked.exact for row in _rewrites(subject(tmp_path / "rewritten", journal)))
-    for row in _rewrites(subject(tmp_path / "rewritten", tmp_path / "nowhere.sqlite")):
+    assert all(row.asked.messages and not row.asked.note for row in subject(tmp_path / "rewritten", journal).rewrites())
+    for row in subject(tmp_path / "rewritten", tmp_path / "nowhere.sqlite").rewrites():
         assert "has no hash of the original prompt" in row.asked.note

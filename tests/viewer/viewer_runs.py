@@ -17,7 +17,7 @@ from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.store import save_run
 from goldless.studies import study_from_frame
-from goldless.viewer.library import Library
+from goldless.viewer.library import Library, RunSummary
 from goldless.viewer.server import listening
 
 HOSTILE = {
@@ -91,6 +91,11 @@ def written_run(
         names = ["task", "target", "failure"]
         pl.DataFrame(list(failures), schema=names, orient="row").write_parquet(folder / "logprobs.parquet")
     return folder
+
+
+def listed(root: Path) -> list[RunSummary]:
+    """All runs in a folder, newest first."""
+    return Library(root, journal=root / "j.sqlite").summaries()
 
 
 @contextmanager

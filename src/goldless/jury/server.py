@@ -34,7 +34,7 @@ from goldless.errors import (
     UserError,
     kind_and_place,
 )
-from goldless.http_serving import host_name, listening_application, serve_until_told
+from goldless.http_serving import LOCAL_NAMES, is_local, listening_application, serve_until_told
 from goldless.jury.panel import Jury, JuryError
 from goldless.jury.wire import (
     ACCEPTED,
@@ -61,7 +61,6 @@ LOGGER = logging.getLogger("goldless.jury")
 DEFAULT_PORT = 8321
 LEAVING_SECONDS = 2.0
 """For replies on their way when the server closes; cases in progress have ended by then."""
-LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 HEALTH = "/healthz"
 ROUTES = "POST /v1/chat/completions, POST /v1/select, GET /v1/models and GET /v1/models/MODEL"
 REQUEST_ID = "X-Request-Id"
@@ -162,7 +161,7 @@ def _gate(tokens: Tokens | None) -> Any:
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
         if request.path != HEALTH:
-            if tokens is None and host_name(request.host) not in LOCAL_NAMES:
+            if tokens is None and not is_local(request):
                 # a web page whose name was made to point here must not reach the jury through the user's browser
                 raise RequestError("without a token this jury can only be called as 127.0.0.1 or localhost", status=403)
             if tokens is not None and not tokens.admit(request.headers.get("Authorization", "")):

@@ -5,30 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from goldless.errors import UserError
 from goldless.reports.spreadsheets import guarded_frame
-from goldless.studio.host import Host
 from goldless.studio.label_desk import Desk, OpenStudy, Sitting, as_table, label_agreement, read_sitting
 from goldless.studio.label_order import ORDERS, QUESTION, Pair, decide, named_pair, next_pair, pairs_in_all
 from goldless.viewer.library import PageNotFoundError
 from goldless.viewer.server import Route
+
+if TYPE_CHECKING:
+    from goldless.studio.shell import Studio
 
 NAVIGATION = ("/label", "Label")
 VERDICTS = {"a": 1.0, "b": -1.0, "tie": 0.0}
 """What a button means for the response on the left."""
 
 
-def address(run: str) -> str:
-    """Where labelling the responses of a run begins."""
-    return f"{NAVIGATION[0]}?{urlencode({'run': run}, errors='surrogatepass')}"
-
-
-def routes(studio: Host) -> list[Route]:
+def routes(studio: Studio) -> list[Route]:
     """Its pages."""
     pages = _Pages(studio)
     return [
@@ -44,7 +40,7 @@ def routes(studio: Host) -> list[Route]:
 class _Pages:
     """Handlers; reading and writing is done in threads."""
 
-    def __init__(self, studio: Host) -> None:
+    def __init__(self, studio: Studio) -> None:
         self._studio = studio
         self._desk = Desk(studio.library, studio.folder)
 

@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from aiohttp import web
@@ -27,15 +27,17 @@ from goldless.studies import Study
 from goldless.studies.importers.log import IMPORTED
 from goldless.studio.children import checked_run_name, refuse_code
 from goldless.studio.dropped import COLUMNS, MOST_BYTES, Checked, Dropped, Reading
-from goldless.studio.host import Host
 from goldless.viewer.server import Route
+
+if TYPE_CHECKING:
+    from goldless.studio.shell import Studio
 
 NAVIGATION = ("/new", "New run")
 OFFERED = ("gem-raw", "mi", "bartscore", "gptscore", "tvd-mi", "rouge-l", "bleu", "length")
 """Metrics on the page, besides the default ones; the command line has more."""
 
 
-def routes(studio: Host) -> list[Route]:
+def routes(studio: Studio) -> list[Route]:
     """The page to drop a file on, what is in it, the plan, and the start of the run."""
     pages = _Pages(studio)
     return [
@@ -88,7 +90,7 @@ class Choices:
 
 
 class _Pages:
-    def __init__(self, studio: Host) -> None:
+    def __init__(self, studio: Studio) -> None:
         self._studio = studio
         self._dropped = Dropped(studio.folder / "files")
         self._planning = threading.Lock()

@@ -8,6 +8,7 @@ import json
 import re
 from collections import OrderedDict
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -15,10 +16,12 @@ from goldless.errors import GoldlessError
 from goldless.files import write_text
 from goldless.models.embedded import find_embedded
 from goldless.studies import as_study
-from goldless.studio.host import Host
+from goldless.viewer.information_map import PairMap
 from goldless.viewer.library import PageNotFoundError
-from goldless.viewer.pair_map import GAIN_LIMITS, SENTENCE_LIMITS, PairMap
 from goldless.viewer.server import Route
+
+if TYPE_CHECKING:
+    from goldless.studio.shell import Studio
 
 NAVIGATION = ("/paste", "Paste")
 MOST_CHARACTERS = 4_000
@@ -27,7 +30,7 @@ MAPS_KEPT = 40
 _ID = re.compile(r"[0-9a-f]{16}")
 
 
-def routes(studio: Host) -> list[Route]:
+def routes(studio: Studio) -> list[Route]:
     """The form, the map of two texts, and its progress."""
     pages = _Pages(studio)
     return [
@@ -70,7 +73,7 @@ class Pasted:
 class _Pages:
     """The handlers; maps are computed in the background, one at a time."""
 
-    def __init__(self, studio: Host) -> None:
+    def __init__(self, studio: Studio) -> None:
         self._studio = studio
         self._folder = studio.folder / "pasted"
         self._maps: OrderedDict[tuple[str, bool], asyncio.Task[PairMap]] = OrderedDict()
@@ -119,7 +122,6 @@ class _Pages:
             reverse=reverse,
             found=found,
             problem=problem,
-            limits={"token": GAIN_LIMITS, "sentence": SENTENCE_LIMITS},
         )
 
     async def progress(self, request: web.Request) -> web.Response:

@@ -6,24 +6,20 @@ import asyncio
 import secrets
 import shutil
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
 from goldless.errors import UserError
 from goldless.files import cannot_write
-from goldless.studio.host import Host
 from goldless.viewer.library import Library, PageNotFoundError, RunSummary
 from goldless.viewer.server import Route
 
-
-def address(page: str, run: str) -> str:
-    """Where a run is watched (``watch``) or deleted (``delete``)."""
-    return f"/{page}/{quote(run, safe='', errors='surrogatepass')}"
+if TYPE_CHECKING:
+    from goldless.studio.shell import Studio
 
 
-def routes(studio: Host) -> list[Route]:
+def routes(studio: Studio) -> list[Route]:
     """The page of a run, its live part, its two buttons, and its deletion, which is confirmed on a page."""
     pages = _Pages(studio)
     return [
@@ -37,14 +33,14 @@ def routes(studio: Host) -> list[Route]:
 
 
 class _Pages:
-    def __init__(self, studio: Host) -> None:
+    def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
     async def watch(self, request: web.Request) -> web.Response:
         run = request.match_info["run"]
         values = await asyncio.to_thread(self._values, run)
         if values["state"] in {"complete", "incomplete"}:
-            return _see(address("runs", run))
+            return self._see("run", run)
         return self._studio.page("watch.html", **values)
 
     async def live(self, request: web.Request) -> web.Response:
@@ -55,11 +51,11 @@ class _Pages:
 
     async def stop(self, request: web.Request) -> web.Response:
         self._studio.children.stop(request.match_info["run"])
-        return _see(address("watch", request.match_info["run"]))
+        return self._see("watch", request.match_info["run"])
 
     async def go_on(self, request: web.Request) -> web.Response:
         await self._studio.children.go_on(request.match_info["run"])
-        return _see(address("watch", request.match_info["run"]))
+        return self._see("watch", request.match_info["run"])
 
     async def ask(self, request: web.Request) -> web.Response:
         run = self._studio.library.run(request.match_info["run"])
@@ -72,7 +68,10 @@ class _Pages:
 
     async def delete(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(delete_run, self._studio.library, request.match_info["run"], self._studio.folder)
-        return _see("/")
+        return self._see("home")
+
+    def _see(self, page: str, *where: str) -> web.Response:
+        return web.Response(status=303, headers={"Location": self._studio.links.to(page, *where) or "/"})
 
     def _values(self, run: str) -> dict[str, Any]:
         """The state of a run that was started here, or is in the folder."""
@@ -116,7 +115,3 @@ def delete_run(library: Library, name: str, own: Path) -> None:
         shutil.rmtree(away)
     except OSError as error:
         raise cannot_write(run.path, error) from error
-
-
-def _see(address_: str) -> web.Response:
-    return web.Response(status=303, headers={"Location": address_})

@@ -41,28 +41,8 @@ OWN_FOLDER = ".studio"
 """What the studio keeps beside the runs."""
 
 
-class StudioLinks(Links):
-    """The viewer's addresses and the studio's."""
-
-    def navigation(self) -> tuple[tuple[str, str], ...]:
-        """Runs, comparison, and one page of each module."""
-        return (*super().navigation(), *(module.NAVIGATION for module in MODULES))
-
-    def label(self, run: str) -> str | None:
-        """Where pairs of its responses are labelled."""
-        return labelling.address(run)
-
-    def delete(self, run: str) -> str | None:
-        """Where a run can be deleted."""
-        return run_pages.address("delete", run)
-
-    def new(self) -> str | None:
-        """Where a run is started."""
-        return new_run.NAVIGATION[0]
-
-    def watch(self, run: str) -> str | None:
-        """Where a run is watched, stopped and continued."""
-        return run_pages.address("watch", run)
+ADDRESSES = {"label": "/label?run={}", "delete": "/delete/{}", "watch": "/watch/{}", "new": new_run.NAVIGATION[0]}
+"""The studio's pages that those of the viewer link to."""
 
 
 class Studio:
@@ -77,7 +57,7 @@ class Studio:
         self.library = Library(root, journal=journal)
         self.journal = journal
         self.folder = root / OWN_FOLDER
-        self.links = StudioLinks()
+        self.links = Links(ADDRESSES, [module.NAVIGATION for module in MODULES])
         self.access = Access(self.page)
         self.children = Children(root)
 

@@ -7,89 +7,54 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
-Query = Mapping[str, object]
+PAGES = {
+    "home": "/",
+    "progress of all": "/progress",
+    "compare": "/compare",
+    "static": "/static/{}",
+    "run": "/runs/{}",
+    "progress": "/runs/{}/progress",
+    "report": "/runs/{}/report",
+    "failures": "/runs/{}/failures",
+    "side by side": "/runs/{}/side-by-side",
+    "tasks": "/runs/{}/tasks",
+    "task": "/runs/{}/tasks/{}",
+    "response": "/runs/{}/tasks/{}/agents/{}",
+    "pair": "/runs/{}/tasks/{}/pairs/{}/{}",
+}
+"""Addresses on the viewer's server: of a run, a task, an agent and its peer, by name and numbers."""
+FILES = {
+    "home": "index.html",
+    "static": "static/{}",
+    "run": "runs/{}/index.html",
+    "report": "runs/{}/report.html",
+    "failures": "runs/{}/failures.html",
+    "tasks": "runs/{}/tasks.html",
+    "task": "runs/{}/tasks/{}.html",
+    "response": "runs/{}/tasks/{}-{}.html",
+    "pair": "runs/{}/tasks/{}-{}-{}.html",
+}
+"""The same in a static site, where every run has a folder."""
 
 
 class Links:
-    """Addresses on the viewer's server, valid from any page; None: there is no such page."""
+    """Addresses on a server, valid from any page."""
 
-    @property
-    def live(self) -> bool:
-        """Whether there is a server, so that forms and progress work."""
-        return True
+    live = True
+    """Whether there is a server, so that forms and progress work."""
 
-    def home(self) -> str:
-        """The list of runs."""
-        return "/"
+    def __init__(self, more: Mapping[str, str] | None = None, navigation: Sequence[tuple[str, str]] = ()) -> None:
+        """``more``: pages besides the viewer's. ``navigation``: address and title of those that every page links to."""
+        self._pages = {**PAGES, **(more or {})}
+        self.navigation = (("/", "Runs"), ("/compare", "Compare"), *navigation)
 
-    def navigation(self) -> tuple[tuple[str, str], ...]:
-        """Addresses and titles of the pages that every page links to."""
-        compare = self.compare()
-        return ((self.home(), "Runs"), *([] if compare is None else [(compare, "Compare")]))
-
-    def label(self, run: str) -> str | None:  # noqa: ARG002
-        """Where pairs of its responses are labelled: not in the viewer."""
-        return None
-
-    def delete(self, run: str) -> str | None:  # noqa: ARG002
-        """Where a run can be deleted: not in the viewer, which is read-only."""
-        return None
-
-    def new(self) -> str | None:
-        """Where a run is started."""
-        return None
-
-    def watch(self, run: str) -> str | None:  # noqa: ARG002
-        """Where a run is watched, stopped and continued."""
-        return None
-
-    def static(self, name: str) -> str:
-        """A style sheet or script."""
-        return f"/static/{name}"
-
-    def compare(self, query: Query | None = None) -> str | None:
-        """Two runs side by side."""
-        return _asking("/compare", query)
-
-    def progress(self, run: str | None = None) -> str | None:
-        """The progress of one run, or of all."""
-        return "/progress" if run is None else self._of(run, "/progress", "")
-
-    def run(self, run: str) -> str | None:
-        """One run."""
-        return self._of(run, "", "index.html")
-
-    def tasks(self, run: str, query: Query | None = None) -> str | None:
-        """Its tasks."""
-        return self._of(run, "/tasks", "tasks.html", query)
-
-    def task(self, run: str, number: int) -> str | None:
-        """One task."""
-        return self._of(run, f"/tasks/{number}", page_file(number), number=number)
-
-    def response(self, run: str, number: int, agent: int, query: Query | None = None) -> str | None:
-        """The evidence on one response."""
-        return self._of(run, f"/tasks/{number}/agents/{agent}", page_file(number, agent), query, number=number)
-
-    def pair(self, run: str, number: int, agent: int, peer: int, query: Query | None = None) -> str | None:
-        """The information map of two responses."""
-        return self._of(run, f"/tasks/{number}/pairs/{agent}/{peer}", page_file(number, agent, peer), query, number)
-
-    def side_by_side(self, run: str, query: Query | None = None) -> str | None:
-        """Two agents, task by task."""
-        return self._of(run, "/side-by-side", "", query)
-
-    def failures(self, run: str, query: Query | None = None) -> str | None:
-        """What failed in a run."""
-        return self._of(run, "/failures", "failures.html", query)
-
-    def report(self, run: str) -> str | None:
-        """Its report."""
-        return self._of(run, "/report", "report.html")
-
-    def _of(self, run: str, page: str, file: str, query: Query | None = None, number: int | None = None) -> str | None:  # noqa: ARG002
-        """The page of a run, by its server address and its file in a static site; ``number``: its task."""
-        return _asking(f"/runs/{quote(run, safe='', errors='surrogatepass')}{page}", query)
+    def to(self, page: str, /, *where: str | int, **query: object) -> str | None:
+        """The address of a page; None: there is no such page."""
+        if page not in self._pages:
+            return None
+        address = self._pages[page].format(*(quote(str(part), safe="", errors="surrogatepass") for part in where))
+        given = _given(query)
+        return f"{address}?{urlencode(given, errors='surrogatepass')}" if given else address
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,54 +71,33 @@ class BundleLinks(Links):
     """Runs with a report."""
     up: str = ""
     """The path from the page to the site's root, such as ``../../``."""
+    live = False
 
     @property
-    def live(self) -> bool:
-        """There is no server."""
-        return False
+    def navigation(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
+        """The list of runs alone."""
+        return ((f"{self.up}index.html", "Runs"),)
 
-    def home(self) -> str:
-        """The list of runs."""
-        return f"{self.up}index.html"
-
-    def static(self, name: str) -> str:
-        """A style sheet or script."""
-        return f"{self.up}static/{name}"
-
-    def compare(self, query: Query | None = None) -> str | None:  # noqa: ARG002
-        """Not in a static site."""
-        return None
-
-    def progress(self, run: str | None = None) -> str | None:  # noqa: ARG002
-        """Not in a static site."""
-        return None
-
-    def tasks(self, run: str, query: Query | None = None) -> str | None:  # noqa: ARG002
-        """Its tasks: all on one page, for any query."""
-        return self._of(run, "", "tasks.html")
-
-    def _of(self, run: str, page: str, file: str, query: Query | None = None, number: int | None = None) -> str | None:
-        held = number is None or number in self.tasks_of.get(run, ())
-        held &= self.pairs or "/pairs/" not in page
-        held &= bool(file) and (file != "report.html" or run in self.reports)
-        return f"{self.up}runs/{self.folders[run]}/{file}" if held and not query and run in self.folders else None
-
-
-def page_file(*numbers: int) -> str:
-    """The file in a static site of a task, a response (task, agent) or an information map (task, agent, peer)."""
-    return f"tasks/{'-'.join(map(str, numbers))}.html"
+    def to(self, page: str, /, *where: str | int, **query: object) -> str | None:
+        """The file of a page; the list of tasks is one for any query."""
+        if page not in FILES or (page != "tasks" and _given(query)):
+            return None
+        if page not in {"home", "static"}:
+            run, *numbers = where
+            lacking = str(run) not in self.folders or (page == "report" and run not in self.reports)
+            lacking |= bool(numbers) and numbers[0] not in self.tasks_of.get(str(run), ())
+            if lacking or (page == "pair" and not self.pairs):
+                return None
+            where = self.folders[str(run)], *numbers
+        return self.up + FILES[page].format(*where)
 
 
 def folder_names(runs: Sequence[str]) -> dict[str, str]:
     """A unique folder name per run that is valid in every file system and address."""
-    found: dict[str, str] = {}
-    for number, run in enumerate(runs, 1):
-        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", run).strip("-")[:60]
-        found[run] = f"{number}-{plain}" if plain else str(number)
-    return found
+    plain = {run: re.sub(r"[^A-Za-z0-9_-]+", "-", run).strip("-")[:60] for run in runs}
+    return {run: f"{number}-{name}" if name else str(number) for number, (run, name) in enumerate(plain.items(), 1)}
 
 
-def _asking(address: str, query: Query | None) -> str:
+def _given(query: Mapping[str, object]) -> dict[str, object]:
     # 0 is asked for like any other number, and equals False: each kind of nothing is named
-    given = {name: v for name, v in (query or {}).items() if not (v is None or v is False or v == "")}
-    return f"{address}?{urlencode(given, errors='surrogatepass')}" if given else address
+    return {name: v for name, v in query.items() if not (v is None or v is False or v == "")}

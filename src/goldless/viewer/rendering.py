@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,14 +13,23 @@ from markupsafe import Markup
 from goldless._version import __version__
 from goldless.reports.html.charts.axis import Scale
 from goldless.reports.html.charts.row_plots import mini_interval
-from goldless.reports.html.labels import is_number, numeral, visible
-from goldless.reports.report_table import MINUS, seconds_text
+from goldless.reports.html.charts.svg import element
+from goldless.reports.html.labels import is_number, label, numeral, visible
+from goldless.reports.report_table import MINUS, Column, seconds_text
 from goldless.viewer.links import Links
 
 MISSING = "missing"
 LONGEST = 20_000
 """Characters of a text shown at first."""
 BAR_WIDTH = 160
+PLOT = Column("plot", Markup('<span class="hidden">interval plot</span>'))
+SHADES = {
+    "surprise": ("s", (3.0, 5.0, 8.0)),
+    "token": ("g", (-4.0, -2.0, -1.0, 1.0, 2.0, 4.0)),
+    "sentence": ("g", (-20.0, -5.0, -1.0, 1.0, 5.0, 20.0)),
+}
+"""Letter of the CSS classes and the nats at which the shade changes: of surprise, -log p, and of gains, where the
+middle is no colour."""
 
 
 def _finalize(value: Any) -> Any:
@@ -49,17 +59,34 @@ def environment() -> jinja2.Environment:
         "share": share,
         "bar": bar,
         "nats": nats,
-        "end": end,
+        "end": lambda value: f"{value:+g}".replace("-", MINUS),
         "given": given,
         "seconds": seconds_text,
     }
-    found.globals |= {"version": __version__, "longest": LONGEST}
+    limits = {kind: limits for kind, (_, limits) in SHADES.items()}
+    found.globals |= {"version": __version__, "longest": LONGEST, "limits": limits, "shade": shade}
     return found
 
 
 def render(template: str, links: Links, **values: Any) -> str:
     """A page."""
     return environment().get_template(template).render(links=links, **values)
+
+
+def linked(name: str, address: str | None) -> Markup | str:
+    """A name from the data, as a link if there is an address."""
+    return name if address is None else element("a", element("bdi", label(name)), href=address)
+
+
+def page_number(given: str | None) -> int:
+    """A page number; 1 if it cannot be read."""
+    return int(given) if given and given.isascii() and given.isdigit() and len(given) < 9 and int(given) > 0 else 1
+
+
+def shade(kind: str, nats: float | None) -> str:
+    """The CSS class of a token or sentence with that many nats; none where they are unknown."""
+    letter, limits = SHADES[kind]
+    return "" if nats is None else f"{letter}{bisect(limits, -nats if kind == 'surprise' else nats)}"
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -73,11 +100,6 @@ def given(value: object) -> str:
 def nats(value: object) -> str:
     """A signed number of nats."""
     return f"{value:+z,.2f}".replace("-", MINUS) if is_number(value) else MISSING
-
-
-def end(value: float) -> str:
-    """One end of a range in a legend."""
-    return f"{value:+g}".replace("-", MINUS)
 
 
 def count(value: object) -> str:

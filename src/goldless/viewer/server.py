@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
+from typing import Any, TypeVar
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from goldless.errors import UserError, kind_and_place
-from goldless.http_serving import host_name, listening_application, serve_until_told
-from goldless.viewer.comparison import compare_page
-from goldless.viewer.damage import DamagedRunError, page_of
+from goldless.files import POLARS_FAILED
+from goldless.http_serving import foreign_request, listening_application, serve_until_told
+from goldless.studies.tables import UNREADABLE
+from goldless.viewer.comparison import compare_page, pair_page, side_by_side_page
 from goldless.viewer.library import Library, PageNotFoundError
 from goldless.viewer.links import Links
-from goldless.viewer.pair_pages import pair_page
 from goldless.viewer.rendering import render
-from goldless.viewer.response_pages import response_page
 from goldless.viewer.run_pages import failures_page, progress_list, progress_of, run_list, run_page, tasks_page
-from goldless.viewer.side_by_side import side_by_side_page
-from goldless.viewer.task_pages import task_page
+from goldless.viewer.task_index import DamagedRunError, damaged_files
+from goldless.viewer.task_pages import response_page, task_page
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOST = "127.0.0.1"
@@ -33,7 +32,8 @@ STATIC_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xm
 READING = ("GET", "HEAD")
 LOGGER = logging.getLogger("goldless.viewer")
 ENDING_SECONDS = 2.0
-LOCAL_NAMES = frozenset({"localhost", "127.0.0.1"})
+MOST_DAMAGED = 5
+Made = TypeVar("Made")
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -86,18 +86,18 @@ def application(
     app = web.Application(middlewares=[_answering(links, methods), *middlewares])
     run, task = "/runs/{run}", "/runs/{run}/tasks/{number:[0-9]{1,9}}"
     for path, handler in (
-        ("/", server.page(run_list, query=True)),
-        ("/progress", server.page(progress_list, query=True)),
-        ("/compare", server.page(compare_page, query=True)),
+        ("/", server.page(run_list)),
+        ("/progress", server.page(progress_list)),
+        ("/compare", server.page(compare_page)),
         ("/static/{name}", static_files("goldless.viewer")),
         (run, server.page(run_page)),
         (f"{run}/progress", server.progress),
         (f"{run}/report", server.report),
-        (f"{run}/failures", server.page(failures_page, query=True)),
-        (f"{run}/side-by-side", server.page(side_by_side_page, query=True)),
-        (f"{run}/tasks", server.page(tasks_page, query=True)),
-        (task, server.page(task_page, query=True)),
-        (task + "/agents/{agent:[0-9]{1,9}}", server.page(response_page, query=True)),
+        (f"{run}/failures", server.page(failures_page)),
+        (f"{run}/side-by-side", server.page(side_by_side_page)),
+        (f"{run}/tasks", server.page(tasks_page)),
+        (task, server.page(task_page)),
+        (task + "/agents/{agent:[0-9]{1,9}}", server.page(response_page)),
         (task + "/pairs/{agent:[0-9]{1,9}}/{peer:[0-9]{1,9}}", server.pair),
     ):
         app.router.add_get(path, handler)
@@ -113,18 +113,12 @@ class _Server:
         self._library = library
         self._links = links
 
-    def page(self, make: Callable[..., str], *, query: bool = False) -> Handler:
-        """A handler that returns a page made from the run and numbers in the address and from its query."""
+    def page(self, make: Callable[..., str]) -> Handler:
+        """A handler that returns a page made from its query and from the run and numbers in the address."""
 
         async def handler(request: web.Request) -> web.Response:
-            named = request.match_info
-            run = [named["run"]] if "run" in named else []
-            numbers = tuple(int(named[name]) for name in ("number", "agent", "peer") if name in named)
-            where = [numbers[0] if len(numbers) == 1 else numbers] if numbers else []
-            given = [request.query] if query else []
-            made = functools.partial(page_of, make) if run else make
-            text = await asyncio.to_thread(made, self._library, self._links, *run, *where, *given)
-            return html(text)
+            parts = [part if name == "run" else int(part) for name, part in request.match_info.items()]
+            return html(await asyncio.to_thread(made_page, make, self._library, self._links, request.query, *parts))
 
         return handler
 
@@ -136,9 +130,11 @@ class _Server:
         return response
 
     async def pair(self, request: web.Request) -> web.StreamResponse:
-        if request.query.get("whole") and not from_own_page(request):
+        # a map is only computed for a page of the viewer, or not for a browser at all
+        own = request.headers.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
+        if request.query.get("whole") and not own:
             raise RefusedError(403, "A map is only computed when requested on the viewer's own page.")
-        return await self.page(pair_page, query=True)(request)
+        return await self.page(pair_page)(request)
 
     async def report(self, request: web.Request) -> web.Response:
         path = self._library.run(request.match_info["run"]).report
@@ -148,6 +144,22 @@ class _Server:
         response = web.Response(body=text, content_type="text/html", charset="utf-8")
         response.headers["Content-Security-Policy"] = REPORT_POLICY
         return response
+
+
+def made_page(make: Callable[..., Made], library: Library, links: Links, given: Mapping[str, str], *where: Any) -> Made:
+    """Call ``make``; raise DamagedRunError, with the files, if it failed because files of a run are damaged."""
+    try:
+        return make(library, links, given, *where)
+    except (*POLARS_FAILED, *UNREADABLE, KeyError, TypeError, AttributeError) as error:
+        names = [where[0]] if where else [name for name in (given.get("first"), given.get("second")) if name]
+        found = [problem for name in names for problem in damaged_files(library.run(name))]
+        if not found and not isinstance(error, (*POLARS_FAILED, *UNREADABLE)):
+            raise
+        listed = "; ".join(found[:MOST_DAMAGED]) or str(error).splitlines()[0]
+        more = f" and {len(found) - MOST_DAMAGED} more" * (len(found) > MOST_DAMAGED)
+        raise DamagedRunError(
+            f"files of the run {', '.join(names)} cannot be read: {listed}{more}. Run the command that wrote it again"
+        ) from error
 
 
 def static_files(package: str) -> Handler:
@@ -195,17 +207,8 @@ def check_request(request: web.Request, methods: Collection[str] = READING) -> N
     """Reject requests that write, use another host name, or come from another site's page."""
     if request.method not in methods:
         raise RefusedError(405, f"The method must be one of {', '.join(methods)}.")
-    if host_name(request.host) not in LOCAL_NAMES:
-        # a web page whose name was made to point to this machine must not read runs through the user's browser
-        raise RefusedError(403, "The viewer can only be called as 127.0.0.1 or localhost.")
-    site, mode = (request.headers.get(f"Sec-Fetch-{name}") for name in ("Site", "Mode"))
-    if site in {"cross-site", "same-site"} and mode != "navigate":
-        raise RefusedError(403, "Pages of other sites may link to the viewer, but not load from it.")
-
-
-def from_own_page(request: web.Request) -> bool:
-    """Whether the request comes from a page of the viewer, or not from a browser: only then is anything computed."""
-    return request.headers.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
+    if refusal := foreign_request(request):
+        raise RefusedError(403, refusal)
 
 
 def _answering(links: Links, methods: Collection[str]) -> Middleware:

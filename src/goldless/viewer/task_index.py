@@ -1,4 +1,7 @@
-"""The index of one run: a small table of scores and failures by task, kept until its files change."""
+"""The index of one run: a small table of scores and failures by task, kept until its files change.
+
+Texts and evidence are read when a page shows them, one task's rows at a time.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,43 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
+from goldless.errors import StudyError, UserError
+from goldless.evidence import TABLES as SCHEMAS
+from goldless.files import POLARS_FAILED
 from goldless.grouped import mean_in_order
-from goldless.records import Agent
-from goldless.reports.run_folder import EVIDENCE, RunFolder, Stamp, failed_rows, stamp
-from goldless.reports.run_folder import SCORES as SCORES_FILE
-from goldless.viewer.evidence_tables import TABLES, EvidenceTables
+from goldless.records import Agent, Task
+from goldless.reports.run_folder import EVIDENCE, KEYS, SCORES, RunFolder, Stamp, failed_rows, stamp
+from goldless.studies.recorded import check_inside
 
-KEYS = {"metric": pl.String, "task": pl.String, "agent": pl.String}
-SCORES = {**KEYS, "score": pl.Float64, "asked": pl.Int64, "used": pl.Int64}
-FAILURES = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": pl.String, "count": pl.UInt32}
+TABLES = ("tasks", "responses", "labels", "critic_contrasts", "pair_scores", *EVIDENCE)
+NEEDED = {
+    "responses": ("agent", "text"),
+    "pair_scores": ("metric", "agent", "peer", "score"),
+    "logprobs": ("target", "given"),
+    "verdicts": ("first", "second", "second_task"),
+    "judgements": ("reviewer", "format"),
+    "rewrites": ("agent", "rewriter"),
+}
+"""Columns without which the rows of a table say nothing."""
+TOKEN_VALUES = "logprobs_nats"  # noqa: S105 - a column
+"""The one large column."""
+SCORED = {**KEYS, "asked": pl.Int64, "used": pl.Int64}
+FAILED = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": pl.String, "count": pl.UInt32}
+SPLIT = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
 EXCERPT = 160
-FILES = (SCORES_FILE, "agents.jsonl")
-KEPT = 8
-"""Indexes that are kept in memory."""
-
-SPLITS = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
 PASSAGE = 90
 """Characters before and after a search text that are shown with it."""
+KEPT = 8
+"""Indexes that are kept in memory."""
 
 Order = Literal["task", "score", "spread", "disagreement", "missing", "failures"]
 Scope = Literal["texts", "replies"]
 ORDERS = get_args(Order)
 SCOPES = get_args(Scope)
+
+
+class DamagedRunError(UserError):
+    """Files of a run that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,24 +77,28 @@ class TaskQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskPage:
-    """A page of the list of tasks."""
+class Page:
+    """Some of many rows."""
 
-    rows: list[dict[str, Any]]
-    """number, task, prompt, score, low, high, best, worst, spread, disagreement, missing, asked, failures, passage"""
+    rows: list[Any]
     total: int
     page: int
     pages: int
-    lowest: float | None
-    """Range of the scores of all tasks under this metric, for one scale in all rows."""
-    highest: float | None
+
+    @classmethod
+    def of(cls, found: Any, page: int, size: int) -> Page:
+        """One page of a list or of the rows of a table; one beyond the last is the last."""
+        pages = max(1, -(-len(found) // size))
+        page = min(max(1, page), pages)
+        rows = found[(page - 1) * size : page * size]
+        return cls(rows.to_dicts() if isinstance(rows, pl.DataFrame) else rows, len(found), page, pages)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskIndex:
     """Scores and failures of a run by task."""
 
-    tables: EvidenceTables
+    run: RunFolder
     tasks: tuple[str, ...]
     agents: tuple[Agent, ...]
     prompts: pl.DataFrame
@@ -102,42 +124,62 @@ class TaskIndex:
         return tuple(sorted(self.failures["kind"].unique()))
 
     @property
-    def agent_names(self) -> tuple[str, ...]:
-        """The agents, in the order of the run."""
-        return tuple(agent.agent for agent in self.agents)
-
-    @property
     def agent_numbers(self) -> dict[str, int]:
-        """The number of each agent."""
-        return {agent: number for number, agent in enumerate(self.agent_names)}
+        """The number of each agent, in the order of the run."""
+        return {agent.agent: number for number, agent in enumerate(self.agents)}
 
-    def of_task(self, task: str) -> dict[tuple[str, str], dict[str, object]]:
+    # --- evidence of one task ----------------------------------------------------------------------------------------
+
+    def rows(self, table: str, *tasks: str, tokens: bool = False) -> pl.DataFrame:
+        """A table's rows of some tasks, with their position in it as ``row``; ``tokens``: with the values of tokens."""
+        frame = scanned(self.run, table)
+        if frame is None:
+            return pl.DataFrame()
+        there = frame.collect_schema().names()
+        for column in ("task", *NEEDED.get(table, ())):
+            if column not in there:
+                raise DamagedRunError(
+                    f"files of the run {self.run.name} cannot be read: {table} has no column {column}"
+                )
+        wanted = [name for name in there if tokens or name != TOKEN_VALUES]
+        mine = pl.col("task") == tasks[0] if len(tasks) == 1 else pl.col("task").is_in(list(tasks))
+        return frame.select(wanted).with_row_index("row").filter(mine).collect()
+
+    def task(self, name: str) -> Task:
+        """The task: its prompt, reference and synopses, including those written by a model."""
+        found = self.rows("tasks", name)
+        row: dict[str, Any] = found.row(0, named=True) if len(found) else {}
+        row = {key: value for key, value in row.items() if value is not None and key not in {"row", "task"}}
+        prompt, reference = (
+            None if (text := row.pop(key, None)) is None else str(text) for key in ("prompt", "reference")
+        )
+        synopses = {key: row.pop(key) for key in list(row) if key.startswith("synopsis_") and isinstance(row[key], str)}
+        synopses = {key.removeprefix("synopsis_"): text for key, text in synopses.items()}
+        for written in self.rows("synopses", name).iter_rows(named=True):
+            if written.get("text"):
+                synopses.setdefault(str(written["synopsis"]), written["text"])
+        return Task(name, prompt, reference, synopses, row)
+
+    def responses(self, task: str) -> dict[str, str]:
+        """The agents' responses to a task."""
+        return {row["agent"]: row["text"] for row in self.rows("responses", task).iter_rows(named=True)}
+
+    def scores_of(self, task: str) -> dict[tuple[str, str], dict[str, Any]]:
         """The scores of a task, by metric and agent."""
         found = self.scores.filter(pl.col("task") == task)
         return {(row["metric"], row["agent"]): row for row in found.iter_rows(named=True)}
 
-    def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that match the query, one page of them."""
-        frame = self._by_task(query)
-        lowest, highest = frame["low"].min(), frame["high"].max()
-        frame = self._filtered(frame, query)
-        if query.search:
-            frame = frame.join(self.matching(query.search, query.scope, query.agent), on="task", maintain_order="left")
-        by = {"task": "number"}.get(query.order, query.order)
-        frame = frame.sort(by, "number", descending=[query.descending, False], nulls_last=True)
-        number, pages, begin = paged(len(frame), query.page, query.size)
-        shown = frame.slice(begin, query.size).to_dicts()
-        for row in shown if query.search else ():
-            row["passage"] = _passage(row.pop("text"), query.search)
-        return TaskPage(shown, len(frame), number, pages, _float(lowest), _float(highest))
+    # --- the list of tasks -------------------------------------------------------------------------------------------
 
-    def _by_task(self, query: TaskQuery) -> pl.DataFrame:
+    def by_task(self, query: TaskQuery) -> pl.DataFrame:
+        """All tasks with what is known of each: score, range over agents, best, worst, missing, failures."""
         metric = query.metric if query.metric in self.metrics else next(iter(self.metrics), None)
         scores = self.scores.filter(pl.col("metric") == metric) if metric is not None else self.scores.clear()
+        score = pl.col("score")
         found = scores.group_by("task").agg(
-            mean_in_order(pl.col("score")),
-            pl.col("score").min().alias("low"),
-            pl.col("score").max().alias("high"),
+            mean_in_order(score),
+            score.min().alias("low"),
+            score.max().alias("high"),
             pl.col("agent").sort_by("score", descending=True, nulls_last=True).first().alias("best"),
             pl.col("agent").sort_by("score", nulls_last=True).first().alias("worst"),
             (pl.col("asked") - pl.col("used")).sum().alias("missing"),
@@ -146,35 +188,46 @@ class TaskIndex:
         found = found.with_columns((pl.col("high") - pl.col("low")).alias("spread"))
         if query.agent is not None:
             own = scores.filter(pl.col("agent") == query.agent)
-            own = own.select("task", pl.col("score"), (pl.col("asked") - pl.col("used")).alias("missing"), "asked")
+            own = own.select("task", score, (pl.col("asked") - pl.col("used")).alias("missing"), "asked")
             found = own.join(found.drop("score", "missing", "asked"), on="task", how="left")
         split = self.splits.filter(pl.col("metric") == (metric or "")).select("task", "disagreement")
-        found = found.join(split, on="task", how="left")
-        counted = self._failures_of(query).group_by("task").agg(pl.col("count").sum().cast(pl.Int64).alias("failures"))
-        return self.prompts.join(
-            found, on="task", how="left" if query.agent is None or metric is None else "inner", maintain_order="left"
-        ).join(counted, on="task", how="left", maintain_order="left")
+        counted = self._failures_of(query.agent).group_by("task").agg(pl.col("count").sum().cast(pl.Int64))
+        how: Literal["left", "inner"] = "left" if query.agent is None or metric is None else "inner"
+        return (
+            self.prompts.join(found, on="task", how=how, maintain_order="left")
+            .join(split, on="task", how="left", maintain_order="left")
+            .join(counted.rename({"count": "failures"}), on="task", how="left", maintain_order="left")
+        )
+
+    def page(self, query: TaskQuery) -> Page:
+        """The tasks that match the query, one page of them."""
+        frame = self._filtered(self.by_task(query), query)
+        if query.search:
+            frame = frame.join(self.matching(query.search, query.scope, query.agent), on="task", maintain_order="left")
+        by = "number" if query.order == "task" else query.order
+        frame = frame.sort(by, "number", descending=[query.descending, False], nulls_last=True)
+        found = Page.of(frame, query.page, query.size)
+        for row in found.rows if query.search else ():
+            row["passage"] = _passage(row.pop("text"), query.search)
+        return found
 
     def _filtered(self, frame: pl.DataFrame, query: TaskQuery) -> pl.DataFrame:
-        failed = pl.col("failures").fill_null(0) > 0
-        if query.failure == "any":
-            frame = frame.filter(failed)
-        elif query.failure == "none":
-            frame = frame.filter(~failed)
+        wanted, failures = pl.lit(True), pl.col("failures").fill_null(0)
+        if query.failure in {"any", "none"}:
+            wanted &= failures > 0 if query.failure == "any" else failures == 0
         elif query.failure is not None:
-            some = self._failures_of(query).filter(pl.col("kind") == query.failure)
-            frame = frame.join(some.select("task").unique(), on="task", how="semi", maintain_order="left")
+            some = self._failures_of(query.agent).filter(pl.col("kind") == query.failure)
+            wanted &= pl.col("task").is_in(some["task"].unique().to_list())
         if query.missing:
-            frame = frame.filter(pl.col("missing").fill_null(0) > 0)
+            wanted &= pl.col("missing").fill_null(0) > 0
         if query.low is not None:
-            frame = frame.filter(pl.col("score") >= query.low)
+            wanted &= pl.col("score") >= query.low
         if query.high is not None:
-            frame = frame.filter(pl.col("score") <= query.high)
-        return frame
+            wanted &= pl.col("score") <= query.high
+        return frame.filter(wanted)
 
-    def _failures_of(self, query: TaskQuery) -> pl.DataFrame:
-        """The failures, of the query's agent if it names one."""
-        return self.failures.filter(query.agent is None or pl.col("agent") == query.agent)
+    def _failures_of(self, agent: str | None) -> pl.DataFrame:
+        return self.failures.filter(agent is None or pl.col("agent") == agent)
 
     def matching(self, search: str, scope: Scope = "texts", agent: str | None = None) -> pl.DataFrame:
         """Tasks whose texts contain the search text, ignoring case: task, source (of the first such text), text.
@@ -188,8 +241,8 @@ class TaskIndex:
         }
         found = []
         for table, column, source in places[scope]:
-            frame, columns = self.tables.scan(table), self.tables.columns(table)
-            if frame is None or column not in columns:
+            frame = scanned(self.run, table)
+            if frame is None or column not in frame.collect_schema():
                 continue
             wanted = pl.col(column).str.contains(pattern)
             if table == "responses" and agent is not None:
@@ -202,7 +255,7 @@ class TaskIndex:
 
 
 def _passage(text: str, search: str) -> tuple[str, str, str] | None:
-    """What is before the first match, the match, and what is after it; None: case is another matter in this script."""
+    """Text before the first match, the match, and what follows; None for scripts without simple case folding."""
     found = re.search(re.escape(search), text, re.IGNORECASE)
     if found is None:
         return None
@@ -211,65 +264,70 @@ def _passage(text: str, search: str) -> tuple[str, str, str] | None:
     return "…" * (begin > 0) + before, found[0], after + "…" * (end < len(text))
 
 
-def paged(total: int, page: int, size: int) -> tuple[int, int, int]:
-    """The page shown, the number of pages, and the first row, for this many rows and this page size."""
-    pages = max(1, -(-total // size))
-    page = min(max(1, page), pages)
-    return page, pages, (page - 1) * size
-
-
-def _float(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
-
-
 # --- making it -----------------------------------------------------------------------------------------------------
+
+
+def scanned(run: RunFolder, table: str) -> pl.LazyFrame | None:
+    """A table of the run; None if there is none, or its columns cannot be read."""
+    try:
+        frame = run.scan(table)
+        return frame if frame is not None and frame.collect_schema() else None
+    except (OSError, *POLARS_FAILED):
+        return None
 
 
 def kept_index(run: RunFolder) -> TaskIndex:
     """The index of a run folder as it is now; it is rebuilt when a file of the run was written."""
-    now = stamp([*(run.path / name for name in FILES), *(path for name in TABLES for path in run.files(name))])
+    files = (run.path / SCORES, run.path / "agents.jsonl", *(path for name in TABLES for path in run.files(name)))
     with _MAKING:
-        return _index(run.path, now)
+        return _index(run.path, run.name, stamp(files))
 
 
 _MAKING = threading.Lock()
 
 
 @functools.lru_cache(maxsize=KEPT)
-def _index(path: Path, _: Stamp) -> TaskIndex:
-    return make_index(RunFolder(path))
+def _index(path: Path, name: str, _: Stamp) -> TaskIndex:
+    return make_index(RunFolder(path, name))
 
 
 def make_index(run: RunFolder) -> TaskIndex:
     """Read what an index needs: scores, the beginnings of prompts, and counts of failures."""
-    tables = EvidenceTables(run)
-    scores = pl.DataFrame(schema=SCORES) if run.scores is None else run.scores.select(*SCORES)
+    scores = pl.DataFrame(schema=SCORED) if run.scores is None else run.scores.select(*SCORED)
     scores = pl.concat([scores, run.judged_scores])
-    failures = _failures(tables)
-    prompts = _prompts(tables, scores, failures)
+    failures = _failures(run)
+    known = scanned(run, "tasks")
+    if known is not None and "task" in known.collect_schema():
+        prompt = pl.col("prompt") if "prompt" in known.collect_schema() else pl.lit(None)
+        start = prompt.cast(pl.String).str.slice(0, EXCERPT).alias("prompt")
+        prompts = known.select(pl.col("task").cast(pl.String), start).collect()
+    else:  # in order of first appearance
+        named = [*_unique(run, "responses", "task"), *scores["task"].drop_nulls(), *failures["task"].drop_nulls()]
+        tasks = pl.Series("task", list(dict.fromkeys(named)), pl.String)
+        prompts = pl.DataFrame(tasks).with_columns(pl.lit(None, pl.String).alias("prompt"))
+    prompts = prompts.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64))
     agents = {agent.agent: agent for agent in run.agent_notes}
-    others = [*_unique(tables, "responses", "agent"), *scores["agent"].drop_nulls().unique(maintain_order=True)]
-    agents |= {name: Agent(agent=name) for name in others if name not in agents}
-    tasks = tuple(prompts["task"])
-    numbers = {task: number for number, task in enumerate(tasks)}
-    return TaskIndex(tables, tasks, tuple(agents.values()), prompts, scores, _splits(tables), failures, numbers)
+    for name in [*_unique(run, "responses", "agent"), *scores["agent"].drop_nulls().unique(maintain_order=True)]:
+        agents.setdefault(name, Agent(agent=name))
+    numbers = {task: number for number, task in enumerate(prompts["task"])}
+    return TaskIndex(run, tuple(numbers), tuple(agents.values()), prompts, scores, _splits(run), failures, numbers)
 
 
-def _unique(tables: EvidenceTables, table: str, column: str) -> list[str]:
-    frame = tables.scan(table)
-    if frame is None or column not in tables.columns(table):
+def _unique(run: RunFolder, table: str, column: str) -> list[str]:
+    frame = scanned(run, table)
+    if frame is None or column not in frame.collect_schema():
         return []
     return [str(x) for x in frame.select(column).drop_nulls().unique(maintain_order=True).collect()[column]]
 
 
-def _splits(tables: EvidenceTables) -> pl.DataFrame:
+def _splits(run: RunFolder) -> pl.DataFrame:
     """By task, the mean over pairs of 1 - |2p - 1|, where p is the share of a pair's comparisons that one side won.
 
     0: all comparisons of every pair agree; 1: each pair's are divided equally.
     """
-    frame, columns = tables.scan("judgements"), set(tables.columns("judgements"))
-    if frame is None or not {"format", "task", "value", "first", "second"} <= columns:
-        return pl.DataFrame(schema=SPLITS)
+    frame = scanned(run, "judgements")
+    if frame is None or not {"format", "task", "value", "first", "second"} <= set(frame.collect_schema()):
+        return pl.DataFrame(schema=SPLIT)
     first, second, value = pl.col("first"), pl.col("second"), pl.col("value").cast(pl.Float64)
     pairs = frame.filter(first.is_not_null() & second.is_not_null() & value.is_not_null()).select(
         pl.concat_str(pl.lit("review: "), pl.col("format")).alias("metric"),
@@ -281,32 +339,35 @@ def _splits(tables: EvidenceTables) -> pl.DataFrame:
     by_pair = pairs.group_by("metric", "task", "one", "other", maintain_order=True)
     split = mean_in_order(1 - (2 * pl.col("value") - 1).abs()).alias("disagreement")
     by_task = by_pair.agg(mean_in_order(pl.col("value"))).group_by("metric", "task").agg(split)
-    return by_task.select(pl.col(name).cast(kind) for name, kind in SPLITS.items()).collect()
+    return by_task.select(pl.col(name).cast(kind) for name, kind in SPLIT.items()).collect()
 
 
-def _failures(tables: EvidenceTables) -> pl.DataFrame:
+def _failures(run: RunFolder) -> pl.DataFrame:
     found = []
     for table in EVIDENCE:
-        frame = tables.scan(table)
+        frame = scanned(run, table)
         rows = None if frame is None else failed_rows(frame, table)
         if rows is not None:
             counts = rows.group_by("task", "agent", "kind", maintain_order=True).agg(pl.len().alias("count"))
             found.append(counts.select(pl.lit(table).alias("table"), "task", "agent", "kind", "count"))
     if not found:
-        return pl.DataFrame(schema=FAILURES)
-    return pl.concat(found).collect().select(pl.col(name).cast(kind) for name, kind in FAILURES.items())
+        return pl.DataFrame(schema=FAILED)
+    return pl.concat(found).collect().select(pl.col(name).cast(kind) for name, kind in FAILED.items())
 
 
-def _prompts(tables: EvidenceTables, scores: pl.DataFrame, failures: pl.DataFrame) -> pl.DataFrame:
-    """Tasks in study order, or in order of first appearance, with the beginning of each prompt."""
-    frame = tables.scan("tasks")
-    if frame is not None and "task" in tables.columns("tasks"):
-        prompt = pl.col("prompt").str.slice(0, EXCERPT) if "prompt" in tables.columns("tasks") else pl.lit(None)
-        known = frame.select(pl.col("task").cast(pl.String), prompt.cast(pl.String).alias("prompt")).collect()
-    else:
-        named = [*_unique(tables, "responses", "task"), *scores["task"].drop_nulls(), *failures["task"].drop_nulls()]
-        tasks = list(dict.fromkeys(named))
-        known = pl.DataFrame(
-            {"task": tasks, "prompt": [None] * len(tasks)}, schema={"task": pl.String, "prompt": pl.String}
-        )
-    return known.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64))
+TEXTS = dict.fromkeys(("task", "agent", "text", "prompt", "reference", "metric", "peer"), pl.String)
+
+
+def damaged_files(run: RunFolder) -> list[str]:
+    """What is wrong with the files of a run, one line each."""
+    found = [*run.unreadable]
+    for name in TABLES:
+        files = run.files(name)
+        if files:
+            whole = files[0].parent if files[0].parent.name == name else files[0]
+            try:
+                schema = SCHEMAS.get(name, {**TEXTS, "score": pl.Float64})
+                check_inside({name: whole}, run.name, schemas={name: schema})
+            except StudyError as error:
+                found += map(str, error.problems)
+    return found

@@ -1,92 +1,55 @@
-"""The page about one task: its responses side by side."""
+"""The page about one task, its responses side by side, and that about one response: the evidence, with prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from goldless.records import Task
 from goldless.reports.html.labels import decimals_for
-from goldless.reports.run_folder import RunFolder
-from goldless.viewer.library import Library, PageNotFoundError, RunSummary
+from goldless.viewer.comparison import OUTCOMES, judged_pairs
+from goldless.viewer.information_map import Token
+from goldless.viewer.library import Library, RunSummary, RunTask
 from goldless.viewer.links import Links
-from goldless.viewer.rendering import render
-from goldless.viewer.task_index import TaskIndex
+from goldless.viewer.prompts import Prompt, Prompts
+from goldless.viewer.rendering import page_number, render
+from goldless.viewer.task_index import TOKEN_VALUES, Page
+
+ROWS_A_PAGE = 20
+"""Pieces of evidence of one kind per page, each with its prompt."""
+MOST_RATINGS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class RunTask:
-    """A task of a run."""
-
-    library: Library
-    run: RunFolder
-    index: TaskIndex
-    number: int
-
-    @property
-    def name(self) -> str:
-        """The task's name."""
-        return self.index.tasks[self.number]
-
-    def agent(self, number: int) -> str:
-        """The agent with that number."""
-        if not 0 <= number < len(self.index.agents):
-            raise PageNotFoundError(
-                f"no agent {number} in this run; agents are numbered 0 to {len(self.index.agents) - 1}"
-            )
-        return self.index.agent_names[number]
-
-    @property
-    def around(self) -> dict[str, int | None]:
-        """The tasks before and after this one."""
-        last = len(self.index.tasks) - 1
-        return {
-            "before": self.number - 1 if self.number > 0 else None,
-            "after": self.number + 1 if self.number < last else None,
-        }
-
-
-def find_place(library: Library, run: str, number: int) -> RunTask:
-    """The task with that number in a run."""
-    folder = library.run(run)
-    index = library.index(folder)
-    if not 0 <= number < len(index.tasks):
-        raise PageNotFoundError(f"no task {number} in this run; tasks are numbered 0 to {len(index.tasks) - 1}")
-    return RunTask(library, folder, index, number)
-
-
-# --- one task --------------------------------------------------------------------------------------------------------
-
-
-def task_page(library: Library, links: Links, run: str, number: int, given: Mapping[str, str]) -> str:
+def task_page(library: Library, links: Links, given: Mapping[str, str], run: str, number: int) -> str:
     """One task: its prompt, the agents' responses, and their scores."""
-    place = find_place(library, run, number)
-    tables = place.index.tables
-    responses, scores = tables.responses(place.name), place.index.of_task(place.name)
-    agents = [name for name in place.index.agent_names if name in responses or any(name == a for _, a in scores)]
-    pairs = _pair_scores(place)
+    place = library.task(run, number)
+    index, name = place.index, place.name
+    responses, scores = index.responses(name), index.scores_of(name)
+    failed = index.failures.filter(pl.col("task") == name).group_by("agent").agg(pl.col("count").sum())
     return render(
         "task.html",
         links,
         run=RunSummary.of(place.run),
         place=place,
-        task=tables.task(place.name),
+        task=index.task(name),
         responses=responses,
-        agents=agents,
+        agents=[agent for agent in index.agent_numbers if agent in responses or any(agent == a for _, a in scores)],
         scores=scores,
-        metrics=[m for m in place.index.metrics if any(m == metric for metric, _ in scores)],
-        decimals=metric_decimals((metric, row["score"]) for (metric, _), row in scores.items()),
-        rewrites=rows_by_agent(tables.of_task("rewrites", place.name)),
-        labels=tables.of_task("labels", place.name).to_dicts(),
-        failures=_failure_counts(place),
-        pairs=pairs,
+        metrics=[m for m in index.metrics if any(m == metric for metric, _ in scores)],
+        decimals=_decimals((metric, row["score"]) for (metric, _), row in scores.items()),
+        rewrites=index.rows("rewrites", name).to_dicts(),
+        labels=index.rows("labels", name).to_dicts(),
+        failures=dict(failed.iter_rows()),
+        pairs=_pair_scores(place),
         whole=bool(given.get("whole")),
     )
 
 
-def metric_decimals(scores: Iterable[tuple[str, Any]]) -> dict[str, int]:
+def _decimals(scores: Iterable[tuple[str, Any]]) -> dict[str, int]:
     """The number of decimals for the scores of each metric."""
     found: dict[str, list[float | None]] = {}
     for metric, score in scores:
@@ -95,28 +58,146 @@ def metric_decimals(scores: Iterable[tuple[str, Any]]) -> dict[str, int]:
 
 
 def _pair_scores(place: RunTask) -> dict[str, dict[str, Any]]:
-    """By metric: the agents in the table of pairs, their scores, and how to format them."""
-    frame = place.index.tables.of_task("pair_scores", place.name)
+    """By metric: the agents in the table of pairs, their rows by agent and peer, and how to format them."""
     found: dict[str, dict[str, Any]] = {}
-    for row in frame.iter_rows(named=True):
-        one = found.setdefault(row["metric"], {"scores": {}, "missing": {}, "agents": {}})
-        one["scores"][row["agent"], row["peer"]] = row["score"]
-        one["missing"][row["agent"], row["peer"]] = row.get("missing")
-        one["agents"] |= {row["agent"]: None, row["peer"]: None}
+    for row in place.index.rows("pair_scores", place.name).iter_rows(named=True):
+        one = found.setdefault(row["metric"], {"rows": {}})
+        one["rows"][row["agent"], row["peer"]] = row
     for one in found.values():
-        one["agents"] = [name for name in place.index.agent_names if name in one["agents"]]
-        one["decimals"] = decimals_for(list(one["scores"].values()))
+        there = {agent for pair in one["rows"] for agent in pair}
+        one["agents"] = [name for name in place.index.agent_numbers if name in there]
+        one["decimals"] = decimals_for(row["score"] for row in one["rows"].values())
     return found
 
 
-def rows_by_agent(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """Rows of a table by their agent."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in frame.iter_rows(named=True):
-        found.setdefault(row["agent"], []).append(row)
-    return found
+# --- one response ----------------------------------------------------------------------------------------------------
 
 
-def _failure_counts(place: RunTask) -> dict[str | None, int]:
-    rows = place.index.failures.filter(pl.col("task") == place.name)
-    return dict(rows.group_by("agent").agg(pl.col("count").sum()).iter_rows())
+@dataclass(frozen=True, slots=True)
+class EvidenceRow:
+    """A piece of evidence with the prompt behind it."""
+
+    row: Mapping[str, Any]
+    asked: Prompt
+    tokens: Sequence[Token] = ()
+
+
+class Evidence:
+    """The evidence about one response."""
+
+    def __init__(self, place: RunTask, agent: str) -> None:
+        self.place = place
+        self.agent = agent
+        self.task: Task = place.index.task(place.name)
+        self.texts = place.index.responses(place.name)
+        self._prompts = Prompts(place.run.leaderboard, place.run.review, place.library.journal)
+
+    def _rows(self, table: str, wanted: pl.Expr, **more: bool) -> pl.DataFrame:
+        frame = self.place.index.rows(table, self.place.name, **more)
+        return frame.filter(wanted) if len(frame) else frame
+
+    def _page(self, frame: pl.DataFrame, page: int, made: Callable[[Mapping[str, Any]], EvidenceRow]) -> Page:
+        found = Page.of(frame, page, ROWS_A_PAGE)
+        found.rows[:] = map(made, found.rows)
+        return found
+
+    def logprobs(self, page: int = 1) -> Page:
+        """Log-probabilities about the response: first of others given it, which make its score, then of itself."""
+        given = pl.col("given").eq_missing(self.agent)
+        frame = self._rows("logprobs", given | (pl.col("target") == self.agent), tokens=True)
+        frame = frame.sort(given, "row", descending=[True, False]) if len(frame) else frame
+        pieces: dict[tuple[str, str], tuple[str, ...] | None] = {}
+
+        def made(row: Mapping[str, Any]) -> EvidenceRow:
+            scored = self.place.scored_texts(row, self.texts)
+            values, key = row.get(TOKEN_VALUES) or (), (str(row.get("scorer")), scored.get(row["target"], ""))
+            if values and key[1] and key not in pieces:
+                pieces[key] = self.place.library.tokenizers.pieces(*key)
+            words: Sequence[str | None] | None = pieces.get(key)
+            if words is None or len(words) != len(values):  # of another tokenizer
+                words = [None] * len(values)
+            asked = self._prompts.logprob(row, self.task, scored)
+            return EvidenceRow(row, asked, list(zip(words, values, strict=True)))
+
+        return self._page(frame, page, made)
+
+    def verdicts(self, page: int = 1) -> Page:
+        """Verdicts of the critic on the response, first or second."""
+        second = (pl.col("second") == self.agent) & (pl.col("second_task") == self.place.name)
+        others = {self.place.name: self.texts}
+
+        def made(row: Mapping[str, Any]) -> EvidenceRow:
+            task = row["second_task"]
+            if task not in others:
+                others[task] = self.place.index.responses(task)
+            return EvidenceRow(
+                row, self._prompts.verdict(row, self.texts.get(row["first"]), others[task].get(row["second"]))
+            )
+
+        return self._page(self._rows("verdicts", (pl.col("first") == self.agent) | second), page, made)
+
+    def judgements(self, given: Mapping[str, str]) -> dict[str, Any]:
+        """Comparisons with other responses, both orders together, and ratings: those of a page, with their prompts."""
+        rows = self.place.index.rows("judgements", self.place.name).to_dicts()
+        pairs = judged_pairs(rows, self.agent)
+        reviewer, outcome = given.get("reviewer") or None, given.get("outcome") or None
+        shown = [
+            pair
+            for pair in pairs
+            if (reviewer is None or pair.reviewer == reviewer) and (outcome is None or pair.outcome == outcome)
+        ]
+
+        def made(row: Mapping[str, Any]) -> EvidenceRow:
+            return EvidenceRow(row, self._prompts.judgement(row, self.task.prompt, self.texts))
+
+        page = Page.of(shown, page_number(given.get("judgements")), ROWS_A_PAGE)
+        page.rows[:] = [(pair, list(map(made, pair.rows))) for pair in page.rows]
+        ratings = [
+            row for row in rows if row.get("second") is None and self.agent in {row.get("agent"), row.get("first")}
+        ]
+        return {
+            "pairs": page,
+            "of": len(pairs),
+            "counts": Counter(pair.outcome for pair in pairs),
+            "reviewers": sorted({pair.reviewer for pair in pairs}),
+            "reviewer": reviewer,
+            "outcome": outcome,
+            "outcomes": OUTCOMES,
+            "ratings": [made(row) for row in ratings[:MOST_RATINGS]],
+            "all_ratings": len(ratings),
+        }
+
+    def rewrites(self) -> Iterator[EvidenceRow]:
+        """Its rewrites."""
+        for row in self._rows("rewrites", pl.col("agent") == self.agent).to_dicts():
+            yield EvidenceRow(row, self._prompts.rewrite(row, self.texts.get(self.agent)))
+
+    def perturbed(self) -> list[dict[str, Any]]:
+        """Its perturbed versions in a crash test."""
+        return self._rows("perturbed", pl.col("agent") == self.agent).to_dicts()
+
+
+def response_page(library: Library, links: Links, given: Mapping[str, str], run: str, *numbers: int) -> str:
+    """The evidence on one response, by task and agent number: each piece with prompt and reply."""
+    number, agent_number = numbers
+    place = library.task(run, number)
+    about = Evidence(place, place.agent(agent_number))
+    scores = {metric: row for (metric, name), row in place.index.scores_of(place.name).items() if name == about.agent}
+    return render(
+        "response.html",
+        links,
+        run=RunSummary.of(place.run),
+        place=place,
+        agent=about.agent,
+        agent_number=agent_number,
+        task=about.task,
+        text=about.texts.get(about.agent),
+        scores=scores,
+        decimals=_decimals((metric, row["score"]) for metric, row in scores.items()),
+        logprobs=about.logprobs(page_number(given.get("logprobs"))),
+        verdicts=about.verdicts(page_number(given.get("verdicts"))),
+        judgements=about.judgements(given),
+        rewrites=list(about.rewrites()),
+        perturbed=about.perturbed(),
+        whole=bool(given.get("whole")),
+    )

@@ -1,6 +1,8 @@
-"""Two agents side by side, and comparisons of one response; expected values by hand from the few numbers here."""
+"""Two runs, two agents side by side, and comparisons of one response; expected values by hand."""
 
 from __future__ import annotations
+
+import re
 
 import polars as pl
 import pytest
@@ -8,13 +10,20 @@ from viewer_runs import written_run
 
 from goldless.errors import UserError
 from goldless.reports.run_folder import RunFolder
-from goldless.viewer.judged_pairs import judged_pairs
+from goldless.viewer.comparison import (
+    MOST_WORDS,
+    compare_page,
+    differences,
+    judged_pairs,
+    marked_words,
+    side_by_side_page,
+    two_texts,
+)
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
-from goldless.viewer.response_pages import response_page
 from goldless.viewer.run_pages import failures_page
-from goldless.viewer.side_by_side import MOST_WORDS, differences, marked_words, side_by_side_page, two_texts
 from goldless.viewer.task_index import make_index
+from goldless.viewer.task_pages import response_page
 
 SCORES = [
     ("m", "t1", "ann", 4.0),
@@ -72,12 +81,12 @@ def test_only_words_that_the_other_text_lacks_are_marked_and_no_letter_is_lost()
 
 def test_who_did_better_is_said_for_every_metric_reviewer_and_person(library):
     (row,) = two_texts(make_index(RunFolder(library.root)), ["t1"], "ann", "bob")
-    assert {s.metric: s.better for s in row.scores} == {"m": "one", "review: pairwise": "other"}
-    assert row.judges == {"r": "depends on the order", "s": "lost", "u": "no verdict", "eve (person)": "won"}
+    assert {s["metric"]: s["values"] for s in row["scores"]} == {"m": [4.0, 3.0], "review: pairwise": [0.25, 0.75]}
+    assert row["judges"] == {"r": "depends on the order", "s": "lost", "u": "no verdict", "eve (person)": "won"}
 
 
 def test_a_page_has_the_agents_asked_for_and_says_what_it_does_not_know(library):
-    page = side_by_side_page(library, Links(), "run", {"one": "bob", "other": "ann", "better": "other"})
+    page = side_by_side_page(library, Links(), {"one": "bob", "other": "ann", "better": "other"}, "run")
     assert "<bdi>bob</bdi> is higher on 1 task, <bdi>ann</bdi> on 1; 1 equal; 1 unknown." in page
     assert 'id="task-0"' in page
     assert 'id="task-1"' not in page
@@ -88,7 +97,7 @@ def test_a_page_has_the_agents_asked_for_and_says_what_it_does_not_know(library)
         ({"better": "zed"}, "better must be one of one, other, equal, unknown"),
     ):
         with pytest.raises(UserError, match=said):
-            side_by_side_page(library, Links(), "run", given)
+            side_by_side_page(library, Links(), given, "run")
 
 
 def test_both_orders_of_a_comparison_are_one_line_and_say_who_won(library):
@@ -100,11 +109,55 @@ def test_both_orders_of_a_comparison_are_one_line_and_say_who_won(library):
         ("u", "no verdict"),
     ]
     assert [pair.outcome for pair in judged_pairs(rows, "bob")] == ["depends on the order", "won", "no verdict"]
-    lost = response_page(library, Links(), "run", (0, 0), {"outcome": "lost"})
+    lost = response_page(library, Links(), {"outcome": "lost"}, "run", 0, 0)
     assert lost.count('<details class="evidence">') == 1
     assert "1 of 3 are shown" in lost
     assert 'class="text reply" dir="auto" tabindex="0" role="group" aria-label="Reply of s">two</pre>' in lost
 
 
 def test_a_failure_is_listed_with_what_was_said(library):
-    assert "<q>others</q>" in failures_page(library, Links(), "run", {})
+    assert "<q>others</q>" in failures_page(library, Links(), {}, "run")
+
+
+# --- two runs --------------------------------------------------------------------------------------------------------
+
+
+def compared(tmp_path, before, after, **options):
+    for name, values in (("one", before), ("two", after)):
+        scores = [("m", task, agent, value) for (task, agent), value in values.items()]
+        own = {key: value[name] for key, value in options.items()}
+        written_run(tmp_path / "runs" / name, scores, **own)
+    library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    page = compare_page(library, Links(), {"first": "one", "second": "two"})
+    cells = [[re.sub("<.*?>", "", one) for one in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in page.split("<tr>")]
+    return page, [row for row in cells if len(row) > 1]
+
+
+def test_two_runs_are_paired_by_task_and_agent_and_have_an_interval(tmp_path):
+    """ann differs by 1, 2 and 3: mean 2, standard error 1/sqrt(3), so 4.302653/sqrt(3) = 2.484 either way."""
+    before = {("t1", "ann"): 1.0, ("t2", "ann"): 1.0, ("t3", "ann"): 1.0, ("t1", "bob"): 5.0}
+    after = {("t1", "ann"): 2.0, ("t2", "ann"): 3.0, ("t3", "ann"): 4.0, ("t1", "bob"): 4.0, ("t9", "ann"): 9.0}
+    page, rows = compared(
+        tmp_path, before, after, signature={name: f"m|seed:{name}|level:0.95" for name in ("one", "two")}
+    )
+    ann = next(row for row in rows if row[0] == "ann")
+    assert ann == ["ann", "1.00", "3.00", "+2.00", "\u22120.48", "+4.48", "", "3", "undecided"]
+    assert "3 common tasks under <strong>m</strong>; left out: 0 only in <bdi>one</bdi>, 1 only in" in page
+    # t1: ann and bob, (1 - 1) / 2 = 0; t2 and t3: ann alone
+    by_task = [(row[0], row[3]) for row in rows if row[0].startswith("t") and row[-1] == "open"]
+    assert by_task == [("t3", "+3.00"), ("t2", "+2.00"), ("t1", "0.00")]
+    assert ["seed", "one", "two"] in rows
+
+
+def test_a_score_that_one_run_lacks_is_in_no_difference_and_other_texts_are_told(tmp_path):
+    before, after = {("t1", "ann"): 1.0, ("t2", "ann"): None}, {("t1", "ann"): 2.0, ("t2", "ann"): 9.0}
+    page, _ = compared(tmp_path, before, after, fingerprint={"one": "f1", "two": "f2"})
+    assert "1 common tasks" in page
+    assert "The runs use different studies" in page
+
+
+def test_runs_without_signatures_are_not_said_to_have_the_same(tmp_path):
+    values = {("t1", "ann"): 1.0}
+    page, _ = compared(tmp_path, values, values, signature={"one": "", "two": ""})
+    assert "neither run has a signature" in page
+    assert "signatures are identical" not in page

@@ -1,0 +1,141 @@
+"""The information map of two responses: from stored log-probabilities, or computed by the embedded model."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from goldless.concurrency import in_own_thread
+from goldless.errors import UserError
+from goldless.metrics.information_map import InformationMap, make_information_map
+from goldless.models.embedded import find_embedded
+from goldless.records import Response, Task
+from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.sentences import split_sentences
+from goldless.studies import Study, read_study, study_from_records
+from goldless.templates import TEMPLATES
+
+Token = tuple[str | None, float]
+"""Its text, None where the tokenizer is not on this machine, and its nats."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapSentence:
+    """A sentence with its nats."""
+
+    text: str
+    nats: float | None = None
+    """None: not computed."""
+    gives_nats: tuple[float, ...] = ()
+    """Of a candidate's sentence: what each peer sentence loses without it; empty: not computed."""
+
+    @property
+    def helps(self) -> int | None:
+        """The place of the peer sentence that loses most without it; None: none does, or unknown."""
+        most = max(self.gives_nats, default=0.0)
+        return self.gives_nats.index(most) if most > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class PairMap:
+    """What a candidate's response reveals about a peer's, by sentence."""
+
+    total_nats: float
+    peer: tuple[MapSentence, ...]
+    """Without nats where tokens have no position in the peer's text."""
+    candidate: tuple[MapSentence, ...]
+    """Without nats unless the sentences were left out one by one."""
+    tokens: tuple[Token, ...]
+    end_nats: float | None = None
+    """Nats of the end-of-turn token; None: there is none, or unknown."""
+    signature: str = ""
+
+    @classmethod
+    def of(cls, found: InformationMap) -> PairMap:
+        """A computed map."""
+        return cls(
+            found.total_nats,
+            tuple(MapSentence(s.text, s.gain_nats) for s in found.peer_sentences),
+            tuple(
+                MapSentence(s.text, s.contribution_nats, gives)
+                for s, gives in zip(found.candidate_sentences, found.matrix_nats, strict=True)
+            ),
+            tuple((token.text, token.gain_nats) for token in found.tokens),
+            found.end_gain_nats,
+            found.signature,
+        )
+
+    @property
+    def contributions(self) -> bool:
+        """Whether the candidate's sentences were left out one by one."""
+        return self.candidate[0].nats is not None
+
+
+def stored_map(
+    candidate: str, peer: str, given: Sequence[float], marginal: Sequence[float], pieces: Sequence[str] | None
+) -> PairMap | None:
+    """The map from the stored log p(y|x) and log p(y) of each token; None if these are not the same tokens."""
+    sentences, known = split_sentences(peer), split_sentences(candidate)
+    if len(given) != len(marginal) or not given or not sentences or not known:
+        return None
+    candidates = tuple(MapSentence(s.text) for s in known)
+    if pieces is not None and len(pieces) == len(given) and "".join(pieces) == peer:
+        made = make_information_map(
+            task="",
+            agent="",
+            peer="",
+            agent_text=candidate,
+            agent_sentences=known,
+            peer_sentences=sentences,
+            pieces=pieces,
+            conditional_nats=given,
+            marginal_nats=marginal,
+            without_nats=[given] * len(known),  # no sentence was left out: contributions are not known
+        )
+        return replace(PairMap.of(made), candidate=candidates)
+    gains = [a - b for a, b in zip(given, marginal, strict=True)]
+    without = tuple(MapSentence(s.text) for s in sentences)
+    return PairMap(math.fsum(gains), without, candidates, tuple((None, gain) for gain in gains))
+
+
+class MapMaker:
+    """Computes complete maps with the embedded model, one at a time; replies are kept in the journal."""
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+        self._lock = threading.Lock()
+
+    def offers(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row was scored by the embedded model with a built-in template, and the model is on this machine.
+
+        A template that a run names is never looked up on disk.
+        """
+        own = row.get("template") in TEMPLATES
+        return own and str(row.get("scorer", "")).startswith("embedded:") and find_embedded() is not None
+
+    def make(self, folder: Path, row: Mapping[str, Any]) -> PairMap:
+        """The complete map of the pair in a logprobs row: the target is the peer, the given the candidate."""
+        if not self.offers(row) or row.get("given") is None:
+            raise UserError(
+                "a complete map needs the embedded model on this machine as scorer and a built-in template "
+                f"({', '.join(TEMPLATES)})"
+            )
+        shown: dict[str, Any] = {"template": row["template"], "synopsis": row.get("synopsis")}
+        shown["text"] = "responses" if row.get("rewriter") is None else "rewrites"
+        return self._computed(read_study(folder), row["task"], row["given"], row["target"], **shown)
+
+    def of_texts(self, candidate: str, peer: str, *, task: str | None = None) -> PairMap:
+        """The complete map of two texts that are in no run; what the task already says does not count."""
+        texts = {"candidate": candidate, "peer": peer}
+        responses = [Response("pasted", agent, text) for agent, text in texts.items()]
+        study = study_from_records([Task("pasted", prompt=task)], responses)
+        return self._computed(study, "pasted", *texts, synopsis=None if task is None else "prompt")
+
+    def _computed(self, study: Study, task: str, agent: str, peer: str, **more: Any) -> PairMap:
+        options = ExplainOptions(task=task, agent=agent, peer=peer, journal=self._journal, **more)
+        with self._lock:
+            return PairMap.of(in_own_thread(explain_pair, study, options))

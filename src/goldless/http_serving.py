@@ -97,8 +97,9 @@ def foreign_request(request: web.Request) -> str:
 
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; empty if invalid."""
+    if "@" in host or ("[" in host) != ("]" in host):
+        return ""  # a Host header has no user, but an address may have one: evil.com@127.0.0.1
     try:
-        # a Host header has no user, but an address may have one: evil.com@127.0.0.1
-        return "" if "@" in host or ("[" in host) != ("]" in host) else (URL.build(scheme="http", authority=host).host or "").lower()
+        return (URL.build(scheme="http", authority=host).host or "").lower()
     except ValueError:
         return ""

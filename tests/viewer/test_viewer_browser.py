@@ -6,12 +6,12 @@ import json
 import shutil
 
 import pytest
-from goldless.viewer.information_map import MapMaker, PairMap
 from viewer_runs import HOSTILE, chat, scored_run, served, word_scorer
 
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import split_sentences
 from goldless.viewer.bundle import write_bundle
+from goldless.viewer.information_map import MapMaker, PairMap
 from goldless.viewer.library import Library
 
 TEXTS = {

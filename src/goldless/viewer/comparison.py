@@ -396,7 +396,7 @@ def pair_page(library: Library, links: Links, given: Mapping[str, str], run: str
 
 def scored_ways(place: RunTask, candidate: str, peer: str) -> list[dict[str, Any]]:
     """The ways in which the peer's response was scored given the candidate's, each with the one of it alone."""
-    frame = place.index.rows("logprobs", place.name, tokens=True)
+    frame = place.index.rows("logprobs", place.name)
     rows = frame.filter(pl.col("target") == peer).to_dicts() if len(frame) else []
     alone = {_way(row): row for row in rows if row["given"] is None}
     return [
@@ -419,12 +419,12 @@ def find_map(place: RunTask, way: Mapping[str, Any], texts: Mapping[str, str], *
         raise UserError(
             "log p of the peer's response alone is not in this run, so the candidate's contribution is unknown"
         )
-    given, marginal = (one.get("logprobs_nats") for one in (row, alone))
+    values = place.index.token_values([row["row"], alone["row"]])
     candidate, peer = texts.get(row["given"]), texts.get(row["target"])
-    if given is None or marginal is None or candidate is None or peer is None:
+    if len(values) < 2 or candidate is None or peer is None:
         raise UserError("the per-token log-probabilities or the texts are not in this run")
     pieces = place.library.tokenizers.pieces(str(row["scorer"]), peer)
-    return stored_map(candidate, peer, given, marginal, pieces)
+    return stored_map(candidate, peer, values[row["row"]], values[alone["row"]], pieces)
 
 
 def pair_control(place: RunTask, way: Mapping[str, Any]) -> dict[str, Any] | None:

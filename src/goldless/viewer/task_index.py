@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -34,7 +34,9 @@ NEEDED = {
 }
 """Columns without which the rows of a table say nothing."""
 TOKEN_VALUES = "logprobs_nats"  # noqa: S105 - a column
-"""The one large column."""
+"""The one large column: read only for the rows shown."""
+NEAR = 2_000
+"""Rows that are closer than this are read together."""
 SCORED = {**KEYS, "asked": pl.Int64, "used": pl.Int64}
 FAILED = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": pl.String, "count": pl.UInt32}
 SPLIT = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
@@ -130,8 +132,8 @@ class TaskIndex:
 
     # --- evidence of one task ----------------------------------------------------------------------------------------
 
-    def rows(self, table: str, *tasks: str, tokens: bool = False) -> pl.DataFrame:
-        """A table's rows of some tasks, with their position in it as ``row``; ``tokens``: with the values of tokens."""
+    def rows(self, table: str, *tasks: str) -> pl.DataFrame:
+        """A table's rows of some tasks, with their position in it as ``row`` and without the values of tokens."""
         frame = scanned(self.run, table)
         if frame is None:
             return pl.DataFrame()
@@ -141,9 +143,26 @@ class TaskIndex:
                 raise DamagedRunError(
                     f"files of the run {self.run.name} cannot be read: {table} has no column {column}"
                 )
-        wanted = [name for name in there if tokens or name != TOKEN_VALUES]
+        wanted = [name for name in there if name != TOKEN_VALUES]
         mine = pl.col("task") == tasks[0] if len(tasks) == 1 else pl.col("task").is_in(list(tasks))
         return frame.select(wanted).with_row_index("row").filter(mine).collect()
+
+    def token_values(self, rows: Iterable[int]) -> dict[int, list[float]]:
+        """Log p of every token of these rows of the logprobs table, by row; rows without them are left out."""
+        frame = scanned(self.run, "logprobs")
+        if frame is None or TOKEN_VALUES not in frame.collect_schema():
+            return {}
+        near: list[list[int]] = []
+        for row in sorted(rows):  # what is close together is read together
+            if near and row - near[-1][-1] < NEAR:
+                near[-1].append(row)
+            else:
+                near.append([row])
+        found = {}
+        for some in near:
+            values = frame.select(TOKEN_VALUES).slice(some[0], some[-1] - some[0] + 1).collect()[TOKEN_VALUES]
+            found |= {row: held.to_list() for row in some if (held := values[row - some[0]]) is not None}
+        return found
 
     def task(self, name: str) -> Task:
         """The task: its prompt, reference and synopses, including those written by a model."""

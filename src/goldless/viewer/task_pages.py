@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -17,7 +17,7 @@ from goldless.viewer.library import Library, RunSummary, RunTask
 from goldless.viewer.links import Links
 from goldless.viewer.prompts import Prompt, Prompts
 from goldless.viewer.rendering import page_number, render
-from goldless.viewer.task_index import TOKEN_VALUES, Page
+from goldless.viewer.task_index import Page
 
 ROWS_A_PAGE = 20
 """Pieces of evidence of one kind per page, each with its prompt."""
@@ -92,25 +92,22 @@ class Evidence:
         self.texts = place.index.responses(place.name)
         self._prompts = Prompts(place.run.leaderboard, place.run.review, place.library.journal)
 
-    def _rows(self, table: str, wanted: pl.Expr, **more: bool) -> pl.DataFrame:
-        frame = self.place.index.rows(table, self.place.name, **more)
+    def _rows(self, table: str, wanted: pl.Expr) -> pl.DataFrame:
+        frame = self.place.index.rows(table, self.place.name)
         return frame.filter(wanted) if len(frame) else frame
-
-    def _page(self, frame: pl.DataFrame, page: int, made: Callable[[Mapping[str, Any]], EvidenceRow]) -> Page:
-        found = Page.of(frame, page, ROWS_A_PAGE)
-        found.rows[:] = map(made, found.rows)
-        return found
 
     def logprobs(self, page: int = 1) -> Page:
         """Log-probabilities about the response: first of others given it, which make its score, then of itself."""
         given = pl.col("given").eq_missing(self.agent)
-        frame = self._rows("logprobs", given | (pl.col("target") == self.agent), tokens=True)
+        frame = self._rows("logprobs", given | (pl.col("target") == self.agent))
         frame = frame.sort(given, "row", descending=[True, False]) if len(frame) else frame
+        found = Page.of(frame, page, ROWS_A_PAGE)
+        tokens = self.place.index.token_values(row["row"] for row in found.rows)
         pieces: dict[tuple[str, str], tuple[str, ...] | None] = {}
 
         def made(row: Mapping[str, Any]) -> EvidenceRow:
             scored = self.place.scored_texts(row, self.texts)
-            values, key = row.get(TOKEN_VALUES) or (), (str(row.get("scorer")), scored.get(row["target"], ""))
+            values, key = tokens.get(row["row"], []), (str(row.get("scorer")), scored.get(row["target"], ""))
             if values and key[1] and key not in pieces:
                 pieces[key] = self.place.library.tokenizers.pieces(*key)
             words: Sequence[str | None] | None = pieces.get(key)
@@ -119,7 +116,7 @@ class Evidence:
             asked = self._prompts.logprob(row, self.task, scored)
             return EvidenceRow(row, asked, list(zip(words, values, strict=True)))
 
-        return self._page(frame, page, made)
+        return replace(found, rows=list(map(made, found.rows)))
 
     def verdicts(self, page: int = 1) -> Page:
         """Verdicts of the critic on the response, first or second."""
@@ -134,7 +131,8 @@ class Evidence:
                 row, self._prompts.verdict(row, self.texts.get(row["first"]), others[task].get(row["second"]))
             )
 
-        return self._page(self._rows("verdicts", (pl.col("first") == self.agent) | second), page, made)
+        found = Page.of(self._rows("verdicts", (pl.col("first") == self.agent) | second), page, ROWS_A_PAGE)
+        return replace(found, rows=list(map(made, found.rows)))
 
     def judgements(self, given: Mapping[str, str]) -> dict[str, Any]:
         """Comparisons with other responses, both orders together, and ratings: those of a page, with their prompts."""
@@ -151,12 +149,11 @@ class Evidence:
             return EvidenceRow(row, self._prompts.judgement(row, self.task.prompt, self.texts))
 
         page = Page.of(shown, page_number(given.get("judgements")), ROWS_A_PAGE)
-        page.rows[:] = [(pair, list(map(made, pair.rows))) for pair in page.rows]
         ratings = [
             row for row in rows if row.get("second") is None and self.agent in {row.get("agent"), row.get("first")}
         ]
         return {
-            "pairs": page,
+            "pairs": replace(page, rows=[(pair, list(map(made, pair.rows))) for pair in page.rows]),
             "of": len(pairs),
             "counts": Counter(pair.outcome for pair in pairs),
             "reviewers": sorted({pair.reviewer for pair in pairs}),

@@ -161,8 +161,8 @@ def goldless_scores(folder: Path, metric: str) -> tuple[dict[str, float], Callab
     """Agents' means of response scores, and what computes the statistics of them."""
     import anyio  # noqa: PLC0415
 
+    from goldless.runs.evaluation import metric_outcome  # noqa: PLC0415
     from goldless.runs.options import Options  # noqa: PLC0415
-    from goldless.runs.outcomes import metric_outcome  # noqa: PLC0415
     from goldless.runs.pipeline import score_study  # noqa: PLC0415
     from goldless.studies import read_study  # noqa: PLC0415
 
@@ -210,7 +210,7 @@ KINDS: dict[str, tuple[Callable[[Path], None], Callable[[Path], dict[str, float]
 
 def warm() -> None:
     """Import everything that a measurement uses, so that the clock sees the work alone."""
-    for module in ("runs.pipeline", "runs.outcomes", "metrics.catalogue", "metrics.ranking", "user_metrics.catalogue"):
+    for module in ("runs.pipeline", "metrics.catalogue", "metrics.ranking", "user_metrics.catalogue"):
         importlib.import_module(f"goldless.{module}")
 
 

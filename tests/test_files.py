@@ -55,8 +55,8 @@ def test_temporary_parts_of_ended_processes_are_removed_when_others_are_made(tmp
     left.mkdir()
     other.mkdir()
     parts = EvidenceParts()
-    parts.append("verdicts", 0, pl.DataFrame({"task": ["t"]}))
-    parts.scan("verdicts")
+    parts.append(0, pl.DataFrame({"task": ["t"]}))
+    parts.scan()
     assert not left.exists()
     assert other.exists()
 

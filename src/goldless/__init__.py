@@ -34,7 +34,7 @@ _HOMES = {
     "goldless.rewarding.reward": "Reward",
     "goldless.runs.evaluation": "Evaluation",
     "goldless.runs.estimate": "Plan",
-    "goldless.runs.review_results": "Review",
+    "goldless.runs.review_outcome": "Review",
     "goldless.runs.store": "save_review save_run",
     "goldless.selection.selecting": "Selection",
     "goldless.studies": "Study import_study read_study sample_study study_from_frame write_study",

@@ -47,7 +47,7 @@ from goldless.reports.leaderboard import Leaderboard as Leaderboard
 from goldless.rewarding.reward import Reward as Reward
 from goldless.runs.estimate import Plan as Plan
 from goldless.runs.evaluation import Evaluation as Evaluation
-from goldless.runs.review_results import Review as Review
+from goldless.runs.review_outcome import Review as Review
 from goldless.runs.store import save_review as save_review
 from goldless.runs.store import save_run as save_run
 from goldless.selection.selecting import Selection as Selection

@@ -161,7 +161,7 @@ def export(source: Any, path: Path | str, *, exporter: str, **options: Any) -> P
     """
     from goldless.exporting.catalogue import export as export_to  # noqa: PLC0415 - heavy
     from goldless.runs.evaluation import Evaluation  # noqa: PLC0415 - heavy
-    from goldless.runs.review_results import Review  # noqa: PLC0415 - heavy
+    from goldless.runs.review_outcome import Review  # noqa: PLC0415 - heavy
     from goldless.runs.store import save_review, save_run  # noqa: PLC0415 - heavy
 
     if not isinstance(source, Evaluation | Review):

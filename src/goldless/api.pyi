@@ -29,7 +29,7 @@ from goldless.runs.estimate import Plan
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import OnTooLong
 from goldless.runs.progress import Progress
-from goldless.runs.review_results import Review
+from goldless.runs.review_outcome import Review
 from goldless.selection.selecting import Selection
 from goldless.statistics.comparisons import Compare
 from pathlib import Path

@@ -15,7 +15,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -140,55 +139,41 @@ ROWS_PER_PART = 20_000
 
 
 class EvidenceParts:
-    """The parts of a run's tables while it is running, in a temporary folder that is deleted with this object.
+    """The parts of a run's largest table while it is running, in a temporary folder that is deleted with this object.
 
     Rows are appended by batch number: batches that arrive early wait for the earlier ones, so that the same evidence
     gives the same parts in whatever order the replies arrive.
     """
 
     def __init__(self) -> None:
-        self._tables: dict[str, _Table] = {}
+        self._early: dict[int, pl.DataFrame] = {}
+        self._next = self._parts = 0
+        self._ready: list[pl.DataFrame] = []
 
     @cached_property
     def _folder(self) -> Path:
         return _temporary_folder(self)
 
-    def append(self, table: str, place: int, rows: pl.DataFrame) -> None:
-        """Add the rows of the batch with this number, counted from 0 in each table."""
-        if table not in self._tables:
-            self._tables[table] = _Table(self._folder / table)
-        self._tables[table].append(place, rows)
+    def append(self, place: int, rows: pl.DataFrame) -> None:
+        """Add the rows of the batch with this number, counted from 0."""
+        self._early[place] = rows
+        while self._next in self._early:
+            self._ready.append(self._early.pop(self._next))
+            self._next += 1
+        if sum(map(len, self._ready)) >= ROWS_PER_PART:
+            self._flush()
 
-    def scan(self, table: str) -> pl.LazyFrame | None:
+    def scan(self) -> pl.LazyFrame | None:
         """A lazy scan of all rows appended so far, except those waiting for earlier batches; None: there are none."""
-        if table not in self._tables:
-            return None
-        self._tables[table].flush()
-        files = sorted(self._tables[table].folder.glob("part-*.parquet"))
+        self._flush()
+        files = [self._folder / f"part-{number:05}.parquet" for number in range(self._parts)]
         return pl.scan_parquet(files) if files else None
 
-
-@dataclass(slots=True)
-class _Table:
-    folder: Path
-    early: dict[int, pl.DataFrame] = field(default_factory=dict)
-    next_place: int = 0
-    ready: list[pl.DataFrame] = field(default_factory=list)
-    parts: int = 0
-
-    def append(self, place: int, rows: pl.DataFrame) -> None:
-        self.early[place] = rows
-        while self.next_place in self.early:
-            self.ready.append(self.early.pop(self.next_place))
-            self.next_place += 1
-        if sum(map(len, self.ready)) >= ROWS_PER_PART:
-            self.flush()
-
-    def flush(self) -> None:
-        if self.ready:
-            write_part(pl.concat(self.ready), self.folder, self.parts)
-            self.parts += 1
-            self.ready.clear()
+    def _flush(self) -> None:
+        if self._ready:
+            write_part(pl.concat(self._ready), self._folder, self._parts)
+            self._parts += 1
+            self._ready.clear()
 
 
 def write_part(rows: pl.DataFrame, folder: Path, number: int) -> None:

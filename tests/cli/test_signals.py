@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from goldless.runs.progress_file import PROGRESS_FILE, ProgressFile
+from goldless.runs.progress import PROGRESS_FILE, ProgressFile
 
 KEPT = "finished work is kept, and the same command resumes from there"
 SECONDS = 60

@@ -104,7 +104,7 @@ def test_batches_overlap_and_what_two_of_them_ask_is_always_computed_in_the_firs
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(collection, "QUESTIONS_TOGETHER", 9)
-    monkeypatch.setattr("goldless.runs.pipeline.check_scorer", no_canaries)
+    monkeypatch.setattr("goldless.runs.collection.check_scorer", no_canaries)
     scorer = Overtaking()
     rows = [
         {"task": f"t{t}", "agent": agent, "text": word if agent != "ann" else f"{word} w{t}"}

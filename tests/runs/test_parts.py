@@ -24,8 +24,8 @@ def contents(folder):
 def written(folder, order, *, name="logprobs"):
     parts = EvidenceParts()
     for place in order:
-        parts.append(name, place, batch(place))
-    write_table(parts.scan(name), folder, name)
+        parts.append(place, batch(place))
+    write_table(parts.scan(), folder, name)
     return contents(folder)
 
 
@@ -50,25 +50,24 @@ def test_batches_that_arrive_out_of_order_give_the_bytes_of_those_in_order(tmp_p
 
 def test_what_was_appended_is_read_back_in_the_order_of_its_places():
     parts = EvidenceParts()
-    assert parts.scan("verdicts") is None
-    parts.append("verdicts", 1, batch(1))
-    parts.append("verdicts", 0, batch(0))
-    assert parts.scan("verdicts").collect()["value"].to_list() == [0.0, 0.1, 0.2, 1.0, 1.1, 1.2]
-    parts.append("verdicts", 2, batch(2))
-    assert parts.scan("verdicts").collect().height == 9
-    assert parts.scan("logprobs") is None
+    assert parts.scan() is None
+    parts.append(1, batch(1))
+    parts.append(0, batch(0))
+    assert parts.scan().collect()["value"].to_list() == [0.0, 0.1, 0.2, 1.0, 1.1, 1.2]
+    parts.append(2, batch(2))
+    assert parts.scan().collect().height == 9
 
 
 def test_a_batch_whose_forerunner_never_came_is_not_read():
     parts = EvidenceParts()
-    parts.append("verdicts", 1, batch(1))
-    assert parts.scan("verdicts") is None
+    parts.append(1, batch(1))
+    assert parts.scan() is None
 
 
 def test_the_parts_of_a_run_go_with_it():
     parts = EvidenceParts()
-    parts.append("verdicts", 0, batch(0))
-    parts.scan("verdicts")
+    parts.append(0, batch(0))
+    parts.scan()
     folder = parts._folder
     assert folder.is_dir()
     del parts

@@ -7,8 +7,7 @@ import threading
 
 from goldless.reports.document import read_document
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, RunProgress
-from goldless.runs.progress import Progress
-from goldless.runs.progress_file import PROGRESS_FILE, ProgressFile
+from goldless.runs.progress import PROGRESS_FILE, Progress, ProgressFile
 
 
 def test_a_stage_is_recorded_when_it_begins_however_soon_after_the_one_before(tmp_path):

@@ -13,10 +13,10 @@ import pytest
 import goldless
 from goldless.models.scripted import ScriptedModel
 from goldless.reports.run_record import AgentSoFar, BoardSoFar
-from goldless.runs import so_far
+from goldless.runs import evaluation, progress
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study, review_study, score_study
-from goldless.runs.so_far import Arriving
+from goldless.runs.progress import Arriving
 
 TASKS = 4
 WORTH = {"ann": 3, "bob": 2, "cy": 1}
@@ -25,8 +25,8 @@ WORTH = {"ann": 3, "bob": 2, "cy": 1}
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at every piece of evidence."""
-    monkeypatch.setattr(so_far, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(so_far, "SHARE_OF_TIME", 1e9)
+    monkeypatch.setattr(progress, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "SHARE_OF_TIME", 1e9)
 
 
 def study():
@@ -106,7 +106,7 @@ def test_a_review_is_seen_while_reviewers_answer(tmp_path):
 def test_a_look_that_fails_ends_no_run_and_part_of_another_verb_is_not_told(tmp_path, monkeypatch: pytest.MonkeyPatch):
     _, told = seen(score_study, tmp_path, metrics=("gem-raw",), scorer=scorer())
     assert told == []
-    whole = so_far.metric_board
+    whole = evaluation.metric_board
     calls = count()
     monkeypatch.setattr(
         "goldless.runs.pipeline.metric_board",

@@ -15,7 +15,7 @@ from goldless.runs.options import Options
 
 if TYPE_CHECKING:
     from goldless.runs.evaluation import Evaluation
-    from goldless.runs.review_results import Review
+    from goldless.runs.review_outcome import Review
 
 READING = """\
 An agent's score is how many nats, on average, its response and another agent's to the same task make each other \
@@ -66,7 +66,7 @@ async def demo(own: Demo, options: Options) -> Evaluation | Review:
 
 @demo.told
 def _tell(found: Evaluation | Review, output: Output) -> None:
-    from goldless.runs.review_results import Review
+    from goldless.runs.review_outcome import Review
     from goldless.runs.store import save_run
 
     if isinstance(found, Review):

@@ -48,7 +48,7 @@ class Output:
 
         A folder for results is checked first, and keeps the progress in a file.
         """
-        from goldless.runs.progress_file import ProgressFile
+        from goldless.runs.progress import ProgressFile
         from goldless.runs.store import check_writable
         from goldless.studies import as_study
 

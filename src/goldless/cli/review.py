@@ -11,7 +11,7 @@ from goldless.cli.score import print_stopped
 from goldless.runs.options import REVIEWING, Options
 
 if TYPE_CHECKING:
-    from goldless.runs.review_results import Review
+    from goldless.runs.review_outcome import Review
     from goldless.studies import Study
 
 

@@ -17,7 +17,7 @@ from goldless.errors import CapabilityError, UserError, nearest
 from goldless.finetuning.options import FinetuneOptions
 from goldless.models.interface import Scorer, content_hash
 from goldless.records import CallFailure, Task
-from goldless.runs.collection import preprocessors
+from goldless.runs.plan import preprocessors
 from goldless.runs.recorded import recorded_rewrites
 from goldless.scoring import Question, ScoringStage, questions
 from goldless.studies import Study

@@ -14,8 +14,8 @@ from inspect_ai.scorer import Score
 from goldless.errors import GoldlessError, UserError
 from goldless.models.catalogue import open_model
 from goldless.records import Response, Task
+from goldless.runs.evaluation import MetricScores
 from goldless.runs.options import Options
-from goldless.runs.outcomes import MetricScores
 from goldless.runs.pipeline import score_study
 from goldless.studies import Study, study_from_records
 from goldless.studies.checking import all_at_once

@@ -32,7 +32,6 @@ from goldless.reports.findings import Said
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.reports.run_record import Spending
-from goldless.runs.collection import with_peers
 from goldless.runs.estimate import CHARACTERS_A_TOKEN, plan_study
 from goldless.runs.options import Options
 from goldless.runs.plan import with_default_metrics
@@ -279,7 +278,7 @@ async def find_costs(
                 even=cost.tokens_from == "given",
             )
         )
-    n_tasks = sum(1 for _ in with_peers(study))
+    n_tasks = study.n_tasks_with_peers
     spread = await _spread(
         study, options, [row.metrics for row in found if row.source not in {"no model", "not known"}]
     )
@@ -614,7 +613,7 @@ async def _spread(
     Measured over blocks of tasks spread over the study, by the length of the input. The share does not depend on the
     model, so none is opened.
     """
-    names = [task.task for task, _ in with_peers(study)]
+    names = [task.task for task, _ in study.with_peers()]
     count = min(BLOCKS, len(names) // TASKS_A_BLOCK)
     if count < 2:
         return {}

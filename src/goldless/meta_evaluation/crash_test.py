@@ -31,8 +31,8 @@ from goldless.meta_evaluation.perturbations.perturbation import (
 from goldless.meta_evaluation.rating_card import CrashCard, CrashResult, CrashTest, Rating
 from goldless.models.interface import ChatModel, content_hash
 from goldless.records import Response
+from goldless.runs.evaluation import MetricScores
 from goldless.runs.options import Options, check_options
-from goldless.runs.outcomes import MetricScores
 from goldless.runs.pipeline import score_study
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Estimate

@@ -24,11 +24,10 @@ from goldless.meta_evaluation.perturbations.perturbation import copy_name, pertu
 from goldless.records import Agent, Response
 from goldless.reports.document import HERE_ONLY
 from goldless.reports.report_table import Column, ReportTable
+from goldless.runs.evaluation import MetricScores, averaged
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
-from goldless.runs.outcomes import MetricScores
 from goldless.runs.pipeline import score_study
-from goldless.runs.samples import averaged
 from goldless.statistics.bootstrap import task_intervals
 from goldless.statistics.effects import auc
 from goldless.studies import Study, study_from_records

@@ -43,9 +43,8 @@ from goldless.metrics.label_agreement import (
 from goldless.metrics.pair_labels import PairLabels
 from goldless.reports.run_folder import SCORES, RunFolder
 from goldless.reports.spreadsheets import unguarded
-from goldless.runs.evaluation import Evaluation, MetricOutcome
+from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
 from goldless.runs.options import Options, check_options
-from goldless.runs.outcomes import MetricScores
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.runs.review_outcome import shares_by_agent

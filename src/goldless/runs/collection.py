@@ -1,12 +1,16 @@
-"""Collection: the stages that call models, run over a study, only for evidence that is not there yet.
+"""Collection: the evidence that a plan's metrics need, asked of models or recorded in the study.
 
-Ways of asking: which templates and whose rewrites the metrics over log-probabilities are asked with.
+Models are asked only for evidence that is not there yet: synopses, then rewrites, then log-probabilities; a critic's
+verdicts; reviewers' ratings.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,10 +22,10 @@ from goldless.errors import TextTooLongError, UserError
 from goldless.evidence import (
     CONTROL,
     LOGPROBS,
+    SYNOPSES,
     TOKENS,
     VERDICTS,
-    RewriteEvidence,
-    SynopsisEvidence,
+    Evidence,
     VerdictEvidence,
     empty,
     is_open,
@@ -31,17 +35,34 @@ from goldless.evidence import (
     verdicts_frame,
 )
 from goldless.files import EvidenceParts
-from goldless.judging.critic import CriticStage
+from goldless.judging.asking import reads_by_scoring
+from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.judging.critic_questions import CriticQuestion
 from goldless.metrics.likelihood import Wording
-from goldless.metrics.metric import LogprobNeed, Metric
+from goldless.metrics.tvd_mi import read_counts, reading
+from goldless.models.canaries import CanaryReport, check_scorer
+from goldless.models.catalogue import is_small
+from goldless.models.journal import Journal
+from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
-from goldless.runs.batches import Batches
-from goldless.runs.opening import OpenModel
-from goldless.runs.options import Options
-from goldless.runs.recorded import recorded_control, recorded_logprobs, recorded_tokens
-from goldless.runs.worked_examples import WorkedExamples
+from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
+from goldless.runs.opening import (
+    Batches,
+    OpenModel,
+    layout_note,
+    open_journal,
+    open_models,
+    refuse_without_chat,
+    refuse_without_scoring,
+    stop_if_waiting,
+    training_notes,
+)
+from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts
+from goldless.runs.progress import Arrived, nobody
+from goldless.runs.recorded import recorded_control, recorded_evidence, recorded_logprobs, recorded_tokens
+from goldless.runs.review_evidence import recorded_review
+from goldless.runs.reviewers import ReviewCollector, review_parts
 from goldless.scoring import (
     SCORED,
     Question,
@@ -54,113 +75,11 @@ from goldless.scoring import (
     too_long,
     unfit,
 )
-from goldless.studies import Study
 from goldless.synopses import PROMPTS, SynopsisStage
 from goldless.templates import Template
 
-Texts = Mapping[tuple[str, str], str | CallFailure]
-"""By task and agent."""
-Control = Mapping[tuple[str, str], Sequence[str]]
-"""Other tasks for each response that is predicted, by its task and agent."""
-Arrived = Callable[[str, str, Callable[[], pl.DataFrame]], None]
-"""Called when evidence has arrived: the name of its table and of a part of it, and what makes that part as it is now.
-
-Log-probabilities come with those of responses to other tasks.
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Preprocessor:
-    """Rewrites of all responses, made by one rewriter with one template."""
-
-    template: str | None
-    """Name of the template; None: recorded, and valid for any."""
-    table: pl.DataFrame
-    """Columns of ``evidence.REWRITES``."""
-
-    @property
-    def name(self) -> str:
-        """The rewriter."""
-        return "+".join(sorted(self.table["rewriter"].unique()))
-
-    def texts(self) -> dict[tuple[str, str], str | CallFailure]:
-        """The rewrites, or why one is missing."""
-        columns = ("task", "agent", "text", "failure", "failure_message")
-        return {
-            (task, agent): text or CallFailure(failure or "not_recorded", said or "")
-            for task, agent, text, failure, said in self.table.select(columns).iter_rows()
-        }
-
-
-def preprocessors(rewrites: pl.DataFrame) -> list[Preprocessor]:
-    """Recorded rewrites by rewriter and template; the last rewrite of a response is used."""
-    groups = rewrites.partition_by("rewriter", "template", maintain_order=True) if len(rewrites) else []
-    return [
-        Preprocessor(rows["template"][0], rows.unique(("task", "agent"), keep="last", maintain_order=True))
-        for rows in groups
-    ]
-
-
-@dataclass(slots=True)
-class Need:
-    """What all metrics together need in one way of asking."""
-
-    template: Template
-    preprocessor: Preprocessor | None
-    both_directions: bool = False
-    marginals: bool = False
-    controlled: bool = False
-    """Whether the same is asked of responses to other tasks, and below what of it."""
-    controlled_both: bool = False
-    controlled_marginals: bool = False
-    examples: WorkedExamples | None = None
-    """The worked examples that are shown first."""
-
-
-def needs(
-    metrics: Iterable[Metric], study: Study, options: Options, rewritten: Sequence[Preprocessor]
-) -> dict[Wording, Need]:
-    """What the metrics over log-probabilities need, each item once."""
-    found: dict[Wording, Need] = {}
-    for wanted in (metric.needs.logprobs for metric in metrics):
-        if wanted is None:
-            continue
-        examples = None
-        if wanted.worked_examples:
-            examples = WorkedExamples(study, options.examples, options.seed, wanted.same)
-        for template in options.chosen_templates():
-            for preprocessor in _preprocessors(wanted, template, rewritten):
-                rewriter = None if preprocessor is None else preprocessor.name
-                words = template if examples is None else template.with_examples(options.examples, wanted.same)
-                wording = Wording(words.name, rewriter, wanted.synopsis)
-                need = found.setdefault(wording, Need(words, preprocessor, examples=examples))
-                need.both_directions |= wanted.both_directions
-                need.marginals |= wanted.marginals
-                need.controlled |= wanted.control
-                need.controlled_both |= wanted.control and wanted.both_directions
-                need.controlled_marginals |= wanted.control and wanted.marginals
-    return found
-
-
-def _preprocessors(
-    wanted: LogprobNeed, template: Template, rewritten: Sequence[Preprocessor]
-) -> Sequence[Preprocessor | None]:
-    if wanted.text == "responses" or (wanted.text == "rewrites if any" and not rewritten):
-        return [None]
-    # rewrites made with another prompt are used if there are none with this one
-    return [p for p in rewritten if p.template in {None, template.name}] or list(rewritten)
-
-
-def check_rewriters(names: Sequence[str]) -> None:
-    """Reject two rewriters with the same name: their rewrites could not be distinguished."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise UserError(f"rewriters must have different names, got {twice[0]} twice")
-
-
 TASKS_AT_ONCE = 32
 """Tasks in flight with a server; on this machine they run one after the other."""
-CALLS_AT_ONCE = 256
 QUESTIONS_TOGETHER = 2048
 """Questions per batch for a scorer that is faster with many; a larger batch would lose more when a run is stopped."""
 BATCHES_TOGETHER = 2
@@ -172,183 +91,290 @@ ASKED = ("template", "rewriter", "synopsis", "task", "target", "given", "texts",
 """Columns that identify a log-probability."""
 
 
-def with_peers(study: Study) -> Iterator[tuple[Task, tuple[Response, ...]]]:
-    """The tasks that at least two agents answered, with their responses."""
-    return ((task, responses) for task, responses in study if len(responses) > 1)
+@asynccontextmanager
+async def collecting(plan: RunPlan) -> AsyncIterator[Collector]:
+    """What collects the evidence of a plan, with each model opened once and checked before any call."""
+    options = plan.options
+    if not plan.asks_models:
+        yield Collector()
+        return
+    async with (
+        open_journal(options.journal, options.occasion) as journal,
+        open_models(plan.parts(), options, journal) as models,
+    ):
+        _check_roles(plan, models)
+        scorers = [part for part in models if part == SCORER or part.startswith("juror ")]
+        canaries = {part: await check_scorer(models[part].model, journal, models[part].ledger) for part in scorers}
+        noise = await _critic_noise(plan, models["critic"], journal) if plan.critic else None
+        yield Collector(models, canaries, noise)
+
+
+def _check_roles(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
+    """Refuse a model that cannot play its role, and warn of a scorer that is asked otherwise than it was trained."""
+    for name, model in models.items():
+        if name == SCORER or name.startswith("juror "):
+            refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
+            unlike = layout_note(model.model)
+            notes = training_notes(model.model, plan.options.chosen_templates(), plan.study)
+            for note in [*notes, *([unlike] if unlike else [])]:
+                warnings.warn(note, stacklevel=2)
+        if name.startswith("rewriter"):
+            refuse_without_chat(model, "rewrite responses for gem")
+        if name == SYNOPSIS_WRITER:
+            refuse_without_chat(model, "write synopses")
+
+
+async def _critic_noise(plan: RunPlan, critic: OpenModel, journal: Journal) -> float | None:
+    """The noise of a critic's log-probabilities; None: its verdicts are not read from them."""
+    if is_small(critic.identity):
+        warnings.warn(
+            f"the {critic.identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all agents. "
+            "Use a larger one with --critic",
+            stacklevel=2,
+        )
+    if not reads_by_scoring(critic.model.capabilities, plan.options.verdicts):
+        return None
+    return (await check_scorer(critic.model, journal, critic.ledger)).noise_nats
 
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """A study, and how its evidence is to be collected."""
+    """The models of a run; without any, its evidence is what is recorded."""
 
-    study: Study
-    options: Options
+    models: Mapping[str, OpenModel] = field(default_factory=dict)
+    canaries: Mapping[str, CanaryReport] = field(default_factory=dict)
+    """By scorer or juror."""
+    critic_noise: float | None = None
+
+    async def collect(self, plan: RunPlan, arrived: Arrived = nobody) -> Evidence:
+        """Everything that a plan needs; ``arrived`` is told of it as it comes."""
+        if not self.models:
+            return _recorded(plan) if plan.options.recorded else Evidence()
+        for model in self.models.values():
+            model.round()
+        found = await Collection(plan, self.models, arrived).collect()
+        stop_if_waiting(self.models.values())
+        return replace(found, described=self._described(plan, found))
+
+    def _described(self, plan: RunPlan, found: Evidence) -> dict[str, dict[str, str]]:
+        """What signatures say of the evidence."""
+        described = {}
+        if SCORER in self.canaries:
+            described["logprobs"] = self._scorers([SCORER])
+        if jurors := [part for part in plan.jurors if part != SCORER and part in self.canaries]:
+            described["jurors"] = self._scorers(jurors)
+        if plan.critic:
+            critic, noise = self.models["critic"], self.critic_noise
+            described["verdicts"] = {
+                "critic": critic.identity.short,
+                "prompt": find_critic_prompt(plan.options.critic_prompt).name,
+                **_identity_settings(critic),
+                "verdicts": reading(read_counts(found.verdicts), critic_stage(plan, critic).reading),
+                **({} if noise is None else {"noise": f"{noise:.0e}nats"}),
+                "shuffles": f"off-diagonal-{plan.shuffles}",
+                **({} if plan.options.budget_calls is None else {"calls": str(len(plan.questions))}),
+            }
+        return described
+
+    def _scorers(self, parts: Sequence[str]) -> dict[str, str]:
+        """Settings of log-probabilities; of several jurors, their names and the largest noise."""
+        scorers = [self.models[part] for part in parts]
+        alone = {**_identity_settings(scorers[0]), "positions": scorers[0].scorer.positions}
+        return {
+            "scorer": "+".join(scorer.identity.short for scorer in scorers),
+            **(alone if len(scorers) == 1 else {}),
+            "noise": f"{max(self.canaries[part].noise_nats for part in parts):.0e}nats",
+        }
+
+
+def _identity_settings(model: OpenModel) -> dict[str, str]:
+    settings = model.identity.settings
+    found = {key: settings[key] for key in ("layout", "kernel", "dialect", "dtype") if key in settings}
+    sharing = sharing_word(settings)
+    return found if sharing is None else {**found, "sharing": sharing}
+
+
+def critic_stage(plan: RunPlan, critic: OpenModel) -> CriticStage:
+    """How a critic is asked."""
+    return CriticStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), plan.options.verdicts)
+
+
+def _recorded(plan: RunPlan) -> Evidence:
+    """The recorded evidence of a study for the metrics. Raises if there is none."""
+    found = recorded_evidence(plan.study, plan.options, plan.metrics)
+    names = [str(name) for name in plan.options.reviewers]
+    ratings = [
+        recorded_review(plan.study, scale=scale, reviewers=names, convention=plan.options.convention).judgements
+        for scale in plan.scales
+    ]
+    return replace(found, judgements=pl.concat(ratings)) if ratings else found
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One round of asking: all that the plan needs, each stage over the whole study."""
+
+    plan: RunPlan
+    models: Mapping[str, OpenModel]
+    arrived: Arrived = nobody
+    only: AbstractSet[str] | None = None
+    """The tasks to ask about; None: all."""
     parts: EvidenceParts = field(default_factory=EvidenceParts)
-    control: Control = field(default_factory=dict)
-    only: Collection[str] | None = None
-    """The tasks to score; None: all."""
-    arrived: Arrived = lambda *_: None
 
-    async def write_synopses(self, writer: OpenModel, names: Sequence[str]) -> pl.DataFrame:
-        """Write the synopses of these names that the study does not have."""
-        stage = SynopsisStage(writer.chat)
-        paired = self._paired
-        wanted = [
-            (task, name)
-            for task, _ in with_peers(self.study)
-            for name in names
-            if name in PROMPTS and name not in task.synopses and (paired is None or task.task in paired)
-        ]
-        done: dict[tuple[str, str], SynopsisEvidence] = {}
-        finished = failed = 0
+    async def collect(self) -> Evidence:
+        """All of it."""
+        plan, tables = self.plan, dict[str, Any]()
+        synopses = await self._write_synopses() if plan.synopses else empty(SYNOPSES)
+        rewritten = await self._preprocess()
+        if rewritten:
+            tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
+        if plan.likelihood:
+            tables["logprobs"], tables["control"] = await self._score(rewritten, synopses)
+            tables["with_tokens"] = self.parts.scan
+        if plan.critic:
+            tables["verdicts"] = await self._judge(self.models["critic"])
+        if plan.scales:
+            tables["judgements"] = pl.concat([await self._rate(scale.name) for scale in plan.scales])
+        return Evidence(synopses=synopses, **tables)
 
-        async def one(job: tuple[Task, str]) -> None:
-            nonlocal finished, failed
-            rows = await stage.write(*job)
-            done.update({(row.task, row.synopsis): row for row in rows})
-            finished += 1
-            failed += any(is_open(row.failure) for row in rows)
-            self.report("writing synopses", finished, len(wanted), writer, failed)
-
-        self.report("writing synopses", 0, len(wanted), writer)
-        await side_by_side(one, wanted, writer.at_once(CALLS_AT_ONCE))
-        return synopses_frame([done[task.task, name] for task, name in wanted])
-
-    async def rewrite(self, rewriter: OpenModel, template: Template, known: Preprocessor | None) -> Preprocessor:
-        """Rewrites of all responses that have peers: known ones, and the others written now."""
-        stage = RewritingStage(rewriter.chat, template, self.options.rewrite_max_tokens)
-        there = set() if known is None else set(known.table.select("task", "agent").iter_rows())
-        paired = self._paired
-        if paired is not None:
-            paired |= {task for key, others in self.control.items() if key[0] in paired for task in others}
-        every = (r for task, rs in with_peers(self.study) if paired is None or task.task in paired for r in rs)
-        wanted = [r for r in every if (r.task, r.agent) not in there]
-        done: dict[Response, RewriteEvidence] = {}
-        failed = 0
-
-        async def one(response: Response) -> None:
-            nonlocal failed
-            done[response] = await stage.rewrite(response)
-            failed += is_open(done[response].failure)
-            self.report("rewriting", len(done), len(wanted), rewriter, failed)
-
-        self.report("rewriting", 0, len(wanted), rewriter)
-        await side_by_side(one, wanted, rewriter.at_once(CALLS_AT_ONCE))
-        made = rewrites_frame([done[response] for response in wanted])
-        return Preprocessor(template.name, made if known is None else pl.concat([known.table, made]))
+    def _report(self, stage: str, ended: int, total: int, model: OpenModel, failed: int = 0) -> None:
+        """Report the progress of a stage; what failed for a temporary cause is not done."""
+        self.plan.options.progress(model.progress(stage, ended - failed, total, failed))
 
     @property
     def _paired(self) -> set[str] | None:
         """The tasks of the pairing; None: all."""
-        return None if self.options.pairing is None else {task for task, _ in self.options.pairing}
+        pairing = self.plan.options.pairing
+        return None if pairing is None else {task for task, _ in pairing}
 
-    def jobs(
-        self,
-        scorer: Any,
-        wanted: Mapping[Wording, Need],
-        peers: Sequence[str] | None,
-        synopses: pl.DataFrame,
-    ) -> Iterator[list[ScoringJob]]:
-        """The scoring jobs, task by task, in all ways of asking."""
-        written: dict[str, dict[str, str]] = {}
-        for task, name, text in synopses.drop_nulls("text").select("task", "synopsis", "text").iter_rows():
-            written.setdefault(task, {})[name] = text
-        texts = {wording: self._texts(need.preprocessor) for wording, need in wanted.items()}
-        alone = {wording: self._marginals_elsewhere(wording, need, peers) for wording, need in wanted.items()}
-        for task, responses in self._tasks():
-            more = written.get(task.task, {})
-            known = replace(task, synopses={**task.synopses, **more}) if more else task
-            agents = [r.agent for r in responses]
-            jobs = []
-            for wording, need in wanted.items():
-                asked = self._asked(task.task, agents, need, peers)
-                examples = {} if need.examples is None else need.examples.shown(task.task, asked)
-                asked += [q for q in alone[wording].get(task.task, ()) if q not in set(asked)]
-                asked += self._elsewhere(task.task, agents, wording, need, peers)
-                stage = ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis, examples)
-                mine = _needed(texts[wording], task.task, agents, asked)
-                if need.examples is not None:
-                    mine |= need.examples.texts(examples, texts[wording])
-                jobs.append(ScoringJob(stage, known, mine, asked))
-            yield jobs
+    async def _write_synopses(self) -> pl.DataFrame:
+        """The synopses that the study does not have."""
+        writer, paired = self.models[SYNOPSIS_WRITER], self._paired
+        stage = SynopsisStage(writer.chat)
+        wanted = [
+            (task, name)
+            for task, _ in self.plan.study.with_peers()
+            for name in self.plan.synopses
+            if name in PROMPTS and name not in task.synopses and (paired is None or task.task in paired)
+        ]
+        rows = await self._each("writing synopses", writer, wanted, lambda job: stage.write(*job))
+        last = {(row.task, row.synopsis): row for made in rows for row in made}
+        return synopses_frame([last[task.task, name] for task, name in wanted])
 
-    def _tasks(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
-        return (each for each in with_peers(self.study) if self.only is None or each[0].task in self.only)
+    async def _preprocess(self) -> Sequence[Preprocessor]:
+        """All rewrites: recorded ones completed by the rewriter, or a full set from each of several rewriters."""
+        plan = self.plan
+        if not plan.rewriting:
+            return plan.preprocessors
+        rewriters = [model for name, model in self.models.items() if name.startswith("rewriter")]
+        names = Counter(model.identity.short for model in rewriters)
+        if twice := [name for name, count in names.items() if count > 1]:
+            raise UserError(f"rewriters must have different names, got {twice[0]} twice")
+        return [
+            await self._rewrite(rewriter, template, known)
+            for rewriter in rewriters
+            for template in plan.options.chosen_templates()
+            for known in plan.preprocessors or (None,)
+        ]
 
-    def _texts(self, preprocessor: Preprocessor | None) -> Texts:
-        raw = {(r.task, r.agent): r.text for _, responses in with_peers(self.study) for r in responses}
-        return raw if preprocessor is None else {**dict.fromkeys(raw, NO_REWRITE), **preprocessor.texts()}
+    async def _rewrite(self, rewriter: OpenModel, template: Template, known: Preprocessor | None) -> Preprocessor:
+        """Rewrites of all responses that have peers: known ones, and the others written now."""
+        stage = RewritingStage(rewriter.chat, template, self.plan.options.rewrite_max_tokens)
+        there = set() if known is None else set(known.table.select("task", "agent").iter_rows())
+        paired = self._paired
+        if paired is not None:
+            paired |= {task for key, others in self.plan.control.items() if key[0] in paired for task in others}
+        every = (r for t, rs in self.plan.study.with_peers() if paired is None or t.task in paired for r in rs)
+        wanted = [r for r in every if (r.task, r.agent) not in there]
 
-    def _asked(self, task: str, agents: Sequence[str], need: Need, peers: Sequence[str] | None) -> list[Question]:
-        asked = self._pairs(task, agents, peers, both_directions=need.both_directions, marginals=need.marginals)
-        return asked if need.examples is None else need.examples.questions(asked)
+        async def one(response: Response) -> list[Any]:
+            return [await stage.rewrite(response)]
 
-    def _pairs(
-        self, task: str, agents: Sequence[str], peers: Sequence[str] | None, *, both_directions: bool, marginals: bool
-    ) -> list[Question]:
-        pairing = self.options.pairing
-        if pairing is None:
-            return list(questions(agents, peers=peers, both_directions=both_directions, marginals=marginals))
-        there = set(agents)
-        peers_of = {a: [peer for peer in pairing.get((task, a), ()) if peer in there] for a in agents}
-        return list(paired_questions(peers_of, both_directions=both_directions, marginals=marginals))
+        rows = await self._each("rewriting", rewriter, wanted, one)
+        made = rewrites_frame([row for (row,) in rows])
+        return Preprocessor(template.name, made if known is None else pl.concat([known.table, made]))
 
-    def _elsewhere(
-        self, task: str, agents: Sequence[str], wording: Wording, need: Need, peers: Sequence[str] | None
-    ) -> list[Question]:
-        """What task control asks of responses to other tasks, under this task's synopsis and responses."""
-        if not need.controlled:
-            return []
-        pairs = self._pairs(task, agents, peers, both_directions=need.controlled_both, marginals=False)
-        found = [Question(q.target, q.given, other) for q in pairs for other in self.control.get((task, q.target), ())]
-        if need.controlled_marginals and wording.synopsis is not None:
-            found += dict.fromkeys(Question(q.target, None, q.target_task) for q in found)
-        return found
+    async def _each(self, stage: str, model: OpenModel, jobs: Sequence[Any], write: Callable[[Any], Any]) -> list[Any]:
+        """What a model writes for each job, in their order."""
+        done: dict[int, Any] = {}
+        failed = 0
 
-    def _marginals_elsewhere(
-        self, wording: Wording, need: Need, peers: Sequence[str] | None
-    ) -> Mapping[str, Sequence[Question]]:
-        """Without a synopsis the marginal of another task's response is that task's own: which are needed, by task."""
-        found: dict[str, dict[Question, None]] = {}
-        if need.controlled_marginals and wording.synopsis is None:
-            for task, responses in self._tasks():
-                for question in self._elsewhere(task.task, [r.agent for r in responses], wording, need, peers):
-                    found.setdefault(str(question.target_task), {})[Question(question.target, None)] = None
-        return {task: tuple(asked) for task, asked in found.items()}
+        async def one(place: int) -> None:
+            nonlocal failed
+            done[place] = await write(jobs[place])
+            failed += any(is_open(row.failure) for row in done[place])
+            self._report(stage, len(done), len(jobs), model, failed)
 
-    async def score(
-        self,
-        wanted: Sequence[tuple[OpenModel, Mapping[Wording, Need]]],
-        peers: Sequence[str] | None,
-        synopses: pl.DataFrame,
+        self._report(stage, 0, len(jobs), model)
+        await side_by_side(one, range(len(jobs)), model.at_once(CALLS_AT_ONCE))
+        return [done[place] for place in range(len(jobs))]
+
+    async def _judge(self, critic: OpenModel) -> pl.DataFrame:
+        """The critic's verdicts on all questions."""
+        stage, asked = critic_stage(self.plan, critic), self.plan.questions
+        if self.only is not None:
+            asked = tuple(question for question in asked if question.task in self.only)
+        texts: dict[tuple[str, str], str | CallFailure] = {
+            (r.task, r.agent): r.text for _, responses in self.plan.study for r in responses
+        }
+        batches = list(critic_batches(asked, local=critic.local))
+        found = Batches(len(batches), VERDICTS, verdicts_frame)
+
+        async def some(place: int) -> None:
+            def answered(row: VerdictEvidence) -> None:
+                found.add(place, row)
+                self.arrived("verdicts", "", found.table)
+                self._report("judging", found.ended, len(asked), critic, found.failed)
+
+            at_once = critic.at_once(CALLS_AT_ONCE)
+            rows = await stage.judge(batches[place], texts, at_once=at_once, answered=answered)
+            found.complete(place, rows)
+
+        self._report("judging", 0, len(asked), critic)
+        await side_by_side(some, range(len(batches)), critic.at_once(1))
+        verdicts = found.table()
+        bad = verdicts.filter(pl.col("failure") == "too_long")
+        if len(bad) and self.plan.options.on_too_long == "error":
+            row = bad.row(0, named=True)
+            raise TextTooLongError(
+                f"{len(bad)} of {len(verdicts)} questions do not fit the critic's context; the first is about "
+                f"{row['first']} and {row['second']} on {row['task']}: {row['failure_message']}. Use a critic with a "
+                "longer context, or count them as missing with --on-too-long skip"
+            )
+        return verdicts
+
+    async def _rate(self, scale: str) -> pl.DataFrame:
+        """The reviewers' ratings of all responses on a scale."""
+        options = replace(self.plan.options, scale=scale)
+        opened = {part.name: self.models[part.name] for part in review_parts(options)}
+        return await ReviewCollector(self.plan.study, options, opened, arrived=self.arrived).judgements(list(opened))
+
+    # --- log-probabilities -----------------------------------------------------------------------------------------
+
+    async def _score(
+        self, rewritten: Sequence[Preprocessor], synopses: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Log-probabilities for every question, with those of responses to other tasks separate.
 
-        ``wanted``: what each scorer is asked. All ways of asking about one task are scored together.
+        All ways of asking about one task are scored together.
         """
         found: list[pl.DataFrame] = [empty(SCORED).drop(TOKENS)]
         batches = 0
-        for scorer, needed in wanted:
-            rows, some = await self._scored(scorer, needed, peers, synopses, batches)
+        for part, wanted in self.plan.by_scorer(rewritten).items():
+            rows, some = await self._scored(self.models[part], list(self._jobs(part, wanted, synopses)), batches)
             found.append(rows)
             batches += some
         evidence = pl.concat(found)
-        if self.options.on_too_long == "error":
+        if self.plan.options.on_too_long == "error":
             refuse_too_long(too_long(evidence))
         return by_table(evidence)
 
     async def _scored(
-        self,
-        scorer: OpenModel,
-        wanted: Mapping[Wording, Need],
-        peers: Sequence[str] | None,
-        synopses: pl.DataFrame,
-        first: int,
+        self, scorer: OpenModel, by_task: Sequence[list[ScoringJob]], first: int
     ) -> tuple[pl.DataFrame, int]:
         """The log-probabilities of one scorer, and the number of batches; ``first``: the number of the first batch."""
-        known = self._recorded(scorer)
-        by_task = list(self.jobs(scorer.scorer, wanted, peers, synopses))
-        if self.options.on_too_long == "error" and scorer.local:
+        known = self._known(scorer)
+        if self.plan.options.on_too_long == "error" and scorer.local:
             refuse_too_long([bad for jobs in by_task for bad in await unfit(jobs)])
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
         together = scorer.scorer.capabilities.together
@@ -365,62 +391,96 @@ class Collector:
             taken += reused
             done += len(rows)
             failed += open_rows(rows)
-            self.parts.append(
-                "logprobs", first + number, rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS)
-            )
+            self.parts.append(first + number, rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS))
             found[number] = rows.drop(TOKENS)
             self.arrived("logprobs", str(first), lambda: _whole(found))
-            self.report("scoring", done, sum(counts), scorer, failed)
+            self._report("scoring", done, sum(counts), scorer, failed)
 
-        self.report("scoring", 0, sum(counts), scorer)
+        self._report("scoring", 0, sum(counts), scorer)
         in_flight = scorer.at_once(TASKS_AT_ONCE, here=BATCHES_TOGETHER if together else 1)
         await side_by_side(some, range(len(groups)), in_flight)
         evidence = _whole(found)
         if taken:
-            self.options.say(f"{taken} of {len(evidence)} log-probabilities were reused from the study")
+            self.plan.options.say(f"{taken} of {len(evidence)} log-probabilities were reused from the study")
         return evidence, len(groups)
 
-    def _recorded(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
+    def _known(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
         """By task, log-probabilities recorded in the study for this scorer, with the hash of their texts."""
-        if "logprobs" not in self.study.recorded:
+        study = self.plan.study
+        if "logprobs" not in study.recorded:
             return {}
-        recorded_logprobs(self.study)  # rejects impossible values
+        recorded_logprobs(study)  # rejects impossible values
         usable = pl.col("sum_logprob_nats").is_not_null() & pl.col("texts").is_not_null()
-        with self.study.reading("logprobs"):
-            rows = recorded_tokens(self.study, scorers=[scorer.identity.short]).filter(usable).collect()
-        control = recorded_control(self.study).filter(usable, pl.col("scorer") == scorer.identity.short)
+        with study.reading("logprobs"):
+            rows = recorded_tokens(study, scorers=[scorer.identity.short]).filter(usable).collect()
+        control = recorded_control(study).filter(usable, pl.col("scorer") == scorer.identity.short)
         texts = [name for name, kind in CONTROL.items() if kind == pl.String]
         rows = pl.concat([rows, control.cast(dict.fromkeys(texts, pl.String))], how="diagonal").select(*SCORED)
         return {str(task): mine for (task,), mine in rows.partition_by("task", as_dict=True).items()}
 
-    async def judge(self, critic: OpenModel, stage: CriticStage, asked: Sequence[CriticQuestion]) -> pl.DataFrame:
-        """The critic's verdicts on all questions."""
-        texts: dict[tuple[str, str], str | CallFailure] = {
-            (r.task, r.agent): r.text for _, responses in self.study for r in responses
-        }
-        batches = list(critic_batches(asked, local=critic.local))
-        found = Batches(len(batches), VERDICTS, verdicts_frame)
+    def _jobs(self, part: str, wanted: Mapping[Wording, Need], synopses: pl.DataFrame) -> Iterator[list[ScoringJob]]:
+        """The scoring jobs of a scorer, task by task, in all ways of asking."""
+        scorer = self.models[part].scorer
+        written: dict[str, dict[str, str]] = {}
+        for task, name, text in synopses.drop_nulls("text").select("task", "synopsis", "text").iter_rows():
+            written.setdefault(task, {})[name] = text
+        texts = {wording: self._texts(need.preprocessor) for wording, need in wanted.items()}
+        alone = {wording: self._marginals_elsewhere(wording, need) for wording, need in wanted.items()}
+        for task, responses in self._tasks():
+            more = written.get(task.task, {})
+            known = replace(task, synopses={**task.synopses, **more}) if more else task
+            agents = [r.agent for r in responses]
+            jobs = []
+            for wording, need in wanted.items():
+                asked = self._pairs(task.task, agents, both_directions=need.both_directions, marginals=need.marginals)
+                if need.examples is not None:
+                    asked = need.examples.questions(asked)
+                examples = {} if need.examples is None else need.examples.shown(task.task, asked)
+                asked += [q for q in alone[wording].get(task.task, ()) if q not in set(asked)]
+                asked += self._elsewhere(task.task, agents, wording, need)
+                stage = ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis, examples)
+                mine: dict[Any, str | CallFailure] = {agent: texts[wording][task.task, agent] for agent in agents}
+                mine |= {q.target_key: texts[wording][q.target_task, q.target] for q in asked if q.target_task}
+                if need.examples is not None:
+                    mine |= need.examples.texts(examples, texts[wording])
+                jobs.append(ScoringJob(stage, known, mine, asked))
+            yield jobs
 
-        async def some(place: int) -> None:
-            def answered(row: VerdictEvidence) -> None:
-                found.add(place, row)
-                self.arrived("verdicts", "", found.table)
-                self.report("judging", found.ended, len(asked), critic, found.failed)
+    def _tasks(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+        return (each for each in self.plan.study.with_peers() if self.only is None or each[0].task in self.only)
 
-            at_once = critic.at_once(CALLS_AT_ONCE)
-            rows = await stage.judge(batches[place], texts, at_once=at_once, answered=answered)
-            self.parts.append("verdicts", place, found.complete(place, rows))
+    def _texts(self, preprocessor: Preprocessor | None) -> Texts:
+        raw = {(r.task, r.agent): r.text for _, responses in self.plan.study.with_peers() for r in responses}
+        return raw if preprocessor is None else {**dict.fromkeys(raw, NO_REWRITE), **preprocessor.texts()}
 
-        self.report("judging", 0, len(asked), critic)
-        await side_by_side(some, range(len(batches)), critic.at_once(1))
-        verdicts = found.table()
-        if self.options.on_too_long == "error":
-            _refuse_too_long(verdicts)
-        return verdicts
+    def _pairs(self, task: str, agents: Sequence[str], *, both_directions: bool, marginals: bool) -> list[Question]:
+        pairing = self.plan.options.pairing
+        if pairing is None:
+            peers = self.plan.peers
+            return list(questions(agents, peers=peers, both_directions=both_directions, marginals=marginals))
+        there = set(agents)
+        peers_of = {a: [peer for peer in pairing.get((task, a), ()) if peer in there] for a in agents}
+        return list(paired_questions(peers_of, both_directions=both_directions, marginals=marginals))
 
-    def report(self, stage: str, ended: int, total: int, model: OpenModel, failed: int = 0) -> None:
-        """Report the progress of a stage; what failed for a temporary cause is not done."""
-        self.options.progress(model.progress(stage, ended - failed, total, failed))
+    def _elsewhere(self, task: str, agents: Sequence[str], wording: Wording, need: Need) -> list[Question]:
+        """What task control asks of responses to other tasks, under this task's synopsis and responses."""
+        if not need.controlled:
+            return []
+        pairs = self._pairs(task, agents, both_directions=need.controlled_both, marginals=False)
+        control = self.plan.control
+        found = [Question(q.target, q.given, other) for q in pairs for other in control.get((task, q.target), ())]
+        if need.controlled_marginals and wording.synopsis is not None:
+            found += dict.fromkeys(Question(q.target, None, q.target_task) for q in found)
+        return found
+
+    def _marginals_elsewhere(self, wording: Wording, need: Need) -> Mapping[str, Iterable[Question]]:
+        """Without a synopsis the marginal of another task's response is that task's own: which are needed, by task."""
+        found: dict[str, dict[Question, None]] = {}
+        if need.controlled_marginals and wording.synopsis is None:
+            for task, responses in self._tasks():
+                for question in self._elsewhere(task.task, [r.agent for r in responses], wording, need):
+                    found.setdefault(str(question.target_task), {})[Question(question.target, None)] = None
+        return found
 
 
 def _whole(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
@@ -432,12 +492,6 @@ def by_table(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Log-probabilities, and those of responses to other tasks, from a table of both."""
     matched = pl.col("target_task").is_null()
     return rows.filter(matched).drop("target_task"), rows.filter(~matched).select(*CONTROL)
-
-
-def _needed(texts: Texts, task: str, agents: Sequence[str], asked: Sequence[Question]) -> dict[Any, str | CallFailure]:
-    """The texts of a task by agent, and those of other tasks that are asked about by task and agent."""
-    own: dict[Any, str | CallFailure] = {agent: texts[task, agent] for agent in agents}
-    return own | {q.target_key: texts[q.target_task, q.target] for q in asked if q.target_task is not None}
 
 
 async def _score_unknown(
@@ -480,17 +534,6 @@ def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:
             first, asked = place + 1, 0
     if first < len(questions):
         yield range(first, len(questions))
-
-
-def _refuse_too_long(verdicts: pl.DataFrame) -> None:
-    bad = verdicts.filter(pl.col("failure") == "too_long")
-    if len(bad):
-        row = bad.row(0, named=True)
-        raise TextTooLongError(
-            f"{len(bad)} of {len(verdicts)} questions do not fit the critic's context; the first is about "
-            f"{row['first']} and {row['second']} on {row['task']}: {row['failure_message']}. Use a critic with a "
-            "longer context, or count them as missing with --on-too-long skip"
-        )
 
 
 def critic_batches(asked: Sequence[CriticQuestion], *, local: bool) -> Iterator[list[CriticQuestion]]:

@@ -13,9 +13,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
+import numpy as np
+
 from goldless.audit.texts import text_findings
-from goldless.errors import CapabilityError
-from goldless.judging.critic import CriticStage, find_critic_prompt
+from goldless.errors import CapabilityError, GoldlessError
 from goldless.metrics.metric import Metric
 from goldless.models.cache import default_journal
 from goldless.models.call_paces import Kind, measured, seconds_per_call
@@ -36,14 +37,16 @@ from goldless.models.journalled import score_key
 from goldless.models.prefix_tree import build_tree, computed_tokens
 from goldless.models.usage import Price, batch_share, price_of
 from goldless.records import CallFailure
-from goldless.runs.collection import with_peers
+from goldless.runs.collection import Collection
+from goldless.runs.evaluation import differences
 from goldless.runs.opening import OpenModel, Part
-from goldless.runs.options import Options, check_options
-from goldless.runs.pipeline import collect_evidence
-from goldless.runs.plan import SYNOPSIS_WRITER, RunPlan, plan_run, with_default_metrics
-from goldless.runs.power import Power, needed_tasks
+from goldless.runs.options import Options
+from goldless.runs.pipeline import score_study
+from goldless.runs.plan import SYNOPSIS_WRITER, RunPlan, plan_run
 from goldless.runs.progress import Progress
+from goldless.statistics.answering import moments
 from goldless.statistics.comparisons import too_few_tasks
+from goldless.statistics.deciding import ANYTIME, FIXED_SAMPLE, tasks_to_detect
 from goldless.studies import Study
 
 TASKS_MEASURED = 40
@@ -57,6 +60,9 @@ LABEL_TOKENS = 2
 """Tokens of a verdict that is chosen: the label, and the end of the turn."""
 CHARACTERS_A_TOKEN = 4
 TIMED_TOKENS = 400
+POWER = 0.8
+ROUNDING = 1e-9
+"""Differences that vary by less than this share of the largest vary by rounding alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,65 @@ class PlannedCalls:
 
 
 @dataclass(frozen=True, slots=True)
+class NeededTasks:
+    """What one kind of question needs."""
+
+    question: str
+    tests: int
+    """Comparisons that alpha is divided by."""
+    tasks: int | None
+    """Tasks for a number fixed beforehand; None: over ten million."""
+    tasks_until: int | None
+    """Tasks within which ``--until`` decides, with the same power."""
+    usd: float | None
+    """Cost of ``tasks``; None: unknown."""
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The standard deviation of differences between two agents, from evidence."""
+
+    metric: str
+    unit: str
+    sd: float
+    """Median over pairs of agents."""
+    pairs: int
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """The tasks that a difference of ``detect`` standard deviations needs."""
+
+    detect: float
+    alpha: float
+    power: float
+    rows: tuple[NeededTasks, ...]
+    spread: tuple[Spread, ...]
+    """By metric; empty: there is no evidence yet."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a standard deviation is here."""
+        how = (
+            f"Tasks to decide a true difference of {self.detect:g} standard deviations of the two agents' differences "
+            f"with probability {self.power:g}, alpha {self.alpha:g} divided by the comparisons; within: with --until, "
+            "which stops earlier where the difference is larger."
+        )
+        if not self.spread:
+            return [how, "No evidence yet, so what that is in a metric's unit is unknown."]
+        return [how, *(_said(self.detect, one) for one in self.spread)]
+
+
+def _said(detect: float, one: Spread) -> str:
+    return (
+        f"{one.metric}: {detect:g} standard deviations are {detect * one.sd:.3g} {one.unit} here (median over "
+        f"{one.pairs} pairs of agents, up to {one.tasks} tasks)."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The calls of an evaluation."""
 
@@ -101,9 +166,8 @@ class Plan:
 
 async def plan_study(study: Study, options: Options) -> Plan:
     """Estimate the calls of an evaluation, for each metric alone and for all together."""
-    options = with_default_metrics(study, options)
-    check_options(options)
     work = plan_run(study, options)
+    options = work.asked
     journal = Journal(options.journal or default_journal())
     try:
         async with AsyncExitStack() as stack:
@@ -121,9 +185,9 @@ async def plan_study(study: Study, options: Options) -> Plan:
                 *_not_shared(together),
                 *(f"warning: {found.message}" for found in text_findings(study)),
             )
-            tasks = sum(1 for _ in with_peers(study))
+            tasks = study.n_tasks_with_peers
             usd, seconds = (_per_task(together, name, tasks) for name in ("cost_usd", "seconds"))
-            power = await needed_tasks(study, options, usd_per_task=usd, seconds_per_task=seconds)
+            power = await _needed_tasks(study, options, usd_per_task=usd, seconds_per_task=seconds)
             notes = (*notes, *(() if power is None else power.notes))
             return Plan(study.name, tuple(rows), tuple(together), notes, power)
     finally:
@@ -356,18 +420,13 @@ class _Estimate:
             return []
         tasks, share = _measured(work.study)
         counted = {part.name: CountedModel(part, self.models[part.name], self.journal) for part in work.parts()}
-        questions = tuple(question for question in work.questions if question.task in tasks)
         quiet = replace(work.options, say=lambda _: None, progress=lambda _: None, so_far=None, on_too_long="skip")
-        stage = None
-        if work.critic:
-            prompt = find_critic_prompt(self.options.critic_prompt)
-            stage = CriticStage(counted["critic"].judge, prompt, self.options.verdicts)
-        await collect_evidence(replace(work, options=quiet, questions=questions), counted, stage=stage, only=tasks)
+        await Collection(replace(work, options=quiet), counted, only=tasks).collect()
         return [model.row(None if metric is None else metric.name, share) for model in counted.values()]
 
     def notes(self, work: RunPlan) -> Iterable[str]:
         """What was estimated, and how, in sentences."""
-        tasks = sum(1 for _ in with_peers(work.study))
+        tasks = work.study.n_tasks_with_peers
         if len(work.study.agents) > 1 and tasks and (few := too_few_tasks(tasks)):
             yield few
         if tasks > TASKS_MEASURED:
@@ -410,8 +469,51 @@ def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
 
 def _measured(study: Study) -> tuple[set[str], float]:
     """A sample of tasks spread over the study, and the factor to scale its counts by."""
-    tasks = [task.task for task, _ in with_peers(study)]
+    tasks = [task.task for task, _ in study.with_peers()]
     if len(tasks) <= TASKS_MEASURED:
         return set(tasks), 1.0
     step = len(tasks) / TASKS_MEASURED
     return {tasks[int(i * step)] for i in range(TASKS_MEASURED)}, len(tasks) / TASKS_MEASURED
+
+
+# --- tasks needed ----------------------------------------------------------------------------------------------------
+
+
+async def _needed_tasks(
+    study: Study, options: Options, *, usd_per_task: float | None, seconds_per_task: float | None
+) -> Power | None:
+    """The tasks that ``--detect`` needs with the agents of a study; None: it is not asked for."""
+    if options.detect is None:
+        return None
+    k, detect = len(study.one_sample_each().agents), options.detect
+    rows = []
+    for question, tests in (("A>B", 1), ("best", k - 1), ("baseline=A", k - 1), ("all pairs", k * (k - 1) // 2)):
+        alpha = options.alpha / max(1, tests)
+        fixed = tasks_to_detect(detect, alpha=alpha, power=POWER, bound=FIXED_SAMPLE)
+        until = tasks_to_detect(detect, alpha=alpha, power=POWER, bound=ANYTIME, at_least=options.at_least)
+        usd, seconds = (
+            None if fixed is None or each is None else each * fixed for each in (usd_per_task, seconds_per_task)
+        )
+        rows.append(NeededTasks(question, tests, fixed, None if question == "all pairs" else until, usd, seconds))
+    return Power(detect, options.alpha, POWER, tuple(rows), await _spread(study, options))
+
+
+async def _spread(study: Study, options: Options) -> tuple[Spread, ...]:
+    """The spread of differences in the evidence of a study; empty where it has none for these metrics."""
+    found: list[Spread] = []
+    for name in options.metrics:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what it could not use is no matter of a plan
+                scored = await score_study(study, replace(options, metrics=(name,), recorded=True, say=lambda _: None))
+        except GoldlessError:
+            continue  # no evidence for it
+        for one in scored.scores.values():
+            if one.scores.raters is None:
+                apart = differences(one.of_agents(study), scored.plan.agents).differences
+                n, _, sd = moments(apart)
+                known = sd[(n > 1) & (sd > ROUNDING * np.nan_to_num(np.abs(apart)).max(initial=0.0))]
+                if len(known):
+                    middle = float(np.median(known))
+                    found.append(Spread(one.metric.name, one.metric.unit, middle, len(known), int(n.max())))
+    return tuple(found)

@@ -5,14 +5,17 @@ A scorer that was trained: how it was asked and on which tasks, held against wha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+import polars as pl
 
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
+from goldless.evidence import JudgementEvidence, Schema, VerdictEvidence, empty, is_open
 from goldless.fleet.crew import Crew
 from goldless.fleet.model import FleetModel, belongs_on_fleet
 from goldless.fleet.place import parse_place
@@ -41,6 +44,8 @@ from goldless.runs.options import Options
 from goldless.runs.progress import Progress
 from goldless.templates import TEMPLATES, Template
 
+Row = TypeVar("Row", bound=VerdictEvidence | JudgementEvidence)
+CALLS_AT_ONCE = 256
 SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL"
 
 
@@ -153,6 +158,33 @@ class OpenModel:
     def workers(self) -> int | None:
         """Of the fleet that computes it; None: there is none."""
         return self.model.crew.size if isinstance(self.model, FleetModel) else None
+
+
+class Batches(Generic[Row]):
+    """Verdicts or judgements in batches while they arrive: a table of each complete batch, the rows of the others."""
+
+    def __init__(self, count: int, schema: Schema, frame: Callable[[Sequence[Row]], pl.DataFrame]) -> None:
+        self._frame = frame
+        self._tables = [empty(schema)] * (count + 1)  # one more, for a table without batches
+        self._begun: dict[int, list[Row]] = {}
+        self.ended = 0
+        self.failed = 0
+        """Of those that ended, how many another run asks again."""
+
+    def add(self, place: int, row: Row) -> None:
+        """A row of a batch."""
+        self._begun.setdefault(place, []).append(row)
+        self.ended += 1
+        self.failed += is_open(row.failure)
+
+    def complete(self, place: int, rows: Sequence[Row]) -> None:
+        """All rows of a batch, in their order."""
+        self._tables[place] = self._frame(rows)
+        self._begun.pop(place, None)
+
+    def table(self) -> pl.DataFrame:
+        """All rows so far."""
+        return pl.concat([*self._tables, *map(self._frame, self._begun.values())])
 
 
 @asynccontextmanager

@@ -5,9 +5,11 @@ Decided before any model is opened, so that everything that can be known to be w
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -26,20 +28,121 @@ from goldless.judging.judges import JUDGES, find_judge
 from goldless.judging.scales import Scale
 from goldless.metrics.label_information import check_labels
 from goldless.metrics.likelihood import Wording
-from goldless.metrics.metric import Metric, Pairing
+from goldless.metrics.metric import LogprobNeed, Metric, Pairing
 from goldless.metrics.peer_prediction import Roles, example_order
 from goldless.models.interface import content_hash
-from goldless.runs.collection import Control, Need, Preprocessor, preprocessors, with_peers
+from goldless.records import CallFailure
+from goldless.runs.evaluation import group_members
 from goldless.runs.opening import Part
-from goldless.runs.options import DEFAULT_METRICS, Options
-from goldless.runs.outcomes import group_members
+from goldless.runs.options import DEFAULT_METRICS, Options, check_options
 from goldless.runs.recorded import check_wins, recorded_control, recorded_rewrites
 from goldless.runs.reviewers import named_reviewers, review_parts
 from goldless.runs.rounds import asked_until
-from goldless.runs.samples import samples_apart
+from goldless.scoring import Question, WorkedExample
 from goldless.statistics.answering import Until
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
+from goldless.templates import Template
+
+SCORER = "scorer"
+"""The part of the model that gives log-probabilities."""
+SYNOPSIS_WRITER = "synopsis writer"
+LONGEST_PROMPT = 6_000
+"""Characters of a prompt that the default metrics condition on: every longer one would cost more than the responses."""
+Texts = Mapping[tuple[str, str], str | CallFailure]
+"""By task and agent."""
+Control = Mapping[tuple[str, str], Sequence[str]]
+"""Other tasks for each response that is predicted, by its task and agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessor:
+    """Rewrites of all responses, made by one rewriter with one template."""
+
+    template: str | None
+    """Name of the template; None: recorded, and valid for any."""
+    table: pl.DataFrame
+    """Columns of ``evidence.REWRITES``."""
+
+    @property
+    def name(self) -> str:
+        """The rewriter."""
+        return "+".join(sorted(self.table["rewriter"].unique()))
+
+    def texts(self) -> dict[tuple[str, str], str | CallFailure]:
+        """The rewrites, or why one is missing."""
+        columns = ("task", "agent", "text", "failure", "failure_message")
+        return {
+            (task, agent): text or CallFailure(failure or "not_recorded", said or "")
+            for task, agent, text, failure, said in self.table.select(columns).iter_rows()
+        }
+
+
+def preprocessors(rewrites: pl.DataFrame) -> list[Preprocessor]:
+    """Recorded rewrites by rewriter and template; the last rewrite of a response is used."""
+    groups = rewrites.partition_by("rewriter", "template", maintain_order=True) if len(rewrites) else []
+    return [
+        Preprocessor(rows["template"][0], rows.unique(("task", "agent"), keep="last", maintain_order=True))
+        for rows in groups
+    ]
+
+
+@dataclass(frozen=True)
+class WorkedExamples:
+    """The other tasks that a juror is shown before it predicts a response, and who informs about whom."""
+
+    study: Study
+    number: int
+    """How many are shown; fewer where the agent answered fewer other tasks."""
+    seed: int
+    same: str | None = None
+    """The column of the tasks table in which they have the same value."""
+    left_out: Collection[str] = ()
+    """Agents that are not predicted."""
+
+    @cached_property
+    def _roles(self) -> Roles:
+        return Roles.of(self.study.agents)
+
+    @cached_property
+    def _others(self) -> Callable[[str], Iterator[str]]:
+        return example_order((task for task, _ in self.study), self.same, self.seed)
+
+    def questions(self, asked: Sequence[Question]) -> list[Question]:
+        """The questions in which one agent's first sample informs about another's second, or about no one's."""
+        predicted, informants = self._roles.examples.keys() - set(self.left_out), self._roles.informants
+        informed = {q.target for q in asked if q.target in predicted and q.given in informants}
+        return [q for q in asked if q.target in informed and (q.given is None or q.given in informants)]
+
+    def shown(self, task: str, asked: Sequence[Question]) -> dict[str, list[WorkedExample]]:
+        """The examples by the agent that is predicted: the first other tasks in order that it answered."""
+        found = {}
+        for target in dict.fromkeys(question.target for question in asked):
+            first = self._roles.examples[target]
+            there = (other for other in self._others(task) if self.study.response(other, first) is not None)
+            found[target] = [WorkedExample(self.study.task(t), first) for t in itertools.islice(there, self.number)]
+        return found
+
+    def texts(self, shown: Mapping[str, Sequence[WorkedExample]], every: Texts) -> dict[Any, str | CallFailure]:
+        """Of all texts, those that the examples show."""
+        tasks = {example.task.task for mine in shown.values() for example in mine}
+        return {key: every[key] for task in tasks for name in self._roles.informants if (key := (task, name)) in every}
+
+
+@dataclass(slots=True)
+class Need:
+    """What all metrics together need in one way of asking."""
+
+    template: Template
+    preprocessor: Preprocessor | None
+    both_directions: bool = False
+    marginals: bool = False
+    controlled: bool = False
+    """Whether the same is asked of responses to other tasks, and below what of it."""
+    controlled_both: bool = False
+    controlled_marginals: bool = False
+    examples: WorkedExamples | None = None
+    """The worked examples that are shown first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +150,12 @@ class RunPlan:
     """What the metrics need from a study, decided before any model is opened."""
 
     study: Study
+    agents: Study
+    """The study with one sample of each agent, which is what is ranked."""
+    asked: Options
+    """As given, with the default metrics spelled out."""
     options: Options
+    """With the peers of each response, where agents have several samples or tasks are asked in rounds."""
     metrics: tuple[Metric, ...]
     peers: tuple[str, ...] | None
     """Agents used as peers; None: all."""
@@ -87,18 +195,6 @@ class RunPlan:
         jurors = self.options.jurors
         return {f"juror {i}": juror for i, juror in enumerate(jurors, 1)} or {SCORER: self.options.scorer}
 
-    def by_scorer(self, wanted: Mapping[Wording, Need]) -> dict[str, dict[Wording, Need]]:
-        """What each scorer and juror is asked, by the name of its part; a juror nothing about its own family."""
-        plain = {wording: need for wording, need in wanted.items() if need.examples is None}
-        found = {SCORER: plain} if plain else {}
-        for part, juror in self.jurors.items():
-            left_out = self.study.family(self.options.juror_families.get(model_name(juror)))
-            for wording, need in wanted.items():
-                if need.examples is not None:
-                    mine = replace(need, examples=replace(need.examples, left_out=left_out))
-                    found.setdefault(part, {})[wording] = mine
-        return found
-
     @property
     def critic(self) -> bool:
         """Whether a critic is needed."""
@@ -124,30 +220,61 @@ class RunPlan:
     def parts(self) -> list[Part]:
         """The models to open."""
         options = self.options
-        found: list[Part] = []
         if not self.asks_models:
-            return found
-        if not all(map(_worked, self.likelihood)):
-            found.append(Part(SCORER, options.scorer, "scoring"))
-        found += [
-            Part(part, juror, "scoring") for part, juror in self.jurors.items() if part not in {p.name for p in found}
-        ]
+            return []
+        found = [] if all(map(_worked, self.likelihood)) else [Part(SCORER, options.scorer, "scoring")]
+        named = {part.name for part in found}
+        found += [Part(part, juror, "scoring") for part, juror in self.jurors.items() if part not in named]
         if self.rewriting:
             found += [Part(f"rewriter {i}", given, "chat") for i, given in enumerate(options.rewriters, 1)]
         if self.synopses:
             found.append(Part(SYNOPSIS_WRITER, options.synopsis_writer, "chat"))
         if self.critic:
             found.append(Part("critic", options.critic, "chat" if options.verdicts == "labels" else "both"))
-        if self.scales:
-            found += review_parts(options)
+        return found + (review_parts(options) if self.scales else [])
+
+    def by_scorer(self, rewritten: Sequence[Preprocessor]) -> dict[str, dict[Wording, Need]]:
+        """What each scorer and juror is asked, by the name of its part; a juror nothing about its own family."""
+        wanted = self._needs(rewritten)
+        plain = {wording: need for wording, need in wanted.items() if need.examples is None}
+        found = {SCORER: plain} if plain else {}
+        for part, juror in self.jurors.items():
+            left_out = self.study.family(self.options.juror_families.get(model_name(juror)))
+            for wording, need in wanted.items():
+                if need.examples is not None:
+                    mine = replace(need, examples=replace(need.examples, left_out=left_out))
+                    found.setdefault(part, {})[wording] = mine
+        return found
+
+    def _needs(self, rewritten: Sequence[Preprocessor]) -> dict[Wording, Need]:
+        """What the metrics over log-probabilities need, each item once."""
+        options, found = self.options, dict[Wording, Need]()
+        for wanted in (metric.needs.logprobs for metric in self.metrics):
+            if wanted is None:
+                continue
+            examples = None
+            if wanted.worked_examples:
+                examples = WorkedExamples(self.study, options.examples, options.seed, wanted.same)
+            for template in options.chosen_templates():
+                words = template if examples is None else template.with_examples(options.examples, wanted.same)
+                for preprocessor in _usable(wanted, template, rewritten):
+                    wording = Wording(words.name, None if preprocessor is None else preprocessor.name, wanted.synopsis)
+                    need = found.setdefault(wording, Need(words, preprocessor, examples=examples))
+                    need.both_directions |= wanted.both_directions
+                    need.marginals |= wanted.marginals
+                    need.controlled |= wanted.control
+                    need.controlled_both |= wanted.control and wanted.both_directions
+                    need.controlled_marginals |= wanted.control and wanted.marginals
         return found
 
 
-SCORER = "scorer"
-"""The part of the model that gives log-probabilities."""
-SYNOPSIS_WRITER = "synopsis writer"
-LONGEST_PROMPT = 6_000
-"""Characters of a prompt that the default metrics condition on: every longer one would cost more than the responses."""
+def _usable(
+    wanted: LogprobNeed, template: Template, rewritten: Sequence[Preprocessor]
+) -> Sequence[Preprocessor | None]:
+    if wanted.text == "responses" or (wanted.text == "rewrites if any" and not rewritten):
+        return [None]
+    # rewrites made with another prompt are used if there are none with this one
+    return [p for p in rewritten if p.template in {None, template.name}] or list(rewritten)
 
 
 def with_default_metrics(study: Study, options: Options) -> Options:
@@ -162,9 +289,11 @@ def with_default_metrics(study: Study, options: Options) -> Options:
     if options.recorded:
         recorded = recorded_control(study)
         control, prompts = bool(recorded["synopsis"].null_count()), "prompt" in recorded["synopsis"].to_list()
-        both &= control and _both_directions(recorded)
+        pairs = recorded.select("target", "given").drop_nulls().unique()
+        turned = pairs.select(target="given", given="target")
+        both = both and control and pairs.join(turned, on=["target", "given"], how="anti").is_empty()
     else:
-        tasks = [task for task, _ in with_peers(study)]
+        tasks = [task for task, _ in study.with_peers()]
         control = len(tasks) > 1
         short = all(0 < len((task.prompt or "").strip()) <= LONGEST_PROMPT for task in tasks)
         prompts = control and short and repeats_prompts(study.one_sample_each())
@@ -176,42 +305,31 @@ def with_default_metrics(study: Study, options: Options) -> Options:
     return replace(options, metrics=options.metrics_for(control=control, prompts=prompts, both=both))
 
 
-def _both_directions(recorded: pl.DataFrame) -> bool:
-    """Whether of all pairs of agents each was predicted given the other."""
-    pairs = recorded.select("target", "given").drop_nulls().unique()
-    return not len(pairs.join(pairs, left_on=["target", "given"], right_on=["given", "target"], how="anti"))
-
-
-def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = None) -> RunPlan:
-    """Plan a run. Raises if the study does not have what a metric needs; None: the metrics of the options."""
-    metrics = options.chosen_metrics() if metrics is None else metrics
+def plan_run(study: Study, options: Options) -> RunPlan:
+    """Plan a run. Raises if the options exclude each other, or the study does not have what a metric needs."""
+    asked = with_default_metrics(study, options)
+    metrics = check_options(asked)
     agents = study.one_sample_each()
-    options = samples_apart(study, options)
-    asks = not options.recorded and any(metric.needs.compares for metric in metrics)
-    if asks:
-        _check_peers(study)
-    _check_reviews(options, metrics)
-    _check_synopses(study, metrics, options)
-    _check_jurors(study, options, metrics)
-    for metric in metrics:
-        if metric.needs.table is not None:
-            check_wins(study, metric.needs.table)
-        if metric.needs.labels:
-            check_labels(study)
+    options = samples_apart(study, asked)
+    called = not options.recorded and any(metric.needs.compares for metric in metrics)
+    _check_metrics(study, options, metrics, called=called)
+    names = [agent.agent for agent in agents.agents]
     if options.compare_groups is not None:
         group_members(agents, options.compare_groups)
-    if options.baseline is not None and options.baseline not in (names := [agent.agent for agent in agents.agents]):
+    if options.baseline is not None and options.baseline not in names:
         advice = nearest(options.baseline, names) or f". Agents: {', '.join(names)}"
         raise UserError(f"--baseline must be an agent of the study, got {options.baseline!r}{advice}")
-    until = asked_until(options, [agent.agent for agent in agents.agents])
+    until = asked_until(options, names)
     _warn_of_unused(options, metrics)
     peers = _peers(study, options)
     questions, shuffles = _critic_work(study, options, peers, metrics)
-    known, rewriting = _rewriting(study, metrics, options) if asks else ((), False)
-    written = options.synopsis_writer is not None and asks
-    synopses = [name for m in metrics if written and (name := _synopsis(m)) in PROMPTS and _lacking(study, name)]
+    known, rewriting = _rewriting(study, metrics, options) if called else ((), False)
+    written = [name for m in metrics if (name := _synopsis(m)) in PROMPTS] if called and options.synopsis_writer else []
+    lacking = [n for n in written if any(n and task.synopsis(n) is None for task, _ in study.with_peers())]
     return RunPlan(
         study=study,
+        agents=agents,
+        asked=asked,
         options=options,
         metrics=tuple(metrics),
         peers=peers,
@@ -220,42 +338,12 @@ def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = 
         control=_control(study, options, metrics),
         preprocessors=known,
         rewriting=rewriting,
-        synopses=tuple(dict.fromkeys(name for name in synopses if name is not None)),
+        synopses=tuple(dict.fromkeys(name for name in lacking if name is not None)),
         until=until,
     )
 
 
-def _check_reviews(options: Options, metrics: Sequence[Metric]) -> None:
-    """Reject ratings without reviewers, and scales that compare two responses."""
-    for metric in [metric for metric in metrics if metric.needs.judgements is not None]:
-        if find_judge(str(metric.needs.judgements)).pairwise:
-            single = ", ".join(name for name, scale in JUDGES.items() if not scale.pairwise)
-            raise UserError(
-                f"{metric.name}: the scale must rate single responses ({single}), got {metric.needs.judgements}. "
-                "For comparisons use goldless review"
-            )
-        if not options.recorded and not options.reviewers:
-            raise UserError(f"{metric.name} needs reviewers. Name one or more chat models with --reviewers")
-        taken = {SCORER, "critic", SYNOPSIS_WRITER} & set(named_reviewers(options.reviewers))
-        if taken:
-            raise UserError(f"a reviewer must not be called {min(taken)!r}. Try --reviewers judge={min(taken)}")
-
-
-def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
-    """Warn about options that no requested metric uses."""
-    critic = any(metric.needs.verdicts is not None for metric in metrics)
-    unused = {
-        "--rewriter": options.rewriters and not any(map(_rewritten, metrics)),
-        "--synopsis-writer": options.synopsis_writer and all(_synopsis(metric) not in PROMPTS for metric in metrics),
-        "--critic": options.critic != "embedded" and not critic and not options.recorded,
-        "--shuffles": options.shuffles and not critic,
-        "--budget-calls": options.budget_calls and not critic,
-        "--reviewers": options.reviewers and not any(metric.needs.judgements for metric in metrics),
-        "--juror": options.jurors and not options.recorded and not any(map(_worked, metrics)),
-        "--control-tasks": options.control_tasks != Options().control_tasks and not any(map(_controlled, metrics)),
-    }
-    for option in [name for name, is_unused in unused.items() if is_unused]:
-        warnings.warn(f"{option} is not used by {', '.join(metric.name for metric in metrics)}", stacklevel=2)
+# --- what metrics need ---------------------------------------------------------------------------------------------
 
 
 def _synopsis(metric: Metric) -> str | None:
@@ -283,9 +371,59 @@ def model_name(given: Any) -> str:
     return given if isinstance(given, str) else str(given.identity.short)
 
 
-def _check_jurors(study: Study, options: Options, metrics: Sequence[Metric]) -> None:
+# --- what can be known to be wrong -----------------------------------------------------------------------------------
+
+
+def _check_metrics(study: Study, options: Options, metrics: Sequence[Metric], *, called: bool) -> None:
+    """Refuse metrics that the study and the options cannot give; ``called``: models compare its responses."""
+    if called:
+        _check_peers(study)
+    for metric in metrics:
+        if metric.needs.judgements is not None:
+            _check_reviews(metric, options)
+        if not options.recorded:
+            _check_synopsis(study, metric, options)
+        if metric.needs.table is not None:
+            check_wins(study, metric.needs.table)
+        if metric.needs.labels:
+            check_labels(study)
+    _check_jurors(study, options, [metric for metric in metrics if _worked(metric)])
+
+
+def _check_reviews(metric: Metric, options: Options) -> None:
+    """Refuse ratings without reviewers, and a scale that compares two responses."""
+    if find_judge(str(metric.needs.judgements)).pairwise:
+        single = ", ".join(name for name, scale in JUDGES.items() if not scale.pairwise)
+        raise UserError(
+            f"{metric.name}: the scale must rate single responses ({single}), got {metric.needs.judgements}. "
+            "For comparisons use goldless review"
+        )
+    if not options.recorded and not options.reviewers:
+        raise UserError(f"{metric.name} needs reviewers. Name one or more chat models with --reviewers")
+    taken = {SCORER, "critic", SYNOPSIS_WRITER} & set(named_reviewers(options.reviewers))
+    if taken:
+        raise UserError(f"a reviewer must not be called {min(taken)!r}. Try --reviewers judge={min(taken)}")
+
+
+def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
+    """Warn about options that no requested metric uses."""
+    critic = any(metric.needs.verdicts is not None for metric in metrics)
+    unused = {
+        "--rewriter": options.rewriters and not any(map(_rewritten, metrics)),
+        "--synopsis-writer": options.synopsis_writer and all(_synopsis(metric) not in PROMPTS for metric in metrics),
+        "--critic": options.critic != "embedded" and not critic and not options.recorded,
+        "--shuffles": options.shuffles and not critic,
+        "--budget-calls": options.budget_calls and not critic,
+        "--reviewers": options.reviewers and not any(metric.needs.judgements for metric in metrics),
+        "--juror": options.jurors and not options.recorded and not any(map(_worked, metrics)),
+        "--control-tasks": options.control_tasks != Options().control_tasks and not any(map(_controlled, metrics)),
+    }
+    for option in [name for name, is_unused in unused.items() if is_unused]:
+        warnings.warn(f"{option} is not used by {', '.join(metric.name for metric in metrics)}", stacklevel=2)
+
+
+def _check_jurors(study: Study, options: Options, worked: Sequence[Metric]) -> None:
     """Refuse a family of no juror, and say who is predicted by the very response that informs."""
-    worked = [metric for metric in metrics if _worked(metric)]
     if not worked or options.recorded:
         return
     names = list(map(model_name, options.jurors or (options.scorer,)))
@@ -326,28 +464,56 @@ def _check_peers(study: Study) -> None:
         )
 
 
-def _check_synopses(study: Study, metrics: Sequence[Metric], options: Options) -> None:
-    """Reject a synopsis that no task has and no model writes."""
-    for metric in metrics:
-        name = _synopsis(metric)
-        if options.recorded or name is None or any(task.synopsis(name) for task, _ in study):
-            continue
-        if name in PROMPTS and options.synopsis_writer is not None:
-            continue
-        can = ". A model can write it; choose one with --synopsis-writer" * (name in PROMPTS)
-        raise MetricError(
-            f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} or {name} of the tasks table)"
-            f"{nearest(name, study.synopses) or '.'} Known synopses: {', '.join(study.synopses) or 'none'}{can}"
-        )
+def _check_synopsis(study: Study, metric: Metric, options: Options) -> None:
+    """Refuse a synopsis that no task has and no model writes."""
+    name = _synopsis(metric)
+    if name is None or any(task.synopsis(name) for task, _ in study):
+        return
+    if name in PROMPTS and options.synopsis_writer is not None:
+        return
+    can = ". A model can write it; choose one with --synopsis-writer" * (name in PROMPTS)
+    raise MetricError(
+        f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} or {name} of the tasks table)"
+        f"{nearest(name, study.synopses) or '.'} Known synopses: {', '.join(study.synopses) or 'none'}{can}"
+    )
 
 
-def _lacking(study: Study, synopsis: str | None) -> bool:
-    """Whether a task with peers has no such synopsis."""
-    return any(synopsis is not None and task.synopsis(synopsis) is None for task, _ in with_peers(study))
+# --- who is compared with whom -------------------------------------------------------------------------------------
+
+
+def samples_apart(study: Study, options: Options) -> Options:
+    """The options with a pairing in which no response has a sample of its own agent as a peer, unless asked for."""
+    if not study.samples or options.pairing is not None or options.recorded:
+        return options
+    if options.budget_calls is not None:
+        raise UserError("--budget-calls must be left out where agents have several samples. Try --peer-sample")
+    agents = list(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents))
+    peers = _drawn(agents, options) or agents
+    of = {agent.agent: agent.sample_of or agent.agent for agent in study.agents}
+    pairing = {}
+    for task, responses in study:
+        there = [response.agent for response in responses]
+        for agent in there:
+            others = [peer for peer in there if peer != agent and of[peer] in peers]
+            pairing[task.task, agent] = [p for p in others if options.own_samples or of[p] != of[agent]]
+    told = {
+        "samples": "averaged,own-as-peers" if options.own_samples else "averaged",
+        "peers": "all" if len(peers) == len(agents) else "+".join(sorted(peers)),
+    }
+    return replace(options, pairing=pairing, peers=None, peer_sample=None, told={**options.told, **told})
 
 
 def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
+    """The agents used as peers; None: all."""
     agents = [agent.agent for agent in study.agents]
+    if options.peer_sample is not None and not options.recorded:
+        answered = {r.agent for _, responses in study.with_peers() for r in responses}
+        agents = [name for name in agents if name in answered]
+    return _drawn(agents, options)
+
+
+def _drawn(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:
+    """Of these agents the named peers, or as many as asked for; None: all."""
     if options.peers is not None:
         for name in options.peers:
             if name not in agents:
@@ -355,14 +521,11 @@ def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
         if not options.peers:
             raise UserError("--peers must name at least one agent. Leave it out to use all agents")
         return tuple(name for name in agents if name in options.peers)
-    if options.peer_sample is not None and not options.recorded:
-        answered = {r.agent for _, responses in with_peers(study) for r in responses}
-        agents = [name for name in agents if name in answered]
-    if options.peer_sample is not None and options.peer_sample < len(agents):
-        # by hash, so that another agent in the study changes little
-        drawn = sorted(agents, key=lambda name: content_hash("panel", options.seed, name))[: options.peer_sample]
-        return tuple(name for name in agents if name in drawn)
-    return None
+    if options.peer_sample is None or options.peer_sample >= len(agents):
+        return None
+    # by hash, so that another agent in the study changes little
+    drawn = sorted(agents, key=lambda name: content_hash("panel", options.seed, name))[: options.peer_sample]
+    return tuple(name for name in agents if name in drawn)
 
 
 def _critic_work(
@@ -371,7 +534,7 @@ def _critic_work(
     """The questions for the critic, and the number of shuffles per matched pair."""
     if options.recorded or not any(metric.needs.verdicts is not None for metric in metrics):
         return (), 0
-    answered = {task.task: [r.agent for r in responses] for task, responses in with_peers(study)}
+    answered = {task.task: [r.agent for r in responses] for task, responses in study.with_peers()}
     most = max(1, len(answered) - 1)
     shuffles = min(options.shuffles or max(1, default_shuffles(len(answered))), most)
     agents = list(dict.fromkeys(name for names in answered.values() for name in names))
@@ -406,7 +569,7 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Contr
     if options.recorded or not controlled:
         return {}
     tasks_of: dict[str, list[str]] = {}
-    for task, responses in with_peers(study):
+    for task, responses in study.with_peers():
         for response in responses:
             tasks_of.setdefault(response.agent, []).append(task.task)
     most = max(map(len, tasks_of.values())) - 1
@@ -442,7 +605,7 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
     if not wanted:
         return (), False
     recorded = preprocessors(recorded_rewrites(study))
-    every = {(r.task, r.agent) for _, responses in with_peers(study) for r in responses}
+    every = {(r.task, r.agent) for _, responses in study.with_peers() for r in responses}
     lacking = sum(len(every - set(p.table.select("task", "agent").iter_rows())) for p in recorded)
     several = len(options.rewriters) > 1
     if options.rewriters and (not recorded or lacking or several):

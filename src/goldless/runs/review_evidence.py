@@ -1,4 +1,4 @@
-"""The judgements and exam answers of a review: recorded in a study, or collected from reviewers.
+"""The plan of a review, and its evidence: judgements and exam answers, recorded in a study or given by reviewers.
 
 People: their labels, which of them an exam is made of, and which the panel is held against.
 """
@@ -6,25 +6,51 @@ People: their labels, which of them an exam is made of, and which the panel is h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from functools import partial
+from typing import Any
 
 import polars as pl
 
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import EXAMS, JUDGEMENTS, empty
+from goldless.judging.exams.items import one_order, pair_of
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.exam_traits import ConfidenceItem, confidence_levels
 from goldless.metrics.judgement_table import Convention, read_pairwise, read_rating
 from goldless.metrics.metric import Pairing
 from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, pair_labels, rating_table, usual_margin
 from goldless.models.interface import content_hash
-from goldless.runs.options import Options
+from goldless.runs.options import Options, check_review_options
 from goldless.runs.recorded import RecordedTable, find_table
+from goldless.runs.rounds import asked_until
+from goldless.statistics.answering import Until
 from goldless.studies import Study
 
 PAIRWISE = "pairwise"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPlan:
+    """What reviewers are asked of a study, decided before any model is opened."""
+
+    study: Study
+    options: Options
+    people: People
+    until: Until | None
+    """The question that decides how many tasks are asked; None: all are."""
+
+    def limited(self, pairing: Pairing) -> ReviewPlan:
+        """The part of this plan that judges these responses."""
+        return replace(self, options=replace(self.options, pairing=pairing))
+
+
+def plan_review(study: Study, options: Options) -> ReviewPlan:
+    """Plan a review. Raises if the options exclude each other, or an exam needs labels that are not there."""
+    check_review_options(options)
+    until = asked_until(options, [agent.agent for agent in study.agents])
+    return ReviewPlan(study, options, what_people_said(study, options), until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +104,41 @@ def paired_judgements(judgements: pl.DataFrame, pairing: Pairing | None) -> pl.D
 
 
 # --- recorded ------------------------------------------------------------------------------------------------------
+
+
+def recorded_panel(plan: ReviewPlan) -> ReviewEvidence:
+    """The recorded evidence of a review: of strangers to the agents, in the orders in which pairs are to be asked."""
+    study, options = plan.study, plan.options
+    names = [str(name) for name in options.reviewers]
+    found = recorded_review(
+        study,
+        scale=options.chosen_scale,
+        reviewers=names,
+        convention=options.convention,
+        with_exams=bool(options.traits),
+    )
+    if not options.judges_own_family:
+        families = {agent.agent: agent.family or agent.agent for agent in study.agents}
+        strange = partial(without_own_family, families=options.families, agents=families)
+        found = replace(found, judgements=strange(found.judgements), comparisons=strange(found.comparisons))
+    if options.orders == "both":
+        return found
+    return replace(found, judgements=_in_one_order(found.judgements, options.seed))
+
+
+def _in_one_order(rows: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """The judgements as if each pair had been asked about once; a pair recorded in one order only stays as it is."""
+    columns = ["reviewer", "task", "first", "second"]
+    turned = rows.select("reviewer", "task", first="second", second="first")
+    twice = rows.join(turned, on=columns, how="semi")
+    drawn = []
+    for (name,), own in twice.group_by("reviewer", maintain_order=True):
+        pairs = {pair_of(*row) for row in own.select("task", "first", "second").iter_rows()}
+        questions = one_order(sorted(pairs), seed=seed, reviewer=str(name))
+        drawn += [(str(name), question.task, question.first, question.second) for question in questions]
+    kept = pl.DataFrame(drawn, schema={name: rows.schema[name] for name in columns}, orient="row")
+    once = rows.join(turned, on=columns, how="anti")
+    return pl.concat([rows.join(kept, on=columns, how="semi"), once])
 
 
 def recorded_review(
@@ -214,7 +275,8 @@ def _read(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFr
     recorded = pl.col("value").cast(pl.Float64, strict=False)
     rows = rows.with_columns(value=pl.when(recorded.is_between(scale.lowest, scale.highest)).then(recorded))
     unread = rows.filter(pl.col("value").is_null() & pl.col("output").is_not_null())["output"].unique()
-    read = _reader(scale, convention)
+    papers = read_pairwise if scale.pairwise else read_rating
+    read = scale.read if convention == "default" else papers
     said = pl.DataFrame(
         {"output": unread, "read": [read(output) for output in unread]},
         schema={"output": pl.String, "read": pl.Float64},
@@ -232,24 +294,13 @@ def _read(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFr
     )
 
 
-def _reader(scale: Scale, convention: Convention) -> Callable[[str], float | None]:
-    """The function that parses a value from an output."""
-    if convention == "default":
-        return scale.read
-    return read_pairwise if scale.pairwise else read_rating
-
-
 def _pertinence(exams: pl.DataFrame, convention: Convention) -> pl.DataFrame:
-    rows = exams.filter(pl.col("exam") == "pertinence")
-    if len(rows) and not {"task", "first", "second", "output"} <= set(rows.columns):
+    """The answers of the pertinence exam as judgements."""
+    answers = exams.filter(pl.col("exam") == "pertinence")
+    if len(answers) and not {"task", "first", "second", "output"} <= set(answers.columns):
         raise MetricError("the table exams has pertinence answers without task, first, second and output")
-    return _read(exam_frame(rows.to_dicts()), find_scale(PAIRWISE), convention)
-
-
-def exam_frame(answers: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Exam answers as judgements."""
-    rows = [{name: answer.get(name) for name in JUDGEMENTS} | {"format": PAIRWISE} for answer in answers]
-    return pl.DataFrame(rows, schema=JUDGEMENTS, strict=False)
+    rows = [{name: answer.get(name) for name in JUDGEMENTS} | {"format": PAIRWISE} for answer in answers.to_dicts()]
+    return _read(pl.DataFrame(rows, schema=JUDGEMENTS, strict=False), find_scale(PAIRWISE), convention)
 
 
 # --- how sure a reviewer was -----------------------------------------------------------------------------------------
@@ -350,13 +401,16 @@ def what_people_said(study: Study, options: Options) -> People:
         if "human exam" in options.traits:
             raise MetricError(f"{study.name} has no labels, which the human exam needs. Use the exam auto")
         return People(None, None, None, ())
-    names: _Names = {"tasks": study.tasks, "agents": agents, "criterion": _criterion(study, options)}
-    preferences = list(study.preferences())
+    tasks, criterion, preferences = study.tasks, _criterion(study, options), list(study.preferences())
     margin = options.margin
     if margin is None:
-        margin = usual_margin(preferences, criterion=names["criterion"], convention=options.convention)
-    labels = pair_labels(study.ratings(), preferences, **names, least_margin=margin)
-    ratings = rating_table(study.ratings(), **names) if study.n_ratings else None
+        margin = usual_margin(preferences, criterion=criterion, convention=options.convention)
+    labels = pair_labels(
+        study.ratings(), preferences, tasks=tasks, agents=agents, criterion=criterion, least_margin=margin
+    )
+    ratings = None
+    if study.n_ratings:
+        ratings = rating_table(study.ratings(), tasks=tasks, agents=agents, criterion=criterion)
     tested = labels.decided()
     questioners: tuple[str, ...] = ()
     if "human exam" in options.traits:
@@ -368,14 +422,6 @@ def what_people_said(study: Study, options: Options) -> People:
                 "questioners, or test on the same pairs with --overlap"
             )
     return People(labels, tested, ratings, questioners)
-
-
-class _Names(TypedDict):
-    """Arguments that number tasks and agents of labels."""
-
-    tasks: Sequence[str]
-    agents: Sequence[str]
-    criterion: str | None
 
 
 def _criterion(study: Study, options: Options) -> str | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goldless.errors import MetricError
-from goldless.evidence import OPEN_KINDS, failure_counts
+from goldless.errors import MetricError, UserError
+from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
 from goldless.judging.licences import (
     Licence,
     LicensedTrait,
@@ -44,20 +45,21 @@ from goldless.metrics.label_agreement import (
     with_each_order,
 )
 from goldless.metrics.panel_worth import PanelWorth, panel_correlations, panel_worth
-from goldless.metrics.qualification import Qualification, qualify
+from goldless.metrics.qualification import Qualification, Weighting, qualify
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
 from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
-from goldless.reports.review import Agreement, Panel, ReviewerResult, ReviewSettings
+from goldless.reports.document import HERE_ONLY
+from goldless.reports.review import Agreement, Panel, ReviewerResult, ReviewReport, ReviewSettings, SweepCell
+from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
+from goldless.runs.evaluation import highest_first
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import PEERS, Options, check_peers
-from goldless.runs.review_evidence import People, ReviewEvidence, without_own_family
-from goldless.runs.review_orders import first_shown
-from goldless.runs.review_results import Review
+from goldless.runs.review_evidence import People, ReviewEvidence, ReviewPlan
 from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
-from goldless.statistics.bootstrap import Draws
+from goldless.statistics.bootstrap import Draws, Share, task_shares
 from goldless.statistics.comparisons import Comparison, all_pairs, compare_pairs
 from goldless.studies import Study
 
@@ -70,30 +72,37 @@ REFITS = 1000
 """Number of resamples for Bradley-Terry."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Review(ReviewReport):
+    """The results of one review."""
+
+    source: Study = field(metadata=HERE_ONLY)
+    """The study that was reviewed."""
+    judgements: pl.DataFrame = field(metadata=HERE_ONLY)
+    """Columns of ``evidence.JUDGEMENTS``."""
+    answers: pl.DataFrame = field(default_factory=lambda: empty(EXAMS), metadata=HERE_ONLY)
+    """Columns of ``evidence.EXAMS``."""
+    licences: tuple[Licence, ...] = field(default=(), metadata=HERE_ONLY)
+    """Issued now."""
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
+
+    @property
+    def open(self) -> int:
+        """Number missing for a temporary cause; 0 if no model was called."""
+        return sum(n for kind, n in self.failures.items() if kind in OPEN_KINDS) if self.spending else 0
+
+
 # --- exams -------------------------------------------------------------------------------------------------------
 
 
-def without_families(study: Study, options: Options, evidence: ReviewEvidence) -> ReviewEvidence:
-    """The evidence without judgements on agents of a reviewer's own family."""
-    if options.judges_own_family:
-        return evidence
-    families = {agent.agent: agent.family or agent.agent for agent in study.agents}
-    return replace(
-        evidence,
-        judgements=without_own_family(evidence.judgements, options.families, families),
-        comparisons=without_own_family(evidence.comparisons, options.families, families),
-    )
-
-
-def qualified(
-    study: Study, options: Options, evidence: ReviewEvidence, people: People
-) -> tuple[Qualification, tuple[str, ...]]:
+def qualified(plan: ReviewPlan, evidence: ReviewEvidence) -> tuple[Qualification, tuple[str, ...]]:
     """The reviewers who passed, and notes on that."""
+    options = plan.options
     if PEERS in options.traits:
         check_peers(len(evidence.reviewers))
     traits: dict[str, dict[str, Trait]] = {name: {} for name in evidence.reviewers}
     for trait in options.traits:
-        for name, found in _trait(trait, study, options, evidence, people).items():
+        for name, found in _trait(trait, plan, evidence).items():
             traits[name][trait] = found
     thresholds = options.usual_thresholds(len(evidence.reviewers))
     notes = list(evidence.notes)
@@ -111,37 +120,33 @@ def qualified(
         else:
             notes.append(f"{trait} is not recorded for most reviewers ({', '.join(lacking)}) and is not used")
             del thresholds[trait]
-    weighting = options.usual_weighting
+    # with several exams, PRE weighs votes by the human one
+    weight_from = "human exam" if options.convention == "pre" and "human exam" in options.traits else None
     if options.traits and not thresholds:
-        raise MetricError(f"{study.name} has no recorded answers for the exam: {'; '.join(notes)}")
+        raise MetricError(f"{plan.study.name} has no recorded answers for the exam: {'; '.join(notes)}")
     return (
         qualify(
             traits,
             thresholds=thresholds,
             combination=options.combination,
-            weighting=weighting if thresholds else "equal",
-            weight_from=options.weight_from or _weighing(options),
+            weighting=options.usual_weighting if thresholds else "equal",
+            weight_from=options.weight_from or weight_from,
         ),
         tuple(notes),
     )
 
 
-def _weighing(options: Options) -> str | None:
-    """With several exams, PRE weighs votes by the human one."""
-    return "human exam" if options.convention == "pre" and "human exam" in options.traits else None
-
-
-def _trait(trait: str, study: Study, options: Options, evidence: ReviewEvidence, people: People) -> dict[str, Trait]:
-    draws, convention = _draws(options), options.convention
+def _trait(trait: str, plan: ReviewPlan, evidence: ReviewEvidence) -> dict[str, Trait]:
+    people, draws, convention = plan.people, _draws(plan.options), plan.options.convention
     if trait == "human exam" and people.labels is not None:
-        judged = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
+        judged = _judged(plan, evidence)
         if judged is None:
             return {}
         return exam_traits.human_exam(
             judged, people.labels, questioners=people.questioners, convention=convention, **draws
         )
     if trait in {"consistency", PEERS}:
-        pairs = _table(study, evidence.reviewers, evidence.comparisons, pairwise=True)
+        pairs = _table(plan.study, evidence.reviewers, evidence.comparisons, pairwise=True)
         if not isinstance(pairs, PairJudgements):
             return {}
         measure = exam_traits.peers if trait == PEERS else exam_traits.consistency
@@ -156,6 +161,11 @@ def _trait(trait: str, study: Study, options: Options, evidence: ReviewEvidence,
         )
         for name, sets in evidence.confidence.items()
     }
+
+
+def _judged(plan: ReviewPlan, evidence: ReviewEvidence) -> PairJudgements | ResponseRatings | None:
+    """The judgements on the scale of the review; None if there are none."""
+    return _table(plan.study, evidence.reviewers, evidence.judgements, pairwise=plan.options.chosen_scale.pairwise)
 
 
 def _table(
@@ -178,22 +188,21 @@ def _heard(reviewers: Sequence[str], rows: pl.DataFrame) -> list[str]:
 
 
 def review_result(
-    study: Study,
-    options: Options,
+    plan: ReviewPlan,
     evidence: ReviewEvidence,
-    people: People,
     qualification: Qualification,
     *,
     notes: Sequence[str],
-    models: Mapping[str, OpenModel] | None = None,
-    readings: Mapping[str, str] | None = None,
-    rounds: Rounds | None = None,
+    models: Mapping[str, OpenModel],
+    readings: Mapping[str, str],
+    rounds: Rounds | None,
 ) -> Review:
-    """The results of a review. ``models``: the reviewers that were called; None: recorded ones.
+    """The results of a review. ``models``: the reviewers that were called; none: recorded ones.
 
     ``rounds``: those of a question that decided when to stop.
     """
-    table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
+    study, options, people = plan.study, plan.options, plan.people
+    table = _judged(plan, evidence)
     heard = () if table is None else table.reviewers
     weights = {name: weight for name, weight in qualification.weights.items() if name in heard}
     silent = [name for name in qualification.weights if name not in heard]
@@ -202,8 +211,8 @@ def review_result(
         notes.append("Spearman and Kendall's tau are over all agents, including the responses of the exam")
     panel = _panel(table, weights, options) if weights and table is not None else None
     agreements = {} if table is None else _agreements(table, panel, people, options)
-    position = first_shown(table, _draws(options)) if isinstance(table, PairJudgements) else {}
-    identities = {name: model.identity for name, model in (models or {}).items()}
+    position = _first_shown(table, _draws(options)) if isinstance(table, PairJudgements) else {}
+    identities = {name: model.identity for name, model in models.items()}
     counted = evidence.judgements.group_by("reviewer").agg(asked=pl.len(), used=pl.col("value").count())
     counts = {name: (asked, used) for name, asked, used in counted.iter_rows()}
     reviewers = tuple(
@@ -226,8 +235,8 @@ def review_result(
     )
     voting = {one.name: one.weight for one in reviewers if one.passed and one.weight is not None}
     worth = _worth(table, list(weights), people, options) if weights and table is not None else None
-    spending = tuple(model.spending for model in dict.fromkeys((models or {}).values()))
-    comparisons = compare_agents(study, options, evidence, qualification, None if rounds is None else rounds.until)
+    spending = tuple(model.spending for model in dict.fromkeys(models.values()))
+    comparisons = compare_agents(plan, evidence, qualification, None if rounds is None else rounds.until)
     rankings = _rankings(panel, options)
     stopped = None if rounds is None or not rankings else rounds.result(next(iter(rankings)), spending)
     price = usd_per_task(spending, evidence.judgements["task"].n_unique())
@@ -240,7 +249,7 @@ def review_result(
         scale=options.scale,
         exams=tuple(options.exams),
         convention=options.convention,
-        signature=str(_signature(study, options, evidence, qualification, people=people, identities=identities)),
+        signature=str(_signature(plan, evidence, qualification, identities)),
         reviewers=reviewers,
         nobody=qualification.note or (None if weights else "the reviewers who passed gave no judgements"),
         panel=Panel(tuple(voting), voting, agreements.get(""), worth),
@@ -254,22 +263,20 @@ def review_result(
         complete=not spending or not any(kind in OPEN_KINDS for kind in failures),
         notes=tuple(notes),
         labels=_counted(people),
-        settings=ReviewSettings(
-            options.task_description, dict(options.descriptions), options.orders, dict(readings or {})
-        ),
+        settings=ReviewSettings(options.task_description, dict(options.descriptions), options.orders, dict(readings)),
         options=options.of_results(),
     )
     return replace(review, licences=_licences(study, options, review, identities))
 
 
 def compare_agents(
-    study: Study, options: Options, evidence: ReviewEvidence, qualification: Qualification, until: Until | None
+    plan: ReviewPlan, evidence: ReviewEvidence, qualification: Qualification, until: Until | None
 ) -> list[Comparison]:
     """The differences of agents by the panel's scores or win rates; empty where there is no panel.
 
     ``until``: those of a question, by a confidence sequence; None: of all pairs, for a number of tasks that was fixed.
     """
-    panel = _voted(study, options, evidence, qualification)
+    options, panel = plan.options, _voted(plan, evidence, qualification)
     if panel is None:
         return []
     found = shares_by_agent(panel) if isinstance(panel, PanelVerdicts) else panel
@@ -284,17 +291,21 @@ def compare_agents(
     return with_outlook(made, found.agents, pairs)
 
 
-def first_ranking(
-    study: Study, options: Options, evidence: ReviewEvidence, qualification: Qualification
-) -> dict[str, Ranking]:
-    """The first ranking of a review by name, of judgements that may be a part; empty: there is no vote yet."""
-    panel = _voted(study, options, evidence, qualification)
-    few: Draws = {"seed": options.seed, "resamples": 1}  # its intervals are not shown
+def panel_board(plan: ReviewPlan, evidence: ReviewEvidence, qualification: Qualification) -> Sequence[BoardSoFar]:
+    """The first ranking of judgements that may be a part; empty: there is no vote yet."""
+    panel = _voted(plan, evidence, qualification)
+    few: Draws = {"seed": plan.options.seed, "resamples": 1}  # its intervals are not shown
     if panel is None:
-        return {}
+        return []
     if isinstance(panel, PanelScores):
-        return {"mean": rank_by_mean(panel, **few)}
-    return {"win rate": rank_by_win_rate(panel, **few)}
+        return [ranking_board("mean", rank_by_mean(panel, **few))]
+    return [ranking_board("win rate", rank_by_win_rate(panel, **few))]
+
+
+def ranking_board(name: str, ranking: Ranking) -> BoardSoFar:
+    """The scores of a review's ranking."""
+    rows = [AgentSoFar(row.agent, row.score, row.n_tasks) for row in ranking.agents]
+    return BoardSoFar(name, ranking.unit, highest_first(rows))
 
 
 def _worth(
@@ -306,12 +317,12 @@ def _worth(
 
 
 def _voted(
-    study: Study, options: Options, evidence: ReviewEvidence, qualification: Qualification
+    plan: ReviewPlan, evidence: ReviewEvidence, qualification: Qualification
 ) -> PanelVerdicts | PanelScores | None:
     """The votes of the reviewers who passed; None: there are none."""
-    table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
+    table = _judged(plan, evidence)
     weights = {} if table is None else {n: w for n, w in qualification.weights.items() if n in table.reviewers}
-    return None if table is None or not weights else _panel(table, weights, options)
+    return None if table is None or not weights else _panel(table, weights, plan.options)
 
 
 def _panel(
@@ -321,16 +332,6 @@ def _panel(
         return panel_verdicts(table, weights=weights, convention=options.convention)
     fusion = options.fusion or usual_fusion(options.convention)
     return panel_scores(table, weights=weights, normalisation=fusion, convention=options.convention)
-
-
-def panel_agreement(
-    study: Study, options: Options, evidence: ReviewEvidence, people: People, weights: Mapping[str, float]
-) -> Agreement | None:
-    """How well the panel with these weights agrees with people; None: there are no judgements or no labels."""
-    table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
-    if table is None:
-        return None
-    return _agreements(table, _panel(table, weights, options), people, options, only_panel=True).get("")
 
 
 def _agreements(
@@ -393,6 +394,16 @@ def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
     return PanelScores(verdicts.tasks, verdicts.agents, score, counts, counts, verdicts.weights, "raw")
 
 
+def _first_shown(table: PairJudgements, draws: Draws) -> dict[str, Share]:
+    """How far each reviewer prefers the response shown first, over all its comparisons: one half is no bias.
+
+    Each agent is shown first about as often as second, so quality cancels out.
+    """
+    value = np.stack([table.value[:, :, 0], 1 - table.value[:, :, 1]], axis=2)
+    shares = task_shares(value.reshape(len(table.reviewers), -1), np.repeat(table.task, 2), **draws)
+    return dict(zip(table.reviewers, shares, strict=True))
+
+
 def _rankings(panel: PanelVerdicts | PanelScores | None, options: Options) -> dict[str, Ranking]:
     if panel is None:
         return {}
@@ -416,22 +427,21 @@ def _counted(people: People) -> dict[str, int]:
 
 
 def _signature(
-    study: Study,
-    options: Options,
+    plan: ReviewPlan,
     evidence: ReviewEvidence,
     qualification: Qualification,
-    *,
-    people: People,
     identities: Mapping[str, ModelIdentity],
 ) -> Signature:
+    study, options, people = plan.study, plan.options, plan.people
     scale = options.chosen_scale
     weights = ",".join(f"{name}={weight:.4g}" for name, weight in qualification.weights.items())
     limits = ",".join(f"{name}>{limit:.4g}" for name, limit in qualification.thresholds.items() if limit is not None)
     rows = evidence.judgements.select("reviewer", "task", "first", "second", "agent", "value")
-    prompted = any(study.task(task).prompt for task in study.tasks)
+    prompted = any(task.prompt for task, _ in study)
+    described = [options.descriptions.get(name, options.task_description) for name in evidence.reviewers]
     settings = {
         "scale": scale.name,
-        "wording": "+".join(dict.fromkeys(_wording(name, options)[:8] for name in evidence.reviewers)),
+        "wording": "+".join(dict.fromkeys(prompt_hash(scale, text)[:8] for text in described)),
         "reviewers": ",".join(identities[n].short if n in identities else n for n in evidence.reviewers),
         "exam": "licence" if options.licences else ",".join(options.exams),
         **({} if people.labels is None else {"pairs": people.labels.rule}),
@@ -454,10 +464,6 @@ def _signature(
         "study": study.fingerprint[:8],
     }
     return Signature("peer-review", settings)
-
-
-def _wording(name: str, options: Options) -> str:
-    return prompt_hash(options.chosen_scale, options.descriptions.get(name, options.task_description))
 
 
 def _shared(review: Review, name: str) -> dict[str, SharedErrors]:
@@ -503,3 +509,44 @@ def _licences(
         write_licence(licence, options.issue_to)
         issued.append(licence)
     return tuple(issued)
+
+
+# --- other limits and weights ----------------------------------------------------------------------------------------
+
+PASSED_OR_NOT = "self-confidence"
+"""A trait that is 0 or 1, whose limit is not varied."""
+
+
+def sweep(plan: ReviewPlan, evidence: ReviewEvidence) -> tuple[SweepCell, ...]:
+    """What the panel's agreement with people would be, for each limit of ``--sweep`` and each way to weigh votes."""
+    options = plan.options
+    if not options.sweep:
+        return ()
+    varied = [trait for trait in options.traits if trait != PASSED_OR_NOT]
+    if not varied:
+        raise UserError("--sweep needs an exam whose limit can vary. Try --exam human or --exam consistency")
+    if plan.people.tested is None:
+        raise MetricError(f"{plan.study.name} has no labels, so there is no accuracy to sweep. Leave out --sweep")
+    one = len(options.weighing_traits) == 1 or options.weight_from is not None
+    weightings: tuple[Weighting, ...] = ("equal", "trait", "logit") if one else ("equal", "mean of traits")
+    table, cells = _judged(plan, evidence), []
+    for limit in map(_limit, options.sweep):
+        limits = {**options.thresholds, **dict.fromkeys(varied, limit)}
+        for weighting in weightings if options.weighing_traits else weightings[:1]:
+            how = replace(plan, options=replace(options, thresholds=limits, weighting=weighting))
+            found, _ = qualified(how, evidence)
+            agreement = None
+            if found.weights and table is not None:
+                panel = _panel(table, found.weights, how.options)
+                agreement = _agreements(table, panel, plan.people, how.options, only_panel=True).get("")
+            cells.append(SweepCell(limit, weighting, found.passed, agreement))
+    return tuple(cells)
+
+
+def _limit(told: object) -> float | Literal["mean"]:
+    if told == "mean":
+        return "mean"
+    try:
+        return float(str(told))
+    except ValueError:
+        raise UserError(f"--sweep must be comma-separated numbers or mean, got {told!r}. Try 0,0.55,0.6") from None

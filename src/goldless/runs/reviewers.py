@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,16 +17,18 @@ from goldless.evidence import EXAMS, JUDGEMENTS, JudgementEvidence, empty, judge
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams.items import (
+    Exam,
     ExamAnswer,
     ExamPair,
     all_pairs,
+    both_orders,
     consistency_pairs,
+    exam_answers,
     human_pairs,
     pair_questions,
-    sit_consistency,
-    sit_human,
+    single_ratings,
 )
-from goldless.judging.exams.pertinence import ChangingStage, nearest_items, sit_pertinence
+from goldless.judging.exams.pertinence import ChangingStage, PertinenceItem, nearest_items, sit_pertinence
 from goldless.judging.exams.self_confidence import ConfidenceSets, ConfidenceStage, chosen_sets, ranked_sets
 from goldless.judging.licences import Licence, check, prompt_hash, read_licence, read_licences
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage, Stage
@@ -35,10 +36,9 @@ from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification
 from goldless.models.provider import Use
 from goldless.records import CallFailure
-from goldless.runs.batches import Batches
-from goldless.runs.collection import CALLS_AT_ONCE, Arrived
-from goldless.runs.opening import OpenModel, Part
+from goldless.runs.opening import CALLS_AT_ONCE, Batches, OpenModel, Part
 from goldless.runs.options import PEERS, Options
+from goldless.runs.progress import Arrived, nobody
 from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of, reviewer_family
 from goldless.studies import Study
 
@@ -78,24 +78,6 @@ def review_parts(options: Options) -> list[Part]:
     return parts
 
 
-def exam_evidence(reviewers: Sequence[str], answers: Sequence[ExamAnswer], scale: Scale) -> ReviewEvidence:
-    """The evidence of the exams."""
-
-    def of(exam: str, on: str | None = None) -> pl.DataFrame:
-        rows = [answer.evidence for answer in answers if answer.exam == exam]
-        return judgements_frame([row for row in rows if on is None or row.scale == on])
-
-    exams = pl.DataFrame([answer.as_row() for answer in answers], schema=EXAMS)
-    return ReviewEvidence(
-        reviewers=tuple(reviewers),
-        judgements=of("human", scale.name),
-        comparisons=of("consistency"),
-        pertinence=of("pertinence"),
-        confidence=confidence_of(exams.to_dicts()),
-        answers=exams,
-    )
-
-
 @dataclass(frozen=True)
 class ReviewCollector:
     """A study and its reviewers."""
@@ -106,7 +88,7 @@ class ReviewCollector:
     """Reviewers by name, and the model that changes questions."""
     questioners: tuple[str, ...] = ()
     """Agents whose responses are used in the human exam."""
-    arrived: Arrived = lambda *_: None
+    arrived: Arrived = nobody
 
     @cached_property
     def models(self) -> dict[str, OpenModel]:
@@ -165,7 +147,9 @@ class ReviewCollector:
         options = self.options
         if not options.licences:
             return None
-        held = list(_licences(options.licences))
+        held: list[Licence] = []
+        for path in options.licences:
+            held += read_licences(path) if path.is_dir() else [read_licence(path)]
         scale, today = options.chosen_scale, dt.datetime.now(dt.UTC).date()
         candidates, refused = [], []
         for name, model in self.models.items():
@@ -187,62 +171,61 @@ class ReviewCollector:
             raise UserError("\n".join(["these reviewers have no valid licence:", *refused]))
         return Qualification(tuple(candidates), {}, "all", "trait")
 
-    async def exams(self) -> list[ExamAnswer]:
+    async def exams(self) -> ReviewEvidence:
         """The answers of all reviewers to all requested exams."""
-        traits, found = self.options.traits, []
+        traits, found = self.options.traits, list[ExamAnswer]()
         for name in self.models:
             if "human exam" in traits:
-                found += await self._human(name)
+                stage = self.stage(name, self.options.chosen_scale)
+                exam = human_pairs(self.answered, self.questioners, overlap=self.options.overlapping)
+                pairs = self._others(name, exam)
+                questions = both_orders(pairs) if stage.scale.pairwise else single_ratings(pairs)
+                self._report(f"human exam of {name}", 0, len(pairs), name)
+                found += await self._sit("human", name, stage, questions)
             if {"consistency", PEERS} & set(traits):
-                found += await self._consistency(name)
+                drawn = consistency_pairs(self.answered, items=self.options.exam_items, seed=self.options.seed)
+                pairs = self._others(name, drawn)
+                self._report(f"consistency of {name}", 0, len(pairs), name)
+                found += await self._sit("consistency", name, self._pairwise(name), both_orders(pairs))
             if "pertinence" in traits:
-                found += await self._pertinence(name)
+                items = await self._pertinence_items()
+                self._report(f"pertinence of {name}", 0, len(items), name)
+                found += await sit_pertinence(self._pairwise(name), items, at_once=self._flight(name))
         if "self-confidence" in traits:
             sets = self._confidence_sets(found)
             for name in self.models:
                 found += await self._confidence(name, sets)
-        return found
+        return self._evidence(found)
 
-    async def _human(self, name: str) -> list[ExamAnswer]:
-        stage = self.stage(name, self.options.chosen_scale)
-        exam = human_pairs(self.answered, self.questioners, overlap=self.options.overlapping)
-        pairs = self._others(name, exam)
-        self._report(f"human exam of {name}", 0, len(pairs), name)
-        return await sit_human(stage, pairs, self.texts, self.prompts, at_once=self._flight(name))
+    def _evidence(self, answers: Sequence[ExamAnswer]) -> ReviewEvidence:
+        def of(exam: str, on: str | None = None) -> pl.DataFrame:
+            rows = [answer.evidence for answer in answers if answer.exam == exam]
+            return judgements_frame([row for row in rows if on is None or row.scale == on])
 
-    async def _consistency(self, name: str) -> list[ExamAnswer]:
-        pairs = consistency_pairs(self.answered, items=self.options.exam_items, seed=self.options.seed)
-        pairs = self._others(name, pairs)
-        self._report(f"consistency of {name}", 0, len(pairs), name)
-        stage = self.stage(name, self._pairwise())
-        return await sit_consistency(stage, pairs, self.texts, self.prompts, at_once=self._flight(name))
+        exams = pl.DataFrame([answer.as_row() for answer in answers], schema=EXAMS)
+        return ReviewEvidence(
+            reviewers=tuple(self.models),
+            judgements=of("human", self.options.scale),
+            comparisons=of("consistency"),
+            pertinence=of("pertinence"),
+            confidence=confidence_of(exams.to_dicts()),
+            answers=exams,
+        )
 
-    async def _pertinence(self, name: str) -> list[ExamAnswer]:
-        options = self.options
+    async def _sit(self, exam: Exam, name: str, stage: Stage, questions: Sequence[ReviewQuestion]) -> list[ExamAnswer]:
+        return await exam_answers(exam, stage, questions, self.texts, self.prompts, at_once=self._flight(name))
+
+    async def _pertinence_items(self) -> list[PertinenceItem]:
+        options, texts = self.options, self.texts
         most = max(self.study.agents, key=lambda a: sum(a.agent in names for names in self.answered.values())).agent
         relevant = options.relevant or most
-        if self.changer is not None:
-            changing = ChangingStage(self.changer.chat, self.changer.chat, options.task_description or None)
-            flight = self.changer.at_once(CALLS_AT_ONCE)
-            items = await changing.items(
-                self.prompts,
-                self.texts,
-                relevant=relevant,
-                items=options.exam_items,
-                seed=options.seed,
-                at_once=flight,
-            )
-        else:
-            items = nearest_items(
-                self.prompts,
-                self.texts,
-                relevant=relevant,
-                irrelevant=options.irrelevant or relevant,
-                items=options.exam_items,
-                seed=options.seed,
-            )
-        self._report(f"pertinence of {name}", 0, len(items), name)
-        return await sit_pertinence(self.stage(name, self._pairwise()), items, at_once=self._flight(name))
+        drawn: dict[str, Any] = {"items": options.exam_items, "seed": options.seed}
+        if self.changer is None:
+            irrelevant = options.irrelevant or relevant
+            return nearest_items(self.prompts, texts, relevant=relevant, irrelevant=irrelevant, **drawn)
+        changing = ChangingStage(self.changer.chat, self.changer.chat, options.task_description or None)
+        flight = self.changer.at_once(CALLS_AT_ONCE)
+        return await changing.items(self.prompts, texts, relevant=relevant, **drawn, at_once=flight)
 
     def _confidence_sets(self, answers: Sequence[ExamAnswer]) -> ConfidenceSets:
         options = self.options
@@ -275,17 +258,13 @@ class ReviewCollector:
 
     async def judgements(self, reviewers: Sequence[str]) -> pl.DataFrame:
         """The judgements of these reviewers on all responses, or on all pairs."""
-        found = [empty(JUDGEMENTS)]
-        for name in reviewers:
-            asked = self._questions(name)
-            stage = self.stage(name, self.options.chosen_scale)
-            found.append(await self._review(stage, name, asked))
-        return pl.concat(found)
+        return pl.concat([empty(JUDGEMENTS), *[await self._review(name) for name in reviewers]])
 
-    async def _review(self, stage: Stage, name: str, asked: Sequence[ReviewQuestion]) -> pl.DataFrame:
+    async def _review(self, name: str) -> pl.DataFrame:
         """The judgements of one reviewer."""
-        model = self.models[name]
-        batches = list(_batches(asked, QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 8))
+        model, stage, asked = self.models[name], self.stage(name, self.options.chosen_scale), self._questions(name)
+        size = QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 8
+        batches = [asked[begin : begin + size] for begin in range(0, len(asked), size)]
         found = Batches(len(batches), JUDGEMENTS, judgements_frame)
 
         async def some(place: int) -> None:
@@ -331,25 +310,12 @@ class ReviewCollector:
         own = reviewer_family(name, self.models[name].identity.name, self.options.families, families)
         return lambda agent: families[agent] != own
 
-    def _pairwise(self) -> Scale:
+    def _pairwise(self, name: str) -> Stage:
         scale = self.options.chosen_scale
-        return scale if scale.pairwise else find_scale(PAIRWISE)
+        return self.stage(name, scale if scale.pairwise else find_scale(PAIRWISE))
 
     def _flight(self, name: str) -> int:
         return self.models[name].at_once(CALLS_AT_ONCE)
 
     def _report(self, stage: str, done: int, total: int, name: str, failed: int = 0) -> None:
         self.options.progress(self.models[name].progress(stage, done, total, failed))
-
-
-def _licences(paths: Sequence[Path]) -> Iterator[Licence]:
-    for path in paths:
-        if path.is_dir():
-            yield from read_licences(path)
-        else:
-            yield read_licence(path)
-
-
-def _batches(asked: Sequence[ReviewQuestion], size: int) -> Iterator[list[ReviewQuestion]]:
-    for begin in range(0, len(asked), size):
-        yield list(asked[begin : begin + size])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -63,7 +63,13 @@ class Rounds:
         ranked = list(dict.fromkeys(study.samples.get(agent, agent) for agent in agents))
         return cls(until, ranked, answered, peers_of, study.samples)
 
-    def grow(self) -> None:
+    def pairings(self) -> Iterator[dict[tuple[str, str], tuple[str, ...]]]:
+        """What is scored in each round, until a look at it says to stop."""
+        while self.stopped is None:
+            self._grow()
+            yield dict(self.pairing)
+
+    def _grow(self) -> None:
         """Add the next tasks for the agents that are still open; all others stay their peers."""
         k = len(self.agents)
         first = least_tasks(self.until.alpha / self.until.question.tests(k), self.until.at_least)

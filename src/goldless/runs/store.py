@@ -20,7 +20,7 @@ from goldless.reports.document import read_document, write
 from goldless.reports.run_record import Made, MadeBy, Spending
 from goldless.reports.spreadsheets import guarded_frame
 from goldless.runs.evaluation import Evaluation, pair_frame, response_frame
-from goldless.runs.review_results import Review
+from goldless.runs.review_outcome import Review
 from goldless.studies import Study
 from goldless.studies.writing import write_texts
 

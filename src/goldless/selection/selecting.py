@@ -12,9 +12,9 @@ from goldless.evidence import OPEN_KINDS
 from goldless.metrics.likelihood import CONTROL
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
+from goldless.runs.evaluation import MetricScores
 from goldless.runs.opening import Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options
-from goldless.runs.outcomes import MetricScores
 from goldless.runs.pipeline import score_study
 from goldless.runs.rounds import GROWTH
 from goldless.selection.choosing import Choice, Rule, Tolerance, choose

@@ -98,6 +98,10 @@ class Study:
             tasks = map(_task, self.task_table.slice(start, BLOCK).iter_rows(named=True))
             yield from zip(tasks, self._responses(start, min(start + BLOCK, len(self))), strict=True)
 
+    def with_peers(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+        """The tasks that at least two agents answered, with their responses."""
+        return ((task, responses) for task, responses in self if len(responses) > 1)
+
     @cached_property
     def tasks(self) -> tuple[str, ...]:
         """Names of the tasks, in the order of the tasks table, or of first appearance."""

@@ -5,30 +5,16 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from goldless.judging.asking import Question, VerdictRequest, _beginnings_first, find_verdicts
+from goldless.judging.asking import Question, find_verdicts
 from goldless.models.interface import Capabilities, ChatReply, Message, ModelIdentity
-
-REQUEST = VerdictRequest(role="critic", read=lambda _: "a verdict", restated="", allowed="", most_tokens=1)
 
 
 def questions(*beginnings: str) -> dict[int, Question]:
+    asked = {"role": "critic", "read": lambda _: "a verdict", "restated": "", "allowed": "", "most_tokens": 1}
     return {
-        i: Question(lambda _, i=i: (Message("user", str(i)),), (), lambda _: 0, REQUEST, "task", beginning)
+        i: Question(**asked, messages=lambda _, i=i: (Message("user", str(i)),), task="task", begins_with=beginning)
         for i, beginning in enumerate(beginnings)
     }
-
-
-def test_one_of_each_beginning_goes_first():
-    assert _beginnings_first(questions("a", "a", "a", "b", "b", "c"), 256) == [0, 3, 5, 1, 2, 4]
-
-
-def test_the_others_follow_before_a_server_forgets():
-    order = _beginnings_first(questions("a", "b", "c", "d", "a", "b", "c", "d"), 2)
-    assert order == [0, 1, 4, 5, 2, 3, 6, 7]
-
-
-def test_questions_without_a_common_beginning_keep_their_order():
-    assert _beginnings_first(questions("", "", ""), 8) == [0, 1, 2]
 
 
 class Slow:

@@ -9,7 +9,7 @@ import anyio
 import polars as pl
 import pytest
 
-from goldless.errors import CallError, CapabilityError, UserError
+from goldless.errors import CallError, CapabilityError
 from goldless.evidence import VERDICTS, VerdictEvidence, failure_cells, rows_frame
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL, CriticStage
@@ -91,11 +91,6 @@ def test_a_scorer_that_writes_no_text_cannot_give_labels():
         CriticStage(ScriptedModel(), SAME_SOURCE, "auto")
 
 
-def test_another_way_of_reading_is_refused():
-    with pytest.raises(UserError, match="auto, probabilities or labels, got 'votes'"):
-        CriticStage(CHATS, SAME_SOURCE, "votes")
-
-
 # --- scored labels ---------------------------------------------------------------------------------------------------
 
 
@@ -132,17 +127,6 @@ async def test_all_labels_of_all_questions_are_scored_in_one_batch():
     questions = [MATCHED, CriticQuestion("t", "ann", "bob", "u")]
     await judged(Counting(logprobs=lambda *_: [-1.0]), verdicts="auto", questions=questions)
     assert batches == [4]
-
-
-async def test_one_label_that_failed_makes_the_verdict_missing_and_no_other():
-    def scripted(context, target):
-        return CallFailure("timeout", "late") if "a car" in context and target == "No" else [-1.0]
-
-    questions = [MATCHED, CriticQuestion("t", "ann", "bob", "u")]
-    known, missing = await judged(ScriptedModel(logprobs=scripted), verdicts="auto", questions=questions)
-    assert known.value == 0.5
-    assert (missing.value, missing.label, missing.read_from) == (None, None, None)
-    assert missing.failure == CallFailure("timeout", "late")
 
 
 async def test_log_probabilities_that_are_no_numbers_are_a_bad_reply():
@@ -207,12 +191,6 @@ async def test_a_written_verdict_has_the_value_of_its_label():
     assert "brief explanation" in request.messages[-1].content
 
 
-async def test_a_verdict_belongs_to_its_question_critic_and_prompt():
-    verdict = await judged(replying("Yes"), questions=[CriticQuestion("t", "ann", "bob", "u")])
-    assert (verdict.critic, verdict.prompt) == ("scripted", "same-source")
-    assert (verdict.task, verdict.first, verdict.second, verdict.second_task) == ("t", "ann", "bob", "u")
-
-
 async def test_an_unparsable_reply_is_answered_by_the_labels_and_asked_about_once_more():
     model = replying("Hard to say.", "Yes")
     verdict = await judged(model)
@@ -269,10 +247,6 @@ async def test_a_failed_call_keeps_its_failure_and_is_not_asked_again(kind):
     assert len(model.calls) == 1
 
 
-async def test_a_failure_of_the_second_call_is_the_failure():
-    assert (await judged(replying("Hm.", CallFailure("timeout", "late")))).failure.kind == "timeout"
-
-
 # --- texts ---------------------------------------------------------------------------------------------------------
 
 
@@ -283,11 +257,6 @@ async def test_a_missing_text_makes_its_questions_missing_with_its_failure_and_a
     found = await judged(model, questions=questions, texts=texts)
     assert [v.failure and v.failure.kind for v in found] == ["refused", "refused", None]
     assert len(model.calls) == 1
-
-
-async def test_a_question_about_a_response_that_is_not_there_is_an_error():
-    with pytest.raises(UserError, match="no response of bob to task v"):
-        await judged(replying("Yes"), questions=[CriticQuestion("t", "ann", "bob", "v")])
 
 
 async def test_verdicts_come_back_in_the_order_of_the_questions_however_long_each_took():
@@ -319,16 +288,6 @@ async def test_an_error_no_retry_can_mend_comes_out_as_itself():
     questions = [MATCHED, CriticQuestion("t", "ann", "bob", "u")]
     with pytest.raises(CapabilityError, match="no such model"):
         await judged(ScriptedModel(answers=broken), questions=questions, at_once=2)
-
-
-async def test_less_than_one_request_at_once_is_refused():
-    with pytest.raises(UserError, match="at_once must be at least 1"):
-        await judged(replying("Yes"), at_once=0)
-
-
-async def test_nothing_asked_gives_nothing():
-    assert await judged(replying(), questions=[]) == []
-    assert await judged(SCORES, verdicts="auto", questions=[]) == []
 
 
 # --- hostile responses -----------------------------------------------------------------------------------------------
@@ -393,22 +352,6 @@ async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journ
     assert set(pairs["score"]) == {0.0}
     assert set(over_peers(pairs, "common")["score"]) == {0.0}
     assert len(model.calls) == 2
-
-
-async def test_two_tasks_are_enough_for_a_contrast():
-    """Texts that share a word when matched only: Yes wins .5 against .25 nats, contrast by hand below."""
-    texts = {("d", "ann"): "dog", ("d", "bob"): "dog", ("c", "ann"): "car", ("c", "bob"): "car"}
-    questions = critic_questions({"d": ["ann", "bob"], "c": ["ann", "bob"]})
-    verdicts = await CriticStage(ScriptedModel(logprobs=knows_the_dog)).judge(questions, texts)
-    # matched: log-odds -1/2 + 1 = .5; shuffled: -1 + 1 = 0, so p = 1/2
-    expected = 1 / (1 + math.exp(-0.5)) - 0.5
-    assert contrasts(table(verdicts))["score"].to_list() == [pytest.approx(expected)] * 4
-
-
-async def test_agents_without_a_common_task_are_not_asked_about_and_have_no_score():
-    questions = critic_questions({"one": ["ann"], "two": ["bob"]})
-    verdicts = await CriticStage(CHATS).judge(questions, {})
-    assert contrasts(table(verdicts)).is_empty()
 
 
 async def test_the_second_asking_is_journalled_and_a_second_run_asks_nothing(journal):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.errors import CapabilityError, UserError
-from goldless.judging.debate import C1, C2, C3, DEBATES, Debate, Debater, DebateStage, find_debate
-from goldless.judging.judges import COMPLETENESS
+from goldless.judging.debate import C1, C2, C3, DebateStage
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.judging.scales import FIVE_LEVEL, PAIRWISE
 from goldless.models.interface import ChatReply
@@ -19,7 +17,6 @@ pytestmark = pytest.mark.anyio
 
 PAIR, SINGLE = ReviewQuestion("t", "ann", "bob"), ReviewQuestion("t", "ann")
 TEXTS = {("t", "ann"): "a dog", ("t", "bob"): "the cat"}
-THREE = Debate("three", "by hand", tuple(Debater(name, "") for name in ("X", "Y", "Z")), 1)
 
 
 def replying(*answers, name="scripted") -> ScriptedModel:
@@ -64,12 +61,6 @@ async def test_a_verdict_is_asked_for_in_the_last_round_only():
     ] * 2
 
 
-async def test_every_request_is_one_system_and_one_user_message():
-    model = replying("a", "b", "Verdict: one", "Verdict: one")
-    await debated(model, C3)
-    assert {tuple(m.role for m in call.messages) for call in model.calls} == {("system", "user")}
-
-
 async def test_a_turn_that_was_cut_is_still_a_turn_and_an_empty_one_is_not():
     cut = ChatReply("so far", "length")
     assert (await debated(replying(cut, "b", "Verdict: one", "Verdict: one"), C3)).value == 1.0
@@ -86,20 +77,6 @@ async def test_the_verdict_is_the_mean_of_the_debaters():
     assert (row.value, row.scale, row.read_from) == (3.5, "5-level", "label")
 
 
-@pytest.mark.parametrize(
-    ("said", "mean"),
-    [
-        (("one", "one", "two"), 2 / 3),
-        (("two", "tie", "two"), 1 / 6),
-        (("one", "two", "tie"), 0.5),
-        (("tie", "tie", "one"), 2 / 3),
-    ],
-)
-async def test_the_verdict_is_the_mean_of_the_debaters_verdicts(said, mean):
-    answers = [f"Verdict: {word}" for word in said]
-    assert (await debated(replying(*answers), THREE)).value == pytest.approx(mean)
-
-
 async def test_a_verdict_is_read_from_its_line_and_not_from_the_argument():
     reply = "Answer one is long. Some would say one.\n\nVerdict: two\nIt is shorter than one."
     assert (await debated(replying(reply), C1)).value == 0.0
@@ -108,12 +85,6 @@ async def test_a_verdict_is_read_from_its_line_and_not_from_the_argument():
 async def test_a_debater_may_quote_another_ones_verdict_before_its_own_without_being_asked_again():
     model = replying("Short.\nVerdict: one", "They said:\nVerdict: one\nI do not agree.\n\nVerdict: two")
     assert (await debated(model)).value == 0.5
-    assert len(model.calls) == 2
-
-
-async def test_debaters_that_agree_in_the_same_words_are_not_asked_again():
-    model = replying("Verdict: one", "Verdict: one")
-    assert (await debated(model)).value == 1.0
     assert len(model.calls) == 2
 
 
@@ -136,26 +107,7 @@ async def test_a_debate_with_a_failed_turn_has_no_verdict_and_is_not_carried_on(
     assert len(model.calls) == 2
 
 
-async def test_a_debate_can_be_held_on_a_judges_scale():
-    assert (await debated(replying("Verdict: [[A]]", "Verdict: [[C]]"), scale=COMPLETENESS)).value == 0.75
-
-
 # --- what is refused -----------------------------------------------------------------------------------------------
-
-
-def test_what_cannot_be_debated_is_refused():
-    with pytest.raises(CapabilityError, match="does not write text, so it cannot debate"):
-        DebateStage(ScriptedModel(logprobs={}), PAIRWISE)
-    with pytest.raises(UserError, match="rounds must be at least 1, got 0"):
-        Debate("x", "", (Debater("a", ""),), 0)
-    with pytest.raises(UserError, match="at least one debater, with distinct names"):
-        Debate("x", "", (Debater("a", ""), Debater("a", "")), 1)
-
-
-def test_a_debate_is_found_by_its_name():
-    assert {name: find_debate(name) for name in ("C1", "C2", "C3")} == DEBATES
-    with pytest.raises(UserError, match="unknown debate 'C4'"):
-        find_debate("C4")
 
 
 async def test_a_second_run_pays_for_nothing(journal):
@@ -164,12 +116,3 @@ async def test_a_second_run_pays_for_nothing(journal):
         row = await debated(JournalledModel(model, journal, Ledger("m", None, None)), C3)
         assert row.value == 0.5
         assert len(model.calls) == (4 if round_ == 0 else 0)
-
-
-async def test_missing_texts_and_several_questions_keep_their_places():
-    model = ScriptedModel(answers=lambda _: "Verdict: one")
-    texts = {**TEXTS, ("t", "cy"): CallFailure("refused", "no")}
-    questions = [ReviewQuestion("t", "cy", "ann"), PAIR, ReviewQuestion("t", "bob", "ann")]
-    rows = await DebateStage(model, PAIRWISE, C1).review(questions, texts, {}, at_once=2)
-    assert [row.value for row in rows] == [None, 1.0, 1.0]
-    assert rows[0].failure.kind == "refused"

@@ -13,12 +13,8 @@ from goldless.judging.exams.items import (
     all_pairs,
     both_orders,
     consistency_pairs,
-    drawn_pairs,
     human_pairs,
-    pair_of,
     single_ratings,
-    sit_consistency,
-    sit_human,
 )
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
@@ -26,20 +22,6 @@ from goldless.models.scripted import ScriptedModel
 
 PAIRWISE = find_scale("pairwise")
 ANSWERED = {f"t{i}": ["ann", "bob", "cy"] for i in range(10)}
-TEXTS = {(t, a): f"{a} answers {t}" for t, names in ANSWERED.items() for a in names}
-PROMPTS = dict.fromkeys(ANSWERED)
-"""The study does not tell what was asked."""
-
-ESSAY = (
-    "Comparing answers is a subtle art. Each has its merits, and much depends on what a reader hopes to find. "
-    "Weighing style against substance, I would rather leave the decision to you."
-)
-SPEECHLESS = {
-    "another language": "Die erste Antwort ist besser.",
-    "a refusal": "I'm sorry, but I can't compare people's work.",
-    "an essay": ESSAY,
-    "nothing": "",
-}
 
 
 def stage(answer, **options):
@@ -47,12 +29,6 @@ def stage(answer, **options):
     said = answer if callable(answer) else lambda _: answer
     model = ScriptedModel(answers=lambda request: said(request.messages[-1].content), name="judge")
     return ReviewStage(model, options.pop("scale", PAIRWISE), verdicts="labels", **options)
-
-
-def honest(text):
-    """Prefers ann to bob to cy, wherever they stand."""
-    shown = sorted((text.index(f"{a} answers"), a) for a in ("ann", "bob", "cy") if f"{a} answers" in text)
-    return "one" if shown[0][1] < shown[1][1] else "two"
 
 
 # --- pairs ----------------------------------------------------------------------------------------------------------
@@ -63,16 +39,6 @@ def test_every_pair_of_agents_on_every_task_is_there_once():
     pairs = all_pairs(ANSWERED)
     assert len(pairs) == len(set(pairs)) == 30
     assert [(p.first, p.second) for p in pairs[:3]] == [("ann", "bob"), ("ann", "cy"), ("bob", "cy")]
-
-
-def test_an_agent_that_did_not_answer_is_in_no_pair_of_the_task():
-    assert all_pairs({"t": ["ann"], "u": ["bob", "ann"], "v": []}) == [ExamPair("u", "ann", "bob")]
-
-
-def test_a_pair_is_the_same_whichever_agent_is_named_first():
-    assert pair_of("t", "bob", "ann") == pair_of("t", "ann", "bob")
-    with pytest.raises(UserError, match="got 'ann' twice"):
-        pair_of("t", "ann", "ann")
 
 
 def test_each_pair_is_asked_in_both_orders():
@@ -100,17 +66,6 @@ def test_a_larger_draw_holds_the_smaller_one_and_another_seed_draws_others():
     assert set(consistency_pairs(ANSWERED, items=5, seed=1)) != small
 
 
-def test_more_items_than_there_are_is_all_of_them():
-    assert len(consistency_pairs(ANSWERED, items=1000)) == 30
-    assert drawn_pairs([], 3, exam="consistency", seed=0) == []
-
-
-@pytest.mark.parametrize("items", [0, -1])
-def test_fewer_than_one_item_is_refused(items):
-    with pytest.raises(UserError, match=f"at least 1 item, got {items}"):
-        consistency_pairs(ANSWERED, items=items)
-
-
 def test_a_study_of_single_responses_has_no_consistency_exam():
     with pytest.raises(UserError, match="no task of the study has two"):
         consistency_pairs({"t": ["ann"], "u": ["bob"]})
@@ -119,45 +74,6 @@ def test_a_study_of_single_responses_has_no_consistency_exam():
 # --- the consistency exam -------------------------------------------------------------------------------------------
 
 pytestmark = pytest.mark.anyio
-
-
-def same_both_ways(answers):
-    """Pairs on which the two orders name the same agent, by hand: one value is 1 where the other is 0."""
-    values = {(a.evidence.task, a.evidence.first, a.evidence.second): a.evidence.value for a in answers}
-    return [values[t, x, y] == 1 - values[t, y, x] for t, x, y in values if x < y]
-
-
-async def test_an_honest_reviewer_says_the_same_of_both_orders():
-    answers = await sit_consistency(stage(honest), consistency_pairs(ANSWERED), TEXTS, PROMPTS)
-    assert len(answers) == 60
-    assert same_both_ways(answers) == [True] * 30
-    assert {a.exam for a in answers} == {"consistency"}
-
-
-async def test_a_reviewer_that_always_says_one_contradicts_itself_on_every_pair():
-    answers = await sit_consistency(stage("one"), consistency_pairs(ANSWERED), TEXTS, PROMPTS)
-    assert {a.evidence.value for a in answers} == {1.0}
-    assert same_both_ways(answers) == [False] * 30
-
-
-@pytest.mark.parametrize("reply", SPEECHLESS.values(), ids=SPEECHLESS)
-async def test_a_reply_without_a_verdict_is_missing_and_never_a_half(reply):
-    answers = await sit_consistency(stage(reply), consistency_pairs(ANSWERED, items=2), TEXTS, PROMPTS)
-    assert [(a.evidence.value, a.evidence.failure.kind) for a in answers] == [(None, "unparsable")] * 4
-
-
-async def test_the_exam_can_be_sat_without_prompts_but_not_on_a_scale_of_single_ratings():
-    with pytest.raises(UserError, match=r"rates one response at a time. Choose a pairwise scale"):
-        await sit_consistency(stage("3", scale=find_scale("5-level")), consistency_pairs(ANSWERED), TEXTS, PROMPTS)
-
-
-async def test_an_answer_is_a_row_of_the_exams_table():
-    """The columns of the recorded exams, and what tells a missing value from none."""
-    (answer, *_) = await sit_consistency(stage("one"), [ExamPair("t1", "ann", "bob")], TEXTS, PROMPTS)
-    row = answer.as_row()
-    wanted = {"reviewer": "scripted:judge", "exam": "consistency", "format": "pairwise", "task": "t1"}
-    wanted |= {"first": "ann", "second": "bob", "output": "one", "value": 1.0, "failure": None}
-    assert {name: row[name] for name in wanted} == wanted
 
 
 # --- the human exam -------------------------------------------------------------------------------------------------
@@ -189,15 +105,6 @@ def test_an_exam_that_leaves_no_test_or_has_no_items_is_refused(questioners, sai
 def test_questioners_that_answered_no_task_in_common_have_no_exam():
     with pytest.raises(UserError, match="has no items"):
         human_pairs({"t": ["ann", "cy"], "u": ["bob", "cy"]}, ["ann", "bob"])
-
-
-async def test_the_exam_is_asked_in_both_orders_or_as_single_ratings():
-    pairs = human_pairs(ANSWERED, ["ann", "cy"])
-    answers = await sit_human(stage(honest), pairs, TEXTS, PROMPTS)
-    assert {(a.evidence.first, a.evidence.value) for a in answers} == {("ann", 1.0), ("cy", 0.0)}
-    rated = await sit_human(stage("4", scale=find_scale("5-level")), pairs, TEXTS, PROMPTS)
-    assert len(rated) == 20
-    assert {(a.exam, a.evidence.second, a.evidence.value) for a in rated} == {("human", None, 4.0)}
 
 
 # --- recorded data --------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.judging.judges import EXAMINERS, LM_EXAMINER, LM_EXAMINER_CRITERIA, LM_EXAMINER_GENERAL
+from goldless.judging.judges import EXAMINERS, LM_EXAMINER, LM_EXAMINER_CRITERIA
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.models.scripted import ScriptedModel
 
@@ -75,21 +75,10 @@ def test_the_score_by_criteria_is_their_mean():
     assert LM_EXAMINER_CRITERIA.read(f"<analysis>1 2 3</analysis>\n{SCORES}") == 6.375
 
 
-def test_a_criterion_that_is_scored_twice_has_the_last_score():
-    """(8 + 2 + 7.5 + 4) / 4 = 5.375."""
-    assert LM_EXAMINER_CRITERIA.read(SCORES.replace("</scores>", "Coverage: 2\n</scores>")) == 5.375
-
-
 @pytest.mark.parametrize("instead", ["", "Coverage: good", "Coverage: 12", "Coverage: 6/5"])
 def test_a_criterion_without_a_score_makes_the_whole_missing(instead):
     reply = SCORES.replace("Coverage: 6/10", instead)
     assert LM_EXAMINER_CRITERIA.read(reply) is None
-
-
-def test_the_general_examiner_has_criteria_for_any_task():
-    reply = "<scores>\nUnderstanding: 1\nCoverage: 2\nSubstantiation: 3\nUsefulness: 6\n</scores>"
-    assert LM_EXAMINER_GENERAL.read(reply) == 3.0  # (1 + 2 + 3 + 6) / 4
-    assert "paper" not in whole(LM_EXAMINER_GENERAL).lower().replace("paper text", "")
 
 
 @pytest.mark.parametrize("scale", EXAMINERS, ids=lambda scale: scale.name)

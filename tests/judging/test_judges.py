@@ -6,10 +6,8 @@ import math
 
 import pytest
 
-from goldless.errors import UserError
-from goldless.judging.judges import COMPLETENESS, JUDGES, MEDICAL, PANDALM, find_judge
+from goldless.judging.judges import COMPLETENESS, MEDICAL, PANDALM
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
-from goldless.judging.scales import SCALES
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 
@@ -154,26 +152,3 @@ def test_a_pandalm_verdict_stands_alone_on_the_first_line(reply, value):
 
 
 # --- all of them -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scale", JUDGES.values(), ids=JUDGES)
-def test_every_judge_says_where_it_comes_from_and_reads_its_own_labels(scale):
-    assert scale.source
-    assert len(scale.labels) == len(scale.values)
-    assert [scale.read(scale.spoken(label)) for label in scale.labels] == list(scale.values)
-    assert all(scale.lowest <= value <= scale.highest for value in scale.values)
-
-
-def test_a_single_judge_is_any_scale():
-    assert {name: find_judge(name) for name in SCALES} == SCALES
-
-
-def test_an_unknown_judge_is_refused_with_the_known_ones():
-    with pytest.raises(UserError, match=r"unknown judge 'completness'. Did you mean 'completeness'"):
-        find_judge("completness")
-
-
-@pytest.mark.parametrize("scale", [COMPLETENESS, *MEDICAL], ids=lambda scale: scale.name)
-def test_a_description_is_added_where_the_prompt_has_no_place_for_it(scale):
-    assert "[Task Description] News in brief." in whole(scale, task_description="News in brief.")
-    assert "[Task Description]" not in whole(scale)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from goldless.judging.exams.items import all_pairs, both_orders, one_order, pair_questions
+from goldless.judging.exams.items import all_pairs, both_orders, one_order
 
 ANSWERED = {f"t{i:02}": ["cy", "ann", "bob", "dee"] for i in range(13)}
 PAIRS = all_pairs(ANSWERED)
@@ -41,8 +41,3 @@ def test_tasks_that_come_later_change_no_order_before_them():
     more = all_pairs(ANSWERED | {"t99": ["ann", "bob", "cy", "dee"]})
     base, grown = (shown(one_order(pairs, seed=0, reviewer="r")) for pairs in (PAIRS, more))
     assert base.items() <= grown.items()
-
-
-def test_the_option_names_what_is_asked():
-    assert pair_questions(PAIRS, "both", seed=0, reviewer="r") == both_orders(PAIRS)
-    assert pair_questions(PAIRS, "one-random", seed=0, reviewer="r") == one_order(PAIRS, seed=0, reviewer="r")

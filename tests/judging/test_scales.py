@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.errors import UserError
 from goldless.judging.scales import (
     FIVE_LEVEL,
     HUNDRED_LEVEL,
@@ -20,7 +19,6 @@ from goldless.judging.scales import (
     PAIRWISE_TIE,
     SCALES,
     Scale,
-    find_scale,
 )
 from goldless.models.turn_signs import without_turn_signs
 
@@ -80,12 +78,6 @@ def test_hundred_level_says_what_auto_pre_says():
     said_in_order(whole(HUNDRED_LEVEL), words)
 
 
-def test_a_tie_is_offered_on_its_own_scale_only():
-    assert "'tie'" in whole(PAIRWISE_TIE)
-    assert "tie" not in whole(PAIRWISE).split()
-    assert (PAIRWISE.labels, PAIRWISE_TIE.labels) == (("one", "two"), ("one", "two", "tie"))
-
-
 @EACH
 def test_without_a_prompt_the_question_is_said_not_to_be_shown(scale):
     text = whole(scale, prompt=None)
@@ -99,32 +91,6 @@ def test_a_description_stands_in_place_of_the_neutral_one(scale):
     assert "###Task: Judge {these} poems. " in described
     assert scale.description in whole(scale)
     assert scale.description not in described
-
-
-@EACH
-def test_labels_and_values_belong_together_and_lie_in_the_range(scale):
-    assert len(scale.labels) == len(scale.values)
-    assert all(scale.lowest <= value <= scale.highest for value in scale.values)
-    assert [scale.read(scale.spoken(label)) for label in scale.labels] == list(scale.values)
-
-
-def test_the_number_of_responses_must_be_the_scales():
-    with pytest.raises(UserError, match="pairwise takes two responses, got one"):
-        PAIRWISE.messages("a", prompt=None)
-    with pytest.raises(UserError, match="5-level takes one response, got two"):
-        FIVE_LEVEL.messages("a", "b", prompt=None)
-
-
-def test_a_scale_is_found_by_its_name_and_another_is_refused_with_the_known_ones():
-    assert {name: find_scale(name).name for name in SCALES} == {name: name for name in SCALES}
-    with pytest.raises(UserError, match=r"unknown scale '5-levels'. Did you mean '5-level'") as caught:
-        find_scale("5-levels")
-    assert "Known: pairwise, pairwise-tie, 5-level, 100-level" in str(caught.value)
-
-
-def test_what_is_restated_names_the_verdicts():
-    assert PAIRWISE.restated().endswith("Reply with nothing but one of these: one or two.")
-    assert FIVE_LEVEL.restated().endswith("Reply with nothing but a number between 1 and 5.")
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chi2
 
-from goldless.errors import UserError
-from goldless.judging.critic_questions import CriticQuestion, critic_questions, default_shuffles, derangements
+from goldless.judging.critic_questions import critic_questions, derangements
 
 SIZES = st.integers(2, 40)
 
@@ -26,41 +24,11 @@ def test_every_row_is_a_permutation_without_a_fixed_point(n, m, seed):
         assert all(row != np.arange(n))
 
 
-@given(n=SIZES, m=st.integers(1, 50), seed=st.integers(0, 2**32))
-def test_no_pair_is_drawn_twice(n, m, seed):
-    rows = derangements(n, m, np.random.default_rng(seed))
-    pairs = [(t, int(s)) for row in rows for t, s in enumerate(row)]
-    assert len(set(pairs)) == len(pairs)
-
-
 @given(n=SIZES, seed=st.integers(0, 2**32))
 def test_all_n_minus_1_of_them_are_all_pairs_of_different_places(n, seed):
     rows = derangements(n, n - 1, np.random.default_rng(seed))
     pairs = {(t, int(s)) for row in rows for t, s in enumerate(row)}
     assert pairs == {(t, s) for t in range(n) for s in range(n) if t != s}
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_fewer_than_two_places_have_no_derangement(n):
-    assert derangements(n, 4, np.random.default_rng(0)).shape == (0, n)
-
-
-def test_every_pair_of_different_places_is_equally_likely():
-    """5 places, 2 rows, 3,000 draws: 20 pairs, each expected 3000 * 10 / 20 = 1500 times; chi-square at 1e-6."""
-    random = np.random.default_rng(1)
-    counts = Counter((t, int(s)) for _ in range(3000) for row in derangements(5, 2, random) for t, s in enumerate(row))
-    assert len(counts) == 20
-    assert sum((count - 1500) ** 2 / 1500 for count in counts.values()) < chi2.isf(1e-6, 19)
-
-
-def test_counts_below_zero_are_refused():
-    with pytest.raises(UserError, match="must be at least 0, got -1 and 5"):
-        derangements(5, -1, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize(("n", "expected"), [(0, 0), (1, 0), (2, 1), (4, 3), (5, 4), (200, 4)])
-def test_four_shuffles_are_the_default_or_as_many_as_there_are(n, expected):
-    assert default_shuffles(n) == expected
 
 
 # --- questions ---------------------------------------------------------------------------------------------------
@@ -97,13 +65,6 @@ def test_questions_about_one_first_response_stand_together_and_begin_with_the_ma
     changes = sum(a != b for a, b in itertools.pairwise(keys))
     assert changes == len(set(keys)) - 1
     assert all(q.task == q.second_task for q in questions[::5])
-
-
-def test_pairs_are_drawn_independently():
-    """Of 20 x 19 possible shuffled pairs of tasks, 4 x 20 are drawn; two pairs of agents do not draw the same."""
-    questions = critic_questions(answered(tasks=20))
-    drawn = {frozenset(of_pair(questions, a, b)) for a in NAMES[:3] for b in NAMES[:3] if a != b}
-    assert len(drawn) == 6
 
 
 @given(
@@ -152,12 +113,6 @@ def test_where_there_is_nothing_to_hold_a_matched_pair_against_nothing_is_asked(
     assert critic_questions(tasks) == []
 
 
-def test_a_pair_is_shuffled_over_its_common_tasks_only():
-    tasks = {"one": ["ann", "bob"], "two": ["ann", "bob"], "three": ["ann"], "four": ["bob"]}
-    questions = critic_questions(tasks)
-    assert {q.task for q in questions} | {q.second_task for q in questions} == {"one", "two"}
-
-
 def test_with_a_panel_every_pair_has_an_agent_of_the_panel():
     """4 agents, 1 in the panel: 3 pairs with it as first and 3 as second; x 6 tasks x 5 questions = 180."""
     questions = critic_questions(answered(NAMES), panel=["bob"])
@@ -170,20 +125,3 @@ def test_a_panel_changes_no_draw():
     assert critic_questions(answered(NAMES), panel=["bob", "cy"]) == [
         q for q in whole if {"bob", "cy"} & {q.first, q.second}
     ]
-
-
-def test_a_panel_that_names_nobody_is_refused():
-    with pytest.raises(UserError, match=r"'bop', which answered nothing. Did you mean 'bob'"):
-        critic_questions(answered(), panel=["bop"])
-    with pytest.raises(UserError, match="panel of partners is empty"):
-        critic_questions(answered(), panel=[])
-
-
-def test_no_shuffles_at_all_are_refused():
-    with pytest.raises(UserError, match="shuffles must be at least 1"):
-        critic_questions(answered(), shuffles=0)
-
-
-def test_a_question_is_a_plain_record():
-    first = critic_questions({"one": ["ann", "bob"], "two": ["ann", "bob"]})[0]
-    assert first == CriticQuestion("one", "ann", "bob", "one")

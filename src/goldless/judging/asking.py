@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Literal, TypeVar
 
 import anyio
 import numpy as np
@@ -21,12 +21,12 @@ from goldless.models.interface import (
     Capabilities,
     ChatReply,
     ChatRequest,
-    Deliver,
     Message,
-    ModelIdentity,
+    Model,
     ScoreReply,
     ScoreRequest,
     TokenLogprobs,
+    Writer,
 )
 from goldless.records import CallFailure
 
@@ -47,46 +47,8 @@ QUOTED = 80
 SHORTEST_FENCE = 12
 """Characters of a fence; it is longer if a text contains as many in a row."""
 
+NO_LABELS = CallFailure("bad_reply", "the question has no labels to score")
 Found = TypeVar("Found")
-
-
-@runtime_checkable
-class ScoringJudge(Protocol):
-    """The interface of a model that scores labels."""
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """The identity of the model."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it can do."""
-
-    @property
-    def context_length(self) -> int | None:
-        """Maximum tokens of context and target together; None if unknown."""
-
-    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The request for log p(target as the assistant's turn | messages)."""
-
-    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Score all requests; deliver every reply once."""
-
-
-@runtime_checkable
-class ChatJudge(Protocol):
-    """The interface of a model that writes its verdicts."""
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """The identity of the model."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it can do."""
-
-    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply."""
 
 
 # --- what can be asked of whom ---------------------------------------------------------------------------------------
@@ -97,40 +59,26 @@ def reads_by_scoring(capabilities: Capabilities, verdicts: Verdicts) -> bool:
     return verdicts != "labels" and capabilities.scoring and not capabilities.one_call_choice
 
 
-def find_reading(model: ScoringJudge | ChatJudge, verdicts: Verdicts, *, role: str) -> Reading:
+def find_reading(model: Model, verdicts: Verdicts, *, role: str) -> Reading:
     """How the model's verdicts are read; raises if the model cannot do it."""
     if verdicts not in {"auto", "probabilities", "labels"}:
         raise UserError(f"verdicts must be auto, probabilities or labels, got {verdicts!r}")
     can = model.capabilities
-    if reads_by_scoring(can, verdicts) and isinstance(model, ScoringJudge):
+    if reads_by_scoring(can, verdicts):
         return "probabilities-scored"
-    writes = can.chat and isinstance(model, ChatJudge)
-    if verdicts != "labels" and writes and can.choice:
+    if verdicts != "labels" and can.chat and can.choice:
         return "probabilities-chosen"
-    if verdicts != "probabilities" and writes:
+    if verdicts != "probabilities" and can.chat:
         return "labels"
-    raise CapabilityError(_cannot(model.identity.short, verdicts, role))
-
-
-def _cannot(model: str, verdicts: Verdicts, role: str) -> str:
+    name = model.identity.short
     if verdicts == "probabilities":
-        return (
-            f"{model} does not return probabilities of its verdicts. {role.capitalize()}s that do: embedded, "
+        raise CapabilityError(
+            f"{name} does not return probabilities of its verdicts. {role.capitalize()}s that do: embedded, "
             "gguf:PATH, hf:NAME_OR_PATH, and servers that return log-probabilities of what they write (openai:NAME, "
             "http://HOST:PORT/v1#MODEL). With verdicts read by labels, any chat model works"
         )
     need = "writes no text" if verdicts == "labels" else "neither scores nor writes text"
-    return f"{model} {need}, so it cannot be a {role}. Name a chat model or a scorer"
-
-
-def find_text(texts: Texts, task: str, agent: str, *, role: str) -> str | CallFailure:
-    """The response of an agent to a task, or why it is missing; raises if there is neither."""
-    if (task, agent) not in texts:
-        raise UserError(
-            f"no response of {agent} to task {task} to show a {role}. "
-            "Ask only about existing responses, or give the failure in place of the text"
-        )
-    return texts[task, agent]
+    raise CapabilityError(f"{name} {need}, so it cannot be a {role}. Name a chat model or a scorer")
 
 
 def fence(*texts: str) -> str:
@@ -147,22 +95,6 @@ def fenced(heading: str, text: str, line: str) -> str:
 # --- verdicts ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictRequest(Generic[Found]):
-    """How a verdict is requested and read."""
-
-    role: str
-    """The role of the model, for messages."""
-    read: Callable[[ChatReply], Found | CallFailure | None]
-    """The verdict in a reply, why it cannot be used, or None if there is none."""
-    restated: str
-    """The message to a model whose reply had no verdict."""
-    allowed: str
-    """The allowed verdicts, for the failure's message."""
-    most_tokens: int
-    choices: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class VerdictReply(Generic[Found]):
     """The outcome of one question."""
@@ -176,17 +108,26 @@ class VerdictReply(Generic[Found]):
     """Whether there was a reply, but without the labels' probabilities."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question(Generic[Found]):
-    """A question with a few allowed verdicts."""
+    """A question with a few allowed verdicts, how it is put and how the verdict is read."""
 
+    role: str
+    """The role of the model, for messages."""
     messages: Callable[[bool], tuple[Message, ...]]
     """The messages; True: with an explanation before the verdict."""
-    labels: Sequence[str]
+    read: Callable[[ChatReply], Found | CallFailure | None]
+    """The verdict in a reply, why it cannot be used, or None if there is none."""
+    restated: str
+    """The message to a model whose reply had no verdict."""
+    allowed: str
+    """The allowed verdicts, for the failure's message."""
+    most_tokens: int
+    choices: tuple[str, ...] = ()
+    labels: Sequence[str] = ()
     """The labels as the model should write them, to be scored."""
-    mean: Callable[[Sequence[float]], Found | CallFailure]
+    mean: Callable[[Sequence[float]], Found | CallFailure] = lambda _: NO_LABELS
     """The verdict from log p of each label, in nats."""
-    request: VerdictRequest[Found]
     task: str = ""
     """The task that it is about."""
     begins_with: str = ""
@@ -194,41 +135,42 @@ class Question(Generic[Found]):
 
 
 async def find_verdicts(
-    model: ScoringJudge | ChatJudge,
+    model: Model,
     reading: Reading,
-    questions: Mapping[int, Question[Found]],
+    asked: Mapping[int, Question[Found] | CallFailure],
     at_once: int,
     answered: Callable[[int, VerdictReply[Found]], None] = lambda *_: None,
 ) -> dict[int, VerdictReply[Found]]:
-    """The outcome of each question; ``at_once``: concurrent requests, if they are not scored as one batch.
+    """The outcome of each question; a failure in place of one, whose text is missing, is its outcome.
 
-    ``answered`` is called for every question as soon as it has an outcome.
+    ``at_once``: concurrent requests, if they are not scored as one batch. ``answered`` is called for every question as
+    soon as it has an outcome.
     """
-    if isinstance(model, ScoringJudge) and reading == "probabilities-scored":
-        return await _scored(model, questions, at_once, answered)
-    assert isinstance(model, ChatJudge)
     found: dict[int, VerdictReply[Found]] = {}
-    scores = reading == "probabilities-chosen" and isinstance(model, ScoringJudge) and model.capabilities.scoring
-
+    for i, one in asked.items():
+        if isinstance(one, CallFailure):
+            found[i] = VerdictReply(None, None, one)
+            answered(i, found[i])
+    questions = {i: one for i, one in asked.items() if isinstance(one, Question)}
+    if reading == "probabilities-scored":
+        return found | await _scored(model, questions, at_once, answered)
+    scores = reading == "probabilities-chosen" and model.capabilities.scoring
     order = _beginnings_first(questions, at_once)
     awaited = _awaited(questions, order) if model.capabilities.keeps_prefixes else {}
     sent = {i: anyio.Event() for i in set(awaited.values())}
 
-    async def one(i: int) -> None:
+    async def one_by_one(i: int) -> None:
         if i in awaited:
             await sent[awaited[i]].wait()
-        messages = questions[i].messages(reading == "labels")
-        found[i] = await ask(model, messages, questions[i].request, again=not scores)
+        found[i] = await ask(model, questions[i], explained=reading == "labels", again=not scores)
         answered(i, found[i])
         if i in sent:
             sent[i].set()
 
-    await side_by_side(one, order, at_once)
-    if scores and isinstance(model, ScoringJudge):
-        unclear = {i: questions[i] for i, reply in found.items() if reply.without_probabilities}
-        scored = await _scored(model, unclear, at_once) if unclear else {}
-        found |= {i: reply for i, reply in scored.items() if reply.failure is None or found[i].verdict is None}
-    return found
+    await side_by_side(one_by_one, order, at_once)
+    unclear = {i: one for i, one in questions.items() if scores and found[i].without_probabilities}
+    scored = await _scored(model, unclear, at_once) if unclear else {}
+    return found | {i: reply for i, reply in scored.items() if reply.failure is None or found[i].verdict is None}
 
 
 def _beginnings_first(questions: Mapping[int, Question[Found]], at_once: int) -> list[int]:
@@ -264,7 +206,7 @@ def _beginning(i: int, question: Question[Found]) -> tuple[str, str]:
 
 
 async def _scored(
-    model: ScoringJudge,
+    model: Model,
     questions: Mapping[int, Question[Found]],
     at_once: int,
     answered: Callable[[int, VerdictReply[Found]], None] = lambda *_: None,
@@ -302,7 +244,7 @@ async def _scored(
 
 
 async def _requests(
-    model: ScoringJudge, messages: tuple[Message, ...], labels: Sequence[str]
+    model: Model, messages: tuple[Message, ...], labels: Sequence[str]
 ) -> list[ScoreRequest] | CallFailure:
     """One request per label, or why there is none; a text that does not fit is never cut."""
     try:
@@ -337,9 +279,10 @@ def label_shares(nats: Sequence[float]) -> tuple[float, ...] | CallFailure:
 
 
 async def ask(
-    model: ChatJudge, messages: tuple[Message, ...], asked: VerdictRequest[Found], *, again: bool = True
+    model: Writer, asked: Question[Found], *, explained: bool = False, again: bool = True
 ) -> VerdictReply[Found]:
     """The verdict; after a reply without one, the allowed verdicts are restated once, unless ``again`` is False."""
+    messages = asked.messages(explained)
     most = CHOICE_TOKENS if asked.choices else asked.most_tokens
     reply = await model.chat(ChatRequest(messages, max_tokens=most, choices=asked.choices))
     if isinstance(reply, CallFailure):

@@ -21,23 +21,19 @@ from typing import Literal
 from goldless.errors import UserError, nearest
 from goldless.evidence import VerdictEvidence
 from goldless.judging.asking import (
-    ChatJudge,
     Question,
     Reading,
-    ScoringJudge,
     Texts,
     VerdictReply,
-    VerdictRequest,
     Verdicts,
     fence,
     fenced,
     find_reading,
-    find_text,
     find_verdicts,
     label_shares,
 )
 from goldless.judging.critic_questions import CriticQuestion
-from goldless.models.interface import ChatReply, Message
+from goldless.models.interface import ChatReply, Message, Model
 from goldless.records import CallFailure
 
 ROLE = "critic"
@@ -191,7 +187,7 @@ class Verdict:
 class CriticStage:
     """Asks a critic questions. The model must be prepared; one that cannot do it is refused here."""
 
-    model: ScoringJudge | ChatJudge
+    model: Model
     prompt: CriticPrompt = SAME_SOURCE
     verdicts: Verdicts = "auto"
 
@@ -217,44 +213,34 @@ class CriticStage:
         ``at_once``: concurrent requests, if they are not scored as one batch. ``answered`` is called with each verdict
         as soon as it is there.
         """
-        found: dict[int, VerdictReply[Verdict]] = {}
-        asked: dict[int, Question[Verdict]] = {}
-        for i, question in enumerate(questions):
-            first = find_text(texts, question.task, question.first, role=ROLE)
-            second = find_text(texts, question.second_task, question.second, role=ROLE)
-            if isinstance(first, CallFailure):
-                found[i] = VerdictReply(None, None, first)
-            elif isinstance(second, CallFailure):
-                found[i] = VerdictReply(None, None, second)
-            else:
-                asked[i] = self._question(question.task, first, second)
+        asked = {i: self._question(question, texts) for i, question in enumerate(questions)}
 
         def tell(i: int, reply: VerdictReply[Verdict]) -> None:
             answered(self._evidence(questions[i], reply))
 
-        for i, unasked in found.items():
-            tell(i, unasked)
-        found |= await find_verdicts(self.model, self.reading, asked, at_once, tell)
+        found = await find_verdicts(self.model, self.reading, asked, at_once, tell)
         return [self._evidence(question, found[i]) for i, question in enumerate(questions)]
 
-    def _question(self, task: str, first: str, second: str) -> Question[Verdict]:
-        prompt, choose = self.prompt, self.reading != "labels"
+    def _question(self, asked: CriticQuestion, texts: Texts) -> Question[Verdict] | CallFailure:
+        prompt = self.prompt
+        first, second = texts[asked.task, asked.first], texts[asked.second_task, asked.second]
+        if isinstance(first, CallFailure):
+            return first
+        if isinstance(second, CallFailure):
+            return second
         spoken = [prompt.spoken(label) for label in prompt.labels]
-        request = VerdictRequest(
+        return Question(
             role=ROLE,
+            messages=lambda explained: prompt.messages(first, second, explained=explained),
             read=lambda reply: _from_reply(prompt, reply, soft_only=self.verdicts == "probabilities"),
             restated=prompt.restated(),
             allowed=", ".join(spoken),
             most_tokens=prompt.most_tokens,
-            choices=tuple(prompt.labels) if choose else (),
-        )
-        return Question(
-            lambda explained: prompt.messages(first, second, explained=explained),
-            spoken,
-            partial(_mean, prompt),
-            request,
-            task,
-            first,
+            choices=tuple(prompt.labels) if self.reading != "labels" else (),
+            labels=spoken,
+            mean=partial(_mean, prompt),
+            task=asked.task,
+            begins_with=first,
         )
 
     def _evidence(self, question: CriticQuestion, reply: VerdictReply[Verdict]) -> VerdictEvidence:

@@ -16,21 +16,17 @@ from typing import Literal, Protocol
 from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import (
-    ChatJudge,
     Question,
     Reading,
-    ScoringJudge,
     Texts,
     VerdictReply,
-    VerdictRequest,
     Verdicts,
     find_reading,
-    find_text,
     find_verdicts,
     label_shares,
 )
 from goldless.judging.scales import Scale
-from goldless.models.interface import ChatReply, Message
+from goldless.models.interface import ChatReply, Message, Model
 from goldless.records import CallFailure
 
 ROLE = "reviewer"
@@ -86,7 +82,7 @@ class Judgement:
 class ReviewStage:
     """Asks a reviewer questions. The model must be prepared; one that cannot do it is refused here."""
 
-    model: ScoringJudge | ChatJudge
+    model: Model
     scale: Scale
     _: KW_ONLY
     reviewer: str | None = None
@@ -131,30 +127,34 @@ class ReviewStage:
         ``at_once``: concurrent requests, if they are not scored as one batch. ``answered`` is called with each
         judgement as soon as it is there.
         """
-        asked, found = find_material(questions, self.scale, texts, prompts, role=ROLE)
+        reading = self.reading
+        asked = {i: self._question(question, texts, prompts, reading) for i, question in enumerate(questions)}
 
         def tell(i: int, reply: VerdictReply[Judgement]) -> None:
             answered(evidence_of(questions[i], reply, self.name, self.scale.name))
 
-        for i, unasked in found.items():
-            tell(i, unasked)
-        reading = self.reading
-        put = {i: self._question(questions[i].task, material, reading) for i, material in asked.items()}
-        found |= await find_verdicts(self.model, reading, put, at_once, tell)
+        found = await find_verdicts(self.model, reading, asked, at_once, tell)
         return [evidence_of(question, found[i], self.name, self.scale.name) for i, question in enumerate(questions)]
 
-    def _question(self, task: str, material: Material, reading: Reading) -> Question[Judgement]:
+    def _question(
+        self, question: ReviewQuestion, texts: Texts, prompts: Prompts, reading: Reading
+    ) -> Question[Judgement] | CallFailure:
         scale, choose = self.scale, reading != "labels"
-        request = VerdictRequest(
+        material = find_material(question, scale, texts, prompts)
+        if isinstance(material, CallFailure):
+            return material
+        return Question(
             role=ROLE,
+            messages=partial(self._messages, material),
             read=lambda reply: read_judgement(scale, reply, material.texts, choose=choose),
             restated=scale.restated(),
             allowed=scale.allowed,
             most_tokens=scale.most_tokens,
             choices=scale.labels if choose else (),
+            labels=[scale.spoken(label) for label in scale.labels],
+            mean=partial(mean_judgement, scale),
+            task=question.task,
         )
-        spoken = [scale.spoken(label) for label in scale.labels]
-        return Question(partial(self._messages, material), spoken, partial(mean_judgement, scale), request, task)
 
     def _messages(self, material: Material, explained: bool) -> tuple[Message, ...]:  # noqa: FBT001 - called by place
         return self.scale.messages(
@@ -183,26 +183,16 @@ class Material:
         return tuple(text for text in (self.first, self.second, self.prompt) if text is not None)
 
 
-def find_material(
-    questions: Sequence[ReviewQuestion], scale: Scale, texts: Texts, prompts: Prompts, *, role: str
-) -> tuple[dict[int, Material], dict[int, VerdictReply[Judgement]]]:
-    """The texts of each question by its index, and the questions that lack one, with the cause."""
-    asked: dict[int, Material] = {}
-    missing: dict[int, VerdictReply[Judgement]] = {}
-    for i, question in enumerate(questions):
-        scale.refuse_other_count(question.second)
-        found = [
-            find_text(texts, question.task, agent, role=role)
-            for agent in (question.first, question.second)
-            if agent is not None
-        ]
-        absent = [text for text in found if isinstance(text, CallFailure)]
-        there = [text for text in found if isinstance(text, str)]
-        if absent:
-            missing[i] = VerdictReply(None, None, absent[0])
-        else:
-            asked[i] = Material(there[0], there[1] if scale.pairwise else None, prompts.get(question.task))
-    return asked, missing
+def find_material(question: ReviewQuestion, scale: Scale, texts: Texts, prompts: Prompts) -> Material | CallFailure:
+    """The texts of a question, or why one is missing."""
+    scale.refuse_other_count(question.second)
+    first = texts[question.task, question.first]
+    second = None if question.second is None else texts[question.task, question.second]
+    if isinstance(first, CallFailure):
+        return first
+    if isinstance(second, CallFailure):
+        return second
+    return Material(first, second, prompts.get(question.task))
 
 
 # --- how a judgement is read -----------------------------------------------------------------------------------------

@@ -17,15 +17,15 @@ from typing import Literal
 
 from goldless.concurrency import side_by_side
 from goldless.errors import ModelError, UserError
-from goldless.judging.asking import ChatJudge, ScoringJudge, Verdicts
+from goldless.judging.asking import Verdicts
 from goldless.judging.licences import Licence
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale
 from goldless.models.interface import (
-    Capabilities,
     ChatReply,
     ChatRequest,
     Deliver,
+    Model,
     ScoreReply,
     ScoreRequest,
     TokenLogprobs,
@@ -42,16 +42,12 @@ TIE_TOLERANCE = 1e-9
 AT_ONCE = 16
 """Concurrent questions per verdict and juror; the juror's model may allow fewer."""
 
-JuryModel = ScoringJudge | ChatJudge
-"""What a jury needs of a juror's model; behind the journal, each question is paid for once."""
-
-
 @dataclass(frozen=True, slots=True)
 class Juror:
     """A reviewer with a vote."""
 
     name: str
-    model: JuryModel
+    model: Model
     """Already prepared; the code that opened it closes it."""
     scale: Scale
     weight: float
@@ -67,7 +63,7 @@ class Juror:
                 f"juror {self.name}: weight must be a number above 0, got {self.weight}. Leave out the juror instead"
             )
 
-    def stage(self, model: JuryModel) -> ReviewStage:
+    def stage(self, model: Model) -> ReviewStage:
         """How questions are sent to it, through this model. Raises if the model cannot answer on its scale."""
         return ReviewStage(
             model,
@@ -213,7 +209,7 @@ class Jury:
         return replace(found, worth=self.worth)
 
 
-async def _ask(juror: Juror, model: JuryModel, question: str | None, answers: Sequence[str]) -> list[Vote]:
+async def _ask(juror: Juror, model: Model, question: str | None, answers: Sequence[str], at_once: int) -> list[Vote]:
     """A juror's votes on every pair in both orders, or on every answer."""
     count = range(len(answers))
     asked: list[tuple[int, int | None]] = [(i, None) for i in count]
@@ -237,19 +233,9 @@ async def _ask(juror: Juror, model: JuryModel, question: str | None, answers: Se
 class _Meter(WrappedModel):
     """A model that counts the tokens charged for one verdict, apart from other verdicts in progress."""
 
-    def __init__(self, model: JuryModel) -> None:
+    def __init__(self, model: Model) -> None:
         super().__init__(model)
         self.usage = Usage()
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the model can do and has the methods for."""
-        can, model = self._model.capabilities, self._model
-        return replace(
-            can,
-            scoring=can.scoring and isinstance(model, ScoringJudge),
-            chat=can.chat and isinstance(model, ChatJudge),
-        )
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         reply = await self._model.chat(request)

@@ -23,7 +23,6 @@ from goldless.errors import UserError, nearest
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import Texts
 from goldless.judging.reviewing import Prompts, ReviewQuestion, Stage
-from goldless.judging.scales import Scale
 from goldless.models.interface import content_hash
 
 Exam = Literal["consistency", "pertinence", "self-confidence", "human"]
@@ -180,15 +179,6 @@ async def exam_answers(
     return [ExamAnswer(exam, row) for row in asked]
 
 
-def refuse_pointwise(scale: Scale, exam: Exam) -> None:
-    """Refuse a scale that rates one response for an exam about two."""
-    if not scale.pairwise:
-        raise UserError(
-            f"the {exam} exam needs a pairwise scale, got {scale.name}, which rates one response at a time. Choose a "
-            "pairwise scale; the result counts on every scale"
-        )
-
-
 def consistency_pairs(
     answered: Mapping[str, Iterable[str]], *, items: int | None = None, seed: int = 0
 ) -> list[ExamPair]:
@@ -199,14 +189,6 @@ def consistency_pairs(
             "the consistency exam needs two responses to one task, and no task of the study has two. Add responses"
         )
     return drawn_pairs(pairs, items, exam="consistency", seed=seed)
-
-
-async def sit_consistency(
-    stage: Stage, pairs: Sequence[ExamPair], texts: Texts, prompts: Prompts, *, at_once: int = 1
-) -> list[ExamAnswer]:
-    """The reviewer's answers on both orders of each pair."""
-    refuse_pointwise(stage.scale, "consistency")
-    return await exam_answers("consistency", stage, both_orders(pairs), texts, prompts, at_once=at_once)
 
 
 def human_pairs(
@@ -231,11 +213,3 @@ def human_pairs(
             "Name fewer questioners, or keep them in both with overlap"
         )
     return exam
-
-
-async def sit_human(
-    stage: Stage, pairs: Sequence[ExamPair], texts: Texts, prompts: Prompts, *, at_once: int = 1
-) -> list[ExamAnswer]:
-    """The reviewer's answers on the exam's pairs: both orders, or ratings of single responses."""
-    questions = both_orders(pairs) if stage.scale.pairwise else single_ratings(pairs)
-    return await exam_answers("human", stage, questions, texts, prompts, at_once=at_once)

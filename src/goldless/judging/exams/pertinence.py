@@ -28,7 +28,7 @@ from scipy import sparse
 from goldless.concurrency import side_by_side
 from goldless.errors import UserError
 from goldless.judging.asking import Texts, fence
-from goldless.judging.exams.items import ExamAnswer, check_agents, drawn_names, exam_answers, refuse_pointwise
+from goldless.judging.exams.items import ExamAnswer, check_agents, drawn_names, exam_answers
 from goldless.judging.reviewing import Prompts, ReviewQuestion, Stage
 from goldless.models.interface import ChatReply, ChatRequest, Message, Writer
 from goldless.records import CallFailure
@@ -153,7 +153,6 @@ async def sit_pertinence(stage: Stage, items: Sequence[PertinenceItem], *, at_on
 
     In the judgements the two answers are named ``relevant`` and ``irrelevant``; the reviewer does not see these names.
     """
-    refuse_pointwise(stage.scale, "pertinence")
     questions, texts = [], {}
     for item in items:
         for name, text in ((RELEVANT, item.relevant_text), (IRRELEVANT, item.irrelevant_text)):

@@ -5,9 +5,8 @@ the likelier one, between 0 and ln 2. The paper uses the model's raw p, so doubt
 the answers there. By label, the value of an answer is the confidence from 1 to 5.
 
 There are two formats (appendix 3). By probability: the reviewer outputs ``one`` or ``two``, and its uncertainty is how
-unlikely its choice was; the instruction is at the beginning (``prompt1``) or at the end (``prompt2``). By label: the
-reviewer names its confidence in one word of five. The labels and the instruction are the paper's; it prints no more, so
-the rest is ours.
+unlikely its choice was; the instruction is at the beginning (the paper's ``prompt1``). By label: the reviewer names its
+confidence in one word of five. The labels and the instruction are the paper's; it prints no more, so the rest is ours.
 
 Two responses are easy to compare if their authors are far apart: a strong and a weak agent are the easy set, two strong
 ones the hard set. Both sets are on the same tasks, so that only the agents make one harder than the other.
@@ -19,10 +18,9 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from goldless.errors import UserError
-from goldless.judging.asking import ChatJudge, ScoringJudge, Texts, Verdicts, find_reading
+from goldless.judging.asking import Texts, Verdicts, find_reading
 from goldless.judging.exams.items import (
     Difficulty,
     ExamAnswer,
@@ -35,17 +33,12 @@ from goldless.judging.exams.items import (
 )
 from goldless.judging.reviewing import ROLE, Prompts, ReviewQuestion, ReviewStage
 from goldless.judging.scales import PAIRWISE, Scale
+from goldless.models.interface import Model
 from goldless.records import CallFailure
 
 NO_PROBABILITIES = CallFailure("bad_reply", "the reply has no probabilities of one and two")
 
-Statement = Literal["prompt1", "prompt2"]
-LabelSet = Literal["null", "doubtful"]
-
-LABELS: dict[LabelSet, tuple[str, ...]] = {
-    "null": ("null", "low", "medium", "high", "expert"),
-    "doubtful": ("doubtful", "uncertain", "moderate", "confident", "absolute"),
-}
+LABELS = ("null", "low", "medium", "high", "expert")
 """From the lowest confidence, 1, to the highest, 5."""
 
 Sit = Callable[[ReviewStage, Sequence[ReviewQuestion]], Awaitable[list[ExamAnswer]]]
@@ -155,38 +148,27 @@ class ConfidenceReader:
         return None if found is None else self.labels.index(found[1].casefold()) + 1.0
 
 
-def by_probability(statement: Statement) -> Scale:
-    """The scale with the answers ``one`` or ``two``; its value is that of a pairwise scale."""
-    if statement not in {"prompt1", "prompt2"}:
-        raise UserError(f"statement must be prompt1 (at the beginning) or prompt2 (at the end), got {statement!r}")
-    first = statement == "prompt1"
-    return replace(
-        PAIRWISE,
-        name=f"confidence-{statement}",
-        source=SOURCE,
-        opening=f"{STATEMENT}\n\n###Task: {{description}}" if first else "###Task: {description}",
-        closing="###Output:" if first else STATEMENT,
-    )
-
-
-def by_label(labels: LabelSet) -> Scale:
-    """The scale with a word for the confidence as its answer; its value is the word's number, from 1 to 5."""
-    if labels not in LABELS:
-        raise UserError(f"labels must be {' or '.join(LABELS)}, got {labels!r}")
-    words = LABELS[labels]
-    return replace(
-        PAIRWISE,
-        name=f"confidence-{labels}",
-        source=SOURCE,
-        lowest=1.0,
-        highest=float(len(words)),
-        labels=words,
-        values=tuple(float(place) for place in range(1, len(words) + 1)),
-        reader=ConfidenceReader(words),
-        allowed=f"one of these words: {', '.join(words)}",
-        opening="###Task: {description}",
-        closing=HOW_SURE.replace("{labels}", ", ".join(words)),
-    )
+BY_PROBABILITY = replace(
+    PAIRWISE,
+    name="confidence-prompt1",
+    source=SOURCE,
+    opening=f"{STATEMENT}\n\n###Task: {{description}}",
+)
+"""The answers are ``one`` or ``two``; the value is that of a pairwise scale."""
+BY_LABEL = replace(
+    PAIRWISE,
+    name="confidence-null",
+    source=SOURCE,
+    lowest=1.0,
+    highest=float(len(LABELS)),
+    labels=LABELS,
+    values=tuple(float(place) for place in range(1, len(LABELS) + 1)),
+    reader=ConfidenceReader(LABELS),
+    allowed=f"one of these words: {', '.join(LABELS)}",
+    opening="###Task: {description}",
+    closing=HOW_SURE.replace("{labels}", ", ".join(LABELS)),
+)
+"""The answer is a word for the confidence; the value is its number, from 1 to 5."""
 
 
 # --- the exam -------------------------------------------------------------------------------------------------------
@@ -196,21 +178,17 @@ def by_label(labels: LabelSet) -> Scale:
 class ConfidenceStage:
     """Measures a reviewer's confidence. The model must be prepared; one that cannot do it is refused here."""
 
-    model: ScoringJudge | ChatJudge
+    model: Model
     reviewer: str | None = None
     """The reviewer's name in its answers; None: the model's short name."""
     task_description: str = ""
     """What is judged and what counts; empty: a neutral description."""
     reading: Verdicts = "auto"
     """``auto``: by probabilities if the model returns them, otherwise by labels, the same for all pairs."""
-    statement: Statement = "prompt1"
-    labels: LabelSet = "null"
 
     def __post_init__(self) -> None:
         """Refuse a model that cannot be asked this way."""
         find_reading(self.model, self.reading, role=ROLE)
-        by_probability(self.statement)
-        by_label(self.labels)
 
     async def sit(
         self,
@@ -235,7 +213,7 @@ class ConfidenceStage:
         if find_reading(self.model, self.reading, role=ROLE) != "labels":
             answers = await self._by_probability(list(asked), sit)
         if answers is None:
-            answers = await sit(self._stage(by_label(self.labels), "labels"), list(asked))
+            answers = await sit(self._stage(BY_LABEL, "labels"), list(asked))
         return [replace(answer, difficulty=asked[q]) for q, answer in zip(asked, answers, strict=True)]
 
     def _stage(self, scale: Scale, verdicts: Verdicts) -> ReviewStage:
@@ -244,7 +222,7 @@ class ConfidenceStage:
 
     async def _by_probability(self, asked: Sequence[ReviewQuestion], sit: Sit) -> list[ExamAnswer] | None:
         """The answers; None if labels are needed, because the backend returns no probabilities after all."""
-        stage = self._stage(by_probability(self.statement), "probabilities")
+        stage = self._stage(BY_PROBABILITY, "probabilities")
         # the first reply shows whether a server returns probabilities: if not, no more is spent on asking for them
         probed = 0 if stage.reading == "probabilities-scored" else 1
         answers: list[ExamAnswer] = []

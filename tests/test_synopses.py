@@ -20,8 +20,7 @@ def writer(**answers) -> ScriptedModel:
 
 async def test_an_abstract_is_written_from_the_tasks_prompt():
     model = writer(abstract=" A short abstract. ")
-    (row,) = await SynopsisStage(model).write(TASK, "abstract")
-    assert (row.task, row.synopsis, row.text, row.failure) == ("t", "abstract", "A short abstract.", None)
+    assert await SynopsisStage(model).write(TASK, "abstract") == "A short abstract."
     (call,) = model.calls
     assert [m.content for m in call.messages] == [ABSTRACT, "The whole paper."]
 
@@ -29,10 +28,9 @@ async def test_an_abstract_is_written_from_the_tasks_prompt():
 async def test_assw_is_the_abstract_followed_by_what_the_authors_claim():
     """The GEM paper: "an abstract supplemented with a summary of author-stated strengths and weaknesses"."""
     known = Task("t", prompt="The whole paper.", synopses={"abstract": "Given."})
-    (row,) = await SynopsisStage(writer(assw="<strengths>fast</strengths>")).write(known, "assw")
-    assert row.text == "Given.\n\n<strengths>fast</strengths>"
-    rows = await SynopsisStage(writer(abstract="Written.", assw="claims")).write(TASK, "assw")
-    assert [(r.synopsis, r.text) for r in rows] == [("abstract", "Written."), ("assw", "Written.\n\nclaims")]
+    text = await SynopsisStage(writer(assw="<strengths>fast</strengths>")).write(known, "assw")
+    assert text == "Given.\n\n<strengths>fast</strengths>"
+    assert await SynopsisStage(writer(abstract="Written.", assw="claims")).write(TASK, "assw") == "Written.\n\nclaims"
 
 
 async def test_the_prompt_for_assw_is_the_papers_c4():
@@ -54,18 +52,16 @@ async def test_the_prompt_for_assw_is_the_papers_c4():
     ],
 )
 async def test_what_fails_or_comes_back_empty_is_missing(answer, kind):
-    (row,) = await SynopsisStage(writer(abstract=answer)).write(TASK, "abstract")
-    assert (row.text, row.failure.kind) == (None, kind)
+    assert (await SynopsisStage(writer(abstract=answer)).write(TASK, "abstract")).kind == kind
 
 
 async def test_without_the_abstract_there_is_no_assw_and_nobody_is_asked_for_it():
     model = writer(abstract="", assw="claims")
-    rows = await SynopsisStage(model).write(TASK, "assw")
-    assert [(r.synopsis, r.text) for r in rows] == [("abstract", None), ("assw", None)]
+    assert (await SynopsisStage(model).write(TASK, "assw")).kind == "bad_reply"
     assert len(model.calls) == 1
 
 
 async def test_a_task_without_a_prompt_has_no_synopsis():
-    model = writer(abstract="invented")
-    (row,) = await SynopsisStage(model).write(Task("t"), "abstract")
-    assert (row.text, row.failure.kind, model.calls) == (None, "no_synopsis", [])
+    model = writer(abstract="x")
+    assert (await SynopsisStage(model).write(Task("t"), "abstract")).kind == "no_synopsis"
+    assert model.calls == []

@@ -109,6 +109,11 @@ def failure_cells(failure: CallFailure | None) -> tuple[str | None, str | None]:
     return (None, None) if failure is None else (failure.kind, failure.message)
 
 
+def text_cells(written: str | CallFailure) -> tuple[str | None, str | None, str | None]:
+    """The cells of a text that a model wrote, and of why it is missing."""
+    return (None, *failure_cells(written)) if isinstance(written, CallFailure) else (written, None, None)
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """All evidence behind a run's metrics, without per-token values."""
@@ -180,20 +185,6 @@ def failure_examples(frame: pl.DataFrame) -> dict[FailureKind, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class RewriteEvidence:
-    """A response after preprocessing, as the rewriter returned it."""
-
-    rewriter: str
-    task: str
-    agent: str
-    text: str | None = None
-    """None: missing, and ``failure`` says why. Never an empty string."""
-    failure: CallFailure | None = None
-    template: str | None = None
-    """Name of the prompt used; None: unknown."""
-
-
-@dataclass(frozen=True, slots=True)
 class VerdictEvidence:
     """A critic's verdict on two responses, as received: whether the first is informative about the second."""
 
@@ -240,19 +231,6 @@ class JudgementEvidence:
     read_from: Literal["probabilities", "label"] | None = None
     label_logprobs: Mapping[str, float] | None = None
     """log p of each label in nats, normalised over the labels, where the model returns them."""
-    failure: CallFailure | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SynopsisEvidence:
-    """A synopsis that a model wrote for a task, as received."""
-
-    writer: str
-    task: str
-    synopsis: str
-    """Its name."""
-    text: str | None = None
-    """None: missing, and ``failure`` says why."""
     failure: CallFailure | None = None
 
 
@@ -306,15 +284,3 @@ def judgements_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:
         ],
         JUDGEMENTS,
     )
-
-
-def rewrites_frame(rows: Sequence[RewriteEvidence]) -> pl.DataFrame:
-    """Rewrites as a table."""
-    return rows_frame(
-        [(r.rewriter, r.template, r.task, r.agent, r.text, *failure_cells(r.failure)) for r in rows], REWRITES
-    )
-
-
-def synopses_frame(rows: Sequence[SynopsisEvidence]) -> pl.DataFrame:
-    """Written synopses as a table."""
-    return rows_frame([(r.writer, r.task, r.synopsis, r.text, *failure_cells(r.failure)) for r in rows], SYNOPSES)

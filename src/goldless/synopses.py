@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from goldless.evidence import SynopsisEvidence
-from goldless.models.interface import ChatReply, ChatRequest, Message, Writer, unusable
+from goldless.models.interface import ChatRequest, Message, Writer, usable
 from goldless.records import CallFailure, Task
 
 MOST_TOKENS = 1024
@@ -53,29 +52,22 @@ class SynopsisStage:
 
     writer: Writer
 
-    async def write(self, task: Task, name: str) -> list[SynopsisEvidence]:
-        """Write the synopsis of that name, last in the list, after those it depends on.
+    async def write(self, task: Task, name: str) -> str | CallFailure:
+        """The synopsis of that name, or why it is missing.
 
         ``assw`` is the abstract followed by the author-stated strengths and weaknesses, as in the paper.
         """
         if name != "assw":
-            return [await self._one(task, name)]
-        before = [] if "abstract" in task.synopses else [await self._one(task, "abstract")]
-        abstract = before[0].text if before else task.synopses["abstract"]
-        if abstract is None:
-            return [*before, replace(before[0], synopsis=name)]
+            return await self._one(task, name)
+        abstract = task.synopses.get("abstract") or await self._one(task, "abstract")
+        if isinstance(abstract, CallFailure):
+            return abstract
         summary = await self._one(task, name)
-        whole = None if summary.text is None else f"{abstract}\n\n{summary.text}"
-        return [*before, replace(summary, text=whole)]
+        return summary if isinstance(summary, CallFailure) else f"{abstract}\n\n{summary}"
 
-    async def _one(self, task: Task, name: str) -> SynopsisEvidence:
-        reply = await self._ask(task, name)
-        failure = unusable(reply, "synopsis", MOST_TOKENS)
-        text = reply.text.strip() if isinstance(reply, ChatReply) and failure is None else None
-        return SynopsisEvidence(self.writer.identity.short, task.task, name, text, failure)
-
-    async def _ask(self, task: Task, name: str) -> ChatReply | CallFailure:
+    async def _one(self, task: Task, name: str) -> str | CallFailure:
         if not task.prompt:
             return CallFailure("no_synopsis", f"task {task.task} has no prompt to write a synopsis from", attempts=0)
         messages = (Message("system", PROMPTS[name]), Message("user", task.prompt))
-        return await self.writer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
+        reply = await self.writer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
+        return usable(reply, "synopsis", MOST_TOKENS)

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from goldless.errors import UserError
 from goldless.models.turn_signs import without_turn_signs
@@ -220,6 +220,12 @@ def unusable(reply: ChatReply | CallFailure, what: str, most_tokens: int) -> Cal
     if not reply.text.strip():
         return CallFailure("bad_reply", f"the {what} is empty")
     return None
+
+
+def usable(reply: ChatReply | CallFailure, what: str, most_tokens: int) -> str | CallFailure:
+    """The text of a reply, or why it is missing."""
+    failure = unusable(reply, what, most_tokens)
+    return reply.text.strip() if isinstance(reply, ChatReply) and failure is None else cast("CallFailure", failure)
 
 
 class Writer(Protocol):

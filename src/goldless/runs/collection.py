@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import polars as pl
@@ -22,6 +22,7 @@ from goldless.errors import TextTooLongError, UserError
 from goldless.evidence import (
     CONTROL,
     LOGPROBS,
+    REWRITES,
     SYNOPSES,
     TOKENS,
     VERDICTS,
@@ -30,8 +31,8 @@ from goldless.evidence import (
     empty,
     is_open,
     open_rows,
-    rewrites_frame,
-    synopses_frame,
+    rows_frame,
+    text_cells,
     verdicts_frame,
 )
 from goldless.files import EvidenceParts
@@ -78,6 +79,7 @@ from goldless.scoring import (
 from goldless.synopses import PROMPTS, SynopsisStage
 from goldless.templates import Template
 
+Job = TypeVar("Job")
 TASKS_AT_ONCE = 32
 """Tasks in flight with a server; on this machine they run one after the other."""
 QUESTIONS_TOGETHER = 2048
@@ -257,9 +259,10 @@ class Collection:
             for name in self.plan.synopses
             if name in PROMPTS and name not in task.synopses and (paired is None or task.task in paired)
         ]
-        rows = await self._each("writing synopses", writer, wanted, lambda job: stage.write(*job))
-        last = {(row.task, row.synopsis): row for made in rows for row in made}
-        return synopses_frame([last[task.task, name] for task, name in wanted])
+        made = await self._each("writing synopses", writer, wanted, lambda job: stage.write(*job))
+        name_of = writer.identity.short
+        rows = [(name_of, task.task, name, *text_cells(text)) for (task, name), text in zip(wanted, made, strict=True)]
+        return rows_frame(rows, SYNOPSES)
 
     async def _preprocess(self) -> Sequence[Preprocessor]:
         """All rewrites: recorded ones completed by the rewriter, or a full set from each of several rewriters."""
@@ -287,22 +290,23 @@ class Collection:
         every = (r for t, rs in self.plan.study.with_peers() if paired is None or t.task in paired for r in rs)
         wanted = [r for r in every if (r.task, r.agent) not in there]
 
-        async def one(response: Response) -> list[Any]:
-            return [await stage.rewrite(response)]
-
-        rows = await self._each("rewriting", rewriter, wanted, one)
-        made = rewrites_frame([row for (row,) in rows])
+        texts = await self._each("rewriting", rewriter, wanted, stage.rewrite)
+        by = rewriter.identity.short, template.name
+        rows = [(*by, r.task, r.agent, *text_cells(text)) for r, text in zip(wanted, texts, strict=True)]
+        made = rows_frame(rows, REWRITES)
         return Preprocessor(template.name, made if known is None else pl.concat([known.table, made]))
 
-    async def _each(self, stage: str, model: OpenModel, jobs: Sequence[Any], write: Callable[[Any], Any]) -> list[Any]:
+    async def _each(
+        self, stage: str, model: OpenModel, jobs: Sequence[Job], write: Callable[[Job], Awaitable[str | CallFailure]]
+    ) -> list[str | CallFailure]:
         """What a model writes for each job, in their order."""
-        done: dict[int, Any] = {}
+        done: dict[int, str | CallFailure] = {}
         failed = 0
 
         async def one(place: int) -> None:
             nonlocal failed
-            done[place] = await write(jobs[place])
-            failed += any(is_open(row.failure) for row in done[place])
+            done[place] = written = await write(jobs[place])
+            failed += isinstance(written, CallFailure) and is_open(written)
             self._report(stage, len(done), len(jobs), model, failed)
 
         self._report(stage, 0, len(jobs), model)

@@ -235,7 +235,7 @@ async def test_a_text_that_does_not_fit_is_refused_not_cut(explain):
         context_length = 20
 
     scorer = Short(logprobs=_overlap, tokens=words)
-    with pytest.raises(TextTooLongError, match=r"have \d+ tokens, but the context of scripted is 20"):
+    with pytest.raises(TextTooLongError, match=r"\d+ tokens do not fit the context of 20"):
         await explain(scorer=scorer)
 
 

@@ -6,6 +6,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
 from types import UnionType

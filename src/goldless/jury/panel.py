@@ -42,6 +42,7 @@ TIE_TOLERANCE = 1e-9
 AT_ONCE = 16
 """Concurrent questions per verdict and juror; the juror's model may allow fewer."""
 
+
 @dataclass(frozen=True, slots=True)
 class Juror:
     """A reviewer with a vote."""
@@ -209,7 +210,7 @@ class Jury:
         return replace(found, worth=self.worth)
 
 
-async def _ask(juror: Juror, model: Model, question: str | None, answers: Sequence[str], at_once: int) -> list[Vote]:
+async def _ask(juror: Juror, model: Model, question: str | None, answers: Sequence[str]) -> list[Vote]:
     """A juror's votes on every pair in both orders, or on every answer."""
     count = range(len(answers))
     asked: list[tuple[int, int | None]] = [(i, None) for i in count]

@@ -38,7 +38,7 @@ class Provider:
     """One kind of model."""
 
     forms: tuple[Form, ...]
-    """The ways to write it, for ``goldless models list`` and for messages."""
+    """The ways to write it, for ``goldless list models`` and for messages."""
     make: Callable[[str, Use, Say], Model]
     """Opens a model from the text after the prefix. Nothing is loaded or sent before the model's ``prepare``."""
     local: bool

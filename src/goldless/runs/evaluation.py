@@ -36,12 +36,11 @@ from goldless.runs.options import Options
 from goldless.signature import Signature
 from goldless.statistics.additive import moved_to_scores, scores_over_tasks
 from goldless.statistics.answering import Until
-from goldless.statistics.bootstrap import interval_name
+from goldless.statistics.bootstrap import groups_name, interval_name
 from goldless.statistics.comparisons import Pairs, all_pairs
 from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.statistics.standings import Missing, standings
-from goldless.statistics.task_groups import groups_name
 from goldless.studies import Study
 
 INFLUENTIAL = 10

@@ -59,7 +59,7 @@ from goldless.runs.review_evidence import People, ReviewEvidence, ReviewPlan
 from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
-from goldless.statistics.bootstrap import Draws, Share, task_shares
+from goldless.statistics.bootstrap import Draws, Estimate, task_shares
 from goldless.statistics.comparisons import Comparison, all_pairs, compare_pairs
 from goldless.studies import Study
 
@@ -394,7 +394,7 @@ def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
     return PanelScores(verdicts.tasks, verdicts.agents, score, counts, counts, verdicts.weights, "raw")
 
 
-def _first_shown(table: PairJudgements, draws: Draws) -> dict[str, Share]:
+def _first_shown(table: PairJudgements, draws: Draws) -> dict[str, Estimate]:
     """How far each reviewer prefers the response shown first, over all its comparisons: one half is no bias.
 
     Each agent is shown first about as often as second, so quality cancels out.

@@ -85,7 +85,7 @@ class BatchingModel(HttpModel):
             if failure.status in {404, 410}:
                 raise UserError(
                     f"the batch {batch} of {self._called} is gone: {failure.message}. Its {len(requests):,} calls have "
-                    f"no replies. To send and pay for them again: goldless batches --forget {batch}"
+                    f"no replies. To send and pay for them again: goldless journal batches --forget {batch}"
                 ) from None
             if failure.kind == "rejected" and not failure.status:
                 return dict.fromkeys(requests, self._record(failure))

@@ -14,8 +14,8 @@ from typing import Any
 from goldless._version import __version__  # noqa: F401 - public
 
 _HOMES = {
-    "goldless.api": "agree bias calibrate compare consistency cost crash_test evaluate explain export gate plan review "
-    "reward select watch",
+    "goldless.api": "agree bias calibrate compare consistency cost crash_test evaluate explain export gate load plan "
+    "review reward select watch",
     "goldless.comparison.comparing": "PairedComparison",
     "goldless.comparison.gating": "Gate",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "

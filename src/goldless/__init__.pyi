@@ -11,6 +11,7 @@ from goldless.api import evaluate as evaluate
 from goldless.api import explain as explain
 from goldless.api import export as export
 from goldless.api import gate as gate
+from goldless.api import load as load
 from goldless.api import plan as plan
 from goldless.api import review as review
 from goldless.api import reward as reward
@@ -104,6 +105,7 @@ __all__ = [
     'export',
     'gate',
     'import_study',
+    'load',
     'open_model',
     'plan',
     'read_study',

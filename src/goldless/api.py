@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_origin
 
 from goldless.cli.command import Reading, Verb
+from goldless.errors import UserError
 from goldless.runs.option_forms import declared, defaults, from_arguments, keywords, refuse_unknown
 from goldless.runs.options import CALLING, Options
 
@@ -151,6 +152,21 @@ def reward(
     refuse_unknown("reward", named, known)
     chosen = from_arguments(Options, named, known)
     return Reward(chosen, reference=reference, bank=bank, answer=answer, missing=missing)
+
+
+def load(run: Path | str, result: str | None = None) -> Any:
+    """The result in a run folder, as the function that made it returned it, without evidence and texts.
+
+    - ``result``: which, such as review or agreement, where the folder has several (default: the leaderboards of score).
+    """
+    from goldless.reports.run_folder import RESULTS, RunFolder  # noqa: PLC0415 - heavy
+
+    there = [name for name in RESULTS if (Path(run) / f"{name}.json").is_file()]
+    name = result or ("leaderboard" if "leaderboard" in there else there[0] if len(there) == 1 else "")
+    if name not in there:
+        known = f"It has {', '.join(there)}" if there else "goldless.evaluate and save_run, or --out, write one"
+        raise UserError(f"{run} must be a run folder with {name or 'one result'}. {known}")
+    return RunFolder(run).required(name)
 
 
 def export(source: Any, path: Path | str, *, exporter: str, **options: Any) -> Path:

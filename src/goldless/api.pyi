@@ -745,6 +745,12 @@ def reward(metric: str | None=None, *, reference: str='reference', bank: Iterabl
     - ``options``: ``scorer``, ``control_tasks``, ``journal`` and others of ``evaluate``.
     """
 
+def load(run: Path | str, result: str | None=None) -> Any:
+    """The result in a run folder, as the function that made it returned it, without evidence and texts.
+
+    - ``result``: which, such as review or agreement, where the folder has several (default: the leaderboards of score).
+    """
+
 def export(source: Any, path: Path | str, *, exporter: str, **options: Any) -> Path:
     """Write scores or a study in another tool's format and return the path: the formats of ``goldless export``.
 

@@ -243,6 +243,17 @@ def test_a_second_run_into_a_folder_says_what_it_replaces_and_another_study_is_r
     assert "has results of another study" in other.err
 
 
+def test_a_result_is_read_back_from_its_folder(goldless, study_file, tmp_path):
+    run = tmp_path / "run"
+    goldless("score", study_file(), "--metric", "length,rouge-l", "--out", run)
+    found, made = library.load(run), library.evaluate(study_file(), metrics="length,rouge-l")
+    assert found.leaderboard("rouge-l").rows == made.leaderboard("rouge-l").rows
+    with pytest.raises(library.UserError, match="must be a run folder with review. It has leaderboard"):
+        library.load(run, "review")
+    with pytest.raises(library.UserError, match="must be a run folder with one result"):
+        library.load(tmp_path)
+
+
 def test_a_signature_is_one_line_unless_all_of_it_is_asked_for(goldless, study_file, script):
     out = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "-v").out
     (line,) = [line for line in out.splitlines() if line.startswith("gem-raw|scorer:")]

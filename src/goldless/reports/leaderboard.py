@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import PeerGraph
+from goldless.errors import MetricError, nearest
 from goldless.metrics.label_information import LabelInformation
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
@@ -433,6 +434,21 @@ class Leaderboards:
     def raters(self) -> RaterScores | None:
         """Results of ``tvd-mi[labels]``."""
         return next((found for found in self.metrics.values() if isinstance(found, RaterScores)), None)
+
+    def leaderboard(self, metric: str | None = None) -> Leaderboard:
+        """The leaderboard of a metric, which must be named if there are several besides length, a control."""
+        boards = self.boards
+        named = [name for name in boards if name != "length"]
+        if metric is None and len(named) == 1:
+            return boards[named[0]]
+        if metric is None and len(boards) > 1:
+            raise MetricError(f"name the metric of the leaderboard: {', '.join(boards)}")
+        name = next(iter(boards), "") if metric is None else metric
+        if name in boards:
+            return boards[name]
+        if self.raters is not None and name in {"", self.raters.metric}:
+            raise MetricError(f"{self.raters.metric} does not rank agents. Use the result's raters instead")
+        raise MetricError(f"{name!r} was not computed{nearest(name, boards) or '.'} Computed: {', '.join(boards)}")
 
     def template(self, name: str | None, source: str) -> Template | None:
         """The template of that name: a built-in one, or one stored with the run, labelled with ``source``."""

@@ -12,7 +12,7 @@ from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import Ranking, score_findings
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import UserError, nearest
 from goldless.evidence import Evidence, Schema
 from goldless.grouped import mean_in_order
 from goldless.metrics.metric import (
@@ -152,21 +152,6 @@ class Evaluation(Leaderboards):
     def verdicts(self) -> pl.DataFrame:
         """The critic's verdicts used by the metrics."""
         return self.evidence.verdicts.clone()
-
-    def leaderboard(self, metric: str | None = None) -> Leaderboard:
-        """The leaderboard of a metric, which must be named if there are several besides length, a control."""
-        boards = self.boards
-        named = [name for name in boards if name != "length"]
-        if metric is None and len(named) == 1:
-            return boards[named[0]]
-        if metric is None and len(boards) > 1:
-            raise MetricError(f"name the metric of the leaderboard: {', '.join(boards)}")
-        name = next(iter(boards), "") if metric is None else metric
-        if name in boards:
-            return boards[name]
-        if self.raters is not None and name in {"", self.raters.metric}:
-            raise MetricError(f"{self.raters.metric} does not rank agents. Use the result's raters instead")
-        raise MetricError(f"{name!r} was not computed{nearest(name, boards) or '.'} Computed: {', '.join(boards)}")
 
     def to_polars(self) -> pl.DataFrame:
         """Scores of all responses: metric, task, agent, score (null: missing), pairs asked and used, signature."""

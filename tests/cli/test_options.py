@@ -19,7 +19,7 @@ from goldless.cli.command import verb
 from goldless.cli.main import app
 from goldless.cli.output import Output
 from goldless.cli.perturb import PERTURBATIONS as SHOWN_PERTURBATIONS
-from goldless.errors import UserError
+from goldless.errors import GoldlessError, UserError
 from goldless.judging.asking import Verdicts
 from goldless.judging.critic import CRITIC_PROMPTS
 from goldless.judging.debate import DEBATES
@@ -189,6 +189,26 @@ def test_a_review_and_an_evaluation_have_one_model_of_options():
     both = Options(reviewers=("x",), metrics=("mi",), exams=("human",))
     assert (both.chosen_scale.name, both.usual_weighting) == ("pairwise", "logit")
     assert [metric.name for metric in both.chosen_metrics()] == ["mi"]
+
+
+def test_what_one_metric_reads_is_in_its_name():
+    found = Options(metrics=("tvd-mi[given,shuffles=2]", "length", "peer-prediction[examples=0]"))
+    assert found.metrics == ("tvd-mi[given]", "length", "peer-prediction")
+    assert (found.shuffles, found.examples) == (2, 0)
+    assert Options(metrics=("tvd-mi[prompt=three-level]",)).critic_prompt == "three-level"
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        (("tvd-mi[shufles=2]",), "tvd-mi has no option 'shufles'. Did you mean 'shuffles'?"),
+        (("tvd-mi[shuffles=x]",), "must be a whole number, got 'x'"),
+        (("tvd-mi[shuffles=1]", "tvd-mi[about,shuffles=2]"), "must be the same for all metrics of a run"),
+    ],
+)
+def test_an_option_in_a_name_that_cannot_be_is_refused(metrics, said):
+    with pytest.raises(GoldlessError, match=re.escape(said)):
+        Options(metrics=metrics)
 
 
 # --- the command line ------------------------------------------------------------------------------------------------

@@ -248,7 +248,7 @@ def test_a_result_is_read_back_from_its_folder(goldless, study_file, tmp_path):
     goldless("score", study_file(), "--metric", "length,rouge-l", "--out", run)
     found, made = library.load(run), library.evaluate(study_file(), metrics="length,rouge-l")
     assert found.leaderboard("rouge-l").rows == made.leaderboard("rouge-l").rows
-    with pytest.raises(library.UserError, match="must be a run folder with review. It has leaderboard"):
+    with pytest.raises(library.UserError, match=r"must be a run folder with review\. It has leaderboard"):
         library.load(run, "review")
     with pytest.raises(library.UserError, match="must be a run folder with one result"):
         library.load(tmp_path)

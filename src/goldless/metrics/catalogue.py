@@ -76,8 +76,10 @@ METRICS = {
     "gem-raw+control+both": "mean of both directions, what a response says about its peers' and they about it; +both "
     "works with gem-raw, gem and gem-s",
     "peer-prediction": "how much a response helps a juror to predict other agents' second responses, after worked "
-    "examples; peer-prediction[COLUMN] takes examples from tasks with the same value in COLUMN",
-    "tvd-mi": "how well a critic separates matched pairs of responses from shuffled ones; both directions",
+    "examples; peer-prediction[COLUMN] takes examples from tasks with the same value in COLUMN, "
+    "peer-prediction[examples=N] another number than 3",
+    "tvd-mi": "how well a critic separates matched pairs of responses from shuffled ones; both directions; "
+    "tvd-mi[shuffles=N] draws more of these, tvd-mi[prompt=three-level] asks as the paper does",
     "tvd-mi[given]": "one direction: what a response reveals about its peers'",
     "tvd-mi[about]": "the other direction: what the peers' responses reveal about it",
     "tvd-mi[labels]": "how much raters' labels reveal about each other's; from the labels table, no model",

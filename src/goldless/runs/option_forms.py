@@ -211,11 +211,14 @@ def several(given: Any) -> tuple[Any, ...]:
 
 
 def split(given: Iterable[str]) -> tuple[str, ...]:
-    """Names that are repeated or separated by commas, each once; a command: takes all that follows it."""
+    """Names that are repeated or separated by commas, each once; a command: takes all that follows it.
+
+    A comma within brackets belongs to the name.
+    """
     found: list[str] = []
     for item in given:
         command = re.search(r"(?:^|,)\s*((?:[\w.\- ]+=)?command:.*)", item, re.DOTALL)
-        found += (item if command is None else item[: command.start()]).split(",")
+        found += re.split(r",(?![^\[\]]*\])", item if command is None else item[: command.start()])
         found += [] if command is None else [command[1]]
     return tuple(dict.fromkeys(name.strip() for name in found if name.strip()))
 

@@ -107,6 +107,11 @@ PEERS = "peers"
 """The trait that others' votes show. It decides who votes, never a vote's weight: it claims far too much."""
 DEFAULT_METRICS = "default"
 """The name that stands for the metrics of choice for a study."""
+IN_NAMES: Mapping[str, Mapping[str, str]] = {
+    "tvd-mi": {"shuffles": "shuffles", "prompt": "critic_prompt"},
+    "peer-prediction": {"examples": "examples"},
+}
+"""Options that one metric alone reads, by what they are called in its name: ``tvd-mi[shuffles=4]``."""
 HUMAN_THRESHOLD = 0.6
 AUTO_EXAM_THRESHOLD = 0.55
 """PRE's fixed limit of consistency, and ours where a single candidate has no mean to be compared with."""
@@ -171,7 +176,9 @@ class Options:
         "--juror-family JUROR=FAMILY",
         form=by_name("FAMILY", last=True),
     )
-    examples: int = option(3, "Worked examples that a juror is shown for peer-prediction.", at_least=0)
+    examples: int = option(
+        3, "Worked examples that a juror is shown: peer-prediction[examples=N].", at_least=0, typer={"hidden": True}
+    )
     on_too_long: OnTooLong = option(
         "error",
         "If a text does not fit the scorer's context: stop with an error, or skip it and count it as missing.",
@@ -185,9 +192,17 @@ class Options:
     critic: str | ChatModel = option(
         "embedded", "Model that distinguishes matched pairs from shuffled ones.", "MODEL", group=CRITIC
     )
-    critic_prompt: str = option("same-source", "Prompt for the critic: same-source, three-level.", "NAME")
+    critic_prompt: str = option(
+        "same-source",
+        "Prompt for the critic: same-source, three-level. Also tvd-mi[prompt=NAME].",
+        "NAME",
+        typer={"hidden": True},
+    )
     shuffles: int | None = option(
-        None, "Shuffled pairs per matched pair (default: 4, or tasks - 1 if fewer).", at_least=1
+        None,
+        "Shuffled pairs per matched pair (default: 4, or tasks - 1 if fewer): tvd-mi[shuffles=N].",
+        at_least=1,
+        typer={"hidden": True},
     )
     budget_calls: int | None = option(None, "Maximum critic calls; the most informative pairs are selected.", "CALLS")
     reviewers: Sequence[Any] | Mapping[str, Any] = option(
@@ -411,6 +426,18 @@ class Options:
         values["metrics"] = [name if isinstance(name, str) else f"{name!r}" for name in self.metrics]
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
+    def __post_init__(self) -> None:
+        """Take options out of the names of metrics."""
+        found: dict[str, str] = {}
+        metrics = [_plain_name(one, found) if isinstance(one, str) else one for one in self.metrics]
+        if found:
+            forms = declared(Options)
+            object.__setattr__(self, "metrics", tuple(dict.fromkeys(metrics)))
+            for name, value in found.items():
+                if "int" in str(forms[name].form.typed) and not value.isdecimal():
+                    raise UserError(f"{name} in the name of a metric must be a whole number, got {value!r}")
+                object.__setattr__(self, name, int(value) if value.isdecimal() else value)
+
     def chosen_metrics(self) -> list[Metric]:
         """The requested metrics, each once."""
         from goldless.metrics.metric import Metric  # noqa: PLC0415 - a help needs no metric
@@ -514,6 +541,25 @@ class Options:
         if self.convention == "pre":
             return "logit" if "human exam" in self.traits else "equal"
         return "mean of traits" if len(self.weighing_traits) > 1 else "equal"
+
+
+def _plain_name(metric: str, found: dict[str, str]) -> str:
+    """The name of a metric without the options in it, which are added to ``found``."""
+    base, bracket, rest = metric.partition("[")
+    inside, _, after = rest.partition("]")
+    known = IN_NAMES.get(base, {})
+    if not bracket or not known or "=" not in inside:
+        return metric
+    parts = [part.strip() for part in inside.split(",")]
+    for key, equals, value in (part.partition("=") for part in parts):
+        if not equals:
+            continue
+        if key not in known:
+            raise MetricError(f"{base} has no option {key!r}{nearest(key, known)} Try {base}[{next(iter(known))}=…]")
+        if found.setdefault(known[key], value) != value:
+            raise MetricError(f"{key} must be the same for all metrics of a run, got {found[known[key]]} and {value}")
+    kept = ",".join(part for part in parts if "=" not in part)
+    return f"{base}[{kept}]{after}" if kept else f"{base}{after}"
 
 
 def check_options(options: Options) -> list[Metric]:

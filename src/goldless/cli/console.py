@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     # a verb that prints nothing of ours, such as --version, needs none of it
     from rich.console import Console
 
+    from goldless.reports.run_record import BoardSoFar
     from goldless.runs.progress import Progress
 
 NOTHING = 1
@@ -40,6 +41,8 @@ CHANGED = 8
 DIFFERENT = 9
 """A replay: a printed value is not met again."""
 INTERRUPTED = 130
+MOST_SO_FAR = 6
+"""Agents whose means so far are shown."""
 
 FIRST_LINE_SECONDS, LINE_SECONDS = 2.0, 10.0
 """Before the first progress line, and between two, where standard error is not a terminal."""
@@ -137,10 +140,18 @@ class ProgressBars:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         from rich import progress
+        from rich.text import Text
 
         from goldless.runs.progress import Pace
 
-        self._bars = progress.Progress(
+        so_far = self._so_far = list[str]()
+
+        class Bars(progress.Progress):
+            def get_renderables(self) -> Iterator[Any]:
+                yield from super().get_renderables()
+                yield from (Text(line, "dim") for line in so_far)
+
+        self._bars = Bars(
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
@@ -183,6 +194,18 @@ class ProgressBars:
         if err().is_terminal:
             self._draw(progress)
 
+    def so_far(self, boards: Sequence[BoardSoFar]) -> None:
+        """Show what the means of agents are so far, a line per metric."""
+        from goldless.reports.formats import printable
+
+        self._so_far[:] = []
+        for board in boards:
+            scored = [row for row in board.rows if row.score is not None]
+            means = ", ".join(f"{printable(row.agent)} {row.score:.2f}" for row in scored[:MOST_SO_FAR])
+            more = f" and {len(scored) - MOST_SO_FAR} more" * (len(scored) > MOST_SO_FAR)
+            tasks = max((row.tasks for row in scored), default=0)
+            self._so_far.append(f"{board.metric} so far, {tasks} task{'s' * (tasks != 1)}: {means}{more}")
+
     def line(self) -> str:
         """The progress so far in one line."""
         progress = self._last
@@ -195,8 +218,13 @@ class ProgressBars:
     def _say_lines(self) -> None:
         # a batch on this machine may take minutes, so lines do not wait for the next one
         wait = FIRST_LINE_SECONDS
+        said: list[str] = []
         while not self._ended.wait(wait):
             say(self.line())
+            if said != self._so_far:
+                said = [*self._so_far]
+                for line in said:
+                    say(line)
             wait = LINE_SECONDS
 
     def _fields(self, progress: Progress) -> dict[str, str]:

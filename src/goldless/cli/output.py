@@ -19,6 +19,7 @@ from goldless.reports.findings import Said, in_text
 if TYPE_CHECKING:
     from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.reports.report_table import ReportTable
+    from goldless.reports.run_record import BoardSoFar
     from goldless.runs.opening import Spending
     from goldless.runs.options import Options
     from goldless.runs.progress import Progress, Tell
@@ -58,16 +59,22 @@ class Output:
         if not inspect.iscoroutinefunction(verb.work):
             return verb.begin(source, own, options), source
         with ExitStack() as stack:
-            tell: Callable[[Progress], None] = stack.enter_context(ProgressBars())
-            so_far: Tell | None = None
+            bars = stack.enter_context(ProgressBars())
+            tell: Callable[[Progress], None] = bars
+            listeners: list[Tell] = [bars.so_far]
             if self.folder is not None:
                 check_writable(self.folder, source, replaces_evidence=verb.keeps_evidence)
                 progress = ProgressFile(self.folder, verb.__name__, tell)
                 stack.callback(before_ending(progress.interrupt))  # until the end is recorded
                 stack.push(progress)  # before it begins: a signal in between must not leave it running
                 tell = progress.__enter__()
-                so_far = progress.so_far if verb.keeps_evidence else None
-            options = replace(options, progress=tell, say=say, so_far=so_far)
+                listeners.append(progress.so_far)
+
+            def so_far(boards: Sequence[BoardSoFar]) -> None:
+                for listener in listeners:
+                    listener(boards)
+
+            options = replace(options, progress=tell, say=say, so_far=so_far if verb.keeps_evidence else None)
             return run_async(verb.begin, source, own, options), source
 
     def keep(

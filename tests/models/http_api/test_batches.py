@@ -14,7 +14,7 @@ from goldless.models.batched import WAITING, BatchBook, BatchedChat, batching, c
 from goldless.models.catalogue import open_model
 from goldless.models.interface import ChatReply, ChatRequest, Message, NotSentError
 from goldless.models.journal import Journal
-from goldless.models.journalled import OVER_BUDGET, JournalledModel, chat_key
+from goldless.models.journalled import OVER_BUDGET, JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price, batch_share
 from paid_twice import called_after_reply
@@ -221,14 +221,6 @@ async def test_the_same_call_on_another_occasion_is_another_call(server, run_of)
     server.end()
     assert await run("a") == ["Reply to a"]
     assert [batch.occasion for batch in out(run)] == ["Tuesday"]
-
-
-async def test_the_journals_key_is_the_custom_id(server, run_of):
-    run = run_of("openai")
-    await run("a")
-    model = open_model(run.spec, use="chat")
-    [batch] = server.batches.values()
-    assert list(batch["calls"]) == [chat_key(model.identity, request("a"))]
 
 
 async def test_a_budget_reserves_what_is_out_and_takes_no_call_beyond_it(server, run_of):

@@ -264,12 +264,6 @@ async def test_a_refusal_says_what_it_is_charged_for(server, provider, stop):
     assert (failure.kind, failure.charged) == ("refused", (7, 7))
 
 
-@pytest.mark.parametrize("provider", FOUR)
-async def test_a_key_in_a_successful_reply_is_not_in_its_text(server, provider):
-    server.said = server.behaviour.chat = lambda _: usage_said(said=7, text=f"Your key is {KEY}, isn't it?")
-    assert (await reply_of(SPECS[provider])).text == "Your key is [redacted], isn't it?"
-
-
 async def test_gemini_gives_probabilities_of_a_choice_where_its_model_does(server):
     listed = [
         {"token": "one", "tokenId": 1, "logProbability": math.log(0.6)},

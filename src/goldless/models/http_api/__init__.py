@@ -9,7 +9,7 @@ client.py   HTTP, failures, retries, concurrent calls; limits.py: the waits that
 
 from __future__ import annotations
 
-from goldless.models.http_api.batches import AnthropicModel, OpenAiModel
+from goldless.models.http_api.batches import AnthropicModel, BatchingModel
 from goldless.models.http_api.client import Calling
 from goldless.models.http_api.model import Finding, HttpModel
 from goldless.models.http_api.specs import Specification
@@ -27,5 +27,5 @@ def service_model(service: Service, text: str, *, use: Use = "both", calling: Ca
     said = Specification.read(service, text)
     if use == "scoring":
         service.refuse_scoring(said.name)
-    batching = {"openai": OpenAiModel, "anthropic": AnthropicModel} if service.batch_share is not None else {}
+    batching = {"openai": BatchingModel, "anthropic": AnthropicModel} if service.batch_share is not None else {}
     return batching.get(service.format, HttpModel)(said, use=use, calling=calling)

@@ -32,27 +32,55 @@ Results = Iterator[tuple[str, Any | AttemptError]]
 
 
 class BatchingModel(HttpModel):
-    """A model of a provider with a batch API, which takes many calls at once, to be answered later."""
+    """A model of a provider with a batch API, which takes many calls at once, to be answered later.
 
-    batch_route: str
-    most_batch_calls: int
-    most_batch_bytes: int
+    At OpenAI: a file of calls, a batch made of it, and files of results and errors.
+    """
+
+    batch_route = "/v1/batches"
+    most_batch_calls = 50_000
+    most_batch_bytes = 190_000_000
 
     def batch_line(self, key: str, request: ChatRequest) -> bytes:
         """A call as a part of a batch, found again by its key."""
-        raise NotImplementedError
+        call = {"custom_id": key, "method": "POST", "url": self._format.route, "body": self._body(request)}
+        return orjson.dumps(call)
 
     async def _upload(self, lines: Sequence[bytes]) -> bytes:
         """The body that creates a batch of these calls; nothing is paid for yet. Raises AttemptError."""
-        raise NotImplementedError
+        head = (
+            f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+            f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="goldless.jsonl"\r\n'
+            "Content-Type: application/jsonl\r\n\r\n"
+        )
+        body = head.encode() + b"\n".join(lines) + f"\r\n--{_BOUNDARY}--\r\n".encode()
+        form = f"multipart/form-data; boundary={_BOUNDARY}"
+        file = _text((await self._client.send("POST", "/v1/files", body, content_type=form)).data, "id")
+        return orjson.dumps({"input_file_id": file, "endpoint": self._format.route, "completion_window": "24h"})
 
     async def _rows(self, batch: Mapping[str, Any]) -> list[Any] | None:
         """The rows of results of a batch; None: it has not ended. Raises AttemptError."""
-        raise NotImplementedError
+        status = _text(batch, "status")
+        if status not in {"completed", "expired", "cancelled", "failed"}:
+            return None
+        files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
+        rows = [row for file in files for row in await self._lines(f"/v1/files/{file}/content")]
+        if not rows and status == "failed":
+            raise AttemptError("rejected", f"the batch failed: {orjson.dumps(batch.get('errors')).decode()[:300]}")
+        return rows
 
     def _results(self, row: Any) -> Results:
         """The result in a row, if it has one."""
-        raise NotImplementedError
+        error, response = part_of(row, "error"), part_of(row, "response")
+        status, body = part_of(response, "status_code"), part_of(response, "body")
+        if part_of(error, "code") in {"batch_expired", "batch_cancelled"}:
+            return
+        if status == 200:
+            yield row["custom_id"], body
+        elif isinstance(status, int):
+            yield row["custom_id"], _failed(status, body)
+        else:
+            yield row["custom_id"], AttemptError("server_error", str(part_of(error, "message") or row)[:300])
 
     async def send_batch(self, lines: Sequence[bytes]) -> str:
         """Send a batch; returns the provider's name for it.
@@ -112,53 +140,8 @@ class BatchingModel(HttpModel):
         return f"{self._service.name}:{self._name}"
 
 
-class OpenAiModel(BatchingModel):
-    """A file of calls, a batch made of it, and files of results and errors."""
-
-    batch_route = "/v1/batches"
-    most_batch_calls = 50_000
-    most_batch_bytes = 190_000_000
-
-    def batch_line(self, key: str, request: ChatRequest) -> bytes:
-        call = {"custom_id": key, "method": "POST", "url": self._format.route, "body": self._body(request)}
-        return orjson.dumps(call)
-
-    async def _upload(self, lines: Sequence[bytes]) -> bytes:
-        head = (
-            f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
-            f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="goldless.jsonl"\r\n'
-            "Content-Type: application/jsonl\r\n\r\n"
-        )
-        body = head.encode() + b"\n".join(lines) + f"\r\n--{_BOUNDARY}--\r\n".encode()
-        form = f"multipart/form-data; boundary={_BOUNDARY}"
-        file = _text((await self._client.send("POST", "/v1/files", body, content_type=form)).data, "id")
-        return orjson.dumps({"input_file_id": file, "endpoint": self._format.route, "completion_window": "24h"})
-
-    async def _rows(self, batch: Mapping[str, Any]) -> list[Any] | None:
-        status = _text(batch, "status")
-        if status not in {"completed", "expired", "cancelled", "failed"}:
-            return None
-        files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
-        rows = [row for file in files for row in await self._lines(f"/v1/files/{file}/content")]
-        if not rows and status == "failed":
-            raise AttemptError("rejected", f"the batch failed: {orjson.dumps(batch.get('errors')).decode()[:300]}")
-        return rows
-
-    def _results(self, row: Any) -> Results:
-        error, response = part_of(row, "error"), part_of(row, "response")
-        status, body = part_of(response, "status_code"), part_of(response, "body")
-        if part_of(error, "code") in {"batch_expired", "batch_cancelled"}:
-            return
-        if status == 200:
-            yield row["custom_id"], body
-        elif isinstance(status, int):
-            yield row["custom_id"], _failed(status, body)
-        else:
-            yield row["custom_id"], AttemptError("server_error", str(part_of(error, "message") or row)[:300])
-
-
 class AnthropicModel(BatchingModel):
-    """The calls themselves create a batch; the results are one file."""
+    """At Anthropic: the calls themselves create a batch, and the results are one file."""
 
     batch_route = "/v1/messages/batches"
     most_batch_calls = 100_000

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import aiohttp
 import anyio
@@ -225,14 +225,10 @@ class Calling:
     """A random part added to each wait, so that calls that failed together do not retry together."""
     longest_retry_after_seconds: float = 300.0
     """If the server requests a longer pause than this, the call is left open for another run."""
-    lost_connections: bool = True
-    """Whether timeouts and lost connections are retried too."""
 
     def may_retry(self, failure: AttemptError) -> bool:
         """Whether an attempt that failed in this way may be followed by another."""
-        if not failure.retryable or (not self.lost_connections and failure.kind in {"connection", "timeout"}):
-            return False
-        return (failure.retry_after_seconds or 0.0) <= self.longest_retry_after_seconds
+        return failure.retryable and (failure.retry_after_seconds or 0.0) <= self.longest_retry_after_seconds
 
 
 @dataclass(eq=False, slots=True)
@@ -334,8 +330,7 @@ class Limiter:
 # --- calls -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A reply, decoded if it is JSON."""
 
     data: Any
@@ -366,9 +361,9 @@ class Client:
         self.limiter = Limiter(start=start, maximum=most, timeout_seconds=calling.timeout_seconds)
 
     def hasty(self) -> Client:
-        """For a first contact: a server that is down is reported at once, a busy one is tried once more."""
-        hasty, retries = copy.copy(self), min(self.calling.retries, 1)
-        hasty.calling = replace(self.calling, retries=retries, lost_connections=False, patience_seconds=0.0)
+        """For a first contact: a server that is down or busy is tried once more and not waited for."""
+        hasty = copy.copy(self)
+        hasty.calling = replace(self.calling, retries=min(self.calling.retries, 1), patience_seconds=0.0)
         return hasty
 
     async def aclose(self) -> None:
@@ -424,16 +419,18 @@ class Client:
                 failed.append(CallFailure(failure.kind, failure.message, failure.attempts, failure.charged))
                 failure.attempts = len(failed)
                 now = anyio.current_time()
+                began = min(began, now)
                 outage = failure.is_outage and calling.patience_seconds > 0 and calling.retries > 0
-                if outage and limiter.down_since is None:
-                    limiter.down_since = now
-                    LOGGER.warning(
-                        "the server is down, waiting up to %g seconds for it: %s", calling.patience_seconds, failure
-                    )
-                began = min(began, now, limiter.down_since if outage and limiter.down_since is not None else now)
-                # a server that says that there are too many calls gives each its turn with time
-                used += 0.0 if outage else 0.25 if failure.kind == "rate_limited" else 1.0
-                given_up = now - began >= calling.patience_seconds if outage else used > calling.retries
+                if outage:
+                    if limiter.down_since is None:
+                        limiter.down_since = now
+                        patience = calling.patience_seconds
+                        LOGGER.warning("the server is down, waiting up to %g seconds for it: %s", patience, failure)
+                    given_up = now - min(began, limiter.down_since) >= calling.patience_seconds
+                else:
+                    # a server that says that there are too many calls gives each its turn with time
+                    used += 0.25 if failure.kind == "rate_limited" else 1.0
+                    given_up = used > calling.retries
                 if given_up or not calling.may_retry(failure):
                     raise
                 usual = min(calling.wait_max_seconds, calling.wait_initial_seconds * 2.0 ** (len(failed) - 1))

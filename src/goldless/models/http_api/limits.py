@@ -11,15 +11,13 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 _LIMITS = (
-    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
-    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
-    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
-    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
-    ("anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"),
-    ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
-    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+    *((f"x-ratelimit-remaining{of}", f"x-ratelimit-reset{of}") for of in ("-requests", "-tokens", "")),
+    *(
+        (f"anthropic-ratelimit-{of}-remaining", f"anthropic-ratelimit-{of}-reset")
+        for of in ("requests", "tokens", "input-tokens", "output-tokens")
+    ),
 )
-"""What is left and when it is full again: OpenAI, Azure and gateways like them; Anthropic; OpenRouter and Together."""
+"""What is left and when it is full again: OpenAI and gateways like it, OpenRouter and Together; Anthropic."""
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 """``6m0s``, ``12ms``, ``36s``."""
 _UNITS = (3600.0, 60.0, 1.0, 0.001)

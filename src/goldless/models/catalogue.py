@@ -7,10 +7,6 @@ loads no HTTP client, and a run with servers loads no engine.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
-from importlib import import_module
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,37 +14,10 @@ from goldless.errors import ModelSpecError, nearest
 from goldless.models.interface import Model, ModelIdentity
 from goldless.models.provider import Form, Provider, Say, Use
 from goldless.models.scripted import ScriptedModel
-from goldless.models.services import ANY_SERVER, HUB_NAME, SERVICES, Service
+from goldless.models.services import AT_ADDRESSES, HUB_NAME, SERVICES, late
 from goldless.plugins import Catalogue
 
-
-def _late(place: str) -> Callable[..., Any]:
-    """The function at ``module:name`` in this package; its module is imported when it is called."""
-    module, _, name = place.partition(":")
-
-    def call(*given: Any, **options: Any) -> Any:
-        return attrgetter(name)(import_module(f"goldless.models.{module}"))(*given, **options)
-
-    return call
-
-
-def _service(service: Service, scheme: str = "") -> Provider:
-    """A provider reached by name, or servers that are named by their address, which includes its scheme."""
-    return Provider(
-        forms=(Form(f"{service.name}:{service.form}", service.purpose),),
-        make=lambda rest, use, _: _late("http_api:service_model")(service, f"{scheme}{rest}", use=use),
-        local=False,
-        unopened=lambda rest: _late("http_api:Specification.read")(service, f"{scheme}{rest}").identity,
-        check_scorer=lambda rest: service.refuse_scoring(rest.partition("?")[0]),
-        names=service.names,
-        reopened_by_name=not scheme,
-        choice=service.logprobs,
-        price_id=service.price_id,
-        batch_share=service.batch_share,
-    )
-
-
-OURS = {
+OURS: dict[str, Provider] = {
     "embedded": Provider(
         forms=(
             Form(
@@ -56,7 +25,7 @@ OURS = {
                 "SmolLM2-135M-Instruct on this machine; needs no key, GPU or hub. Scores, but is too small to judge",
             ),
         ),
-        make=lambda _rest, _use, say: _late("embedded:embedded_model")(say),
+        make=lambda _rest, _use, say: late("embedded:embedded_model")(say),
         local=True,
         bare=True,
         small=True,
@@ -64,7 +33,7 @@ OURS = {
     ),
     "gguf": Provider(
         forms=(Form("gguf:PATH", "a GGUF file on this machine (architectures llama and qwen2)"),),
-        make=lambda rest, _use, _say: _late("gguf.model:GgufModel")(Path(rest).expanduser()),
+        make=lambda rest, _use, _say: late("gguf.model:GgufModel")(Path(rest).expanduser()),
         local=True,
     ),
     "hf": Provider(
@@ -77,20 +46,19 @@ OURS = {
                 "the same on the CPU; join options with &, such as dtype=bfloat16 or sharing=cached",
             ),
         ),
-        make=lambda rest, _use, _say: _late("local_weights:open_hf")(rest),
+        make=lambda rest, _use, _say: late("local_weights:open_hf")(rest),
         local=True,
         names=HUB_NAME,
         reopened_by_name=True,
     ),
-    **{name: _service(service) for name, service in SERVICES.items()},
-    "http": _service(ANY_SERVER, "http:"),
-    "https": replace(_service(ANY_SERVER, "https:"), forms=()),
+    **SERVICES,
+    **AT_ADDRESSES,
     "command": Provider(
         forms=(Form("command:WORDS", "a program that reads the request as JSON and writes the reply; chat only"),),
-        make=lambda rest, _use, _say: _late("command:CommandModel")(rest),
+        make=lambda rest, _use, _say: late("command:CommandModel")(rest),
         local=False,
-        unopened=lambda rest: _late("command:CommandModel")(rest).identity,
-        check_scorer=lambda _: _late("command:refuse_scoring")(),
+        unopened=lambda rest: late("command:CommandModel")(rest).identity,
+        check_scorer=lambda _: late("command:refuse_scoring")(),
         choice=False,
     ),
     "scripted": Provider(

@@ -1,16 +1,19 @@
 """Providers of models reached over HTTP by name: one row for each, with everything that is known about it.
 
-``catalogue`` makes the prefixes of model specifications from these rows, ``http_api`` the calls. This module is light:
-naming a provider loads no HTTP client.
+``http_api`` makes the calls. This module is light: naming a provider loads no HTTP client.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
 from typing import Any, Literal
 
 from goldless.errors import CapabilityError
+from goldless.models.provider import Form, Provider
 
 DIALECTS = ("sglang", "vllm", "completions-echo")
 """Ways in which servers return log-probabilities of a given text, in the order they are tried."""
@@ -20,15 +23,13 @@ HTTP_KEY_VARIABLE = "GOLDLESS_HTTP_API_KEY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    """One provider."""
+class Service(Provider):
+    """A provider reached over HTTP."""
 
     name: str
     """Its prefix in model specifications."""
     owner: str
     """Its name in messages."""
-    purpose: str
-    """What it is, in one line, for ``goldless list models``."""
     url: str = ""
     """Its address, ``{region}`` to be filled in; empty: every user has another, in ``url_variable``."""
     url_variable: str
@@ -49,20 +50,10 @@ class Service:
     seed: str = "seed"
     effort: str = "reasoning_effort"
     """Names of two parameters in OpenAI's format, with a dot for a nested one."""
-    logprobs: bool = True
-    """Whether its models may return log-probabilities of what they write."""
     dialects: tuple[str, ...] = ()
     """Ways in which it may return log-probabilities of a given text; none: it cannot score."""
     scores_publicly: bool = True
     """Whether the dialects also apply at ``url``."""
-    form: str = "MODEL"
-    """How users call what follows the prefix."""
-    names: str = ""
-    """A regular expression for names that are probably its models."""
-    price_id: str | None = None
-    """Its id in the price table of genai-prices; None: it has no public prices."""
-    batch_share: float | None = None
-    """The price of a call in a batch as a share of the usual price; None: it takes no batches."""
 
     @property
     def given_url(self) -> str:
@@ -83,17 +74,38 @@ class Service:
             )
 
 
-def _service(name: str, owner: str, url: str, *, own: bool = False, **facts: Any) -> Service:
+def late(place: str) -> Callable[..., Any]:
+    """The function at ``module:name`` in this package; its module is imported when it is called."""
+    module, _, name = place.partition(":")
+
+    def call(*given: Any, **options: Any) -> Any:
+        return attrgetter(name)(import_module(f"goldless.models.{module}"))(*given, **options)
+
+    return call
+
+
+def _service(
+    name: str, owner: str, url: str, *, own: bool = False, scheme: str = "", form: str = "MODEL", **facts: Any
+) -> Service:
     """A provider, or a server of the user's, with the usual names of variables where no others are given."""
     key, url_variable = f"{name.upper()}_API_KEY", f"{name.upper()}_BASE_URL"
     where = f"{owner} on this machine or at {url_variable}" if own else f"{owner}, with {key}"
-    usual = {
-        "purpose": where if facts.get("dialects") else f"{where}; chat only",
-        "url_variable": url_variable,
-        "keys": (key,),
-        "price_id": None if own else name,
-    }
-    return Service(name=name, owner=owner, url=url, own=own, **{**usual, **facts})
+    purpose = facts.pop("purpose", where if facts.get("dialects") else f"{where}; chat only")
+    usual = {"url_variable": url_variable, "keys": (key,), "price_id": None if own else name}
+    service = Service(
+        name=name,
+        owner=owner,
+        url=url,
+        own=own,
+        forms=() if scheme == "https:" else (Form(f"{name}:{form}", purpose),),
+        make=lambda rest, use, _: late("http_api:service_model")(service, f"{scheme}{rest}", use=use),
+        local=False,
+        unopened=lambda rest: late("http_api:Specification.read")(service, f"{scheme}{rest}").identity,
+        check_scorer=lambda rest: service.refuse_scoring(rest.partition("?")[0]),
+        reopened_by_name=not scheme,
+        **{**usual, **facts},
+    )
+    return service
 
 
 _ALL = (
@@ -113,7 +125,7 @@ _ALL = (
         "https://api.anthropic.com/v1",
         key_header="x-api-key: ",
         format="anthropic",
-        logprobs=False,
+        choice=False,
         names="claude-",
         batch_share=0.5,
     ),
@@ -151,7 +163,7 @@ _ALL = (
         url_path="/openai/v1",
         keys=("AWS_BEARER_TOKEN_BEDROCK",),
         listed=False,
-        logprobs=False,
+        choice=False,
         names=r"((us|eu|apac|global)\.)?openai\.[\w.:-]+$",
         price_id="aws",
     ),
@@ -160,10 +172,10 @@ _ALL = (
         "Mistral",
         "https://api.mistral.ai/v1",
         seed="random_seed",
-        logprobs=False,
+        choice=False,
         names="(mistral|ministral|magistral|codestral|pixtral|open-mi[sx]tral)-",
     ),
-    _service("groq", "Groq", "https://api.groq.com/openai/v1", url_path="/openai/v1", logprobs=False),
+    _service("groq", "Groq", "https://api.groq.com/openai/v1", url_path="/openai/v1", choice=False),
     _service("deepseek", "DeepSeek", "https://api.deepseek.com/v1", names="deepseek-"),
     _service("together", "Together", "https://api.together.xyz/v1", dialects=("completions-echo",), names=HUB_NAME),
     _service(
@@ -182,15 +194,21 @@ _ALL = (
 )
 SERVICES = {service.name: service for service in _ALL}
 """All providers by prefix."""
-ANY_SERVER = _service(
-    "http",
-    "this server",
-    "",
-    own=True,
-    purpose="any server with OpenAI's API: vLLM, SGLang, llama.cpp, …",
-    url_variable="",
-    keys=(HTTP_KEY_VARIABLE,),
-    dialects=DIALECTS,
-    form="//HOST:PORT/v1#MODEL",
-)
-"""A server at any address."""
+AT_ADDRESSES = {
+    scheme: _service(
+        "http",
+        "this server",
+        "",
+        own=True,
+        scheme=f"{scheme}:",
+        form="//HOST:PORT/v1#MODEL",
+        purpose="any server with OpenAI's API: vLLM, SGLang, llama.cpp, …",
+        url_variable="",
+        keys=(HTTP_KEY_VARIABLE,),
+        dialects=DIALECTS,
+    )
+    for scheme in ("http", "https")
+}
+"""Servers that are named by their address."""
+ANY_SERVER = AT_ADDRESSES["http"]
+"""A server at any address, which includes its scheme."""

@@ -86,7 +86,7 @@ class HttpModel:
         self._use = use
         address, self._settings = said.place()
         self._format = FORMATS[self._service.format]
-        alternatives = self._format.wording.alternatives if self._service.logprobs else 0
+        alternatives = self._format.wording.alternatives if self._service.choice else 0
         self._wording = replace(self._format.wording, alternatives=alternatives, **said.thinking)
         calling = replace(calling or Calling(), **said.calling)
         self._client = Client(address, said.api_key(address), self._format.headers, calling)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from functools import reduce
 from itertools import pairwise
+from operator import getitem
 
 import anyio
 import pytest
@@ -104,66 +106,34 @@ async def test_a_tokenizer_that_merges_across_the_join_gives_a_failure_not_a_num
     assert "merges context and target" in reply.message
 
 
-def without_last_row(reply):
-    reply["meta_info"]["input_token_logprobs"].pop()
-    return reply
-
-
-def with_other_id(reply):
-    reply["meta_info"]["input_token_logprobs"][-1][1] += 1
-    return reply
-
-
-def without_last_position(reply):
-    reply["choices"][0]["prompt_logprobs"].pop()
-    return reply
-
-
-def with_other_key(reply):
-    entry = reply["choices"][0]["prompt_logprobs"][-1]
-    reply["choices"][0]["prompt_logprobs"][-1] = {"7": next(iter(entry.values()))}
-    return reply
-
-
-def with_clamped_value(reply):
-    entry = reply["choices"][0]["prompt_logprobs"][-1]
-    next(iter(entry.values()))["logprob"] = -9999.0
-    return reply
-
-
-def with_probability(reply):
-    reply["choices"][0]["logprobs"]["token_logprobs"][-1] = 0.7
-    return reply
-
-
-def with_missing_value(reply):
-    reply["choices"][0]["logprobs"]["token_logprobs"][-1] = None
-    return reply
-
-
-def with_shifted_offsets(reply):
-    logprobs = reply["choices"][0]["logprobs"]
-    logprobs["tokens"] = [*logprobs["tokens"][1:], "?"]
-    return reply
+ROWS = ("meta_info", "input_token_logprobs")
+POSITIONS = ("choices", 0, "prompt_logprobs")
+ECHOED = ("choices", 0, "logprobs")
 
 
 @pytest.mark.parametrize(
-    ("dialect", "damage"),
+    ("dialect", "place", "change"),
     [
-        ("sglang", without_last_row),
-        ("sglang", with_other_id),
-        ("vllm", without_last_position),
-        ("vllm", with_other_key),
-        ("vllm", with_clamped_value),
-        ("echo", with_probability),
-        ("echo", with_missing_value),
-        ("echo", with_shifted_offsets),
-        ("vllm", lambda _: {"choices": []}),
-        ("echo", lambda _: {"choices": [{"text": "something else"}]}),
-        ("sglang", lambda _: {}),
+        ("sglang", ROWS, lambda rows: rows[:-1]),
+        ("sglang", (*ROWS, -1, 1), lambda token: token + 1),
+        ("sglang", ("meta_info",), lambda _: {}),
+        ("vllm", POSITIONS, lambda positions: positions[:-1]),
+        ("vllm", (*POSITIONS, -1), lambda entry: {"7": next(iter(entry.values()))}),
+        ("vllm", (*POSITIONS, -1), lambda entry: {token: {"logprob": -9999.0} for token in entry}),
+        ("vllm", ("choices",), lambda _: []),
+        ("echo", (*ECHOED, "token_logprobs", -1), lambda _: 0.7),
+        ("echo", (*ECHOED, "token_logprobs", -1), lambda _: None),
+        ("echo", (*ECHOED, "tokens"), lambda tokens: [*tokens[1:], "?"]),
+        ("echo", ("choices",), lambda _: [{"text": "something else"}]),
     ],
 )
-async def test_a_reply_that_is_not_about_the_tokens_sent_is_a_failure(serve, connect, dialect, damage):
+async def test_a_reply_that_is_not_about_the_tokens_sent_is_a_failure(serve, connect, dialect, place, change):
+    def damage(reply):
+        *way, last = place
+        within = reduce(getitem, way, reply)
+        within[last] = change(within[last])
+        return reply
+
     server = serve(speaks={dialect})
     model = connect(server)
     await model.prepare()

@@ -199,29 +199,6 @@ async def test_a_refusal_is_told_apart_from_a_failure(server, provider, said):
     assert (await reply_of(SPECS[provider])).kind == "refused"
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "google", "azure", "openai"])
-@pytest.mark.parametrize(
-    "reply",
-    [
-        {},
-        [],
-        {"type": "message", "content": 3, "candidates": 3, "output": 3, "choices": 3},
-        {
-            "type": "message",
-            "content": {"text": "x"},
-            "candidates": [{"content": {"parts": "x"}, "finishReason": {"reason": "STOP"}}],
-            "output": {"message": {"content": 7}},
-            "choices": [{"message": "x"}],
-        },
-    ],
-)
-async def test_whatever_a_reply_does_to_its_reader_is_a_bad_reply_of_that_call(server, provider, reply):
-    server.said = server.behaviour.chat = lambda _: reply
-    failure = await reply_of(SPECS[provider])
-    assert isinstance(failure, CallFailure)
-    assert (failure.kind, failure.charged) == ("bad_reply", (0, 0))
-
-
 FOUR = ["anthropic", "google", "azure", "openai"]
 
 

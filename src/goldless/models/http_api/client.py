@@ -14,11 +14,11 @@ import math
 import random
 import re
 import urllib.request
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 import anyio
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from goldless.models.interface import Usage
     from goldless.models.usage import Ledger
 
-Done = TypeVar("Done")
 LOGGER = logging.getLogger("goldless.models")
 GROWTH, FALL = 1.05, 0.8
 LEAST_GAIN = 1.25
@@ -303,13 +302,13 @@ class Limiter:
         if self._clean < self.limit:
             return
         # by Little's law; replies that arrive in bursts do not disturb it, unlike a count per second
-        rate = self._busy / max(self._seconds, 1e-9)
-        self._clean, self._busy, self._seconds = 0, 0, 0.0
+        rate, limit = self._busy / max(self._seconds, 1e-9), self.limit
         if self._fell_at >= 0:
-            self._change(max(self.limit + 1, int(self.limit * GROWTH)))
+            limit = max(limit + 1, int(limit * GROWTH))
         elif rate >= self._least_rate:
             self._least_rate = rate * LEAST_GAIN
-            self._change(self.limit * 2)
+            limit *= 2
+        self._change(limit)
 
     def overloaded(self, sent: Sent) -> None:
         """Fall once for all calls sent before the fall."""
@@ -374,31 +373,31 @@ class Client:
         """The reply. Raises the last AttemptError, which then carries the number of attempts."""
         return await self.send("GET", route)
 
-    async def post(self, route: str, payload: Any, most: Usage | None = None) -> Answer:
+    async def post(
+        self, route: str, payload: Any, most: Usage | None = None, *, usage: Callable[[Any], Usage] | None = None
+    ) -> Answer:
         """The reply. Raises the last AttemptError, which then carries the number of attempts.
 
         ``most``: what one attempt may be charged for. The caller has set it aside once; earlier attempts that may be
-        charged for as well are paid for here.
+        charged for as well are paid for here. ``usage``: nothing is set aside for this call, such as a probe; what its
+        reply is charged for is read and paid for here too.
         """
-        return await self.send("POST", route, orjson.dumps(payload), most=most)
-
-    async def paid(self, most: Usage, work: Callable[[], Awaitable[Done]], usage: Callable[[Done], Usage]) -> Done:
-        """The result of a call that nothing is set aside for, such as a probe. Raises AttemptError."""
-        purse = self.purse
-        if purse is None:
-            return await work()
+        body, purse = orjson.dumps(payload), self.purse
+        if usage is None or most is None or purse is None:
+            return await self.send("POST", route, body, most=most)
         while (aside := purse.set_aside(most)) is None:
             if not await purse.settled():
                 raise AttemptError("budget", "not sent: it could have exceeded the budget", attempts=0)
         charged: tuple[int, int] | None = UNKNOWN_CHARGE  # if the call is interrupted
         try:
-            done = await work()
-            charged = (usage(done).input_tokens, usage(done).output_tokens)
+            answer = await self.send("POST", route, body, most=most)
+            found = usage(answer.data)
+            charged = (found.input_tokens, found.output_tokens)
         except AttemptError as failure:
             charged = failure.charged
             raise
         else:
-            return done
+            return answer
         finally:
             purse.book_unkept(aside, charged)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -43,7 +42,7 @@ from goldless.models.interface import (
 )
 from goldless.models.provider import Use
 from goldless.models.turn_signs import without_turn_signs
-from goldless.models.usage import Ledger, most_chat_usage, most_score_usage
+from goldless.models.usage import Ledger, most_chat_usage
 from goldless.records import CallFailure
 
 _CHAT_PROBE = ChatRequest(
@@ -239,7 +238,7 @@ class HttpModel:
                 return
             tokens = choice = False
             try:
-                data = (await self._ask(_CHAT_PROBE, paid=False)).data
+                data = (await self._ask(_CHAT_PROBE, reserved=False)).data
                 self._fingerprint = stable_fingerprint(data)
                 with reading():
                     written = self._format.read(data)
@@ -286,8 +285,7 @@ class HttpModel:
                     weights = await sglang_weights(hasty) if name == "sglang" else self._weights
                     request = await dialect.tokenizer.encode(hasty, ASKED, REPLIED)
                     encoded = True
-                    score = partial(dialect.score, hasty, request)
-                    reply, fingerprint = await hasty.paid(most_score_usage(request), score, lambda one: one[0].usage)
+                    reply, fingerprint = await dialect.score(hasty, request, probing=True)
             except AttemptError as failure:
                 _require_affordable(failure)
                 self._found(f"scoring as {name}", failure.message, works=False)
@@ -391,20 +389,19 @@ class HttpModel:
     def _body(self, request: ChatRequest) -> dict[str, Any]:
         return self._format.body(self._service, self._name, request, self._wording)
 
-    async def _post(self, request: ChatRequest, body: Any, *, paid: bool = True) -> Answer:
-        """The server's reply; ``paid``: whether something is set aside for it."""
+    async def _post(self, request: ChatRequest, body: Any, *, reserved: bool = True) -> Answer:
+        """The server's reply; ``reserved``: whether something is set aside for it."""
         route = self._format.route.format(model=quote(self._name.removeprefix("models/"), safe=""))
-        most = most_chat_usage(self, request)
-        send = partial(self._client.post, route, body, most)
-        return await send() if paid else await self._client.paid(most, send, lambda one: self._format.usage(one.data))
+        usage = None if reserved else self._format.usage
+        return await self._client.post(route, body, most_chat_usage(self, request), usage=usage)
 
-    async def _ask(self, request: ChatRequest, *, paid: bool = True) -> Answer:
+    async def _ask(self, request: ChatRequest, *, reserved: bool = True) -> Answer:
         """The server's reply, with the parameters it accepts; those that work are kept for the next call."""
         wording = self._wording
         while True:
             body = self._format.body(self._service, self._name, request, wording)
             try:
-                answer = await self._post(request, body, paid=paid)
+                answer = await self._post(request, body, reserved=reserved)
             except AttemptError as failure:
                 other = wording.after(failure)
                 if other is None:
@@ -447,7 +444,7 @@ class HttpModel:
             return reply
         try:
             ids = await tokenizer.first_ids(self._client, request.choices)
-            more = await self._post(request, self._body(request) | {"logprob_token_ids": ids}, paid=False)
+            more = await self._post(request, self._body(request) | {"logprob_token_ids": ids}, reserved=False)
             with reading():
                 written = written.with_alternatives_of(self._format.read(more.data))
         except AttemptError as failure:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
@@ -193,8 +192,7 @@ class ServerTokenizer(PlainText):
     async def _chat_by_reply(self, client: Client, messages: tuple[Message, ...]) -> Ids:
         payload = {"model": self._model, "messages": messages, "max_tokens": 1, "return_prompt_token_ids": True}
         most = most_chat_usage(None, ChatRequest(messages, max_tokens=1))
-        post = partial(client.post, "/v1/chat/completions", payload, most)
-        data = (await client.paid(most, post, lambda answer: _usage(answer.data))).data
+        data = (await client.post("/v1/chat/completions", payload, most, usage=_usage)).data
         return _checked_ids(first_choice(data).get("prompt_token_ids") or data.get("prompt_token_ids"))
 
     async def _plain(self, client: Client, messages: tuple[Message, ...]) -> Ids:
@@ -257,8 +255,11 @@ class Dialect(ABC):
     def values(self, data: Any, context: Any, target: Any) -> Sequence[Any]:
         """The values of the target's tokens in a reply, proven to be theirs. Raises AttemptError."""
 
-    async def score(self, client: Client, request: ScoreRequest) -> tuple[TokenLogprobs, str]:
-        """The log-probabilities of the target's tokens, and the fingerprint of the server. Raises AttemptError."""
+    async def score(self, client: Client, request: ScoreRequest, *, probing: bool = False) -> tuple[TokenLogprobs, str]:
+        """The log-probabilities of the target's tokens, and the fingerprint of the server. Raises AttemptError.
+
+        ``probing``: nothing is set aside for it.
+        """
         context, target = request.context, request.target
         sends_text = type(self.tokenizer) is PlainText
         form, wanted, held = (str, "text", "token ids") if sends_text else (tuple, "token ids", "text")
@@ -266,7 +267,8 @@ class Dialect(ABC):
             raise AttemptError("rejected", f"this server takes {wanted}, but the request has {held}")
         if not context:
             raise AttemptError("rejected", "the context is empty, and the first token of a text has no log-probability")
-        answer = await client.post(self.route, self.question(context, target), most_score_usage(request))
+        question, most = self.question(context, target), most_score_usage(request)
+        answer = await client.post(self.route, question, most, usage=_usage if probing else None)
         values = self.values(answer.data, context, target)
         check_logprobs(values)
         if values and min(values) <= _CLAMPED_NATS:

@@ -255,6 +255,8 @@ class Limiter:
         """When the server was first found to be down, if no reply came since."""
         self.paused_until = 0.0
         self._timeout = timeout_seconds
+        self._next_renewal = 0.0
+        """When the time of calls in flight may next start again."""
         self._sent: dict[Sent, None] = {}
         self._changed_at = self._fell_at = -math.inf
         self._least_rate = 0.0
@@ -271,7 +273,10 @@ class Limiter:
     async def slot(self) -> AsyncIterator[Sent]:
         """Wait for a slot and for the end of any pause. Raises TimeoutError when the time of the call is over."""
         sent = Sent()
-        await self.slots.acquire_on_behalf_of(sent)
+        try:
+            self.slots.acquire_on_behalf_of_nowait(sent)
+        except anyio.WouldBlock:
+            await self.slots.acquire_on_behalf_of(sent)
         try:
             while (now := anyio.current_time()) < self.paused_until:  # noqa: ASYNC110 time ends a pause
                 await anyio.sleep(self.paused_until - now)
@@ -288,11 +293,11 @@ class Limiter:
         if up:
             self.down_since = None
         now = anyio.current_time()
-        end = now + self._timeout
-        for other in self._sent:
-            # not for every small gain, because that takes time
-            if sent.at <= other.at + self._timeout and other.scope.deadline < end - self._timeout / 100:
-                other.scope.deadline = end
+        if now >= self._next_renewal:  # not with every reply, because that takes time
+            self._next_renewal = now + self._timeout / 100
+            for other in self._sent:
+                if sent.at <= other.at + self._timeout:
+                    other.scope.deadline = now + self._timeout
         # A limit nobody uses must not grow: the first burst would then test it all at once.
         if not clean or sent.at < self._changed_at or self.slots.borrowed_tokens * 2 < self.limit:
             return

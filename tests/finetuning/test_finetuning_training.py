@@ -13,8 +13,6 @@ import pytest
 
 from goldless.finetuning.material import Example, TaskTexts, build_examples
 from goldless.finetuning.options import Recipe
-from goldless.finetuning.training_folder import finished_training
-from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights import HfModel
 from goldless.models.local_weights.specification import HfSpecification
 from goldless.scoring import ScoringStage
@@ -79,28 +77,6 @@ def test_the_first_loss_is_that_of_the_scored_positions_and_no_others(base: Path
         nats += sum(float(logprobs[at - 1, ids[0, at]]) for at in range(first, len(example.ids)))
         tokens += example.target_tokens
     assert training.losses == ((1, pytest.approx(-nats / tokens, rel=1e-5)),)
-
-
-def test_a_killed_training_goes_on_to_the_very_same_adapter(base: Path, examples: list[Example], tmp_path):
-    whole = train(base, examples, tmp_path / "whole", save_every=2)
-
-    def kill(done: int, _total: int) -> None:
-        if done == 5:
-            raise Cancelled
-
-    with pytest.raises(Cancelled):
-        train(base, examples, tmp_path / "killed", save_every=2, progress=kill)
-    assert finished_training(tmp_path / "killed") is None
-    # killed while it wrote a later one: the trainer writes its state last
-    (tmp_path / "killed" / "checkpoints" / "checkpoint-6").mkdir()
-    again = train(base, examples, tmp_path / "killed", save_every=2)
-    assert (whole.resumed_at, again.resumed_at) == (0, 4)
-    assert again.losses == whole.losses
-    for file in ("adapter_model.safetensors", "adapter_config.json"):
-        # on one processor, bit for bit
-        assert (tmp_path / "killed" / "adapter" / file).read_bytes() == (
-            tmp_path / "whole" / "adapter" / file
-        ).read_bytes()
 
 
 def test_the_adapter_is_lora_on_every_linear_layer_and_names_no_place_of_this_machine(

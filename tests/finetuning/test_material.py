@@ -27,13 +27,6 @@ def names(tasks) -> set[str]:
     return {each.task.task for each in tasks}
 
 
-def test_every_task_gives_three_responses_drawn_by_the_seed():
-    drawn = {seed: {t.task.task: tuple(t.texts) for t in chosen(study_of(20), seed=seed).trained} for seed in (1, 2)}
-    assert all(len(texts) == 3 for found in drawn.values() for texts in found.values())
-    assert drawn[1] != drawn[2]
-    assert drawn[1] == {t.task.task: tuple(t.texts) for t in chosen(study_of(20), seed=1).trained}
-
-
 def test_a_response_without_rewrite_is_missing_and_never_replaced_by_the_response_itself(tmp_path: Path):
     rows = [{"task": f"t{i}", "agent": agent, "text": f"{agent}{i}"} for i in range(3) for agent in "abc"]
     pl.DataFrame(rows).write_ndjson(tmp_path / "responses.jsonl")

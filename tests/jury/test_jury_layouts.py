@@ -33,18 +33,6 @@ async def test_jurors_see_the_question_and_the_answers_and_nothing_else_of_the_p
     assert "Be brief." not in asked
 
 
-async def test_the_completeness_prompt_of_the_tvd_mi_paper_is_understood_in_one_message():
-    """A.3.2: instructions, then the question and the answers on the lines of their marks."""
-    content = (
-        'Act as a judge. Output "[[A]]" if assistant A is better, "[[B]]" if B is, and "[[C]]" for a tie.\n\n'
-        "[User Question] What is vond?\n\n"
-        "[The Start of Assistant A's Answer] bluk\n[The End of Assistant A's Answer]\n\n"
-        "[The Start of Assistant B's Answer] zarn\n[The End of Assistant B's Answer]"
-    )
-    async with serving() as (client, _):
-        assert (await ask(client, content)).choices[0].message.content == "[[B]]"
-
-
 # --- hostile answers -------------------------------------------------------------------------------------------
 
 HOSTILE = [

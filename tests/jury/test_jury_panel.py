@@ -53,19 +53,6 @@ async def test_a_juror_who_fails_is_absent_and_listed_and_votes_for_nobody():
     assert [vote.failure for vote in verdict.votes if vote.juror == "bob"] == [DOWN, DOWN]
 
 
-async def test_a_juror_who_answers_in_one_order_only_abstains():
-    """It may prefer one place to the other."""
-
-    def answer(request: ChatRequest):
-        return DOWN if shown_first(request, "zarn", "bluk") == "zarn" else "one"
-
-    half = juror(ScriptedModel(answers=answer, name="half"), "bob", 9.0)
-    verdict = await decide(juror(prefers("zarn", "bluk"), "ann"), half)
-    assert verdict.shares == (1.0, 0.0)
-    assert verdict.absent == ("bob",)
-    assert (verdict.used, verdict.missing) == (3, 1)
-
-
 async def test_a_jury_of_which_nobody_answers_raises_with_the_votes():
     with pytest.raises(JuryError, match="ann: server_error; bob: unparsable") as caught:
         await decide(juror(always(DOWN), "ann"), juror(always("I cannot say."), "bob"))
@@ -199,10 +186,3 @@ def test_a_jury_is_worth_what_its_licences_say_of_shared_errors():
     assert jury_worth([ann]).effective_votes == 1.0
     assert jury_worth([licence("ann", of="votes", bob=0.5), licence("bob")]).of == "votes"
     assert "the 3 jurors are worth 1.67 independent votes" in str(worth)
-
-
-def test_a_jury_of_licences_from_different_reviews_does_not_say_what_it_is_worth():
-    assert jury_worth([licence("ann", bob=0.2), licence("bob", study="g", ann=0.2)]).effective_votes is None
-    worth = jury_worth([licence("ann", bob=0.2), licence("cy")])
-    assert (worth.effective_votes, worth.correlation) == (None, None)
-    assert "is not known" in str(worth)

@@ -113,24 +113,6 @@ async def test_every_malformed_body_gets_a_json_error(body):
     assert "Traceback" not in said["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "headers", "status", "said"),
-    [
-        # a web page may send text/plain to this machine without asking
-        ("POST", "/chat/completions", {"Content-Type": "text/plain"}, 415, "application/json"),
-        ("POST", "/chat/completions", {"Content-Encoding": "gzip"}, 400, "its headers"),
-        ("GET", "/chat/completions", {}, 405, "/v1/chat/completions"),
-        ("POST", "/embeddings", {}, 404, "/v1/chat/completions"),
-    ],
-)
-async def test_a_request_of_another_kind_gets_a_json_error(method, path, headers, status, said):
-    async with serving() as (_, url), aiohttp.ClientSession() as session:
-        body = {} if method == "GET" else {"data": b"no gzip"}
-        sent = {"Content-Type": "application/json", **headers}
-        reply = await session.request(method, f"{url}{path}", headers=sent, **body)
-        assert (reply.status, said in (await reply.json())["error"]["message"]) == (status, True)
-
-
 async def test_an_error_inside_is_answered_without_its_words_and_logged_without_the_answers(caplog):
     def explode(request):
         raise RuntimeError(request.messages[-1].content)

@@ -11,7 +11,6 @@ from goldless.errors import CanaryError
 from goldless.models.canaries import TEXTS, check_scorer
 from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.scripted import ScriptedModel
-from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
 
@@ -85,12 +84,6 @@ async def test_a_scorer_that_does_not_read_its_context_is_stopped(value):
 
     with pytest.raises(CanaryError, match="does not read its context"):
         await check_scorer(Deaf())
-
-
-async def test_a_scorer_that_fails_on_a_short_text_is_stopped_with_its_own_words():
-    model = ScriptedModel(logprobs=lambda _c, _t: CallFailure("server_error", "out of memory"))
-    with pytest.raises(CanaryError, match="server_error: out of memory"):
-        await check_scorer(model)
 
 
 async def test_a_report_is_kept_and_the_same_model_is_not_asked_again(journal):

@@ -142,14 +142,6 @@ async def test_a_broken_adapter_is_refused_with_what_is_wrong(folders, tmp_path:
             await ready(f"hf:{base}+{broken}")
 
 
-async def test_an_adapter_without_its_base_is_said_to_need_one(folders):
-    _, adapter = folders
-    with pytest.raises(PrerequisiteError, match=r"It is an adapter: write hf:BASE\+.*tuned"):
-        await ready(f"hf:{adapter}")
-    with pytest.raises(PrerequisiteError, match=r"must be a folder with config\.json.*or OWNER/MODEL on the hub$"):
-        await ready(f"hf:{adapter.parent}")
-
-
 async def test_what_an_adapter_made_here_says_of_its_training_is_told(folders, tmp_path: Path):
     base, elsewhere = folders
     adapter = save_adapter(base, tmp_path / "made")

@@ -11,8 +11,6 @@ import warnings
 import numpy as np
 import pytest
 
-from goldless.errors import PrerequisiteError
-
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 
@@ -243,16 +241,6 @@ def test_where_memory_does_not_suffice_sequences_are_halved_and_nothing_is_lost(
     for found, whole in zip(halved, expected, strict=True):
         assert found == pytest.approx(whole, abs=1e-5)
     assert scorer.lengths.longest == 256
-
-
-def test_a_text_too_large_for_memory_is_found_out_before_the_others_are_computed(monkeypatch: pytest.MonkeyPatch):
-    scorer = narrow(512, Lengths(512, 128), monkeypatch)
-    # the large one begins with the last token, so it stands last in the tree
-    pairs = [((i, *range(40)), (5,) * 10) for i in range(60)] + [((96,) * 600, (2,) * 10)]
-    packs = packs_of(scorer)
-    with pytest.raises(PrerequisiteError, match="a text of 609 tokens"):
-        scorer.score(pairs)
-    assert packs == []
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "mistral"])

@@ -31,34 +31,6 @@ def benchmark(monkeypatch: pytest.MonkeyPatch):
     return module
 
 
-def test_changes_are_those_of_the_compared_pairs_and_not_of_the_timed_ones(benchmark, monkeypatch, capsys):
-    for name in ("synchronize", "reset_peak_memory_stats"):
-        monkeypatch.setattr(torch.cuda, name, lambda: None)
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 0)
-    # two papers of four pairs; a way that is off by 0.5 in the last pair alone
-    pairs = [((i,), (i,)) for i in range(8)]
-    table = benchmark.Table(
-        benchmark.Study(2, 2, 2),
-        pairs,
-        benchmark.Arithmetic(1, 1, 1),
-        1.0,
-        alone=lambda some: [0.0 for _ in some],
-        compared=2,
-    )
-
-    def way(some):
-        return [0.5 * (pair == pairs[-1]) for pair in some]
-
-    table.measure("few", way, 3)
-    table.measure("all", way)
-    title, _, few, everything = capsys.readouterr().out.strip().splitlines()[-4:]
-    assert "over 2 pairs of 2 papers: median, largest" in title
-    assert few.startswith("| few | 3 |")
-    assert everything.startswith("| all | 8 |")
-    assert "| 0.250, 0.500 |" in few
-    assert "| 0.250, 0.500 |" in everything
-
-
 @pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 def test_the_whole_is_measured_beside_the_kernel_on_the_same_requests(benchmark, monkeypatch, capsys):
     from scoring_end_to_end import main  # noqa: PLC0415 - a neighbour of the benchmark

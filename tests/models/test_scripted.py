@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from goldless.errors import CapabilityError, UserError
+from goldless.errors import UserError
 from goldless.models.interface import ChatRequest, Message, TokenLogprobs
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
@@ -42,16 +42,6 @@ async def test_what_is_not_written_down_is_a_failed_call(script_file):
     replies = await scored(model, ("b", "a"), ("a", "b"))
     assert isinstance(replies[0], CallFailure)
     assert isinstance(replies[1], TokenLogprobs)
-
-
-async def test_what_it_was_not_given_it_cannot_do():
-    chatty, scorer = ScriptedModel(answers={}), ScriptedModel(logprobs={})
-    assert (chatty.capabilities.chat, chatty.capabilities.scoring) == (True, False)
-    assert (scorer.capabilities.chat, scorer.capabilities.scoring) == (False, True)
-    with pytest.raises(CapabilityError):
-        await scored(chatty, ("a", "b"))
-    with pytest.raises(CapabilityError):
-        await scorer.chat(asking("a"))
 
 
 BAD = {

@@ -123,10 +123,6 @@ def test_what_a_metric_cannot_measure_is_missing_with_its_reason(deepeval):
     assert scores(deepeval("Failing"))[1] == ItemScore(None, "RuntimeError: no input")
 
 
-def test_the_last_responses_score_does_not_pass_for_this_ones(deepeval):
-    assert scores(deepeval("Forgetful")) == [ItemScore(0.5), ItemScore(None)]
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [

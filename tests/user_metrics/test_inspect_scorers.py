@@ -122,13 +122,6 @@ def test_values_that_are_no_one_number_are_problems(value):
     assert found.problem
 
 
-def test_what_inspect_did_not_score_is_missing_with_its_reason():
-    unscored = SimpleNamespace(value=float("nan"), reason="grader_failed", explanation="")
-    assert read_score(unscored) == ItemScore(None, "not scored: grader_failed")
-    assert read_score(None) == ItemScore(None, "returned no score")
-    assert "not a Score" in read_score(0.5).problem
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -41,7 +41,6 @@ class CanaryReport:
 
     @property
     def passed(self) -> bool:
-        """Whether the scorer can be used."""
         # a model that does not read its context gives equal means, but for noise and the last digits
         return self.tokens_counted and self.copied_nats - self.shuffled_nats > max(self.noise_nats, LEAST_GAIN_NATS)
 

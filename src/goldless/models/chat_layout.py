@@ -60,7 +60,6 @@ class ChatLayout:
 
     @property
     def name(self) -> str:
-        """``chat`` or ``plain``."""
         return "plain" if self.template is None else "chat"
 
     def context(self, messages: Sequence[Message]) -> tuple[int, ...]:
@@ -120,7 +119,6 @@ class ChatLayout:
         return ids[0] if ids else self.tokenizer.token_id(self.end)
 
     def stop_tokens(self) -> frozenset[int]:
-        """The tokens that end a reply."""
         return frozenset(t for t in (self.end_of_turn(), self.tokenizer.token_id(self.end)) if t is not None)
 
     def _turns(self, messages: Sequence[Message]) -> tuple[Sequence[Message], list[str]]:

@@ -60,7 +60,6 @@ class ModelIdentity:
         return f"{name}/{precision}{'-packed' * self.settings.get('sharing', '').startswith('packed')}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The identity as plain JSON data."""
         return asdict(self)
 
 
@@ -144,7 +143,6 @@ class TokenLogprobs:
 
     @property
     def total(self) -> float:
-        """Sum over the target's tokens, in nats."""
         return float(sum(self.logprobs))
 
 

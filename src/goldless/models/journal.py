@@ -244,7 +244,6 @@ class Journal:
         )
 
     def close(self) -> None:
-        """Release all leases and close the file."""
         self._closed.set()
         self._release(self._leased)
         self._connection.close()
@@ -311,12 +310,10 @@ class Journal:
             self._end(within, [str(row[0]) for row in (*rows, *failed)])
 
     def canary_report(self, identity: ModelIdentity) -> str | None:
-        """A model's stored canary report, as JSON."""
         rows = self.rows("select report from canaries where model = ?", model_hash(identity))
         return str(rows[0][0]) if rows else None
 
     def keep_canary_report(self, identity: ModelIdentity, report: str) -> None:
-        """Keep a model's report."""
         with self.transaction() as run:
             run.execute("insert or replace into canaries values (?, ?, ?)", (model_hash(identity), report, time.time()))
 

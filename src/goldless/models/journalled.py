@@ -173,7 +173,6 @@ class JournalledModel(WrappedModel):
         return elsewhere
 
     def _most(self, request: Request) -> Usage:
-        """The most that a call can be charged for."""
         if isinstance(request, ScoreRequest):
             return most_score_usage(request)
         return most_chat_usage(self._model, request)

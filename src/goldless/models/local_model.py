@@ -85,7 +85,6 @@ class LocalModel(ABC):
 
     @property
     def engine(self) -> LocalEngine:
-        """The engine of the model."""
         if self.loaded.engine is None:
             raise CapabilityError("the model is closed. Call prepare() first")
         return self.loaded.engine
@@ -143,7 +142,6 @@ class LocalModel(ABC):
         return len(self._context(messages))
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Score all requests over their common prefix tree and deliver them together."""
         pairs = dict(enumerate(map(_ids, requests)))
         replies: dict[int, ScoreReply] = {}
         for i in list(pairs):
@@ -159,7 +157,6 @@ class LocalModel(ABC):
         deliver(replies)
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """A written text, or the most likely of the given answers."""
         context = self._context(request.messages)
         if request.choices:
             return await self._choose(context, request.choices)

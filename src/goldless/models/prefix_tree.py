@@ -28,7 +28,6 @@ class Node:
 
     @property
     def end(self) -> int:
-        """Position after its last token."""
         return self.start + len(self.tokens)
 
 

@@ -143,7 +143,6 @@ class BertEncoder:
         self._tensors = read_safetensors(folder / WEIGHTS)
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """One unit vector per text; no text may be longer than the limit."""
         ids = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
         by_length: defaultdict[int, list[int]] = defaultdict(list)
         for place, one in enumerate(ids):
@@ -241,6 +240,5 @@ class LibraryEncoder:
         self.limit = int(self._model.max_seq_length or self._model.tokenizer.model_max_length)
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """One unit vector per text; no text may be longer than the limit."""
         found = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(found, dtype=np.float32)

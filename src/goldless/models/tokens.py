@@ -46,11 +46,9 @@ class KeptIds:
         return KeptIds, (self._most,)
 
     def get(self, key: Hashable) -> tuple[int, ...] | None:
-        """The ids, or None if they are not in the cache."""
         return self._kept.get(key)
 
     def put(self, key: Hashable, ids: tuple[int, ...]) -> tuple[int, ...]:
-        """Keep the ids and return them."""
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = ids
@@ -104,7 +102,6 @@ class TextTokenizer:
         return found
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
-        """The text of token ids."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
 

@@ -58,7 +58,6 @@ class Blocks:
     """[outputs, blocks]; None: 8 everywhere."""
 
     def expand(self) -> FloatArray:
-        """The matrix in float32."""
         codes = np.stack([self.codes & 0x0F, self.codes >> 4], axis=-1).reshape(*self.codes.shape[:2], -1)
         zeros = np.float32(8) if self.zeros is None else self.zeros[..., None]
         values = (codes.astype(np.float32) - zeros) * self.scales[..., None]
@@ -83,12 +82,10 @@ class Checkpoint:
         self._refuse_other_layers()
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A metadata value as plain Python data, or the default."""
         field = self._reader.fields.get(key)
         return default if field is None else field.contents()
 
     def __contains__(self, name: str) -> bool:
-        """Whether the file has a tensor of this name."""
         return name in self._tensors
 
     def dense(self, name: str) -> FloatArray:
@@ -103,7 +100,6 @@ class Checkpoint:
         return self.dense(name) if unpack is None else unpack(np.asarray(tensor.data))
 
     def weights(self) -> int:
-        """Number of weights of the model."""
         return sum(int(tensor.n_elements) for tensor in self._tensors.values())
 
     def _architecture(self) -> Architecture:

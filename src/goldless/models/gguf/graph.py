@@ -52,18 +52,15 @@ class GraphBuilder:
         self._count = 0
 
     def op(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """Add a node; the name of its output."""
         name = f"{kind}_{self._count}"
         self._count += 1
         self.nodes.append(helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
         return name
 
     def constant(self, value: Any, dtype: Any = np.int64) -> str:
-        """Add a small constant."""
         return self.weight(np.asarray(value, dtype=dtype))
 
     def weight(self, array: np.ndarray[Any, Any]) -> str:
-        """Add an initialiser."""
         name = f"w{len(self.weights)}"
         if array.nbytes < SMALL_WEIGHT:
             self.weights.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
@@ -79,7 +76,6 @@ class GraphBuilder:
         return name
 
     def reshape(self, x: str, *shape: int) -> str:
-        """X with another shape."""
         return self.op("Reshape", x, self.constant(shape))
 
     def linear(self, x: str, matrix: Blocks | FloatArray, bias: FloatArray | None = None) -> str:
@@ -105,11 +101,9 @@ class GraphBuilder:
         return out if bias is None else self.op("Add", out, self.weight(bias))
 
     def norm(self, x: str, gain: FloatArray, epsilon: float) -> str:
-        """Root-mean-square normalisation along the last axis."""
         return self.op("SimplifiedLayerNormalization", x, self.weight(gain), axis=-1, epsilon=epsilon)
 
     def save(self, inputs: list[Any], outputs: list[Any]) -> None:
-        """Write the finished model."""
         self._data.close()
         graph = helper.make_graph(self.nodes, "goldless", inputs, outputs, initializer=self.weights)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]

@@ -69,7 +69,6 @@ class GgufModel(LocalModel):
         return await super().chat(request)
 
     def _load(self) -> LoadedModel:
-        """The file, converted if necessary, and its engine."""
         path = self._locate if isinstance(self._locate, Path) else self._locate()
         built = build_model(path, self._kernel)
         self._name = self._name or path.stem

@@ -106,7 +106,6 @@ def _loaded(
     dtype: str | None,
     few_bits: Quantisation | None,
 ) -> Any:
-    """The transformers model on its device."""
     precision = dtype or ("float32" if device.type == "cpu" else "auto")
     options: dict[str, Any] = {}
     if few_bits is not None:

@@ -89,7 +89,6 @@ class TorchEngine(LocalEngine):
 
     @property
     def settings(self) -> dict[str, str]:
-        """How it computes, for the identity."""
         return {
             "head": "scored positions" if self.has_apart_head else "all positions",
             "sharing": "prefix tree" if self.shares else "none: one by one",

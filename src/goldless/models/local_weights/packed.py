@@ -66,7 +66,6 @@ class PackedScorer:
 
     @property
     def settings(self) -> dict[str, str]:
-        """How it computes, for the identity."""
         return {
             "sharing": "packed prefix tree",
             "attention": "tree, block-sparse" if self._compiled else "tree, dense",
@@ -165,7 +164,6 @@ class PackedScorer:
         self.lengths = Lengths(longest, SHORTEST_CUDA)
 
     def needed_bytes(self, length: int) -> int:
-        """Memory besides the weights for a sequence of a length."""
         # the logits that are there at once take 6 bytes each, in half precision and in float32
         return length * self.token_bytes + HEAD_ROWS * self.engine.vocabulary * 6
 

@@ -141,7 +141,6 @@ def _cut(branches: Sequence[_Branch], first: int, length: int) -> int:
 
 
 def _pack(branches: Sequence[_Branch], requests: Sequence[Pair], lengths: Lengths, length: int) -> Pack:
-    """The branches as one sequence."""
     tokens: list[int] = []
     positions: list[int] = []
     ends: list[int] = []

@@ -144,7 +144,6 @@ class BlockMasks:
         return descends_in_window if window else descends
 
     def fill(self, pack: Pack) -> None:
-        """Make them the masks of this pack."""
         ends, positions = _padded(pack)
         _put(self._ends, ends)
         _put(self._positions, positions)

@@ -1,25 +1,28 @@
 """The crew: workers hired from a Ray cluster, each with a copy of the models; lost ones are replaced, others may join.
 
-This runs in the driver, which alone writes the journal. A work item is the requests of one call of a model, computed
-together by one worker: it is cut by the caller, never by the number of workers, so what a model computes does not
-depend on them. A worker has one item at a time, which is all that is lost with it or with the driver.
+This runs in the driver, which alone writes the journal. The requests of one call of a model are computed together by
+one worker: they are cut by the caller, never by the number of workers, so what a model computes does not depend on
+them. A worker has one call at a time, which is all that is lost with it or with the driver.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from goldless._version import __version__
-from goldless.errors import GoldlessError, ModelError, PrerequisiteError, UserError
+from goldless.errors import CapabilityError, GoldlessError, ModelError, PrerequisiteError, UserError
 from goldless.fleet.cluster import Room, connect, room
 from goldless.fleet.place import Place
 from goldless.fleet.worker import Done, Loaded, ModelToLoad, Ready, Reply, Request, Worker, unlike
+from goldless.models.catalogue import find_provider, is_local, open_model
+from goldless.models.interface import ChatReply, ChatRequest, Deliver, ScoreRequest, WrappedModel
+from goldless.models.local_model import LocalModel
 from goldless.models.provider import Say, Use
 from goldless.records import CallFailure
 
@@ -36,24 +39,14 @@ GROW_SECONDS = 10.0
 LOOK_SECONDS = 5.0
 """Between two looks whether there are workers at all."""
 TRIES = 3
-"""An item that cost this many workers is left as failed, and a slot that lost this many while they loaded is given up.
+"""A call that cost this many workers is left as failed, and a slot that lost this many while they loaded is given up.
 """
-SPARE_ITEMS = 4
-"""Items under way beyond two for each worker, for workers that join."""
+SPARE_CALLS = 4
+"""Calls under way beyond two for each worker, for workers that join."""
 
 
 class LostError(Exception):
     """A worker that is gone or does not answer; the message continues "the worker …"."""
-
-
-@dataclass(slots=True)
-class Item:
-    """Requests that one worker computes in one call."""
-
-    model: int
-    requests: Sequence[Request]
-    outcome: asyncio.Future[Done]
-    losses: int = 0
 
 
 class Crew:
@@ -65,20 +58,23 @@ class Crew:
         self.models: list[ModelToLoad] = []
         self.loaded: Sequence[Loaded] = ()
         """What every worker has loaded."""
+        self._slots: dict[int, asyncio.Task[None]] = {}
+        """The hiring of each worker that the crew has, or is to have."""
+        self._actors: dict[int, Any] = {}
         self._at_work: dict[int, Ready] = {}
+        self._free: asyncio.Queue[int] = asyncio.Queue()
+        """Workers that have loaded the models and have no call."""
         self._placed = False
         """Whether there was ever room for a worker."""
-        self._slots: dict[int, asyncio.Task[None]] = {}
         self._numbers = 0
         self._growing: asyncio.Task[None] | None = None
         self._broken: GoldlessError | None = None
         self._last_seen = 0.0
         self._said: set[str] = set()
         self._ray: Any = None
-        self._hire: Any = None
+        self._worker: Any = None
         self._shape: Room | None = None
-        self._starting, self._opened, self._changed = asyncio.Lock(), asyncio.Event(), asyncio.Event()
-        self._waiting: asyncio.Queue[Item] = asyncio.Queue()
+        self._starting, self._open = asyncio.Lock(), False
 
     def add(self, given: Any, use: Use) -> int:
         """Have every worker load a model; returns its number."""
@@ -92,19 +88,34 @@ class Crew:
 
     @property
     def at_once(self) -> int:
-        """How many items to hand in at a time."""
-        return 2 * len(self._slots) + SPARE_ITEMS
+        """How many calls to make at a time."""
+        return 2 * len(self._slots) + SPARE_CALLS
 
     async def answer(self, model: int, requests: Sequence[Request]) -> Sequence[Reply]:
-        """The replies of a model to the requests, as one item. An item that no worker survives is failed calls."""
-        item = Item(model, requests, asyncio.get_running_loop().create_future())
-        self._waiting.put_nowait(item)
-        try:
-            while not (await asyncio.wait({item.outcome}, timeout=LOOK_SECONDS))[0]:
-                self._check()
-        finally:
-            item.outcome.cancel()
-        done = item.outcome.result()
+        """The replies of a model to the requests, by one worker; failed calls if no worker survives them."""
+        done, losses = Done(), 0
+        while losses < TRIES:
+            number = await self._free_worker()
+            try:
+                # a worker that was lost while it had nothing to do is no call's fault
+                await _result(self._actors[number].answer.remote(), ANSWER_SECONDS)
+            except LostError as lost:
+                self._replace(number, lost)
+                continue
+            call = self._actors[number].work.remote(model, requests)
+            try:
+                done = await _result(call, self.place.timeout)
+            except LostError as lost:
+                losses += 1
+                self._replace(number, lost)
+                failure = CallFailure("server_error", f"the worker that computed it {lost}", attempts=losses)
+                done = Done([failure] * len(requests))
+            except asyncio.CancelledError:
+                self._slots[number] = asyncio.create_task(self._finish(number, call))
+                raise
+            else:
+                self._free.put_nowait(number)
+                break
         if done.error is not None:
             raise done.error
         for warning in done.warned:
@@ -113,27 +124,30 @@ class Crew:
                 warnings.warn(warning, stacklevel=2)
         return done.replies
 
-    def _check(self) -> None:
-        if self._broken is not None:
-            raise self._broken
-        if not self._at_work and time.monotonic() - self._last_seen > PATIENCE_SECONDS:
-            raise ModelError(
-                f"there has been no worker for {PATIENCE_SECONDS / 60:.0f} minutes. Finished work is kept. Check the "
-                "cluster with ray status, then run the same command again"
-            )
+    async def _free_worker(self) -> int:
+        while True:
+            if self._broken is not None:
+                raise self._broken
+            if not self._at_work and time.monotonic() - self._last_seen > PATIENCE_SECONDS:
+                raise ModelError(
+                    f"there has been no worker for {PATIENCE_SECONDS / 60:.0f} minutes. Finished work is kept. Check "
+                    "the cluster with ray status, then run the same command again"
+                )
+            with contextlib.suppress(TimeoutError):
+                return await asyncio.wait_for(self._free.get(), LOOK_SECONDS)
 
     # --- beginning and end ---------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Hire workers and wait until they have loaded the models. Raises a UserError if there can be none."""
         async with self._starting:
-            if self._opened.is_set():
+            if self._open:
                 return
             self._ray, grows = connect(self.place)
             self._shape = free = room(self._ray.nodes(), self.place)
             if not free.workers and not grows:
                 raise PrerequisiteError(f"this machine has no room for a worker with {free}. Ask for less with --on")
-            self._hire = self._ray.remote(num_cpus=free.cpus, num_gpus=free.gpus, max_restarts=0)(Worker)
+            self._worker = self._ray.remote(num_cpus=free.cpus, num_gpus=free.gpus, max_restarts=0)(Worker)
             self._add(self.place.workers or max(1, free.workers))
             await self._first_workers(min(len(self._slots), max(1, free.workers)))
             found = list(self._at_work.values())
@@ -144,7 +158,7 @@ class Crew:
             machines = len({ready.machine for ready in found})
             workers = f"{len(found)} worker{'s' * (len(found) != 1)}"
             self._say(f"fleet: {workers} on {machines} machine{'s' * (machines != 1)}, {self._shape} each")
-            self._opened.set()
+            self._open = True
             if self.place.workers is None and grows:
                 self._growing = asyncio.create_task(self._grow())
 
@@ -154,14 +168,17 @@ class Crew:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for number in list(self._actors):
+            self._dismiss(number)
         self._slots.clear()
-        self._opened.clear()
+        self._free = asyncio.Queue()
+        self._open = False
 
     async def _first_workers(self, expected: int) -> None:
         """Wait for a worker, then as long again for the others that there is room for."""
         self._last_seen = began = time.monotonic()
         while not self._at_work:
-            await self._change(GROW_SECONDS)
+            await self._next_worker(GROW_SECONDS)
             if self._broken is not None:
                 raise self._broken
             if not self._placed and not self._at_work:
@@ -171,20 +188,19 @@ class Crew:
                     raise PrerequisiteError(f"{lacking}. Add one, or ask for less, such as --on 'ray?cpus=1&gpus=0'")
         until = time.monotonic() + max(OTHERS_SECONDS, time.monotonic() - began)
         while self.size < min(expected, len(self._slots)) and time.monotonic() < until:
-            await self._change(until - time.monotonic())
+            await self._next_worker(until - time.monotonic())
 
-    async def _change(self, seconds: float) -> None:
-        """Wait until workers come or go."""
-        self._changed.clear()
-        await asyncio.wait({waiting := asyncio.ensure_future(self._changed.wait())}, timeout=seconds)
-        waiting.cancel()
+    async def _next_worker(self, seconds: float) -> None:
+        """Wait until one more worker is ready, or given up."""
+        hiring = [task for task in self._slots.values() if not task.done()]
+        await asyncio.wait(hiring, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
 
     # --- workers -------------------------------------------------------------------------------------------------
 
     def _add(self, workers: int) -> None:
         for _ in range(workers):
             self._numbers += 1
-            self._slots[self._numbers] = asyncio.create_task(self._employ(self._numbers))
+            self._slots[self._numbers] = asyncio.create_task(self._hire(self._numbers))
 
     async def _grow(self) -> None:
         """Add workers as machines join."""
@@ -192,98 +208,66 @@ class Crew:
             await asyncio.sleep(GROW_SECONDS)
             self._add(max(0, room(self._ray.nodes(), self.place).workers - len(self._slots)))
 
-    async def _employ(self, number: int) -> None:
-        """Keep a worker in a slot: hire one, and another when it is lost."""
-        losses = 0
-        while True:
-            actor = self._hire.remote()
+    async def _hire(self, number: int) -> None:
+        """Fill a slot with a worker that has loaded the models."""
+        refusal: GoldlessError | None = None
+        for _ in range(TRIES):
+            actor = self._actors[number] = self._worker.remote()
             try:
-                await self._load(actor, number)
-                losses = 0
-                await self._serve(actor)
+                await _result(actor.answer.remote(), None)  # however long there is no room for it
+                self._placed = True
+                ready: Ready = await _result(actor.load.remote(self.models, Path.cwd()), LOAD_SECONDS)
+                for said in ready.said:
+                    self._tell(said)
+                if self._open and (unfit := unlike(self.loaded, ready)) is not None:
+                    raise PrerequisiteError(unfit)  # noqa: TRY301 - as any other refusal
             except LostError as lost:
-                ready = self._at_work.get(number)
-                losses += ready is None
-                if ready is not None:
-                    self._say(f"a worker on {ready.machine} {lost}; another one takes its place")
-                elif losses == TRIES:
-                    return self._give_up(number, PrerequisiteError(f"a worker {lost} while it loaded the models"))
+                refusal = PrerequisiteError(f"a worker {lost} while it loaded the models")
+                self._dismiss(number)
+                continue
             except UserError as error:
-                return self._give_up(number, error)
+                refusal = error
+                break
             except Exception as error:  # noqa: BLE001 - a task that ends silently would leave the run waiting
-                return self._give_up(number, ModelError(f"the fleet failed: {type(error).__name__}: {error}"))
-            finally:
-                if self._at_work.pop(number, None) is not None:
-                    self._last_seen = time.monotonic()
-                self._changed.set()
-                self._dismiss(actor)
-
-    async def _load(self, actor: Any, number: int) -> None:
-        """Wait until a worker has loaded the models, and until all can begin."""
-        await _result(actor.answer.remote(), None)  # however long there is no room for it
-        self._placed = True
-        ready: Ready = await _result(actor.load.remote(self.models, Path.cwd()), LOAD_SECONDS)
-        for said in ready.said:
-            self._tell(said)
-        if self._opened.is_set() and (refusal := unlike(self.loaded, ready)) is not None:
-            raise PrerequisiteError(refusal)
-        self._at_work[number] = ready
-        self._changed.set()
-        if self._opened.is_set():
-            self._say(f"fleet: a worker on {ready.machine} is ready, {self.size} now")
-        await self._opened.wait()
-
-    async def _serve(self, actor: Any) -> None:
-        """Hand items to a worker until it is lost. Raises LostError."""
-        while True:
-            item = await self._waiting.get()
-            if item.outcome.done():
-                continue  # the run was stopped
-            try:
-                # a worker that was lost while it had nothing to do is no item's fault
-                await _result(actor.answer.remote(), ANSWER_SECONDS)
-            except BaseException:
-                self._waiting.put_nowait(item)
-                raise
-            try:
-                done = await _result(actor.work.remote(item.model, item.requests), self.place.timeout)
-            except LostError as lost:
-                item.losses += 1
-                if item.losses < TRIES:
-                    self._waiting.put_nowait(item)
-                    raise
-                failure = CallFailure("server_error", f"the worker that computed it {lost}", attempts=item.losses)
-                _settle(item, Done([failure] * len(item.requests)))
-                raise
-            except UserError as error:
-                item.outcome.set_exception(error)
-                raise
-            _settle(item, done)
-
-    def _give_up(self, number: int, error: GoldlessError) -> None:
-        """Leave a slot empty; without any other the run cannot go on."""
+                refusal = ModelError(f"the fleet failed: {type(error).__name__}: {error}")
+                break
+            self._at_work[number] = ready
+            self._free.put_nowait(number)
+            if self._open:
+                self._say(f"fleet: a worker on {ready.machine} is ready, {self.size} now")
+            return
+        self._dismiss(number)
         del self._slots[number]
         if self._slots:
-            self._tell(f"a worker is left out: {error}")
-        else:
-            self._broken = error
+            self._tell(f"a worker is left out: {refusal}")
+        else:  # without any other the run cannot go on
+            self._broken = refusal
 
-    def _dismiss(self, actor: Any) -> None:
+    async def _finish(self, number: int, call: Any) -> None:
+        """Let a worker finish a call that nobody waits for any more."""
         try:
-            self._ray.kill(actor)
-        except Exception:  # noqa: BLE001 - it may be gone, and so may the cluster
-            return
+            await _result(call, self.place.timeout)
+            self._free.put_nowait(number)
+        except LostError as lost:
+            self._replace(number, lost)
+
+    def _replace(self, number: int, lost: LostError) -> None:
+        """Hire another worker in the place of one that is lost."""
+        self._say(f"a worker on {self._at_work[number].machine} {lost}; another one takes its place")
+        self._dismiss(number)
+        self._slots[number] = asyncio.create_task(self._hire(number))
+
+    def _dismiss(self, number: int) -> None:
+        if self._at_work.pop(number, None) is not None:
+            self._last_seen = time.monotonic()
+        with contextlib.suppress(Exception):  # it may be gone, and so may the cluster
+            self._ray.kill(self._actors.pop(number))
 
     def _tell(self, message: str) -> None:
         """Say a message once, however many workers have it to say."""
         if message not in self._said:
             self._said.add(message)
             self._say(message)
-
-
-def _settle(item: Item, done: Done) -> None:
-    if not item.outcome.done():
-        item.outcome.set_result(done)
 
 
 async def _result(reference: Any, seconds: float | None) -> Any:
@@ -304,3 +288,53 @@ async def _result(reference: Any, seconds: float | None) -> Any:
                 "model needs, on every machine, in the Python that runs Ray"
             ) from error
         raise LostError(f"was lost ({said[0][:200]})") from error
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def belongs_on_fleet(given: Any) -> bool:
+    """Whether a model computes where it is opened; a server is called from here, whoever computes for it."""
+    if isinstance(given, str):
+        provider = find_provider(given)
+        return provider is not None and provider.local
+    if isinstance(given, LocalModel):
+        return True
+    try:
+        return is_local(given.identity)
+    except CapabilityError:
+        return False
+
+
+class FleetModel(WrappedModel):
+    """A model of which every worker has a copy. Requests are encoded here; each call is one work item."""
+
+    def __init__(self, crew: Crew, given: Any, use: Use) -> None:
+        """``given``: a specification, or a model, which is sent to the workers without its engine."""
+        super().__init__(open_model(given, use=use) if isinstance(given, str) else given)
+        self.crew = crew
+        self._number = crew.add(given, use)
+
+    async def prepare(self) -> None:
+        """Start the workers, unless another model of the run did."""
+        await self.crew.start()
+        loaded = self.crew.loaded[self._number]
+        if loaded.error is not None:
+            raise loaded.error
+        if loaded.front is None:
+            await self._model.prepare()
+        else:
+            self._model = loaded.front
+
+    async def aclose(self) -> None:
+        """Nothing to do: the workers are dismissed with the crew."""
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Score all requests on one worker and deliver them together."""
+        replies = await self.crew.answer(self._number, requests)
+        deliver(dict(enumerate(replies)))  # type: ignore[arg-type] # scores, since scores were asked for
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The reply of one worker."""
+        (reply,) = await self.crew.answer(self._number, [request])
+        return reply  # type: ignore[return-value] # a chat was asked for

@@ -38,23 +38,6 @@ def installed(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    ("weights", "device", "packages", "way"),
-    [
-        ("4bit", CUDA, ("bitsandbytes", "torchao"), "nf4"),
-        ("4bit", CUDA, ("torchao",), "int4"),
-        ("4bit", CPU, ("bitsandbytes",), "nf4"),
-        ("8bit", CUDA, ("bitsandbytes", "torchao"), "int8"),
-        ("8bit", CUDA, ("bitsandbytes",), "llm-int8"),
-        ("8bit", CPU, ("torchao",), "int8"),
-        ("int4", CUDA, ("bitsandbytes", "torchao"), "int4"),
-    ],
-)
-def test_the_way_is_the_best_that_is_installed_and_runs_on_the_device(installed, weights, device, packages, way):
-    installed(*packages)
-    assert quantisation(weights, transformers.LlamaConfig(), device, "float32").way == way
-
-
-@pytest.mark.parametrize(
     ("weights", "device", "packages", "message"),
     [
         ("4bit", CUDA, (), "needs bitsandbytes or torchao and a CUDA device, and .* Run: pip install bitsandbytes"),

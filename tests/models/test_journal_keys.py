@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import json
 
 import pytest
 
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, Usage
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest
 from goldless.models.journal import model_hash
 from goldless.models.journalled import JournalledModel, score_key
 from goldless.models.scripted import ScriptedModel
@@ -45,20 +43,6 @@ async def test_a_chat_calls_key_is_the_hash_of_the_call_written_out(journal):
         '"seed":3,"temperature":0.5},0]'
     )
     assert list(journal.find([sha256(text)])) == [sha256(text)]
-
-
-@pytest.mark.anyio
-async def test_a_call_is_kept_as_the_plain_data_of_its_request_and_reply(journal):
-    """As dataclasses.asdict gives them; what is charged and what failed before stand elsewhere."""
-    reply = ChatReply("one", "choice", (("one", -0.1),), {"one": -0.1, "two": -2.4}, Usage(5, 1))
-    model = ScriptedModel(answers=lambda _: reply)
-    await JournalledModel(model, journal, Ledger("scripted", None)).chat(REQUEST)
-    asked, kept = journal._connection.execute("select request, reply from calls").fetchone()
-    assert json.loads(asked) == json.loads(json.dumps(dataclasses.asdict(REQUEST)))
-    expected = json.loads(json.dumps(dataclasses.asdict(reply)))
-    assert json.loads(kept) == {
-        name: expected[name] for name in expected if name not in {"usage", "retries", "earlier_usage"}
-    }
 
 
 @pytest.mark.parametrize(

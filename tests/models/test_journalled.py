@@ -132,28 +132,6 @@ async def test_the_budget_stops_before_it_is_exceeded_and_the_rest_is_missing_fo
     assert counts(journal) == {"calls": 4, "failures": 0, "attempts": 4}
 
 
-async def test_tasks_that_run_side_by_side_share_the_budget_and_use_it_up(journal):
-    """Five tasks of one call each: three are set aside for, the others wait for what those do not cost."""
-
-    class Slow(Ids):
-        async def score(self, requests, deliver) -> None:
-            await anyio.sleep(0.01)
-            await super().score(requests, deliver)
-
-    model = scorer(Slow(), journal, DOLLAR_A_TOKEN, Budget(10))
-    kinds: list[str] = []
-
-    async def task(number: int) -> None:
-        (reply,) = (await score(model, ask(number))).values()
-        kinds.append(getattr(reply, "kind", "scored"))
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(6):
-            tasks.start_soon(task, number)
-    assert sorted(kinds) == ["budget"] * 2 + ["scored"] * 4
-    assert model.ledger.spent_usd == 8.0
-
-
 # --- chat --------------------------------------------------------------------------------------------------------
 
 

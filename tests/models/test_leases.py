@@ -140,33 +140,6 @@ async def test_a_cancelled_call_is_released(journal, other):
 # --- calls that end together -------------------------------------------------------------------------------------
 
 
-async def ask_many(chat: JournalledModel, count: int) -> list[ChatReply | CallFailure]:
-    replies: list[ChatReply | CallFailure] = []
-
-    async def ask(number: int) -> None:
-        replies.append(await chat.chat(ChatRequest((Message("user", f"Why {number}?"),))))
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(count):
-            tasks.start_soon(ask, number)
-    return replies
-
-
-async def test_calls_that_end_together_are_kept_by_one_commit_before_any_is_used(journal, other):
-    commits: list[str] = []
-    journal._connection.set_trace_callback(lambda said: commits.append(said) if said == "commit" else None)
-
-    class Looking(JournalledModel):
-        async def chat(self, request, **options):
-            reply = await super().chat(request, **options)
-            assert other.find([chat_key(self.identity, request)]), "another process has it already"
-            return reply
-
-    replies = await ask_many(Looking(Slow(), journal, Ledger("m", None)), 100)
-    assert [reply.text for reply in replies] == ["Because."] * 100
-    assert len(commits) == 2, "one for the leases, one for the replies"
-
-
 async def test_a_reply_that_came_is_kept_although_its_asker_is_cancelled_in_that_moment(journal):
     with anyio.CancelScope() as scope:
 

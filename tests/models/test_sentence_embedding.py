@@ -10,11 +10,8 @@ import pytest
 from goldless.errors import PrerequisiteError
 from goldless.models.sentence_embedding import (
     PACKAGED,
-    WEIGHTS,
     BertEncoder,
-    LibraryEncoder,
     SentenceEmbedder,
-    read_safetensors,
 )
 
 SENTENCES = (
@@ -60,28 +57,6 @@ def test_vectors_are_those_of_transformers(encoder):
 
 
 @pytest.mark.embedded
-@pytest.mark.transformers
-def test_vectors_of_many_lengths_are_those_of_a_forward_pass_by_transformers(encoder):
-    torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
-    transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
-    bert = transformers.BertModel(
-        transformers.BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
-    )
-    weights = read_safetensors(PACKAGED.locate() / WEIGHTS)
-    bert.load_state_dict({name: torch.tensor(array) for name, array in weights.items()}, strict=False)
-    bert.eval()
-    words = " ".join(SENTENCES).split()
-    texts = [" ".join((words * 12)[:n]) for n in (1, 2, 5, 17, 60, 170)]
-    expected = []
-    for text in texts:
-        ids = torch.tensor([encoder.tokenizer.encode(text).ids])
-        with torch.no_grad():
-            mean = bert(input_ids=ids).last_hidden_state.mean(dim=1)
-        expected.append(torch.nn.functional.normalize(mean)[0].numpy())
-    assert encoder.encode(texts) == pytest.approx(np.array(expected), abs=5e-6)
-
-
-@pytest.mark.embedded
 @pytest.mark.parametrize("text", ["word " * 600, "각" * 300, "x" * 5000, "🎉 " * 400, "a-b" * 300])
 def test_every_piece_of_a_long_sentence_fits_and_no_letter_is_lost(encoder, text):
     embedder = SentenceEmbedder(lambda: encoder, name="x", settings={})
@@ -101,26 +76,3 @@ def test_without_a_package_index_the_message_says_what_to_copy_where(monkeypatch
 
 
 # --- models by name ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.embedded
-@pytest.mark.transformers
-def test_sentence_transformers_gives_the_vectors_of_the_packaged_model(encoder, tmp_path):
-    library = pytest.importorskip("sentence_transformers", reason="needs the extra: pip install 'goldless[embeddings]'")
-    transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
-    folder = PACKAGED.locate()
-    config = transformers.BertConfig(
-        hidden_size=384,
-        num_hidden_layers=6,
-        num_attention_heads=12,
-        intermediate_size=1536,
-        architectures=["BertModel"],
-    )
-    config.save_pretrained(tmp_path)
-    for name in PACKAGED.sha256:
-        (tmp_path / name).symlink_to(folder / name)
-    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "model_max_length": 256}')
-    found = LibraryEncoder(str(tmp_path))
-    assert library is not None
-    assert found.limit == 256
-    assert found.encode(SENTENCES) == pytest.approx(encoder.encode(SENTENCES), abs=5e-6)

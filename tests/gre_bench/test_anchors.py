@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from edition_folders import asking, edition, papers_folder
+from edition_folders import papers_folder
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import anchored_papers, open_edition, open_or_begin
 from goldless.errors import UserError
-
-__all__ = ["asking", "edition"]
 
 pytestmark = pytest.mark.anyio
 NEW = {"n1": ("a", "b", "c"), "n2": ("d", "e", "f")}

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from goldless.apps.gre.board_comparison import read_benchmark_scores
-from goldless.apps.gre.boards import Board, BoardScore, read_board
+from goldless.apps.gre.boards import BoardScore, read_board
 from goldless.errors import StudyError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import Agent
@@ -133,25 +133,3 @@ def test_what_is_no_board_is_told_with_what_would_be(tmp_path, files, name, told
         (tmp_path / file).write_text(text)
     with pytest.raises(UserError, match=told):
         read_board(name if name.startswith("published") else tmp_path / name)
-
-
-def test_a_run_folder_whose_files_cannot_be_read_says_which(run_folder):
-    (run_folder / "gre.json").write_text("[]")
-    with pytest.raises(UserError, match=r"gre\.json must be a JSON object"):
-        read_board(run_folder)
-    (run_folder / "gre.json").unlink()
-    (run_folder / "agents.jsonl").write_text('{"agent": "model", "parameters": -1}\n{"agent": ""}\n')
-    with pytest.raises(StudyError, match=r"(?s)agents.jsonl:1: parameters must be .* got -1.*agents.jsonl:2: agent"):
-        read_board(run_folder)
-
-
-def test_the_table_has_all_metrics_side_by_side_and_marks_what_is_missing():
-    shown = read_board("published:70b").table()
-    assert [row["agent"] for row in shown.rows][:2] == ["claude-3-opus", "claude-3-sonnet"]
-    assert [column.name for column in shown.columns][3:] == ["gem", "gem-s[abstract]", "gem-s[assw]"]
-    assert "estimated sizes: gpt-4o-mini" in shown.to_markdown()
-    scores = {"a": BoardScore(1.0, 0.5, 1.5, 9), "human": BoardScore(9.0), "c": BoardScore(None)}
-    lone = Board("b", {"m": scores}, tuple(map(Agent, ("a", "b", "human", "c"))), level=0.9)
-    assert lone.models("m") == {"a": 1.0}
-    assert "| b | - | - | missing | - |" in lone.table().to_markdown()
-    assert "0.50 … 1.50" in lone.table().to_markdown()

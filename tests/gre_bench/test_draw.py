@@ -61,35 +61,11 @@ def test_a_larger_draw_begins_with_the_smaller_one(seed, count):
     assert large[:count] == small
 
 
-def test_no_paper_is_asked_for_beyond_those_needed():
-    source = listing(30)
-    draw = draw_papers(source, papers=4, seed=1)
-    assert source.asked == drawn_names(draw)
-    assert draw.listed == 30
-
-
 def test_papers_that_cannot_be_used_are_passed_over_and_kept_with_their_reason():
     bad = [LeftOut(f"bad{n}", reason) for n, reason in enumerate(get_args(Reason))]
     draw = draw_papers(Listing([*bad, a_paper("good")]), papers=None, seed=3)
     assert drawn_names(draw) == ["good"]
     assert sorted(draw.left_out, key=lambda out: out.paper) == sorted(bad, key=lambda out: out.paper)
-
-
-@pytest.mark.parametrize(
-    ("paper", "reason"),
-    [
-        (a_paper("x", reviews=2), LeftOut("x", "few_reviews", "2 of 3")),
-        (a_paper("x", text=" \x00\n"), LeftOut("x", "no_paper", "its text is empty")),
-        (a_paper("x", abstract=" "), LeftOut("x", "no_abstract")),
-        (
-            Paper("x", "T", "A.", "B.", tuple(HumanReview(f"r{n}", {"Summary": t}) for n, t in enumerate("a \x00"))),
-            LeftOut("x", "few_reviews", "1 of 3"),
-        ),
-    ],
-)
-def test_what_a_source_lets_through_is_checked_again(paper, reason):
-    draw = draw_papers(Listing([paper, a_paper("good")]), papers=None, seed=3)
-    assert draw.left_out == (reason,)
 
 
 def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():
@@ -102,10 +78,3 @@ def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():
         "a venue: 2 of 5 papers are usable, but 3 were requested. Left out: few_reviews 2, withdrawn 1. "
         "Check these, or request fewer papers or fewer reviews per paper, or accept fewer with --fewer-ok:"
     )
-
-
-def test_no_usable_paper_at_all_is_an_error_even_where_fewer_are_allowed():
-    with pytest.raises(UserError, match=r"0 of 1 papers are usable, but 3 were requested\. Left out: withdrawn 1\."):
-        draw_papers(Listing([LeftOut("a", "withdrawn")]), papers=3, seed=3, fewer_ok=True)
-    with pytest.raises(UserError, match="a venue: no papers"):
-        draw_papers(Listing([]), papers=None, seed=3)

@@ -40,14 +40,6 @@ def test_settings_are_put_beside_comments_and_other_settings(tmp_path):
     assert read_config(path) == config
 
 
-def test_what_cannot_be_used_is_not_written(tmp_path):
-    path = tmp_path / "edition.toml"
-    path.write_text('[collect]\nvenue = "V"\n')
-    with pytest.raises(UserError, match="papers"):
-        write_settings(path, {"collect": {"papers": 0}})
-    assert path.read_text() == '[collect]\nvenue = "V"\n'
-
-
 def test_everything_that_is_wrong_is_said_at_once():
     given = {
         "collect": {"venue": "V", "from_folder": "f", "colour": "red"},
@@ -102,32 +94,3 @@ def test_a_setting_that_cannot_be_used_is_told_in_plain_words(given, told):
         checked(given, "e.toml")
     assert told in str(raised.value)
     assert "Input should" not in str(raised.value)
-
-
-def test_a_config_with_a_byte_order_mark_is_read_and_changed(tmp_path):
-    path = tmp_path / "edition.toml"
-    path.write_bytes(b'\xef\xbb\xbf[collect]\nvenue = "V"\n')
-    assert read_config(path).collect.venue == "V"
-    assert write_settings(path, {"collect": {"papers": 3}}).collect.papers == 3
-    assert read_config(path).collect.venue == "V"
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ('[models.alpha]\nmodel = "a"\n[models.alpha]\nmodel = "b"\n', "alpha"),
-        ("[score]\nseed = 1\nseed = 2\n", "seed"),
-    ],
-)
-def test_what_is_written_twice_is_named(tmp_path, text, name):
-    path = tmp_path / "edition.toml"
-    path.write_text(text)
-    with pytest.raises(UserError, match=f"edition.toml: not a valid TOML file .*{name}"):
-        read_config(path)
-
-
-@pytest.mark.parametrize("folder", ["file", "file/below"])
-def test_a_config_that_cannot_be_written_is_a_user_error(tmp_path, folder):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot write \(.+\)"):
-        write_settings(tmp_path / folder / "edition.toml", {"collect": {"venue": "V"}})

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import errno
-import tempfile
 from dataclasses import replace
 
 import anyio
 import pytest
-from edition_folders import QUICK, asking, edition, papers_folder, reviewed, reviewer
+from edition_folders import QUICK, reviewed
 
-from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition
-from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError
-
-__all__ = ["asking", "edition"]
 
 pytestmark = pytest.mark.anyio
 
@@ -33,23 +27,6 @@ def edit(edition, old, new):
 
 
 # --- what is stored ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        "http://me:SECRETPW@127.0.0.1:9/v1#m",
-        "http://127.0.0.1:9/v1?api_key=SECRETPW#m",
-        "opnai:gpt-9",
-        "scripted:/nowhere/at/all.jsonl",
-    ],
-)
-async def test_a_model_that_cannot_be_asked_is_refused_and_not_stored(edition, asking, spec):
-    before = config_text(edition)
-    with pytest.raises(UserError) as refused:
-        await review_edition(edition, {"max_tokens": 7}, models={"x": {"model": spec}}, options=asking)
-    assert "SECRETPW" not in str(refused.value)
-    assert config_text(edition) == before
 
 
 @pytest.mark.parametrize(
@@ -83,16 +60,6 @@ async def test_the_settings_of_another_run_hold_for_its_clock_too_and_stay_out_o
     )
     assert (scores.contamination.level, evaluation.leaderboard().level) == (0.5, 0.5)
     assert config_text(edition) == before
-
-
-def test_naming_one_source_takes_the_other_away(tmp_path):
-    folder = tmp_path / "e"
-    folder.mkdir()
-    (folder / "edition.toml").write_text('[collect]\nvenue = "Misspelt.cc/2024"\n')
-    papers = papers_folder(tmp_path / "papers")
-    made, _ = collect_edition(open_edition(folder), {"from_folder": str(papers)})
-    assert (made.config.collect.venue, made.config.collect.from_folder) == (None, str(papers))
-    assert "Misspelt" not in config_text(made)
 
 
 # --- papers under their own name -----------------------------------------------------------------------------------
@@ -133,39 +100,7 @@ async def test_a_cut_off_in_the_config_counts_at_scoring_and_can_be_taken_back(e
     assert '"family":"f"' in rows.replace(" ", "")
 
 
-async def test_a_model_that_is_no_longer_in_the_config_is_named(edition, toy_scorer, asking):
-    edition = await reviewed(edition, asking, m={}, gone={})
-    edition = edit(edition, '[models.gone]\nmodel = "embedded"\n', "")
-    _, scores, _ = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
-    assert scores.unlisted == ("gone",)
-    assert "In the study, but not in edition.toml: gone." in scores.table().notes
-
-
 # --- an edition that cannot write ---------------------------------------------------------------------------
-
-
-@pytest.fixture
-def unwritable(monkeypatch):
-    """Makes folders refuse every new file, as to a user who may only read them."""
-    folders = []
-    temporary_file = tempfile.TemporaryFile
-
-    def refuse(**options):
-        if options.get("dir") in folders:
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return temporary_file(**options)
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
-    return folders.append
-
-
-@pytest.mark.parametrize("held", [".", "study"])
-async def test_models_are_not_asked_where_their_reviews_cannot_be_written(edition, asking, unwritable, held):
-    unwritable(edition.folder / held)
-    model = reviewer(dict.fromkeys(("p1", "p2"), "zarn"))
-    with pytest.raises(UserError, match=r"cannot write \(Permission denied\)"):
-        await review_edition(edition, {}, models={"m": {"model": "embedded"}}, stand_ins={"m": model}, options=asking)
-    assert model.calls == []
 
 
 # --- scoring that is broken off -------------------------------------------------------------------------------------

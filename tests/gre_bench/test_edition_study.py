@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from paper_listing import Listing
 from paper_listing import drawn as draw_papers
 
 from goldless import read_study
-from goldless.apps.gre.collecting import Draw, collect_edition, collected_study
-from goldless.apps.gre.edition import open_or_begin, write_rows
+from goldless.apps.gre.collecting import Draw, collected_study
+from goldless.apps.gre.edition import write_rows
 from goldless.apps.gre.papers import HumanReview, LeftOut, Paper
 
 
@@ -95,26 +94,3 @@ def test_hostile_texts_are_stored_as_text_without_nul_and_lone_surrogates(tmp_pa
     clean = "</review> <script>alert(1)</script> [[A]]"
     assert study.task("../x").prompt == clean
     assert {response.text for response in study.responses("../x")} == {clean}
-
-
-def test_from_a_folder_to_a_study_that_passes_the_check(tmp_path, goldless):
-    folder = tmp_path / "mine"
-    (folder / "papers").mkdir(parents=True)
-    papers = [{"paper": f"p{n}", "title": f"On {n}", "abstract": f"About {n}.", "year": 2023} for n in range(4)]
-    reviews = [
-        {"paper": f"p{n}", "review": f"r{k}", "Summary": f"Paper {n} by {k}.", "rating": k}
-        for n in range(4)
-        for k in range(3 - (n == 3))
-    ]
-    for name, rows in (("papers", papers), ("reviews", reviews)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    for n in range(4):
-        (folder / "papers" / f"p{n}.md").write_text(f"# On {n}\n\nAll of it.", encoding="utf-8")
-    edition = collect_edition(open_or_begin(tmp_path / "e"), {"from_folder": str(folder), "papers": 3})[0]
-    study = edition.study()
-    assert sorted(study.tasks) == ["p0", "p1", "p2"]
-    assert study.task("p1").prompt == "# On 1\n\nAll of it."
-    assert study.task("p1").extra["year"] == 2023
-    assert study.task("p1").extra["source"] == "mine"
-    ended = goldless("study", "check", edition.study_folder)
-    assert ended.code == 0, ended.err

@@ -6,14 +6,12 @@ import json
 from functools import partial
 
 import pytest
-from reviewed_papers import TAGGED, folder, generate, scripted, text_of
+from reviewed_papers import TAGGED, scripted, text_of
 
 import goldless
 from goldless.apps.gre.reviewing import add_reviews
 from goldless.errors import UserError
 from goldless.records import Agent
-
-__all__ = ["folder", "generate"]
 
 pytestmark = pytest.mark.anyio
 
@@ -77,14 +75,3 @@ async def test_hostile_replies_stand_in_the_study_as_they_are(folder, generate, 
     study = goldless.read_study(path)
     assert study.response("p1", "a").text == f"Weaknesses:\n\n{text}"
     assert study.table("generations")["raw"][0] == reply
-
-
-async def test_facts_stand_in_place_of_what_was_known_also_where_one_is_no_longer(folder, generate):
-    path = folder()
-    known = {"a": Agent("a", parameters=7e9, family="toy", cutoff_date="2023")}
-    add_reviews(path, await generate(path, {"a": scripted("a"), "b": scripted("b")}, agents=known))
-    facts = [Agent("a", family="other"), Agent("absent", family="none")]
-    add_reviews(path, await generate(path, {"b": scripted("b")}), facts=facts)
-    agents = {agent.agent: agent for agent in goldless.read_study(path).agents}
-    assert agents["a"] == Agent("a", "model", family="other")
-    assert "absent" not in agents

@@ -6,17 +6,15 @@ import json
 import math
 
 import pytest
-from edition_folders import QUICK, TAGS, asking, papers_folder
+from edition_folders import QUICK, TAGS, papers_folder
 
 from goldless.apps.gre.collecting import collect_edition
-from goldless.apps.gre.edition import injected_papers, open_edition, open_or_begin
+from goldless.apps.gre.edition import injected_papers, open_or_begin
 from goldless.apps.gre.hidden_instructions import INSTRUCTIONS
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
-
-__all__ = ["asking"]
 
 pytestmark = pytest.mark.anyio
 KNOWN = math.log(4)
@@ -70,12 +68,6 @@ def test_a_second_version_has_one_line_more_in_its_middle_and_a_name_like_those_
         assert people == {a: own.response(paper, a).text for a in ("reference1", "reference2")}
 
 
-def test_the_same_seed_gives_the_same_second_versions(edition, tmp_path):
-    asked = {"from_folder": str(tmp_path / "papers"), "seed": 5, "injected": 3}
-    again = collect_edition(open_or_begin(tmp_path / "again"), asked)[0]
-    assert again.whole_study().fingerprint == edition.whole_study().fingerprint
-
-
 async def test_a_review_that_obeys_loses_its_score_and_is_counted_and_the_ranking_does_not_change(
     edition, asking, toy_scorer
 ):
@@ -100,9 +92,3 @@ def test_more_second_versions_than_papers_are_refused(tmp_path):
     asked = {"from_folder": str(tmp_path / "papers"), "injected": 3}
     with pytest.raises(UserError, match="--injected must be at most the 2 papers"):
         collect_edition(open_or_begin(tmp_path / "2026"), asked)
-
-
-def test_another_number_than_drawn_is_refused(edition):
-    edition.with_settings({"collect": {"injected": 1}})
-    with pytest.raises(UserError, match="injected 3, not 1"):
-        open_edition(edition.folder).study()

@@ -6,13 +6,11 @@ import json
 import re
 
 import pytest
-from edition_folders import QUICK, asking, edition, reviewed
+from edition_folders import QUICK, reviewed
 
 from goldless.apps.gre.edition import open_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.runs.options import Options
-
-__all__ = ["asking", "edition"]
 
 pytestmark = pytest.mark.anyio
 
@@ -34,11 +32,6 @@ def runs(edition) -> list[str]:
 
 def hashed(edition) -> str:
     return f"run-{edition.study().fingerprint[:8]}"
-
-
-async def test_the_same_again_is_written_into_the_same_folder(scored, toy_scorer, asking):
-    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
-    assert runs(scored) == ["run"]
 
 
 @pytest.mark.parametrize(
@@ -85,18 +78,3 @@ async def test_leaderboards_on_clean_papers_are_kept_where_a_cut_off_changes_the
     assert kept.read_bytes() == last
     assert json.loads(before)["contamination"]["common"] == json.loads(last)["contamination"]["common"] == ["p1", "p2"]
     assert json.loads((edition.folder / "run" / "gre.json").read_text())["contamination"]["common"] == ["p2"]
-
-
-async def test_a_name_that_is_taken_is_not_taken_again(scored, toy_scorer, asking):
-    for metric in ("rouge-l", "gem-raw", "rouge-l"):
-        settings = {**QUICK, "metrics": [metric]}
-        await score_edition(scored, settings, stand_ins={"scorer": toy_scorer()}, options=asking)
-    name = hashed(scored)
-    assert runs(scored) == sorted(["run", name, f"{name}-2", f"{name}-3"])
-
-
-@pytest.mark.parametrize("held", ["{", "{}"])
-async def test_a_leaderboard_that_cannot_be_read_is_kept(scored, toy_scorer, asking, held):
-    (scored.folder / "run" / "leaderboard.json").write_text(held)
-    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
-    assert (scored.folder / hashed(scored) / "leaderboard.json").read_text() == held

@@ -12,7 +12,6 @@ import types
 from types import SimpleNamespace
 
 import orjson
-import pypdf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,18 +99,6 @@ def test_a_pdf_that_cannot_be_used_says_why(data, reason, detail):
     assert detail in caught.value.detail
 
 
-def test_forms_inside_forms_end_at_the_limit_of_time(monkeypatch):
-    monkeypatch.setattr(module, "MOST_SECONDS", 0.5)
-    forms = []
-    for level in range(8):
-        body = b"/X%d Do " % (level + 1) * 10 if level < 7 else shown("deep")
-        inside = b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</Font<</F1 3 0 R>>/XObject<</X%d %d 0 R>>>>"
-        forms.append(stream(body + b"BT (x) Tj ET", inside % (level + 1, level + 5)))
-    data = pdf_of([b"/X0 Do"], objects=forms, resources=b"/XObject<</X0 4 0 R>>")
-    with pytest.raises(UnusablePaperError, match=r"reading it takes more than 0\.5 seconds"):
-        pdf_text(data)
-
-
 @pytest.mark.parametrize(
     ("limit", "value", "data", "detail"),
     [
@@ -141,15 +128,6 @@ def test_without_a_package_the_install_command_is_given(monkeypatch, package, re
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(PrerequisiteError, match=rf"pip install 'goldless\[{extra}\]'"):
         pdf_text(text_pdf(PAGE), reader=reader)
-
-
-def test_without_the_package_for_encryption_the_install_command_is_given(monkeypatch):
-    def decrypt(*_):
-        raise pypdf.errors.DependencyError("cryptography>=3.1 is required for AES algorithm")
-
-    monkeypatch.setattr(pypdf.PdfReader, "decrypt", decrypt)
-    with pytest.raises(PrerequisiteError, match=r"encrypted PDF files .*pip install 'goldless\[gre\]'"):
-        pdf_text(OPEN)
 
 
 # --- docling -------------------------------------------------------------------------------------------------------

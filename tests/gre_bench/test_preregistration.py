@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from edition_folders import QUICK, asking, edition, reviewed
+from edition_folders import QUICK, reviewed
 
 from goldless.apps.gre.edition import open_edition
 from goldless.apps.gre.preregistration import FILE, PAPERS, check_registration, preregister
 from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError
-
-__all__ = ["asking", "edition"]
 
 pytestmark = pytest.mark.anyio
 

@@ -42,16 +42,6 @@ def test_a_review_of_iclr_2023_has_the_four_sections_of_its_form_in_the_forms_or
     }
 
 
-def test_a_review_reads_as_title_blank_line_text_with_blank_lines_between_sections():
-    sections, extra = sections_and_extra(ICLR_2023)
-    assert HumanReview("r", sections, extra).text == (
-        "Summary Of The Paper:\n\nPlants grow.\n\n"
-        "Strength And Weaknesses:\n\nStrong: all.\n\nWeak: none.\n\n"
-        "Clarity, Quality, Novelty And Reproducibility:\n\nClear.\n\n"
-        "Summary Of The Review:\n\nWeak."
-    )
-
-
 def test_a_review_of_iclr_2024_keeps_ratings_and_promises_out_of_its_prose():
     # Fields of the public ICLR 2024 review form.
     sections, extra = sections_and_extra(
@@ -141,12 +131,6 @@ def test_where_forms_differ_the_text_decides_what_is_prose(field, value, prose):
 @pytest.mark.parametrize("text", ["", "  \n", "-", "---\n*", None])
 def test_a_review_without_a_letter_says_nothing(text):
     assert not says_something(sections_and_extra({"summary": text, "rating": "5: fine"})[0])
-
-
-def test_a_dash_beside_a_text_stays_a_section_as_in_the_recorded_reviews():
-    sections, _ = sections_and_extra({"summary": "Good.", "weaknesses": "-"})
-    assert sections == {"Summary": "Good.", "Weaknesses": "-"}
-    assert says_something(sections)
 
 
 @pytest.mark.recorded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
-from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, folder, generate, read_as_review, scripted, text_of
+from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, read_as_review, scripted, text_of
 
 import goldless
 from goldless.apps.gre.reviewing import add_reviews
@@ -14,8 +14,6 @@ from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
 from goldless.records import Agent, CallFailure
 from goldless.reports.document import write
-
-__all__ = ["folder", "generate"]
 
 pytestmark = pytest.mark.anyio
 
@@ -46,25 +44,6 @@ async def test_every_model_reviews_every_paper_and_the_study_takes_the_reviews(f
         assert study.response(paper, "human").text == f"human on {paper}"
         assert study.task(paper).extra == {"title": f"On {paper}", "seen": "2023"}
     assert study.table("left_out").rows() == [("p3", "few_reviews", "2 of 3")]
-
-
-async def test_the_study_says_of_each_review_how_it_was_made(folder, generate):
-    path = folder()
-    generated = await generate(path, {"m": scripted("a")}, max_tokens=50, temperature=0.7, seed=5)
-    add_reviews(path, generated)
-    rows = goldless.read_study(path).table("generations").to_dicts()
-    assert [(r["agent"], r["model"], r["task"], r["raw"]) for r in rows] == [
-        ("m", "scripted:a", paper, TAGGED.format(text)) for paper, text in PAPERS.items()
-    ]
-    first = rows[0]
-    assert (first["finish"], first["failure"], first["failure_message"]) == ("stop", None, None)
-    assert (list(first["flags"]), first["characters_cut"]) == ([], 0)
-    # the scripted model is charged for the paper's words and one written
-    assert (first["input_tokens"], first["output_tokens"]) == (3, 1)
-    assert first["settings"].startswith(
-        "review|model:scripted:a|prompt:gem-c3|max_tokens:50|temperature:0.7|seed:5|truncate:off|cut:missing|"
-    )
-    assert generated.signature.startswith("reviews|prompt:gem-c3|max_tokens:50|temperature:0.7|seed:5|truncate:off|")
 
 
 async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(folder, generate):
@@ -175,36 +154,11 @@ async def test_a_model_that_cannot_be_reached_is_left_open_and_the_others_go_on(
     assert [study.response(paper, "away").text for paper in PAPERS] == [text_of(paper) for paper in PAPERS]
 
 
-async def test_a_model_that_its_server_does_not_have_is_an_error_before_anything_is_asked(folder, generate):
-    other = scripted()
-    listed = [{"id": "toy", "object": "model"}]
-    serving = Behaviour(models=listed, chat=reviews_of_server)
-    with LoopbackServer(serving) as server, pytest.raises(UserError, match="nosuch"):
-        await generate(folder(), {"m": other, "wrong": f"{server.url}#nosuch"})
-    assert other.calls == []
-
-
 # --- servers -------------------------------------------------------------------------------------------------------
 
 
 def reviews_of_server(body):
     return chat_reply(TAGGED.format(body["messages"][-1]["content"]))
-
-
-async def test_a_context_that_the_user_gives_is_held_against_an_estimate_and_said_to_be(folder, generate):
-    said = []
-    with LoopbackServer(Behaviour(chat=reviews_of_server)) as server:
-        generated = await generate(
-            folder({"p1": "short", "p2": "long " * 20_000}),
-            {"toy": f"{server.url}#toy"},
-            context_length={"toy": 10_000},
-            say=said.append,
-        )
-        assert "/tokenize" not in server.paths()
-    assert causes(generated) == [("toy", "p1", None), ("toy", "p2", "too_long")]
-    assert "(estimated)" in generated.reviews[1].failure_message
-    assert "|context:10000|tokens:estimated|" in generated.reviews[0].settings
-    assert said == ["toy: whether a paper fits 10,000 tokens is estimated from its characters"]
 
 
 async def test_a_budget_that_is_spent_leaves_calls_open_which_a_second_run_makes(folder, generate):
@@ -276,21 +230,6 @@ async def test_other_settings_or_another_model_are_asked_for(folder, generate, o
         before = len(server.asked)
         await generate(path, {"m": f"{server.url}/#toy"})
         assert len(server.asked) > before
-
-
-async def test_a_paper_that_was_corrected_is_asked_about_again_and_the_others_are_not(folder, generate):
-    path = folder()
-    with LoopbackServer(Behaviour(chat=reviews_of_server)) as server:
-        models = {"m": f"{server.url}#toy"}
-        add_reviews(path, await generate(path, models))
-        tasks = path / "tasks.jsonl"
-        tasks.write_text(tasks.read_text(encoding="utf-8").replace(PAPERS["p1"], f"{PAPERS['p1']} And more."))
-        again = await generate(path, models)
-        (spending,) = again.spending
-        # one of the calls tests what the server can do
-        assert (spending.calls, spending.reused) == (1 + 1, 0)
-        contents = [body["messages"][-1]["content"] for body in server.bodies("/v1/chat/completions")]
-    assert f"{PAPERS['p1']} And more." in contents
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------

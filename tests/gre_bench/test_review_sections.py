@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from goldless.apps.gre.review_form import REVIEW_PROMPT, SECTIONS, noticed, parse_review
+from goldless.apps.gre.review_form import REVIEW_PROMPT, noticed, parse_review
 
 ALL = {"Summary": "A", "Strengths": "B", "Weaknesses": "C", "Questions": "D"}
 TAGGED = "<summary>A</summary>\n<strengths>B</strengths>\n<weaknesses>C</weaknesses>\n<questions>D</questions>"
@@ -56,10 +54,6 @@ def test_a_review_without_any_tag_is_one_piece(text):
     assert (dict(found.sections), found.flags) == ({"Review": text}, ("no_tags",))
 
 
-def test_both_texts_of_a_section_that_stands_there_twice_are_kept():
-    assert parse_review(f"{TAGGED}\n<weaknesses>E</weaknesses>").sections["Weaknesses"] == "C\n\nE"
-
-
 @pytest.mark.parametrize(
     "text",
     ["", " \n", "<think>All of it is thought, <b>", "<think>Hm.</think> \n", "<summary> </summary>", "</summary>"],
@@ -82,26 +76,6 @@ def test_where_nothing_was_written_there_is_no_section(text):
 def test_tags_and_headings_quoted_inside_a_section_belong_to_its_text(quoted):
     found = parse_review(TAGGED.replace("C", quoted))
     assert (dict(found.sections), found.flags) == ({**ALL, "Weaknesses": quoted}, ())
-
-
-PIECES = st.sampled_from(
-    [*(f"<{slash}{name}>" for name in SECTIONS for slash in ("", "/")), "<think>", "</think>", "\n", " x ", "\x00", "<"]
-)
-
-
-@given(st.lists(PIECES, max_size=30).map("".join))
-def test_no_text_is_too_strange_to_be_parsed_and_no_words_are_invented(text):
-    found = parse_review(text)
-    assert all(section.strip() for section in found.sections.values())
-    assert found.text.count("x") <= text.count("x")
-
-
-@given(st.dictionaries(st.sampled_from(SECTIONS), st.from_regex(r"[a-z]+( [a-z]+)*", fullmatch=True), min_size=1))
-def test_what_is_tagged_comes_back_as_it_is(sections):
-    text = "".join(f"<{name}>\n{body}\n</{name}>\n" for name, body in sections.items())
-    found = parse_review(text)
-    assert found.sections == {name.capitalize(): body for name, body in sections.items()}
-    assert found.flags == tuple(f"missing_section:{name}" for name in SECTIONS if name not in sections)
 
 
 def test_flags_are_told_in_plain_words():

@@ -102,20 +102,6 @@ def test_an_unknown_venue_is_an_error_that_lists_those_there_are(tmp_path):
     assert collected(tmp_path, tmp_path / "arena", venue="TMLR").study().tasks == ("t",)
 
 
-def test_other_columns_and_broken_files_are_all_named_at_once(tmp_path):
-    other = [{"forum_id": "a", "title": "On a"}]
-    corpus(tmp_path / "arena", other, "iclr", {"forum_id": pl.String, "title": pl.String})
-    (tmp_path / "arena" / "data" / "tmlr-00000-of-00001.parquet").write_bytes(b"no parquet")
-    corpus(tmp_path / "arena", [row("a", decision=["Accept"])], "icml", SCHEMA | {"decision": pl.List(pl.String)})
-    with pytest.raises(UserError) as caught:
-        collected(tmp_path, tmp_path / "arena")
-    assert "iclr-00000-of-00001.parquet: no column venue_id, abstract" in str(caught.value)
-    assert "tmlr-00000-of-00001.parquet: cannot be read" in str(caught.value)
-    assert "icml-00000-of-00001.parquet: decision must be text, got List(String)" in str(caught.value)
-    with pytest.raises(UserError, match=r"no data/\*.parquet. Download the corpus"):
-        collected(tmp_path, tmp_path)
-
-
 def test_a_paper_listed_twice_is_used_once_and_reported(tmp_path, goldless):
     arena = corpus(tmp_path / "arena", [row("a"), row("a", title="Again")])
     ended = goldless("gre", "collect", tmp_path / "e", "--from-reviewarena", arena)

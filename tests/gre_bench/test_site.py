@@ -197,21 +197,6 @@ def test_the_files_are_those_the_hub_defines(goldless, editions, tmp_path):
     assert ended.out.count("--create-pr") == 6
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ((), "goldless uploads nothing"),
-        (("--dry-run",), "--dataset is missing"),
-        (("--dry-run", "--dataset", "no owner"), "needs --dataset OWNER/NAME"),
-    ],
-)
-def test_what_is_missing_is_told_and_nothing_is_written(goldless, editions, tmp_path, options, told):
-    ended = goldless("gre", "publish", editions[0], *options, "--out", tmp_path / "hub")
-    assert ended.code == 2
-    assert told in " ".join(ended.err.split())
-    assert not (tmp_path / "hub").exists()
-
-
 # --- in a browser ----------------------------------------------------------------------------------------------------
 
 

@@ -99,22 +99,3 @@ def test_without_two_sizes_in_a_family_there_is_no_slope_and_the_table_says_why(
     found = size_effect(board(("f", 1e9, 1.0), ("g", 1e10, 2.0)))
     assert found.metrics[0].slope is None
     assert "no family has two sizes" in found.table().to_markdown()
-
-
-def test_the_signature_and_the_notes_tell_the_board_the_sizes_and_how_interval_and_p_were_made():
-    """Table 6 marks the sizes of GPT and Claude as estimated."""
-    found = size_effect(read_board("published:70b"), seed=3)
-    parts = found.signatures["gem"].split("|")
-    assert parts[:2] == ["size-effect[gem]", "board:published:table6"]
-    assert {"estimated-sizes:used", "interval:families-jackknife-0.95", "permutations:10000", "seed:3"} < set(parts)
-    assert any(note.startswith("sizes of 5 agents are estimates: gpt-4o-mini") for note in found.notes)
-
-
-def test_a_board_with_a_signature_is_told_by_it_and_one_without_by_its_scores():
-    rows = [("f", 1e9, 1.0), ("f", 1e10, 2.0)]
-    signed = replace(board(*rows), signatures={"m": "m|scorer:A|seed:1|goldless:0.1"})
-    assert "|board:m/scorer:A/seed:1/goldless:0.1|" in size_effect(signed).signatures["m"]
-    found = [size_effect(board(*given)).signatures["m"] for given in (rows, rows, [rows[0], ("f", 1e10, 3.0)])]
-    assert found[0] == found[1] != found[2]
-    grown = size_effect(board(rows[0], ("f", 1e11, 2.0))).signatures["m"]
-    assert grown != found[0]

@@ -68,13 +68,6 @@ def test_by_default_it_is_light_and_follows_a_dark_screen_and_dark_is_always_dar
     assert light not in always.partition("</style>")[0]
 
 
-def test_what_the_tables_lack_is_said_below(figure):
-    told = " ".join(texts(figure, "caption"))
-    assert "Table 6 of the GEM paper, scorer Llama 3.1 70B." in told
-    assert "Not available: intervals, human baseline." in told
-    assert "Sizes of 9 of 18 models are estimates." in told
-
-
 def test_intervals_and_the_human_baseline_are_drawn_where_there_are_any():
     agents = [Agent("a", None, 1e9, "f"), Agent("b", None, 7e9, "f"), Agent("human")]
     scores = {"a": BoardScore(1, 0.5, 1.5, 9), "b": BoardScore(2, 1.5, 2.5, 9), "human": BoardScore(1.5, 1.4, 1.6, 9)}
@@ -85,13 +78,6 @@ def test_intervals_and_the_human_baseline_are_drawn_where_there_are_any():
     assert "human baseline" in texts(figure)
     assert "Bars and the grey band are 90% intervals." in " ".join(texts(figure, "caption"))
     assert "a (f): 1B parameters, 1.00 (0.50 to 1.50)" in hints(figure)
-
-
-def test_agents_without_a_size_are_named_below_and_those_without_a_family_are_not_joined():
-    agents = [Agent("a", None, 1e9), Agent("b", None, 7e9), Agent("c", None, None, "f")]
-    figure = size_figure(board(agents, {name: BoardScore(1.0) for name in "abc"}))
-    assert "Not shown, because the size is unknown: c." in " ".join(texts(figure, "caption"))
-    assert not [el for el in ET.fromstring(figure).iter(f"{SVG}path") if el.get("class").startswith("family")]
 
 
 def test_hostile_names_stay_text():

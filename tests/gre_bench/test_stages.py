@@ -6,7 +6,7 @@ import math
 import re
 
 import pytest
-from edition_folders import QUICK, TAGS, asking, edition, reviewed, reviewer, write_rows
+from edition_folders import QUICK, TAGS, reviewer, write_rows
 from loopback import Behaviour, LoopbackServer, chat_reply
 
 from goldless.apps.gre.boards import read_board
@@ -28,8 +28,6 @@ from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.html.blocks import Table
 from goldless.reports.run_folder import RunFolder
-
-__all__ = ["asking", "edition"]
 
 pytestmark = pytest.mark.anyio
 KNOWN = math.log(4)
@@ -86,54 +84,6 @@ async def test_agents_on_different_papers_are_said_to_be_and_held_against_human_
     assert any(table.title == "gem-raw on all 2 papers" for table in scores.tables())
 
 
-async def test_everything_that_is_written_and_printed_has_its_signature_and_both_clean_leaderboards(
-    edition, toy_scorer, asking
-):
-    edition = await reviewed(edition, asking, old={"cutoff_date": "2024-02"}, new={"cutoff_date": "2024-05"})
-    edition, scores, evaluation = await score_edition(
-        edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking
-    )
-    signature = evaluation.leaderboard().signature
-    titles = [table.title for table in scores.tables()]
-    # p2 alone came after both cut-offs
-    assert "gem-raw on the 1 papers clean for all" in titles
-    assert "gem-raw on each agent's clean papers" in titles
-    assert signature in scores.table().to_csv()
-    written = (edition.folder / "run" / "gre.md").read_text()
-    assert signature in written
-    assert all(title in written for title in titles)
-    report = (edition.folder / "run" / "report.html").read_text()
-    clean = {scope: scores.contamination.scope_signatures["gem-raw"][scope] for scope in ("all", "common", "own")}
-    assert [scope for scope, line in clean.items() if line not in report or line not in written] == []
-
-
-async def test_another_length_of_rewrites_stands_in_the_signature_where_a_rewriter_was_asked(
-    edition, toy_scorer, asking
-):
-    edition = await reviewed(edition, asking, m={})
-    stand_ins = {
-        "scorer": toy_scorer(),
-        "rewriters": (ScriptedModel(answers=lambda r: f"Plainly: {r.messages[-1].content}", name="plain"),),
-    }
-
-    async def signatures(**settings):
-        settings = {"metrics": ["gem", "gem-raw"], "resamples": 200, **settings}
-        _, found, _ = await score_edition(edition, settings, run="other", stand_ins=stand_ins, options=asking)
-        return found.signatures
-
-    usual, longer = await signatures(), await signatures(rewrite_max_tokens=2000)
-    assert "rewrite-max-tokens" not in usual["gem"] + usual["gem-raw"] + longer["gem-raw"]
-    assert "|rewrite-max-tokens:2000|" in longer["gem"]
-    study = edition.study()
-    rows = [
-        {"rewriter": "somebody", "task": task.task, "agent": response.agent, "text": response.text}
-        for task, responses in study
-        for response in responses
-    ]
-    write_rows(edition.study_folder / "rewrites.jsonl", rows)
-    assert "rewrite-max-tokens" not in (await signatures(rewrite_max_tokens=2000))["gem"]
-
-
 def test_the_same_papers_are_collected_once(edition):
     before = {path: path.stat().st_mtime_ns for path in edition.study_folder.iterdir()}
     again, left_out = collect_edition(open_edition(edition.folder), {})
@@ -146,13 +96,6 @@ def test_an_edition_is_not_begun_in_a_folder_with_something_else(tmp_path):
     (tmp_path / "letters" / "aunt.txt").write_text("dear")
     with pytest.raises(UserError, match="not an edition, and not empty"):
         open_or_begin(tmp_path / "letters")
-
-
-@pytest.mark.parametrize("name", ["../elsewhere", "study", "collected", ""])
-def test_a_run_is_a_folder_of_the_edition(edition, name):
-    assert edition.run_folder() == edition.folder / "run"
-    with pytest.raises(UserError, match="--run"):
-        edition.run_folder(name)
 
 
 # --- the offline edition -------------------------------------------------------------------------------------------
@@ -201,37 +144,11 @@ async def test_a_name_is_not_given_to_another_model(edition, asking):
     assert edition.study().response("p1", "m") is not None
 
 
-async def test_settings_that_did_not_work_are_not_kept(edition, toy_scorer, asking):
-    before = (edition.folder / "edition.toml").read_text()
-    nobody = {"first": {"model": "embedded"}, "second": {"model": "embedded"}}
-    with pytest.raises(UserError, match="same model"):
-        await review_edition(edition, {}, models=nobody, options=asking)
-    with pytest.raises(UserError):
-        await score_edition(edition, {"metrics": ["gem-raw"], "scorer": "hf:no/such/folder"}, options=asking)
-    assert (edition.folder / "edition.toml").read_text() == before
-
-
 @pytest.fixture
 def server():
     """Reviews any paper."""
     with LoopbackServer(Behaviour(chat=lambda _: chat_reply(TAGS.format("zarn")))) as running:
         yield running
-
-
-def asked_for(server) -> int:
-    return len(server.bodies("/v1/chat/completions"))
-
-
-async def test_what_the_study_could_not_take_is_refused_before_anything_is_asked_or_stored(edition, asking, server):
-    (edition.study_folder / "notes.txt").write_text("mine")
-    before = (edition.folder / "edition.toml").read_text()
-    with pytest.raises(UserError, match=r"notes\.txt"):
-        await review_edition(edition, {}, models={"m": {"model": f"{server.url}#toy"}}, options=asking)
-    assert (asked_for(server), (edition.folder / "edition.toml").read_text()) == (0, before)
-    (edition.study_folder / "notes.txt").rename(edition.study_folder / ".notes")
-    await review_edition(edition, {}, models={"m": {"model": f"{server.url}#toy"}}, options=asking)
-    assert edition.study().response("p1", "m") is not None
-    assert (edition.study_folder / ".notes").read_text() == "mine"
 
 
 async def test_a_finished_model_on_a_server_needs_no_key(edition, asking, server, monkeypatch):
@@ -252,19 +169,6 @@ async def test_a_model_on_this_machine_is_asked_again_since_its_files_may_be_oth
         write_rows(script, [{"prompt": study.task(t).prompt, "answer": TAGS.format(word)} for t in study.tasks])
         edition, generated = await review_edition(edition, {}, models=models, options=asking)
         assert [word in review.text for review in generated.reviews] == [True, True]
-
-
-async def test_a_board_says_where_agents_stand_on_different_papers(edition, toy_scorer, asking):
-    half = ScriptedModel(
-        answers=lambda r: TAGS.format("zarn") if "paper p1" in r.messages[1].content else CallFailure("refused", "no"),
-        name="half",
-    )
-    edition, _ = await review_edition(
-        edition, {}, models={"half": {"model": "embedded"}}, stand_ins={"half": half}, options=asking
-    )
-    await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
-    (note,) = read_board(edition.folder).notes
-    assert note.startswith("gem-raw: agents have scores on different papers (half 1, the others 2)")
 
 
 async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edition, toy_scorer, asking):

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from edition_folders import QUICK, asking, edition, reviewed
+from edition_folders import QUICK, reviewed
 
 from goldless.apps.gre.scoring import score_edition
 from goldless.apps.gre.standing import edition_standing, rank_flip, standing
 from goldless.meta_evaluation.judges import ScoredBy
-
-__all__ = ["asking", "edition"]
 
 DRAWS = {"seed": 0, "resamples": 200, "level": 0.9}
 
@@ -32,10 +30,6 @@ def test_a_leader_ahead_on_every_paper_cannot_be_flipped():
     found = rank_flip("gem", board(first=(3, 3), second=(1, 2), reference1=(9, 9)))
     assert (found.other, found.removed, found.papers) == (None, (), 2)
     assert found.sentence == "gem: first is first whichever papers are left out."
-
-
-def test_one_model_alone_has_nobody_to_flip_with():
-    assert rank_flip("gem", board(only=(1, 2), human=(3, 3))) is None
 
 
 def test_ranks_under_two_scorers_stand_beside_their_consistency():

@@ -6,7 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from edition_folders import QUICK, asking, edition, papers_folder, reviewed, write_rows
+from edition_folders import QUICK, papers_folder, reviewed, write_rows
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_or_begin
@@ -14,8 +14,6 @@ from goldless.apps.gre.scoring import score_edition
 from goldless.apps.gre.submissions import LOG, MOST_CHARACTERS, read_log, submit
 from goldless.errors import StudyError, UserError
 from goldless.statistics.best_of import best_of
-
-__all__ = ["asking", "edition"]
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ is compared with the same references and stays out of the ranking.
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -43,17 +43,21 @@ def injected_tables(tables: Mapping[str, Sequence[Row]], *, papers: int, seed: i
     own = [row for row in tables["tasks"] if row.get("anchor") is None]
     if len(own) < papers:
         raise UserError(f"--injected must be at most the {len(own)} papers of the edition, got {papers}")
-    taken = {row["task"] for row in tables["tasks"]}
     names: dict[str, str] = {}
-    found: dict[str, list[Row]] = {"tasks": [], "responses": [], "rewrites": []}
+    found: dict[str, list[Row]] = {"tasks": []}
     for row in sorted(own, key=lambda row: draw_rank(seed, INJECTED, row["task"]))[:papers]:
-        random = draw_rank(seed, INJECTED, row["task"], "text")
-        name = _name(draw_rank(seed, INJECTED, row["task"], "name"), taken)
-        names[row["task"]] = name
-        taken.add(name)
-        canary = _canary(random, row["prompt"])
-        text = INSTRUCTIONS[random[0] % len(INSTRUCTIONS)].format(canary)
-        second = {"task": name, "prompt": _hidden(row["prompt"], text, random[1] / 255), INJECTED: row["task"]}
+        paper, text = row["task"], row["prompt"]
+        letters, random = (draw_rank(seed, INJECTED, paper, what) for what in ("name", "text"))
+        names[paper] = "".join(LETTERS[byte % len(LETTERS)] for byte in letters[:NAME_LENGTH])
+        words = (
+            "".join(SYLLABLES[byte % len(SYLLABLES)] for byte in random[begin : begin + 3])
+            for begin in range(2, len(random) - 3)
+        )
+        canary = next((word for word in words if word not in text.lower()), None)
+        if canary is None or names[paper] in {row["task"] for row in tables["tasks"]}:
+            raise UserError(f"no canary or name is free for a second version of {paper}. Use another --seed")
+        hidden = INSTRUCTIONS[random[0] % len(INSTRUCTIONS)].format(canary)
+        second = {"task": names[paper], "prompt": _hidden(text, hidden, random[1] / 255), INJECTED: paper}
         found["tasks"].append({**row, **second, CANARY: canary})
     for table in ("responses", "rewrites"):
         found[table] = [
@@ -62,23 +66,6 @@ def injected_tables(tables: Mapping[str, Sequence[Row]], *, papers: int, seed: i
             if row["task"] in names and is_reference(row["agent"])
         ]
     return found
-
-
-def _name(random: bytes, taken: Iterable[str]) -> str:
-    for begin in range(len(random) - NAME_LENGTH):
-        name = "".join(LETTERS[byte % len(LETTERS)] for byte in random[begin : begin + NAME_LENGTH])
-        if name not in set(taken):
-            return name
-    raise UserError("no name is free for the second version of a paper. Use another --seed")
-
-
-def _canary(random: bytes, paper: str) -> str:
-    """A word that the paper does not have."""
-    for begin in range(2, len(random) - 3):
-        word = "".join(SYLLABLES[byte % len(SYLLABLES)] for byte in random[begin : begin + 3])
-        if word not in paper.lower():
-            return word
-    raise UserError("no canary is free, because a paper has all of them. Leave this paper out")
 
 
 def _hidden(paper: str, instruction: str, share: float) -> str:

@@ -10,7 +10,6 @@ import datetime as dt
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from goldless._version import __version__
@@ -20,6 +19,7 @@ from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.errors import UserError
 from goldless.files import write_text, write_whole
 from goldless.models.interface import content_hash
+from goldless.reports.document import Unreadable, read_document
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
 from goldless.templates import FIELDS, find_template
@@ -57,6 +57,20 @@ class Registered:
         if self.matches:
             return f"{name}: unchanged{late}"
         return f"{name}, but changed since: {', '.join(self.changed)}{late}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    """The file."""
+
+    hash: str
+    """Of the hashes."""
+    date: str
+    edition: str
+    goldless: str
+    reviews_before: int
+    hashes: Mapping[str, str]
+    parts: Mapping[str, Any]
 
 
 def registered_parts(edition: Edition) -> dict[str, Any]:
@@ -100,36 +114,13 @@ def preregister(edition: Edition) -> Registered:
 
     Registering again changes nothing if the edition is as registered, and is refused otherwise.
     """
-    if (there := check_registration(edition)) is not None:
-        if there.matches:
-            _write_papers(edition)
-            return there
+    whole, there = edition.whole_study(), check_registration(edition)
+    if there is not None and not there.matches:
         raise UserError(
             f"{edition.folder / FILE}: {there.sentence}. Restore what changed. To register anew, delete this file; "
             "whoever knows the published hash will see that it is another registration"
         )
-    whole, parts = edition.whole_study(), registered_parts(edition)
-    reviews = sum(not is_person(response.agent) for _, responses in whole for response in responses)
-    hashes = {name: content_hash(part) for name, part in parts.items()}
-    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    registered = Registered(content_hash(hashes), now, (), reviews)
-    document = {
-        "hash": registered.hash,
-        "date": now,
-        "edition": edition.folder.resolve().name,
-        "goldless": __version__,
-        "reviews_before": reviews,
-        "hashes": hashes,
-        "parts": parts,
-    }
-    _write_papers(edition)
-    write_text(edition.folder / FILE, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
-    return registered
-
-
-def _write_papers(edition: Edition) -> None:
-    """Write the papers in an order that does not tell which are second versions."""
-    whole = edition.whole_study()
+    # in an order that does not tell which are second versions
     seed = 0 if edition.config.collect is None else edition.config.collect.seed
     rows = []
     for task in sorted(whole.tasks, key=lambda task: draw_rank(seed, PAPERS, task)):
@@ -137,30 +128,35 @@ def _write_papers(edition: Edition) -> None:
         known = {"title": paper.extra.get("title"), "abstract": paper.synopses.get("abstract")}
         rows.append({"paper": task, **known, "text": paper.prompt})
     write_whole(edition.folder / PAPERS, lambda aside: write_rows(aside, rows))
+    if there is not None:
+        return there
+    parts = registered_parts(edition)
+    hashes = {name: content_hash(part) for name, part in parts.items()}
+    noted = _Registration(
+        hash=content_hash(hashes),
+        date=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        edition=edition.name,
+        goldless=__version__,
+        reviews_before=sum(not is_person(response.agent) for _, responses in whole for response in responses),
+        hashes=hashes,
+        parts=parts,
+    )
+    write_text(edition.folder / FILE, json.dumps(asdict(noted), ensure_ascii=False, indent=2) + "\n")
+    return Registered(noted.hash, noted.date, (), noted.reviews_before)
 
 
 def check_registration(edition: Edition) -> Registered | None:
     """The registration held against the edition as it is now; None: it was not registered."""
     path = edition.folder / FILE
-    if not path.exists():
+    noted = read_document(path, _Registration)
+    if noted is None:
         return None
-    noted = _read(path)
+    if isinstance(noted, Unreadable):
+        raise UserError(f"{path}: not a pre-registration ({noted.reason}). Restore the file that was published")
     now = {name: content_hash(part) for name, part in registered_parts(edition).items()}
-    hashes = noted["hashes"]
+    hashes = noted.hashes
     changed = [name for name in dict.fromkeys([*hashes, *now]) if hashes.get(name) != now.get(name)]
-    itself = {name: content_hash(part) for name, part in noted["parts"].items()}
-    if itself != hashes or content_hash(hashes) != noted["hash"]:
+    itself = {name: content_hash(part) for name, part in noted.parts.items()}
+    if itself != hashes or content_hash(hashes) != noted.hash:
         changed.append(f"{FILE} itself")
-    return Registered(noted["hash"], noted["date"], tuple(changed), noted["reviews_before"])
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    needed = {"hash": str, "date": str, "reviews_before": int, "hashes": dict, "parts": dict}
-    try:
-        noted = json.loads(path.read_text(encoding="utf-8"))
-        wrong = [name for name, kind in needed.items() if not isinstance(noted[name], kind)]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{path}: not a pre-registration ({error!r}). Restore the file that was published") from error
-    if wrong:
-        raise UserError(f"{path}: not a pre-registration ({', '.join(wrong)}). Restore the file that was published")
-    return noted  # type: ignore[no-any-return]
+    return Registered(noted.hash, noted.date, tuple(changed), noted.reviews_before)

@@ -8,17 +8,16 @@ begins: they are undated here, so the contamination clock never calls them clean
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
 import polars as pl
 
 from goldless.apps.gre.paper_text import (
     MOST_UNREADABLE,
-    storable,
     unix_lines,
     unreadable_share,
 )
@@ -33,7 +32,6 @@ KEPT = ("conference", "year", "track", "decision")
 NOT_OF_THE_REVIEWER = ("review_id", "rebuttal")
 """Fields of a review that its reviewer did not write."""
 LISTED = 12
-UNREADABLE = (OSError, *POLARS_FAILED)
 OUTCOMES: dict[str, Reason] = {"withdraw": "withdrawn", "desk": "desk_rejected"}
 
 
@@ -46,16 +44,11 @@ class ReviewArena:
         venues: Counter[str] = Counter()
         repeated = 0
         for file in _files(folder):
-            try:
-                rows = _read(file).select("forum_id", "venue_id").collect().rows()
-            except UNREADABLE as error:
-                raise UserError(_damaged(file, error)) from error
-            for place, (paper, at) in enumerate(rows):
+            for place, (paper, at) in enumerate(_rows(file, pl.col("forum_id"), pl.col("venue_id"))):
                 venues[str(at)] += 1
-                if not paper or (venue is not None and at != venue):
-                    continue
-                repeated += paper in self._places
-                self._places.setdefault(str(paper), (file, place))
+                if paper and venue in {None, at}:
+                    repeated += paper in self._places
+                    self._places.setdefault(str(paper), (file, place))
         if not self._places:
             there = ", ".join(f"{name} ({count:,})" for name, count in venues.most_common(LISTED)) or "none"
             more = f" and {len(venues) - LISTED} more" if len(venues) > LISTED else ""
@@ -71,10 +64,8 @@ class ReviewArena:
     def paper(self, name: str, *, reviews: int) -> Paper:
         """One of them with all its reviews. ``reviews``: fewest that it needs. Raises if it cannot be used."""
         file, place = self._places[name]
-        try:
-            row = _read(file).slice(place, 1).collect().row(0, named=True)
-        except UNREADABLE as error:
-            raise UserError(_damaged(file, error)) from error
+        (values,) = _rows(file, pl.struct(pl.all()), at=place)
+        row: dict[str, Any] = values[0]
         decision = str(row["decision"] or "").lower()
         for word, reason in OUTCOMES.items():
             if word in decision:
@@ -82,7 +73,7 @@ class ReviewArena:
         written = _reviews(row["reviews_json"])
         if len(written) < reviews:
             raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}")
-        text = storable(unix_lines(str(row["markdown"] or "")))
+        text = unix_lines(str(row["markdown"] or ""))
         if not text.strip() or unreadable_share(text) > MOST_UNREADABLE:
             raise UnusablePaperError("no_paper", "its markdown is empty or not readable")
         return Paper(
@@ -103,51 +94,37 @@ def _files(folder: Path) -> list[Path]:
             f"{folder}: no data/*.parquet. Download the corpus there, for example with: hf download "
             f"Samarth0710/reviewbench --repo-type dataset --local-dir {folder}"
         )
-    wrong = []
     for file in files:
-        try:
-            columns = pl.read_parquet_schema(file)
-            pl.scan_parquet(file).select(pl.len()).collect()
-        except UNREADABLE as error:
-            wrong.append(f"  {_damaged(file, error)}")
-            continue
-        if lacking := [column for column in NEEDED if column not in columns]:
-            wrong.append(f"  {file.name}: no column {', '.join(lacking)}; it has {', '.join(columns)}")
-        wrong += [
-            f"  {file.name}: {column} must be text, got {kind}"
-            for column, kind in columns.items()
-            if column in NEEDED and kind != pl.String
-        ]
-    if wrong:
-        raise UserError("\n".join([f"{folder}: not in ReviewArena's layout:", *wrong]))
+        (*_,) = _rows(file, pl.len())
+        columns = pl.read_parquet_schema(file)
+        wrong = [f"{name} ({columns.get(name, 'absent')})" for name in NEEDED if columns.get(name) != pl.String]
+        if wrong:
+            raise UserError(f"{folder}: not in ReviewArena's layout: {file.name} must have text in {', '.join(wrong)}")
     return files
 
 
-def _read(file: Path) -> pl.LazyFrame:
-    """The columns that are used."""
-    columns = pl.read_parquet_schema(file)
-    kept = [column for column in KEPT if column in columns and not columns[column].is_nested()]
-    return pl.scan_parquet(file).select(list(dict.fromkeys((*NEEDED, *kept))))
-
-
-def _damaged(file: Path, error: BaseException) -> str:
-    return f"{file.name}: cannot be read ({str(error).splitlines()[0]}). Download it again"
+def _rows(file: Path, *columns: pl.Expr, at: int | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a file, or the one at a place."""
+    try:
+        frame = pl.scan_parquet(file)
+        return (frame if at is None else frame.slice(at, 1)).select(columns).collect().rows()
+    except (OSError, *POLARS_FAILED) as error:
+        raise UserError(f"{file}: cannot be read ({str(error).splitlines()[0]}). Download it again") from error
 
 
 def _reviews(stored: Any) -> tuple[HumanReview, ...]:
     """The reviews that say something; none if what is stored is no list of reviews."""
     try:
-        found = json.loads(stored or "[]")
-    except (ValueError, TypeError, RecursionError):
+        found = orjson.loads(stored or "[]")
+    except orjson.JSONDecodeError:
         return ()
     reviews: dict[str, HumanReview] = {}
     for number, content in enumerate(found if isinstance(found, list) else (), 1):
-        if not isinstance(content, dict):
-            continue
-        prose = {field: value for field, value in content.items() if field not in NOT_OF_THE_REVIEWER}
-        sections, extra = sections_and_extra(prose)
-        name = str(content.get("review_id") or number)
-        if says_something(sections):
-            known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
-            reviews.setdefault(name, HumanReview(name, sections, known))
+        if isinstance(content, dict):
+            prose = {field: value for field, value in content.items() if field not in NOT_OF_THE_REVIEWER}
+            sections, extra = sections_and_extra(prose)
+            name = str(content.get("review_id") or number)
+            if says_something(sections):
+                known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
+                reviews.setdefault(name, HumanReview(name, sections, known))
     return tuple(reviews.values())

@@ -39,7 +39,6 @@ KEPT = "submissions"
 """The folder of the files as they were submitted."""
 MOST_CHARACTERS = 50_000
 """Of one review: about ten times a long human one."""
-MOST_BYTES = 256 * 2**20
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]{0,62}[A-Za-z0-9._+-])?")
 SETTINGS = {"prompt": "submitted"}
 BEGINNING = "0" * 64
@@ -71,49 +70,36 @@ def submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submi
 
     The same file under the same name again only completes what was interrupted.
     """
+    if file.suffix.lower() != ".jsonl" or not file.is_file():
+        raise UserError(f"{file}: a submission must be a .jsonl file with a paper and a text on each line")
     with alone(edition.folder):  # numbers and hashes of the log must follow each other
-        return _submit(edition, file, name=name, team=team)
-
-
-def _submit(edition: Edition, file: Path, *, name: str, team: str) -> tuple[Submission, int]:
-    whole, log = edition.whole_study(), read_log(edition.folder)
-    sha256 = _checked_file(file)
-    again = next((one for one in log if (one.name, one.team, one.sha256) == (name, team, sha256)), None)
-    if again is None:
-        _refuse(edition, whole, log, name=name, team=team, sha256=sha256)
-    reviews = read_reviews(file, whole)
-    found = again or Submission(
-        number=len(log) + 1,
-        date=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        team=team,
-        name=name,
-        sha256=sha256,
-        reviews=len(reviews),
-        missing=len(whole.tasks) - len(reviews),
-        previous=_line_hash(_lines(edition.folder)[-1]) if log else BEGINNING,
-    )
-    if again is not None and any(agent.agent == name for agent in whole.agents):
-        raise UserError(f"{file.name} was submitted as {name} before, with number {again.number}. Nothing was added")
-    kept = edition.folder / KEPT / f"{found.number}-{sha256[:12]}.jsonl"
-    kept.parent.mkdir(exist_ok=True)
-    write_whole(kept, lambda aside: shutil.copyfile(file, aside))
-    if again is None:
-        with (edition.folder / LOG).open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
-    add_reviews(edition.study_folder, _generated(reviews, found))
-    return found, sum(one.team == team for one in log) + (again is None)
-
-
-def _checked_file(file: Path) -> str:
-    try:
-        size = file.stat().st_size
-        if not file.is_file() or file.suffix.lower() != ".jsonl":
-            raise UserError(f"{file}: a submission must be a .jsonl file with a paper and a text on each line")
-        if size > MOST_BYTES:
-            raise UserError(f"{file}: a submission must have at most {MOST_BYTES:,} bytes, got {size:,}")
-        return hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror})") from error
+        whole, log, sha256 = edition.whole_study(), read_log(edition.folder), _hash(file.read_bytes())
+        again = next((one for one in log if (one.name, one.team, one.sha256) == (name, team, sha256)), None)
+        if again is None:
+            _refuse(edition, whole, log, name=name, team=team, sha256=sha256)
+        elif any(agent.agent == name for agent in whole.agents):
+            raise UserError(
+                f"{file.name} was submitted as {name} before, with number {again.number}. Nothing was added"
+            )
+        reviews = read_reviews(file, whole)
+        found = again or Submission(
+            number=len(log) + 1,
+            date=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+            team=team,
+            name=name,
+            sha256=sha256,
+            reviews=len(reviews),
+            missing=len(whole.tasks) - len(reviews),
+            previous=_hash(_lines(edition.folder)[-1].encode()) if log else BEGINNING,
+        )
+        kept = edition.folder / KEPT / f"{found.number}-{sha256[:12]}.jsonl"
+        kept.parent.mkdir(exist_ok=True)
+        write_whole(kept, lambda aside: shutil.copyfile(file, aside))
+        if again is None:
+            with (edition.folder / LOG).open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+        add_reviews(edition.study_folder, _generated(reviews, found))
+        return found, sum(one.team == team for one in log) + (again is None)
 
 
 def _refuse(edition: Edition, whole: Study, log: Sequence[Submission], *, name: str, team: str, sha256: str) -> None:
@@ -187,7 +173,7 @@ def read_log(folder: Path) -> tuple[Submission, ...]:
         if one.number != number or one.previous != before:
             raise UserError(f"{folder / LOG}:{number}: a line before this one was changed or removed. Restore the file")
         found.append(one)
-        before = _line_hash(line)
+        before = _hash(line.encode())
     return tuple(found)
 
 
@@ -199,8 +185,8 @@ def _lines(folder: Path) -> list[str]:
         raise UserError(f"{path}: cannot be read ({error})") from error
 
 
-def _line_hash(line: str) -> str:
-    return hashlib.sha256(line.encode()).hexdigest()
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 # --- teams on the board -----------------------------------------------------------------------------------------------
@@ -292,10 +278,10 @@ def submission_results(
             if not complete or not common:
                 rows.append(TeamBest(metric, team, len(mine), None))
                 continue
-            values = np.array([[scores[task, name] for name in complete] for task in common])
-            found = best_of(values, len(mine), **draws)
-            interval = found.interval
-            ends = (interval.low, interval.high)
+            found = best_of(
+                np.array([[scores[task, name] for name in complete] for task in common]), len(mine), **draws
+            )
+            mean, *ends = found.interval.mean, found.interval.low, found.interval.high
             best = complete[found.best]
-            rows.append(TeamBest(metric, team, len(mine), best, interval.value, found.corrected, *ends, len(common)))
+            rows.append(TeamBest(metric, team, len(mine), best, mean, found.corrected, *ends, papers=len(common)))
     return Submissions(tuple(log), tuple(rows), draws.get("level", 0.95))

@@ -281,7 +281,7 @@ def submission_results(
             found = best_of(
                 np.array([[scores[task, name] for name in complete] for task in common]), len(mine), **draws
             )
-            mean, *ends = found.interval.mean, found.interval.low, found.interval.high
-            best = complete[found.best]
-            rows.append(TeamBest(metric, team, len(mine), best, mean, found.corrected, *ends, papers=len(common)))
+            one, best = found.interval, complete[found.best]
+            known = (one.mean, found.corrected, one.low, one.high, len(common))
+            rows.append(TeamBest(metric, team, len(mine), best, *known))
     return Submissions(tuple(log), tuple(rows), draws.get("level", 0.95))

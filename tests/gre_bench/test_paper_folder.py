@@ -88,7 +88,7 @@ def test_rewrites_go_to_their_reviews(make):
 
 @pytest.mark.parametrize("ending", [".jsonl", ".csv"])
 @pytest.mark.parametrize(
-    ("given", "kept"), [("2024-03", "2024-03"), ("2024", "2024"), (2024, "2024"), ("20240229", "2024-02-29")]
+    ("given", "kept"), [("2024-03", "2024-03"), ("2024", "2024"), (2024, "2024")]
 )
 def test_a_public_date_may_be_a_month_or_a_year(make, ending, given, kept):
     folder = make(papers=[{**PAPERS[0], "public_date": given}], reviews=REVIEWS[:3], ending=ending)
@@ -181,7 +181,6 @@ def test_a_rewrite_of_a_review_that_is_not_there_or_a_second_one_is_a_problem(ma
 
 
 def test_a_missing_folder_or_table_or_a_table_in_two_files_is_a_problem(make, tmp_path):
-    assert problems(tmp_path / "none")[0].startswith("no such folder. It must contain papers.jsonl")
     folder = make(reviews=None)
     assert problems(folder)[0].startswith("no table 'reviews': reviews.jsonl, reviews.csv or reviews.parquet")
     table(folder / "reviews.jsonl", REVIEWS)

@@ -7,9 +7,9 @@ each section, and, where there are any, ``rewrites.jsonl`` with ``rewriter, pape
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date
+from dataclasses import replace
 from pathlib import Path
 
 from goldless.apps.gre.paper_text import (
@@ -61,19 +61,6 @@ class CheckedTable(Checking):
         return first == line
 
 
-@dataclass(slots=True)
-class _Listed:
-    """A paper of the papers table, with its rows of the other tables."""
-
-    paper: Paper
-    """Without text and reviews."""
-    file: Path | None
-    """The file with its text; None if there is none."""
-    reviews: dict[str, HumanReview] = field(default_factory=dict)
-    empty_reviews: int = 0
-    rewrites: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-
 class PaperFolder:
     """A folder of papers and reviews as a source of papers.
 
@@ -83,18 +70,22 @@ class PaperFolder:
 
     def __init__(self, folder: Path, *, reader: PdfReader = "pypdf") -> None:
         self.name = folder.resolve().name
-        self._folder = folder
         self._reader: PdfReader = reader
-        self._papers: dict[str, _Listed] = {}
+        self._papers: dict[str, Paper] = {}
+        """Without texts."""
+        self._files: dict[str, Path | None] = {}
+        self._empty: Counter[str] = Counter()
+        """Number of reviews without text."""
         self._names = Names()
         with all_at_once(str(folder)) as problems:
-            tables = _find_tables(folder, problems)
-            if "papers" in tables:
-                self._read_papers(CheckedTable(tables["papers"], problems))
-            if "reviews" in tables:
-                whole = self._read_reviews(CheckedTable(tables["reviews"], problems))
-                if "rewrites" in tables:
-                    self._read_rewrites(CheckedTable(tables["rewrites"], problems), reviews_known=whole)
+            tables = {table: _table(folder, table, problems) for table in ("papers", "reviews", "rewrites")}
+            papers, reviews, rewrites = tables.values()
+            if papers is not None:
+                self._read_papers(papers, folder)
+            if reviews is not None:
+                self._read_reviews(reviews)
+                if rewrites is not None:
+                    self._read_rewrites(rewrites, reviews_known=not reviews.broken)
 
     def papers(self) -> Sequence[str]:
         """Names of all papers, in the order of the table."""
@@ -102,46 +93,42 @@ class PaperFolder:
 
     def paper(self, name: str, *, reviews: int) -> Paper:
         """One of them with all its reviews. ``reviews``: fewest that it needs. Raises if it cannot be used."""
-        listed = self._papers[name]
-        if len(listed.reviews) < reviews:
-            empty = f"; {listed.empty_reviews} more have no text" if listed.empty_reviews else ""
-            raise UnusablePaperError("few_reviews", f"{len(listed.reviews)} of {reviews}{empty}")
-        if not listed.paper.abstract:
+        paper, file, empty = self._papers[name], self._files[name], self._empty[name]
+        if len(paper.reviews) < reviews:
+            more = f"; {empty} more have no text" if empty else ""
+            raise UnusablePaperError("few_reviews", f"{len(paper.reviews)} of {reviews}{more}")
+        if not paper.abstract:
             raise UnusablePaperError("no_abstract", "its abstract is empty")
-        text = self._text(name, listed.file)
-        return replace(listed.paper, text=text, reviews=tuple(listed.reviews.values()), rewrites=listed.rewrites)
-
-    def _text(self, name: str, file: Path | None) -> str:
         if file is None:
-            lacking = f"no file papers/{name}{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
-            raise UnusablePaperError("no_paper", lacking)
+            raise UnusablePaperError("no_paper", f"no file papers/{name}{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
         data = file.read_bytes()
         if not data:
             raise UnusablePaperError("no_paper", f"{file.name} is empty")
         if file.suffix.lower() in TEXTS:
-            given = data.decode("utf-8-sig")
-            if unreadable_share(given) > MOST_UNREADABLE:
+            try:
+                text = data.decode("utf-8-sig")
+            except UnicodeDecodeError as error:
+                detail = f"{file.name} is not UTF-8; try: iconv -f WINDOWS-1252 -t UTF-8"
+                raise UnusablePaperError("no_paper", detail) from error
+            if unreadable_share(text) > MOST_UNREADABLE:
                 raise UnusablePaperError("no_paper", f"{file.name} has no readable text")
-            return storable(unix_lines(given))
+            return replace(paper, text=storable(unix_lines(text)))
         try:
-            return pdf_text(data, reader=self._reader).text
+            return replace(paper, text=pdf_text(data, reader=self._reader).text)
         except UnusablePaperError as error:
             raise UnusablePaperError(error.reason, f"{file.name}: {error.detail}") from error
 
-    # --- the tables --------------------------------------------------------------------------------------------------
-
-    def _read_papers(self, check: CheckedTable) -> None:
+    def _read_papers(self, check: CheckedTable, folder: Path) -> None:
         for line, row in check.lines():
             name = check.name(row, "paper", line)
             paper = _paper(name or "", row, line, check)
             if name is not None and check.is_first((name,), line, f"paper {name!r} is listed twice"):
                 self._names[name] = len(self._names)
-                self._papers[name] = _Listed(paper, _file(self._folder, name, row, line, check))
+                self._papers[name], self._files[name] = paper, _file(folder, name, row, line, check)
         # unknown names are allowed if some rows could not be read, to avoid wrong reports
         self._names.listed_in = "" if check.broken else check.file
 
-    def _read_reviews(self, check: CheckedTable) -> bool:
-        """Whether every row was read, so that rewrites can be checked against the reviews."""
+    def _read_reviews(self, check: CheckedTable) -> None:
         with_text = 0
         for line, row in check.lines():
             paper, review = check.name(row, "paper", line), check.name(row, "review", line)
@@ -154,15 +141,13 @@ class PaperFolder:
             repeated = f"review {review!r} of paper {paper!r} is listed twice"
             if check.is_first((paper, review), line, repeated) and paper in self._papers:
                 noted = {column: row[column] for column in NOTED if not is_empty(row.get(column))}
-                found = HumanReview(review, sections, noted)
+                found, listed = HumanReview(review, sections, noted), self._papers[paper]
                 if found.text:
-                    self._papers[paper].reviews[review] = found
-                else:
-                    self._papers[paper].empty_reviews += 1
+                    self._papers[paper] = replace(listed, reviews=(*listed.reviews, found))
+                self._empty[paper] += not found.text
         self._names.report_strangers("paper", check.file, check.problems)
         if check.rows and not with_text and not check.broken:
             check.add("no review has a text. Put it in a column 'text', or in one column per section")
-        return not check.broken
 
     def _read_rewrites(self, check: CheckedTable, *, reviews_known: bool) -> None:
         for line, row in check.lines():
@@ -174,26 +159,20 @@ class PaperFolder:
             known = self._names.number(paper, line) >= 0
             if not known or not check.is_first((paper, review), line, repeated) or paper not in self._papers:
                 continue
-            if reviews_known and review not in self._papers[paper].reviews:
+            listed = self._papers[paper]
+            if reviews_known and review not in {one.review for one in listed.reviews}:
                 check.add(f"the rewrite has no review: paper {paper!r} has no review {review!r} with a text", line)
-            self._papers[paper].rewrites[review] = (rewriter, text)
+            self._papers[paper] = replace(listed, rewrites={**listed.rewrites, review: (rewriter, text)})
         self._names.report_strangers("paper", check.file, check.problems)
 
 
-def _find_tables(folder: Path, problems: Problems) -> dict[str, Path]:
-    if not folder.is_dir():
-        problems.add("no such folder. It must contain papers.jsonl, reviews.jsonl and a folder papers/ with the papers")
-        return {}
-    found: dict[str, Path] = {}
-    for table in ("papers", "reviews", "rewrites"):
-        files = [file for ending in FORMATS if (file := folder / f"{table}{ending}").is_file()]
-        if files:
-            found[table] = files[0]
-        elif table != "rewrites":
-            problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet. {ALLOWED}")
-        for other in files[1:]:
-            problems.add(f"duplicate of {files[0].name}. Keep one file per table", other.name)
-    return found
+def _table(folder: Path, table: str, problems: Problems) -> CheckedTable | None:
+    files = [file for ending in FORMATS if (file := folder / f"{table}{ending}").is_file()]
+    if not files and table != "rewrites":
+        problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet. {ALLOWED}")
+    for other in files[1:]:
+        problems.add(f"duplicate of {files[0].name}. Keep one file per table", other.name)
+    return CheckedTable(files[0], problems) if files else None
 
 
 def _paper(name: str, row: Row, line: int, check: Checking) -> Paper:
@@ -211,6 +190,10 @@ def _paper(name: str, row: Row, line: int, check: Checking) -> Paper:
         check.add(
             "synopsis_assw must begin with the abstract, because gem-s[assw] gives the scorer only this text", line
         )
+    date_given = row.get("public_date")
+    public = None if is_empty(date_given) else str(date_given).strip()[:10]  # of a moment, the day
+    if public is not None and first_day(public) is None:
+        check.add(f"public_date must be a date such as 2023-09-30, 2023-09 or 2023, got {public!r}", line)
     known = {*PAPER_COLUMNS, *columns, "synopsis_abstract"}
     return Paper(
         paper=name,
@@ -218,25 +201,10 @@ def _paper(name: str, row: Row, line: int, check: Checking) -> Paper:
         abstract=abstract,
         text="",
         reviews=(),
-        public_date=_date(row, line, check),
+        public_date=public,
         synopses={synopsis: text for synopsis, text in synopses.items() if text},
         extra={c: v for c, v in row.items() if c not in known and not is_empty(v)},
     )
-
-
-def _date(row: Row, line: int, check: Checking) -> str | None:
-    value = row.get("public_date")
-    if isinstance(value, date):
-        return f"{value:%Y-%m-%d}"  # a datetime is a date too, and its time says nothing here
-    year = isinstance(value, int) and not isinstance(value, bool)
-    text = str(value) if year else check.optional_text(row, "public_date", line)
-    if text is None or first_day(text) is not None:
-        return None if text is None else text.strip()
-    try:
-        return date.fromisoformat(text).isoformat()  # other ways that ISO 8601 writes a day, such as 20230930
-    except ValueError:
-        check.add(f"public_date must be a date such as 2023-09-30, 2023-09 or 2023, got {text!r}", line)
-        return None
 
 
 def _file(folder: Path, name: str, row: Row, line: int, check: Checking) -> Path | None:
@@ -254,24 +222,12 @@ def _file(folder: Path, name: str, row: Row, line: int, check: Checking) -> Path
     elif not found and given is not None:
         check.add(f"{what} is not in the folder. Leave the cell empty if there is no file", line)
     elif len(found) > 1:
-        shown = " and ".join(path.name for path in found)
-        check.add(f"{what} has {shown}. Choose one in the column 'file'", line)
+        check.add(f"{what} has {' and '.join(path.name for path in found)}. Choose one in the column 'file'", line)
     elif found and found[0].suffix.lower() not in ENDINGS:
         check.add(f"{found[0].name} must be a {', '.join(ENDINGS)} file", line)
-    elif found and (found[0].suffix.lower() not in TEXTS or _is_utf8(found[0], folder, line, check)):
+    elif found:
         return found[0]
     return None
-
-
-def _is_utf8(path: Path, folder: Path, line: int, check: Checking) -> bool:
-    try:
-        path.read_bytes().decode()
-    except UnicodeDecodeError as error:
-        shown = path.relative_to(folder)
-        convert = f"To convert it from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 {shown}"
-        check.add(f"{shown}: byte at offset {error.start:,} is not UTF-8. {convert}", line)
-        return False
-    return True
 
 
 def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 from goldless.apps.gre.config import METRICS
 from goldless.apps.gre.contamination import Clock
 from goldless.apps.gre.edition import CONFIG, INJECTED, RUN, Edition
-from goldless.apps.gre.hidden_instructions import Holding, hidden_study, holding
+from goldless.apps.gre.hidden_instructions import hidden_study, holding
 from goldless.apps.gre.papers import REFERENCE, is_person
 from goldless.apps.gre.preregistration import check_registration
 from goldless.apps.gre.results import EditionResult, edition_result, read_result
@@ -56,7 +56,11 @@ async def score_edition(
     """
     planned = edition.planned({"score": settings})
     study, folder = planned.study(), edition.run_folder(run)
-    asked = replace(_options(planned, study, options or Options()), **(stand_ins or {}))
+    config: dict[str, Any] = asdict(planned.config.score)
+    config |= {"rewriters": config.pop("rewriter"), "templates": config.pop("template")}
+    how: dict[str, Any] = {"pairing": edition_pairing(study), "told": _reviews_told(planned, study)}
+    asked = replace(options or Options(), **config, **how)
+    asked = replace(asked, **(stand_ins or {}))
     _check_scoring(study, asked, set(settings))
     try_writing(edition.folder, "Results are written there; make it writable")
     check_writable(folder, option="--run")
@@ -71,7 +75,7 @@ async def score_edition(
         write_whole(edition.folder / CONFIG, lambda aside: aside.write_bytes(before))
         raise
     hidden = await _hidden_evaluation(planned, asked, evaluation)
-    result = _with_public(edition_result(planned, study, evaluation), planned, study, evaluation, hidden)
+    result = _result(planned, study, evaluation, hidden)
     evaluation = replace(evaluation, findings=(*result.findings(), *evaluation.findings))
     if _would_lose(folder, result, evaluation):
         folder.rename(spare)
@@ -93,18 +97,6 @@ def _save(edition: Edition, result: EditionResult, folder: Path, study: Study) -
     kept = replace(kept, standing=edition_standing(edition, edition.config.score.draws))
     kept.save(own, study if folder == own else None)
     return replace(result, standing=kept.standing)
-
-
-def _options(edition: Edition, study: Study, given: Options) -> Options:
-    config = edition.config.score
-    return replace(
-        given,
-        rewriters=config.rewriter,
-        templates=config.template,
-        pairing=edition_pairing(study),
-        told=_reviews_told(edition, study),
-        **{name: value for name, value in asdict(config).items() if name not in {"rewriter", "template"}},
-    )
 
 
 def _reviews_told(edition: Edition, study: Study) -> dict[str, str]:
@@ -171,14 +163,15 @@ async def _hidden_evaluation(edition: Edition, options: Options, evaluation: Eva
     return found
 
 
-def _with_public(
-    result: EditionResult, edition: Edition, study: Study, evaluation: Evaluation, hidden: Evaluation | None
-) -> EditionResult:
-    """The result with what a public board shows beside its leaderboards."""
+def _result(edition: Edition, study: Study, evaluation: Evaluation, hidden: Evaluation | None) -> EditionResult:
+    """The result of an edition, with what a public board shows beside its leaderboards."""
     draws = edition.config.score.draws
-    held: Holding | None = None if hidden is None else holding(edition.whole_study(), evaluation, hidden, draws)
-    submitted = submission_results(read_log(edition.folder), study, evaluation, draws)
-    return replace(result, preregistered=check_registration(edition), injected=held, submissions=submitted)
+    return replace(
+        edition_result(edition, study, evaluation),
+        preregistered=check_registration(edition),
+        injected=None if hidden is None else holding(edition.whole_study(), evaluation, hidden, draws),
+        submissions=submission_results(read_log(edition.folder), study, evaluation, draws),
+    )
 
 
 # --- earlier results -------------------------------------------------------------------------------------------------
@@ -275,15 +268,14 @@ async def recompute(edition: Edition) -> Recomputed:
         for run, found in runs.items()
         for outcome in found.outcomes.values()
     )
-    result = edition_result(edition, study, own)
-    if result.contamination is None:
+    if all(is_person(agent.agent) for agent in study.agents):
         raise UserError(f"{edition.folder}: no model has written reviews. Run: goldless gre review {edition.folder}")
     # hidden instructions are left out if their reviews were not scored
-    folder, second = edition.run_folder() / INJECTED, hidden_study(edition.whole_study())
-    scored_second = second is not None and (folder / "leaderboard.json").is_file()
-    hidden = await _evaluated(edition, second, folder) if second is not None and scored_second else None
+    folder, second, hidden = edition.run_folder() / INJECTED, hidden_study(edition.whole_study()), None
+    if second is not None and (folder / "leaderboard.json").is_file():
+        hidden = await _evaluated(edition, second, folder)
     firm = standing(scored, edition.config.score.draws, notes=notes)
-    result = replace(_with_public(result, edition, study, own, hidden), standing=firm)
+    result = replace(_result(edition, study, own, hidden), standing=firm)
     return Recomputed(edition, study, result, scored, firm)
 
 

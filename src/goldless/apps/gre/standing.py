@@ -6,7 +6,7 @@ An edition is scored into the folder ``run``; with ``--run by-b`` a second score
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -148,8 +148,7 @@ def left_out(run: str) -> str:
 def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] = ()) -> Standing:
     """The standing under every metric of the first run; ``scored``: of one study, run by run."""
     mine = [one for one in scored if one.scorer == scored[0].scorer]
-    metrics = [one.metric for one in mine]
-    kept = [one for one in scored if one.metric in metrics]
+    kept = [one for one in scored if one.metric in {own.metric for own in mine}]
     agreements: tuple[ScorerAgreement, ...] = ()
     told = list(notes)
     if len({one.scorer for one in kept}) > 1:
@@ -158,20 +157,21 @@ def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] =
             agreements, told = found.rows, [*told, *found.notes]
         except MetricError as error:
             told.append(f"No consistency: {error}.")
+    ranks = []
+    for own in mine:
+        boards = {one.scorer: model_means(one.scores) for one in kept if one.metric == own.metric}
+        first = boards[own.scorer]
+        agents = sorted({a for means in boards.values() for a in means}, key=lambda a: (-first.get(a, -np.inf), a))
+        for agent in agents:
+            by_run = {run: model_rank(means, agent) for run, means in boards.items()}
+            ranks.append(AgentRanks(own.metric, agent, by_run))
     return Standing(
         scorers={one.scorer: Signature.parse(one.signature).settings.get("scorer", "no scorer") for one in kept},
-        ranks=tuple(row for metric in metrics for row in _ranks(metric, kept)),
+        ranks=tuple(ranks),
         consistency=agreements,
         flips=tuple(flip for one in mine if (flip := rank_flip(one.metric, one.scores)) is not None),
         notes=tuple(told),
     )
-
-
-def _ranks(metric: str, scored: Sequence[ScoredBy]) -> Iterator[AgentRanks]:
-    boards = {one.scorer: model_means(one.scores) for one in scored if one.metric == metric}
-    first = next(iter(boards.values()))
-    for agent in sorted({a for means in boards.values() for a in means}, key=lambda a: (-first.get(a, -np.inf), a)):
-        yield AgentRanks(metric, agent, {run: model_rank(means, agent) for run, means in boards.items()})
 
 
 def model_means(scores: Scores) -> dict[str, float]:
@@ -193,14 +193,14 @@ def rank_flip(metric: str, scores: Scores) -> Flip | None:
     means = model_means(scores)
     leader, *others = sorted(means, key=lambda agent: (-means[agent], agent)) or [""]
     tasks = list(dict.fromkeys(task for task, agent in scores if not is_reference(agent)))
-    best: Flip | None = None
-    most = 0
+    flips = []
     for other in others:
-        pairs = [(scores.get((task, leader)), scores.get((task, other))) for task in tasks]
-        apart = np.array([np.nan if a is None or b is None else a - b for a, b in pairs])
-        both = int(np.sum(~np.isnan(apart)))
-        most = max(most, both)
+        both = [(scores.get((task, leader)), scores.get((task, other))) for task in tasks]
+        apart = np.array([np.nan if a is None or b is None else a - b for a, b in both])
         places = fewest_to_flip(apart)
-        if places is not None and (best is None or len(places) < len(best.removed)):
-            best = Flip(metric, leader, other, tuple(tasks[place] for place in places), both)
-    return best or (Flip(metric, leader, None, (), most) if others else None)
+        removed = tuple(tasks[place] for place in places or ())
+        flips.append(Flip(metric, leader, None if places is None else other, removed, int(np.sum(~np.isnan(apart)))))
+    possible = [flip for flip in flips if flip.other is not None]
+    if possible:
+        return min(possible, key=lambda flip: len(flip.removed))
+    return max(flips, key=lambda flip: flip.papers, default=None)

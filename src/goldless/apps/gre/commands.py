@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from goldless.runs.option_forms import NAMES, REQUIRED, Form, argument, option
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
+    from goldless.apps.gre.boards import Board
     from goldless.apps.gre.edition import Edition
     from goldless.apps.gre.papers import LeftOut
     from goldless.apps.gre.results import EditionResult
@@ -50,6 +50,12 @@ class OfBoard:
     """Options of verbs about one board."""
 
     board: str = argument("BOARD", BOARD)
+
+    def read(self) -> Board:
+        """The board of that name."""
+        from goldless.apps.gre.boards import read_board
+
+        return read_board(self.board)
 
 
 def _settings(table: Any, own: Any) -> dict[str, Any]:
@@ -168,18 +174,16 @@ def review(own: Reviewing, options: Options, output: Output) -> None:
         if name not in unknown:
             added.setdefault(name, {}).update(known)
     settings = _settings(ReviewConfig, own) | cut
-    with _told(options) as asked:
-        work = partial(review_edition, opened, settings, models=added, only=list(chosen) or None, options=asked)
-        _, generated = run_async(work)
+    _, generated = _run(review_edition, opened, settings, options, models=added, only=list(chosen) or None)
     output.print_tables([generated.table()], lambda: write(generated))
     _tell_generated(generated)
 
 
-@contextmanager
-def _told(options: Options) -> Iterator[Options]:
-    """The options with bars of progress, and messages on standard error."""
+def _run(stage: Callable[..., Any], edition: Edition, settings: dict[str, Any], options: Options, **more: Any) -> Any:
+    """Run a stage of an edition with bars of progress, and messages on standard error."""
     with ProgressBars() as bars:
-        yield replace(options, progress=bars, say=say)
+        told = replace(options, progress=bars, say=say)
+        return run_async(partial(stage, edition, settings, options=told, **more))
 
 
 def _tell_generated(generated: Generated) -> None:
@@ -217,9 +221,7 @@ def score(own: Scoring, options: Options, output: Output) -> None:
     from goldless.apps.gre.scoring import score_edition
 
     opened = own.opened()
-    with _told(options) as asked:
-        work = partial(score_edition, opened, _settings(ScoreConfig, own), run=own.run, options=asked)
-        made, result, evaluation = run_async(work)
+    made, result, evaluation = _run(score_edition, opened, _settings(ScoreConfig, own), options, run=own.run)
     _print_result(result, evaluation, output)
     _tell_result(result, evaluation, made.run_folder(own.run))
 
@@ -252,11 +254,9 @@ def run(own: OfEdition, options: Options, output: Output) -> None:
     from goldless.apps.gre.scoring import score_edition
 
     opened = _collect(own.opened(), {})
-    with _told(options) as asked:
-        opened, generated = run_async(partial(review_edition, opened, {}, options=asked))
+    opened, generated = _run(review_edition, opened, {}, options)
     _tell_generated(generated)
-    with _told(options) as asked:
-        opened, result, evaluation = run_async(partial(score_edition, opened, {}, options=asked))
+    opened, result, evaluation = _run(score_edition, opened, {}, options)
     _print_result(result, evaluation, output)
     _tell_result(result, evaluation, opened.run_folder())
 
@@ -290,12 +290,11 @@ def demo(own: Demonstrating, options: Options, output: Output) -> None:
         raise UserError(f"{own.folder} is not a demonstration edition. Choose another folder with --out")
     edition = _collect(edition, {})
     write_scripts(edition)
-    with _told(options) as asked:
-        say("Reviews of three invented models are at hand; the embedded model writes its own now …")
-        edition, _ = run_async(partial(review_edition, edition, {}, options=asked))
-        add_invented_rewrites(edition)
-        say("Preprocessing and scoring by the embedded model …")
-        edition, result, evaluation = run_async(partial(score_edition, edition, {}, options=asked))
+    say("Reviews of three invented models are at hand; the embedded model writes its own now …")
+    edition, _ = _run(review_edition, edition, {}, options)
+    add_invented_rewrites(edition)
+    say("Preprocessing and scoring by the embedded model …")
+    edition, result, evaluation = _run(score_edition, edition, {}, options)
     _print_result(result, evaluation, output)
     drawn = edition.folder / "figure.svg"
     drawn.write_text(size_figure(read_board(edition.folder)), encoding="utf-8")
@@ -313,11 +312,10 @@ def show(own: OfBoard, options: Options, output: Output) -> None:
     Example:
       goldless gre show published:70b
     """
-    from goldless.apps.gre.boards import read_board
     from goldless.apps.gre.size_effect import size_effect
     from goldless.reports.document import write
 
-    found = read_board(own.board)
+    found = own.read()
     effect = size_effect(found, seed=options.seed)
     tables = [found.table(), *([effect.table()] if any(row.slope is not None for row in effect.metrics) else [])]
     output.print_tables(tables, lambda: {**write(found), "size_effect": write(effect)})
@@ -371,10 +369,9 @@ def correlate(own: Correlating, options: Options, output: Output) -> None:
     """
     from goldless.apps.gre.board_comparison import correlate as correlate_board
     from goldless.apps.gre.board_comparison import read_benchmark_scores
-    from goldless.apps.gre.boards import read_board
     from goldless.reports.document import write
 
-    found = correlate_board(read_board(own.board), read_benchmark_scores(own.benchmarks), seed=options.seed)
+    found = correlate_board(own.read(), read_benchmark_scores(own.benchmarks), seed=options.seed)
     output.print_tables([found.table()], lambda: write(found))
 
 
@@ -393,13 +390,12 @@ def figure(own: Drawing) -> None:
     Example:
       goldless gre figure published:70b --out figure.svg
     """
-    from goldless.apps.gre.boards import read_board
     from goldless.apps.gre.size_figure import size_figure
 
     file = own.out_file
     if file.suffix.lower() != ".svg":
         raise UserError(f"--out must end in .svg, got {file}")
-    drawn = size_figure(read_board(own.board), dark=own.dark)
+    drawn = size_figure(own.read(), dark=own.dark)
     try:
         if file.is_file() and not file.read_bytes().startswith(b"<svg"):
             raise UserError(f"{file} exists and was not drawn by goldless. Choose another name, or remove it")

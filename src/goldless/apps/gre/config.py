@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from datetime import date
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -19,7 +19,9 @@ from goldless.dates import last_day
 from goldless.errors import UserError, nearest
 from goldless.records import Agent
 from goldless.runs.option_forms import Form, declared, defaults, option, split, whole
-from goldless.statistics.bootstrap import Draws
+
+if TYPE_CHECKING:
+    from goldless.statistics.bootstrap import Draws
 
 PAPERS = "Papers"
 ASKED = "Generation"

@@ -98,13 +98,6 @@ def test_distances_to_each_boards_own_human_baseline_and_agents_on_one_board_onl
     assert "| +1.00 | +5.00 |" in found.tables()[1].to_markdown()
 
 
-def test_what_differs_between_signatures_is_told_and_noise_is_not():
-    first = board("x", gem=THREE, signature="gem|scorer:A|template:t|noise:0nats|study:1|goldless:0.1")
-    second = board("y", gem=THREE, signature="gem|scorer:B|template:t|noise:1nats|study:2|goldless:0.2")
-    told = [note for note in compare_boards(first, second).notes if "differs" in note]
-    assert told == ["gem: scorer differs: A and B.", "gem: study differs: 1 and 2."]
-
-
 @pytest.mark.parametrize(
     ("second", "told"),
     [

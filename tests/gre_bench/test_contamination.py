@@ -105,18 +105,6 @@ def test_the_common_leaderboard_has_the_papers_after_all_cut_offs_for_everybody(
     assert "the 2 papers clean for all" in found.tables()[2].to_markdown()
 
 
-def test_where_no_paper_is_after_all_cut_offs_it_says_so_and_names_whose_is_latest():
-    found = clock([Agent("old", cutoff_date="2023-03"), Agent("late", cutoff_date="2024")])
-    assert found.common == ()
-    assert [one.scope for one in found.scores if one.scope != "all"] == ["own", "own"]
-    assert any(
-        "no common leaderboard. Agents with the fewest papers after their cutoff: late (2024)." in note
-        for note in found.notes
-    )
-    late = row(found, "late", "own")
-    assert (late.score, late.note) == (None, "no clean paper")
-
-
 def test_a_missing_score_is_counted_and_never_a_zero():
     given = scores(human=[1, None, 3, 4], old=[10, 4, None, 50])
     mine = row(clock(given=given), "old", "own")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import anyio
 import pytest
 from edition_folders import QUICK, reviewed
 
@@ -104,27 +101,3 @@ async def test_a_cut_off_in_the_config_counts_at_scoring_and_can_be_taken_back(e
 
 
 # --- scoring that is broken off -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("run", [None, "other"])
-async def test_settings_of_scoring_are_kept_where_it_is_interrupted(edition, toy_scorer, asking, run):
-    edition = await reviewed(edition, asking, m={})
-    before = config_text(edition)
-    with anyio.CancelScope() as scope:  # as Ctrl-C does
-        telling = replace(asking, progress=lambda _: scope.cancel())
-        settings, stand_ins = {**QUICK, "seed": 7}, {"scorer": toy_scorer()}
-        await score_edition(edition, settings, run=run, stand_ins=stand_ins, options=telling)
-    assert scope.cancelled_caught
-    assert open_edition(edition.folder).config.score.seed == (7 if run is None else 0)
-    assert run is None or config_text(edition) == before
-
-
-async def test_metrics_that_come_from_the_config_are_said_to(edition, toy_scorer, asking):
-    edition = await reviewed(edition, asking, m={})
-    said = []
-    telling = replace(asking, say=said.append)
-    edition, _, _ = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=telling)
-    assert said == []
-    with pytest.warns(UserWarning, match="--rewriter is not used by gem-raw"):
-        await score_edition(edition, {"rewriter": ["embedded"]}, stand_ins={"scorer": toy_scorer()}, options=telling)
-    assert "metrics from edition.toml: gem-raw. Choose others with --metric" in said

@@ -13,7 +13,6 @@ from goldless.apps.gre.edition import injected_papers, open_or_begin
 from goldless.apps.gre.hidden_instructions import INSTRUCTIONS
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
-from goldless.errors import UserError
 from goldless.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -85,10 +84,3 @@ async def test_a_review_that_obeys_loses_its_score_and_is_counted_and_the_rankin
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "gre.md").read_text()
     assert (edition.folder / "run" / "injected" / "leaderboard.json").exists()
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "report.html").read_text()
-
-
-def test_more_second_versions_than_papers_are_refused(tmp_path):
-    papers_folder(tmp_path / "papers")
-    asked = {"from_folder": str(tmp_path / "papers"), "injected": 3}
-    with pytest.raises(UserError, match="--injected must be at most the 2 papers"):
-        collect_edition(open_or_begin(tmp_path / "2026"), asked)

@@ -208,14 +208,6 @@ def kept(cache: Path) -> list[str]:
         return [value for (value,) in database.execute("SELECT value FROM responses")]
 
 
-def test_a_damaged_file_of_replies_is_a_clear_error(server, open_venue, tmp_path):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "replies.sqlite").write_bytes(b"This is no database. " * 100)
-    with pytest.raises(UserError, match=r"replies.sqlite: cannot store replies .* delete the file if it is damaged"):
-        open_venue().papers()
-
-
 def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_path):
     server.add(VENUE, [Submitted("a", THREE)], api=2)
     server.faults = [("/notes", (200, {"Content-Type": "text/html"}, b"<html>Please log in</html>"))]
@@ -326,13 +318,6 @@ def test_a_demand_to_prove_that_no_robot_asks_ends_with_what_to_do(server, open_
         server.faults = [(place, demand)]
         with pytest.raises(UserError, match=r"ChallengeRequiredError.*Set OPENREVIEW_USERNAME and OPENREVIEW_"):
             collect(open_venue())
-
-
-def test_a_pdf_that_is_not_for_us_leaves_the_paper_out_for_this_run_only(server, open_venue):
-    server.add(VENUE, [Submitted("a", THREE)], api=2)
-    server.faults = [("/pdf", (403, {}, b'{"name": "ForbiddenError", "message": "no"}'))]
-    assert collect(open_venue())["a"] == LeftOut("a", "no_paper", "its PDF is not public (status 403)")
-    assert isinstance(collect(open_venue())["a"], Paper)
 
 
 # --- bad input -----------------------------------------------------------------------------------------------------

@@ -87,9 +87,7 @@ def test_rewrites_go_to_their_reviews(make):
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".csv"])
-@pytest.mark.parametrize(
-    ("given", "kept"), [("2024-03", "2024-03"), ("2024", "2024"), (2024, "2024")]
-)
+@pytest.mark.parametrize(("given", "kept"), [("2024-03", "2024-03"), ("2024", "2024"), (2024, "2024")])
 def test_a_public_date_may_be_a_month_or_a_year(make, ending, given, kept):
     folder = make(papers=[{**PAPERS[0], "public_date": given}], reviews=REVIEWS[:3], ending=ending)
     assert PaperFolder(folder).paper("a", reviews=3).public_date == kept
@@ -194,15 +192,6 @@ def test_no_named_file_leads_out_of_the_folder(make, tmp_path, file):
     (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
     (folder / "linked.txt").symlink_to(tmp_path / "secret.txt")
     assert problems(folder) == [f"papers.jsonl:1: file {file!r} is outside the folder. Papers must be inside it"]
-
-
-def test_a_paper_with_two_files_is_a_problem_until_one_is_named(make):
-    folder = make()
-    (folder / "papers" / "a.pdf").write_bytes(text_pdf("A page of words."))
-    expected = "papers.jsonl:1: paper 'a' has a.pdf and a.txt. Choose one in the column 'file'"
-    assert problems(folder) == [expected]
-    table(folder / "papers.jsonl", [{**PAPERS[0], "file": "papers/a.pdf"}, PAPERS[1]])
-    assert PaperFolder(folder).paper("a", reviews=3).text == "A page of words."
 
 
 @pytest.mark.parametrize(

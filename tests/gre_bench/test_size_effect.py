@@ -81,21 +81,3 @@ def test_p_counts_all_ways_of_giving_sizes_to_the_members_of_a_family():
             slopes.append(regression(given))
     expected = np.mean(np.abs(slopes) >= abs(regression(rows)) - 1e-9)
     assert size_effect(board(*rows)).metrics[0].p == pytest.approx(expected)
-
-
-def test_agents_that_take_no_part_are_listed_by_reason():
-    given = board(("f", 1e9, 1.0), ("f", 1e10, 2.0), ("alone", 1e9, 9.0), (None, 1e9, 9.0), ("f", None, 9.0))
-    found = size_effect(given)
-    assert found.left_out == {
-        "family not known": ("a3",),
-        "number of parameters not known": ("a4",),
-        "no other size in the family": ("a2",),
-    }
-    assert found.metrics[0].slope == pytest.approx(1.0)
-    assert (found.metrics[0].low, found.metrics[0].note) == (None, "no interval: one family")
-
-
-def test_without_two_sizes_in_a_family_there_is_no_slope_and_the_table_says_why():
-    found = size_effect(board(("f", 1e9, 1.0), ("g", 1e10, 2.0)))
-    assert found.metrics[0].slope is None
-    assert "no family has two sizes" in found.table().to_markdown()

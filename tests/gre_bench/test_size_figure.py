@@ -13,7 +13,6 @@ from goldless.apps.gre.boards import Board, BoardScore, read_board
 from goldless.apps.gre.size_figure import size_figure
 from goldless.errors import UserError
 from goldless.records import Agent
-from goldless.reports.html.charts.svg import COLOURS
 
 SVG = "{http://www.w3.org/2000/svg}"
 DOCS = Path(__file__).parents[2] / "docs"
@@ -55,17 +54,6 @@ def test_the_file_stands_alone_without_script_link_or_variable(figure):
         assert word not in lower
     assert "system-ui" in figure
     assert [el.get("class") for el in ET.fromstring(figure) if el.tag == f"{SVG}rect"] == ["ground"]
-
-
-def test_by_default_it_is_light_and_follows_a_dark_screen_and_dark_is_always_dark(figure):
-    light, dark = COLOURS["ground"]
-    begin, _, screen = figure.partition("@media (prefers-color-scheme:dark)")
-    assert light in begin
-    assert dark not in begin
-    assert dark in screen
-    always = size_figure(read_board("published:70b"), dark=True)
-    assert "@media" not in always
-    assert light not in always.partition("</style>")[0]
 
 
 def test_intervals_and_the_human_baseline_are_drawn_where_there_are_any():

@@ -63,27 +63,6 @@ async def test_a_review_scores_the_words_it_shares_with_the_references(edition, 
     assert "peers:reference1+reference2" in evaluation.leaderboard().signature
 
 
-async def test_agents_on_different_papers_are_said_to_be_and_held_against_human_on_the_same(
-    edition, toy_scorer, asking
-):
-    study = edition.study()
-    half = ScriptedModel(
-        answers=lambda r: TAGS.format("vors") if "paper p2" in r.messages[1].content else CallFailure("rejected", "no"),
-        name="half",
-    )
-    models = {"half": {"model": "embedded"}}
-    edition, _ = await review_edition(edition, {}, models=models, stand_ins={"half": half}, options=asking)
-    _, scores, _evaluation = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking)
-    assert any("gem-raw: agents have scores on different papers (1 to 2 of 2)" in note for note in scores.table().notes)
-    references = [set(text_of(study, "p2", a).split()) for a in ("reference1", "reference2")]
-    human = set(text_of(study, "p2", "human").split())
-    # a word in common with a reference tells ln 4 nats; each of p2's reviews has the word vors
-    expected = (1 - sum(len(human & words) for words in references) / 2) * KNOWN
-    (row,) = [row for row in scores.contamination.scores if (row.scope, row.agent) == ("all", "half")]
-    assert (row.difference, row.n, row.n_pairs) == (pytest.approx(expected), 1, 1)
-    assert any(table.title == "gem-raw on all 2 papers" for table in scores.tables())
-
-
 def test_the_same_papers_are_collected_once(edition):
     before = {path: path.stat().st_mtime_ns for path in edition.study_folder.iterdir()}
     again, left_out = collect_edition(open_edition(edition.folder), {})

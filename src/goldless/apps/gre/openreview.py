@@ -73,19 +73,12 @@ class Patience:
     """If the server asks for a longer pause, the collection ends, to be resumed later."""
 
 
-class _BusyError(Exception):
-    """An attempt that failed for a reason that may pass."""
-
-    def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
-        self.retry_after = retry_after
-        super().__init__(message)
-
-
 class _RefusedError(UserError):
-    """The server refused a request."""
+    """A request that the server did not answer; status 0: it was not reached."""
 
-    def __init__(self, message: str, *, status: int, name: str) -> None:
-        self.status = status
+    def __init__(self, message: str, *, status: int = 0, name: str = "", retry_after: float = 0.0) -> None:
+        self.status, self.retry_after = status, retry_after
+        self.is_busy = status in {0, *BUSY}
         self.is_private = status == 403 and name in {"ForbiddenError", "Forbidden"}
         """Only this item is private; otherwise a login is required (``ChallengeRequiredError``)."""
         super().__init__(message)
@@ -179,7 +172,11 @@ class _Api:
         usual = tenacity.wait_exponential(patience.first_wait_seconds, 60.0)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(
-                lambda error: isinstance(error, _BusyError) and error.retry_after <= patience.longest_wait_seconds
+                lambda error: (
+                    isinstance(error, _RefusedError)
+                    and error.is_busy
+                    and error.retry_after <= patience.longest_wait_seconds
+                )
             ),
             wait=lambda state: max(_failure(state).retry_after, usual(state)),
             stop=tenacity.stop_after_attempt(patience.retries + 1),
@@ -191,45 +188,45 @@ class _Api:
         try:
             with self._storing():
                 return retrying(self._once, address, query)
-        except _BusyError as busy:
-            made = retrying.statistics["attempt_number"]
-            when = "later"
-            if busy.retry_after:
-                then = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=min(busy.retry_after, 1e9))
+        except _RefusedError as refusal:
+            if not refusal.is_busy:
+                raise
+            made, when = retrying.statistics["attempt_number"], "later"
+            if refusal.retry_after:
+                then = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=min(refusal.retry_after, 1e9))
                 when = f"after {then:%Y-%m-%d %H:%M:%S} UTC"
             raise UnansweredError(
-                f"{address} did not reply after {made} attempt{'s' * (made != 1)}: {busy}. Earlier replies are "
+                f"{address} did not reply after {made} attempt{'s' * (made != 1)}: {refusal}. Earlier replies are "
                 f"cached. Run the same command again {when} to resume"
-            ) from busy
+            ) from refusal
 
     def _once(self, address: str, query: Mapping[str, str]) -> requests.Response:
         timeout = self._patience.timeout_seconds
         try:
             reply = self._session.get(address, params=query, timeout=timeout)
-        except requests.exceptions.SSLError as error:
-            raise UnansweredError(f"{address}: the connection is not secure ({error})") from error
         except requests.exceptions.Timeout as error:
-            raise _BusyError(f"timed out after {timeout:g} seconds") from error
+            raise _RefusedError(f"timed out after {timeout:g} seconds") from error
         except requests.exceptions.RequestException as error:
-            raise _BusyError(f"the connection was lost ({type(error).__name__})") from error
+            raise _RefusedError(f"the connection was lost ({type(error).__name__})") from error
         if not reply.from_cache:
             time.sleep(self._patience.pause_seconds)
-        if reply.status_code < 400:
+        status = reply.status_code
+        if status < 400:
             return reply
         fields = _fields(reply.content)
         name = str(fields.get("name") or "")
         said = " ".join(str(fields.get("message") or "" if fields else reply.text).split())[:300]
-        if reply.status_code in BUSY:
+        if status in BUSY:
             details = fields.get("details")
             reset = details.get("resetTime") if isinstance(details, dict) else None  # of OpenReview's rate limit
             after = seconds_until(reply.headers.get("Retry-After") or (reset if isinstance(reset, str) else None))
             pause = "" if after is None else f", retry after {round(after, 1):g} seconds"
-            shown = f"status {reply.status_code}{pause}{f' ({said})' if said else ''}"
-            raise _BusyError(shown, retry_after=after or 0.0)
+            shown = f"status {status}{pause}{f' ({said})' if said else ''}"
+            raise _RefusedError(shown, status=status, retry_after=after or 0.0)
         said = said.replace(self._token, "…") if self._token else said
-        shown = f"{address} returned {reply.status_code}{f' {name[:60]}' if name else ''}: {said or 'no message'}"
-        refused = _RefusedError(shown, status=reply.status_code, name=name)
-        if refused.status in {401, 403} and not refused.is_private:
+        shown = f"{address} returned {status}{f' {name[:60]}' if name else ''}: {said or 'no message'}"
+        refused = _RefusedError(shown, status=status, name=name)
+        if status in {401, 403} and not refused.is_private:
             raise UserError(f"{shown}. {self._advice()}")
         raise refused
 

@@ -6,7 +6,7 @@ Results that new ones would replace are recognised by their signatures and moved
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,9 @@ from goldless.models.provider import Use
 from goldless.reports.document import Unreadable, write
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.evaluation import Evaluation
+from goldless.runs.option_forms import several
 from goldless.runs.options import Options, check_options
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.plan import plan_run
 from goldless.runs.replay import compared, recorded_options
 from goldless.runs.store import check_writable, save_run, try_writing
 from goldless.signature import Signature
@@ -61,7 +61,10 @@ async def score_edition(
     how: dict[str, Any] = {"pairing": edition_pairing(study), "told": _reviews_told(planned, study)}
     asked = replace(options or Options(), **config, **how)
     asked = replace(asked, **(stand_ins or {}))
-    _check_scoring(study, asked, set(settings))
+    # before anything is asked: also models that no metric needs now
+    named: dict[str, Use] = {"scorer": "scoring", "rewriter": "chat", "synopsis_writer": "chat"}
+    check_models((one, use) for name, use in named.items() if name in settings for one in several(settings[name]))
+    check_options(asked)
     try_writing(edition.folder, "Results are written there; make it writable")
     check_writable(folder, option="--run")
     if "metrics" not in settings and asked.metrics != METRICS:
@@ -109,19 +112,6 @@ def _reviews_told(edition: Edition, study: Study) -> dict[str, str]:
     told = {name: "+".join(dict.fromkeys(way[name] for way in ways if name in way)) for name in REVIEW_SETTINGS}
     invented = {"demonstration": "invented"} if edition.config.demonstration else {}
     return invented | {f"review-{name}".replace("_", "-"): values for name, values in told.items() if values}
-
-
-def _check_scoring(study: Study, options: Options, named: Collection[str]) -> None:
-    """Check that the study can be scored, without calling a model. ``named``: settings given now."""
-    check_options(options)
-    with warnings.catch_warnings():
-        # the run itself warns of the same
-        warnings.simplefilter("ignore")
-        parts = [(part.given, part.use) for part in plan_run(study, options).parts()]
-    given: list[tuple[Any, Use]] = [(options.scorer, "scoring")] if "scorer" in named else []
-    given += [(model, "chat") for model in options.rewriters] if "rewriter" in named else []
-    given += [(options.synopsis_writer, "chat")] if "synopsis_writer" in named else []
-    check_models([*given, *parts])
 
 
 def edition_pairing(study: Study) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -20,16 +20,16 @@ import pytest
 from openreview_server import TOKEN, OpenReviewServer, Submitted, rate_limit
 from paper_listing import looked_up
 
+from goldless.apps.gre import openreview
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_or_begin
-from goldless.apps.gre.openreview import OpenReviewVenue, Patience
+from goldless.apps.gre.openreview import ATTEMPTS, OpenReviewVenue
 from goldless.apps.gre.papers import LeftOut, Paper, PaperSource, UnansweredError
 from goldless.errors import PrerequisiteError, UserError
 
 pytestmark = pytest.mark.slow
 
 VENUE = "Loopback.cc/2023/Conference"
-BRISK = Patience(retries=2, timeout_seconds=20.0, first_wait_seconds=0.01)
 
 
 def review(text: str, **more: Any) -> dict[str, Any]:
@@ -41,6 +41,7 @@ THREE = [review("Strong one."), review("Strong two."), review("Strong three.")]
 
 @pytest.fixture(autouse=True)
 def _guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openreview, "FIRST_WAIT_SECONDS", 0.01)
     for name in [name for name in os.environ if name.startswith("OPENREVIEW_")]:
         monkeypatch.delenv(name)
 
@@ -56,7 +57,7 @@ def open_venue(server: OpenReviewServer, tmp_path: Path) -> Callable[..., OpenRe
     """Opens a venue of the server as another run of the program would: only the cache is the same."""
 
     def make(venue: str = VENUE, **options: Any) -> OpenReviewVenue:
-        settings = {"cache": tmp_path / "cache", "seconds_between_requests": 0.0, "patience": BRISK, **options}
+        settings = {"cache": tmp_path / "cache", "seconds_between_requests": 0.0, **options}
         return OpenReviewVenue(venue, api1=server.api1, api2=server.api2, **settings)
 
     return make
@@ -240,22 +241,22 @@ def test_a_server_that_says_how_long_to_wait_is_waited_for(server, open_venue):
     pdfs = [when for one, when in zip(server.asked, server.times, strict=True) if "/pdf" in one]
     assert len(pdfs) == 2
     assert pdfs[1] - pdfs[0] >= 0.5  # no earlier than it was told; how much later does not matter
-    assert "status 429, retry after 0.5 seconds; waiting before attempt 2 of 3" in said
+    assert "status 429, retry after 0.5 seconds; waiting before attempt 2 of 6" in said
 
 
 @pytest.mark.parametrize("fault", [(503, {}, b"busy"), (502, {}, b""), "cut", "hang"])
-def test_a_busy_server_or_a_lost_connection_is_tried_again(server, open_venue, fault):
+def test_a_busy_server_or_a_lost_connection_is_tried_again(server, open_venue, fault, monkeypatch):
     server.add(VENUE, [Submitted("a", THREE)], api=1)
     server.faults = [("/pdf", fault)]
-    patience = Patience(retries=1, timeout_seconds=3.0, first_wait_seconds=0.01)
-    assert isinstance(collect(open_venue(patience=patience))["a"], Paper)
+    monkeypatch.setattr(openreview, "TIMEOUT_SECONDS", 3.0)
+    assert isinstance(collect(open_venue())["a"], Paper)
     assert len([one for one in server.asked if "/pdf" in one]) == 2
 
 
 def test_attempts_end_with_a_word_that_another_run_goes_on_and_it_does(server, open_venue, capfd):
     server.add(VENUE, [Submitted("a", THREE)], api=2)
-    server.faults = [("/pdf", (503, {}, b""))] * (BRISK.retries + 1)
-    with pytest.raises(UnansweredError, match=r"/v2/pdf did not reply after 3 attempts: status 503.*to resume"):
+    server.faults = [("/pdf", (503, {}, b""))] * ATTEMPTS
+    with pytest.raises(UnansweredError, match=r"/v2/pdf did not reply after 6 attempts: status 503.*to resume"):
         collect(open_venue())
     assert capfd.readouterr() == ("", "")
     before = len(server.asked)
@@ -355,7 +356,7 @@ def test_what_is_no_name_of_a_venue_is_refused_before_anything_is_asked(server, 
     assert server.asked == []
 
 
-@pytest.mark.parametrize("package", ["requests_cache", "tenacity"])
+@pytest.mark.parametrize("package", ["requests_cache", "requests"])
 def test_without_a_package_of_the_extra_the_install_command_is_given(tmp_path, monkeypatch, package):
     monkeypatch.delitem(sys.modules, "goldless.apps.gre.openreview")
     monkeypatch.setitem(sys.modules, package, None)

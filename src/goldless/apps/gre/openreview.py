@@ -12,6 +12,7 @@ about again: they may not have been public yet.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import os
 import re
 import sqlite3
@@ -19,14 +20,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs, quote, urlsplit
 
 import orjson
 import requests
-import tenacity
 from requests_cache import CachedSession
 
 from goldless._version import __version__
@@ -45,6 +44,13 @@ PAGE = 1000
 """Maximum number of notes per page."""
 TOKEN_SECONDS = 7 * 24 * 60 * 60
 """How long a login holds: the longest that OpenReview allows, as a collection may take hours."""
+ATTEMPTS = 6
+"""At a request that a busy server does not answer."""
+TIMEOUT_SECONDS = 60.0
+FIRST_WAIT_SECONDS = 1.0
+"""Before the second attempt; it doubles from there."""
+LONGEST_WAIT_SECONDS = 300.0
+"""If the server asks for a longer pause, the collection ends, to be resumed later."""
 MOST_PAGES = 3
 """With this many web pages instead of PDFs in a row, the papers are not to blame."""
 SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
@@ -57,20 +63,6 @@ OUTCOMES: Mapping[Literal["withdrawn", "desk_rejected"], re.Pattern[str]] = {
     "withdrawn": re.compile(r"withdrawn", re.IGNORECASE),
     "desk_rejected": re.compile(r"desk[ _-]?reject", re.IGNORECASE),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How a server is asked: at what distance, and how often again while it is busy."""
-
-    pause_seconds: float = 1.0
-    """Between requests."""
-    retries: int = 5
-    timeout_seconds: float = 60.0
-    first_wait_seconds: float = 1.0
-    """Before the second attempt; it doubles from there."""
-    longest_wait_seconds: float = 300.0
-    """If the server asks for a longer pause, the collection ends, to be resumed later."""
 
 
 class _RefusedError(UserError):
@@ -87,9 +79,9 @@ class _RefusedError(UserError):
 class _Api:
     """One of the two APIs. Reads only; as a guest, or with the account that the environment names."""
 
-    def __init__(self, number: Literal[1, 2], base: str, *, cache: Path, patience: Patience, say: Say) -> None:
+    def __init__(self, number: Literal[1, 2], base: str, *, cache: Path, pause: float, say: Say) -> None:
         self.number, self.base = number, base.rstrip("/")
-        self._patience, self._say = patience, say
+        self._pause, self._say = pause, say
         self._replies = cache / REPLIES
         self._pages_in_a_row = 0
         with self._storing():
@@ -168,48 +160,35 @@ class _Api:
         return [one for one in found if isinstance(one, dict)], count
 
     def _get(self, path: str, **query: str) -> requests.Response:
-        patience, address = self._patience, f"{self.base}/{path}"
-        usual = tenacity.wait_exponential(patience.first_wait_seconds, 60.0)
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(
-                lambda error: (
-                    isinstance(error, _RefusedError)
-                    and error.is_busy
-                    and error.retry_after <= patience.longest_wait_seconds
-                )
-            ),
-            wait=lambda state: max(_failure(state).retry_after, usual(state)),
-            stop=tenacity.stop_after_attempt(patience.retries + 1),
-            before_sleep=lambda state: self._say(
-                f"{_failure(state)}; waiting before attempt {state.attempt_number + 1} of {patience.retries + 1}"
-            ),
-            reraise=True,
-        )
-        try:
-            with self._storing():
-                return retrying(self._once, address, query)
-        except _RefusedError as refusal:
-            if not refusal.is_busy:
-                raise
-            made, when = retrying.statistics["attempt_number"], "later"
-            if refusal.retry_after:
-                then = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=min(refusal.retry_after, 1e9))
-                when = f"after {then:%Y-%m-%d %H:%M:%S} UTC"
-            raise UnansweredError(
-                f"{address} did not reply after {made} attempt{'s' * (made != 1)}: {refusal}. Earlier replies are "
-                f"cached. Run the same command again {when} to resume"
-            ) from refusal
+        address = f"{self.base}/{path}"
+        for attempt in itertools.count(1):
+            try:
+                with self._storing():
+                    return self._once(address, query)
+            except _RefusedError as refusal:
+                after = refusal.retry_after
+                if not refusal.is_busy:
+                    raise
+                if attempt == ATTEMPTS or after > LONGEST_WAIT_SECONDS:
+                    then = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=min(after, 1e9))
+                    raise UnansweredError(
+                        f"{address} did not reply after {attempt} attempt{'s' * (attempt != 1)}: {refusal}. Earlier "
+                        "replies are cached. Run the same command again "
+                        f"{f'after {then:%Y-%m-%d %H:%M:%S} UTC' if after else 'later'} to resume"
+                    ) from refusal
+                self._say(f"{refusal}; waiting before attempt {attempt + 1} of {ATTEMPTS}")
+                time.sleep(max(after, FIRST_WAIT_SECONDS * 2 ** (attempt - 1)))
+        raise AssertionError("unreachable")
 
     def _once(self, address: str, query: Mapping[str, str]) -> requests.Response:
-        timeout = self._patience.timeout_seconds
         try:
-            reply = self._session.get(address, params=query, timeout=timeout)
+            reply = self._session.get(address, params=query, timeout=TIMEOUT_SECONDS)
         except requests.exceptions.Timeout as error:
-            raise _RefusedError(f"timed out after {timeout:g} seconds") from error
+            raise _RefusedError(f"timed out after {TIMEOUT_SECONDS:g} seconds") from error
         except requests.exceptions.RequestException as error:
             raise _RefusedError(f"the connection was lost ({type(error).__name__})") from error
         if not reply.from_cache:
-            time.sleep(self._patience.pause_seconds)
+            time.sleep(self._pause)
         status = reply.status_code
         if status < 400:
             return reply
@@ -273,10 +252,6 @@ class _Api:
                 f"{self._replies}: cannot store replies ({error}). Free some space, delete the file if it is damaged, "
                 "or choose another folder"
             ) from error
-
-
-def _failure(state: tenacity.RetryCallState) -> Any:
-    return state.outcome.exception() if state.outcome is not None else None
 
 
 def _is_final(reply: requests.Response) -> bool:
@@ -395,7 +370,6 @@ class OpenReviewVenue:
         api1: str = "https://api.openreview.net",
         api2: str = "https://api2.openreview.net",
         seconds_between_requests: float = 1.0,
-        patience: Patience | None = None,
         say: Say = lambda _: None,
         reader: PdfReader = "pypdf",
     ) -> None:
@@ -414,8 +388,7 @@ class OpenReviewVenue:
             )
         self.name = venue
         self._cache, self._bases = cache, {1: api1, 2: api2}
-        self._patience = replace(patience or Patience(), pause_seconds=seconds_between_requests)
-        self._say, self._reader = say, reader
+        self._pause, self._say, self._reader = seconds_between_requests, say, reader
         self._review_name = "Official_Review"
         self._api: _Api | None = None
         self._submissions: dict[str, _Note] = {}
@@ -499,7 +472,7 @@ class OpenReviewVenue:
         )
 
     def _opened(self, number: Literal[1, 2]) -> _Api:
-        return _Api(number, self._bases[number], cache=self._cache, patience=self._patience, say=self._say)
+        return _Api(number, self._bases[number], cache=self._cache, pause=self._pause, say=self._say)
 
     def _add(self, api: _Api, invitation: str) -> None:
         for page in api.notes(invitation=invitation):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,17 +37,12 @@ from goldless.runs.plan import with_default_metrics
 from goldless.runs.review_evidence import reviewer_family
 from goldless.runs.reviewers import named_reviewers
 from goldless.runs.store import MADE_BY
-from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.studies import Study
 from goldless.user_metrics.catalogue import USER_METRICS
 
 YOUR_OWN = tuple(f"{form.partition(':')[0]}:" for form in USER_METRICS)
 """Prefixes of the names of custom metrics."""
-BLOCKS = 20
-"""Blocks of tasks over which the spread of tokens is measured."""
-TASKS_A_BLOCK = 2
-COUNTED = "vllm:counted-only"
-"""Replaces a model when only the length of its input matters. It is never opened."""
 
 Source = Literal["spent", "planned", "estimated", "no model", "not known"]
 """``spent``: charged in a run. ``planned``: from a plan. ``estimated``: tokens of judgements by the length of the text
@@ -279,10 +273,8 @@ async def find_costs(
             )
         )
     n_tasks = study.n_tasks_with_peers
-    spread = await _spread(
-        study, options, [row.metrics for row in found if row.source not in {"no model", "not known"}]
-    )
-    rows = tuple(replace(row, scaled=_scaled(row, n_tasks, tasks, spread.get(row.metrics))) for row in found)
+    spread = {pairs: _spread(study, options, pairs=pairs) for pairs in (False, True)}
+    rows = tuple(replace(row, scaled=_scaled(row, n_tasks, tasks, spread["agents²" in row.growth])) for row in found)
     return CostReport(
         study=study.name,
         n_tasks=n_tasks,
@@ -311,10 +303,7 @@ def _notes(rows: Sequence[Cost]) -> list[str]:
     if any(row.source == "spent" and len(row.metrics) > 1 for row in rows):
         notes.append("metrics of one run share evidence, so their spending is given together")
     if any(row.scaled is not None and row.scaled.tokens_low is not None for row in rows):
-        notes.append(
-            "intervals: Student's t or bootstrap over blocks of tasks, of the mean tokens per task by length of text "
-            f"at {CHARACTERS_A_TOKEN} characters per token"
-        )
+        notes.append("intervals: Student's t or bootstrap over tasks, of the length of what is read on a task")
     if any(row.source == "spent" and row.seconds is not None for row in rows):
         notes.append("time: the run's calls at the speed that the journal recorded for the model")
     return notes
@@ -467,17 +456,33 @@ def reviewer_costs(
         )
     if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
         raise UserError(f"tokens per judgement must be above 0, got {tokens_a_judgement}. Try 1000, or leave it out")
+    texts = {(one.task, one.agent): one.text for _, responses in study for one in responses}
     found = {}
+    price_from: PriceFrom
     for name, given in named.items():
         identity = _identity(given)
         asked = _questions(study, options, name, identity)
         written = float(len(asked))
         if tokens_a_judgement is None:
-            read = float(sum(_question_tokens(study, options, name, asked)))
+            described = options.descriptions.get(name, options.task_description)
+            read = 0.0
+            for question in asked:
+                shown = texts[question.task, question.first], texts.get((question.task, question.second or ""))
+                prompt = study.task(question.task).prompt
+                messages = options.chosen_scale.messages(*shown, prompt=prompt, task_description=described)
+                read += sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
         else:
             read = max(0.0, tokens_a_judgement * len(asked) - written)
             written = min(written, tokens_a_judgement * len(asked))
-        price, price_from = _price(name, identity, prices or {}, options)
+        price: Price | None
+        if name in (prices or {}):
+            price, price_from = (prices or {})[name], "given"
+        elif identity is None:
+            price, price_from = Price(0.0, 0.0), "on this machine"
+        elif (price := price_of(identity)) is not None:
+            price_from = "on this machine" if is_local(identity) else "price table"
+        else:
+            price, price_from = options.price, "unknown" if options.price is None else "given"
         found[name] = ReviewerCost(
             reviewer=name,
             judgements=len(asked),
@@ -502,30 +507,6 @@ def _questions(study: Study, options: Options, name: str, identity: ModelIdentit
         pairs = all_pairs({task: agents for task, agents in answered.items() if agents})
         return pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
     return [ReviewQuestion(task, agent) for task, agents in answered.items() for agent in agents]
-
-
-def _question_tokens(study: Study, options: Options, name: str, asked: Iterable[ReviewQuestion]) -> Iterator[int]:
-    described = options.descriptions.get(name, options.task_description)
-    texts = {task.task: {one.agent: one.text for one in responses} for task, responses in study}
-    for question in asked:
-        by_agent = texts[question.task]
-        shown = by_agent[question.first], None if question.second is None else by_agent[question.second]
-        prompt = study.task(question.task).prompt
-        messages = options.chosen_scale.messages(*shown, prompt=prompt, task_description=described)
-        yield sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
-
-
-def _price(
-    name: str, identity: ModelIdentity | None, prices: Mapping[str, Price], options: Options
-) -> tuple[Price | None, PriceFrom]:
-    if name in prices:
-        return prices[name], "given"
-    if identity is None:
-        return Price(0.0, 0.0), "on this machine"
-    found = price_of(identity)
-    if found is not None:
-        return found, "on this machine" if is_local(identity) else "price table"
-    return (options.price, "given") if options.price is not None else (None, "unknown")
 
 
 def _identity(given: Any) -> ModelIdentity | None:
@@ -605,62 +586,19 @@ def _asked_anew(row: Cost) -> ScaledCost | None:
     return ScaledCost(0, calls, known[1] * times, usd=usd, seconds=seconds)
 
 
-async def _spread(
-    study: Study, options: Options, asked: Sequence[tuple[str, ...]]
-) -> dict[tuple[str, ...], tuple[float, float]]:
-    """The interval of the mean tokens per task as shares of that mean, by metrics computed together.
+def _spread(study: Study, options: Options, *, pairs: bool) -> tuple[float, float] | None:
+    """The interval of the mean length of what is read on a task, as shares of that mean; None: too few tasks.
 
-    Measured over blocks of tasks spread over the study, by the length of the input. The share does not depend on the
-    model, so none is opened.
+    ``pairs``: every response is read with every other one; else each once.
     """
-    names = [task.task for task, _ in study.with_peers()]
-    count = min(BLOCKS, len(names) // TASKS_A_BLOCK)
-    if count < 2:
-        return {}
-    step = len(names) / (count * TASKS_A_BLOCK)
-    some = [names[int(i * step)] for i in range(count * TASKS_A_BLOCK)]
-    blocks = [study.subset(tasks=some[i::count]) for i in range(count)]
-    counting = replace(
-        options,
-        scorer=COUNTED,
-        critic=COUNTED,
-        rewriters=tuple(f"{COUNTED}-{i}" for i, _ in enumerate(options.rewriters)),
-        synopsis_writer=None if options.synopsis_writer is None else COUNTED,
-        budget_calls=None,
-        shuffles=1,
-        compare_groups=None,
-    )
-    found = {}
-    for metrics in dict.fromkeys(asked):
-        if metrics[0].startswith("review["):
-            pairwise = find_judge(metrics[0].removeprefix("review[").removesuffix("]")).pairwise
-            tokens = [_characters_read(block, pairwise=pairwise) for block in blocks]
-        else:
-            tokens = [await _planned_tokens(block, replace(counting, metrics=metrics)) for block in blocks]
-        mean = float(np.mean(tokens))
-        if mean <= 0:
-            continue
-        shares = np.array(tokens)[:, None] / mean
-        interval = task_intervals(shares, seed=options.seed, resamples=options.resamples, level=options.level)[0]
-        if interval.low is not None and interval.high is not None:
-            found[metrics] = (max(0.0, interval.low), interval.high)
-    return found
-
-
-async def _planned_tokens(study: Study, options: Options) -> int:
-    """Tokens of a plan of all metrics together, with nothing in the journal."""
-    with tempfile.TemporaryDirectory() as aside, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said of the whole study already
-        plan = await plan_study(study, replace(options, journal=Path(aside) / "empty.sqlite"))
-    return sum(row.tokens for row in plan.together)
-
-
-def _characters_read(study: Study, *, pairwise: bool) -> int:
-    """Characters of questions and responses that a reviewer of everything reads."""
-    total = 0
-    for task, responses in study:
-        times = 2 * (len(responses) - 1) if pairwise else 1
+    read = []
+    for task, responses in study.with_peers():
+        times = len(responses) - 1 if pairs else 1
         lengths = sum(len(response.text) for response in responses)
-        questions = len(responses) * (len(responses) - 1) if pairwise else len(responses)
-        total += lengths * times + questions * len(task.prompt or "")
-    return total
+        read.append(times * ((1 + pairs) * lengths + len(responses) * len(task.prompt or "")))
+    mean = float(np.mean(read)) if read else 0.0
+    if mean <= 0:
+        return None
+    draws: Draws = {"seed": options.seed, "resamples": options.resamples, "level": options.level}
+    (found,) = task_intervals(np.array(read, np.float64)[:, None] / mean, **draws)
+    return None if found.low is None or found.high is None else (max(0.0, found.low), found.high)

@@ -93,7 +93,7 @@ async def gate(own: Gating, options: Options) -> Gate:
 
 @gate.told
 def _tell(found: Gate, output: Output, *, own: Gating) -> None:
-    from goldless.comparison.pull_request import as_junit, as_markdown
+    from goldless.comparison.gating import as_junit, as_markdown
 
     for path, write in ((own.markdown, as_markdown), (own.junit, as_junit)):
         if path is not None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import polars as pl
-
-from goldless.comparison.judged import Judged, Question
+from goldless.comparison.certificate import Judged, Question
 from goldless.comparison.run_scores import ReviewedMetric, Run
 from goldless.errors import UserError
 from goldless.evidence import judgements_frame, verdicts_frame
@@ -19,7 +17,7 @@ from goldless.judging.licences import prompt_hash
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.interface import ModelIdentity
 from goldless.runs.collection import CALLS_AT_ONCE
-from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models
+from goldless.runs.opening import Part, Spending, open_journal, open_models
 from goldless.runs.options import Options
 from goldless.runs.reviewers import ReviewCollector, named_reviewers, review_parts
 from goldless.signature import Signature
@@ -43,14 +41,6 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
     return await ask(judged, {number: asked for number, asked in by_run.items() if asked}, options)
 
 
-def _replicas(models: Mapping[str, OpenModel]) -> dict[str, OpenModel]:
-    return {name: one.replica(REPLICATE) for name, one in models.items()}
-
-
-def _spent(models: Mapping[str, OpenModel]) -> tuple[Spending, ...]:
-    return tuple({model.identity.short: model.spending for model in models.values()}.values())
-
-
 # --- a critic --------------------------------------------------------------------------------------------------------
 
 
@@ -61,7 +51,7 @@ async def _ask_critic(
         open_journal(options.journal) as journal,
         open_models([Part("critic", options.critic, "both")], options, journal) as models,
     ):
-        opened = _replicas(models)
+        opened = {name: one.replica(REPLICATE) for name, one in models.items()}
         critic = opened["critic"]
         for number, asked in by_run.items():
             _check_model("--critic", critic.identity, {question.judge for question in asked})
@@ -70,15 +60,15 @@ async def _ask_critic(
             texts = {(r.task, r.agent): r.text for _, responses in run.study for r in responses}
             for prompt in dict.fromkeys(question.way for question in asked):
                 stage = CriticStage(critic.judge, find_critic_prompt(prompt), verdicts)
-                own = [_critic_question(question) for question in asked if question.way == prompt]
+                own = [
+                    CriticQuestion(question.task, *map(str, (question.first, question.second, question.other)))
+                    for question in asked
+                    if question.way == prompt
+                ]
                 rows = await stage.judge(own, texts, at_once=critic.at_once(CALLS_AT_ONCE))
                 judged.keep(number, verdicts_frame(rows))
                 options.progress(critic.progress("asking again", len(own), len(asked)))
-        return _spent(opened)
-
-
-def _critic_question(question: Question) -> CriticQuestion:
-    return CriticQuestion(question.task, *map(str, (question.first, question.second, question.other)))
+        return tuple({model.identity.short: model.spending for model in opened.values()}.values())
 
 
 def _check_model(option: str, identity: ModelIdentity, known: set[str]) -> None:
@@ -114,29 +104,23 @@ async def _ask_reviewers(
         open_journal(options.journal) as journal,
         open_models(review_parts(options), options, journal) as models,
     ):
-        opened = _replicas(models)
+        opened = {name: one.replica(REPLICATE) for name, one in models.items()}
         for number, asked in by_run.items():
             run = judged.runs[number]
             as_asked = _review_options(run, judged, options)
             for name in dict.fromkeys(question.judge for question in asked):
                 _check_model(f"--reviewers {name}", opened[name].identity, _model_of(run, judged.metric, name))
-                own = [_question(question) for question in asked if question.judge == name]
-                judged.keep(number, await _review_again(run, as_asked, opened, name, own))
+                own = [
+                    ReviewQuestion(question.task, str(question.first or question.other), question.second)
+                    for question in asked
+                    if question.judge == name
+                ]
+                collector = ReviewCollector(run.study, as_asked, opened)
+                stage, flight = collector.stage(name, find_judge(as_asked.scale)), opened[name].at_once(CALLS_AT_ONCE)
+                rows = await stage.review(own, collector.texts, collector.prompts, at_once=flight)
+                judged.keep(number, judgements_frame(rows))
                 options.progress(opened[name].progress(f"asking {name} again", len(own), len(asked)))
-        return _spent(opened)
-
-
-def _question(question: Question) -> ReviewQuestion:
-    return ReviewQuestion(question.task, str(question.first or question.other), question.second)
-
-
-async def _review_again(
-    run: Run, options: Options, opened: Mapping[str, OpenModel], name: str, own: Sequence[ReviewQuestion]
-) -> pl.DataFrame:
-    collector = ReviewCollector(run.study, options, opened)
-    stage = collector.stage(name, find_judge(options.scale))
-    flight = opened[name].at_once(CALLS_AT_ONCE)
-    return judgements_frame(await stage.review(own, collector.texts, collector.prompts, at_once=flight))
+        return tuple({model.identity.short: model.spending for model in opened.values()}.values())
 
 
 def _model_of(run: Run, metric: str, name: str) -> set[str]:

@@ -2,24 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from goldless.comparison.pairing import Paired, Sides, common_metrics, find_sides, paired_scores
-from goldless.comparison.pulls import Pieces, TaskPull, task_pulls
-from goldless.comparison.run_scores import open_run
-from goldless.errors import UserError
+from goldless.comparison.run_scores import Run, open_run
+from goldless.errors import GoldlessError, UserError
+from goldless.evidence import TOKENS
+from goldless.metrics.catalogue import find_metric
+from goldless.metrics.information_map import make_information_map
 from goldless.metrics.metric import OverPeers
 from goldless.models.embedded import TokenTexts
 from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
+from goldless.sentences import split_sentences
 from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.statistics.comparisons import Pairs, compare_pairs, too_few_tasks
 from goldless.statistics.deciding import FIXED_SAMPLE, more_tasks, outlook
 from goldless.statistics.effects import paired_d
+
+SHOWN = 3
+"""Tasks per direction."""
+EXCERPT = 90
+"""Characters of a text that are shown."""
+Pieces = Callable[[str, str], Sequence[str] | None]
+"""The texts of the tokens of a text, by a scorer's short name; None: its tokenizer is not on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class PulledSentence:
+    """A sentence of a peer's response that one of the two agents makes more predictable than the other does."""
+
+    peer: str
+    text: str
+    gain_nats: float
+    """Second agent minus first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPull:
+    """One task on which the two agents differ most."""
+
+    task: str
+    difference: float
+    """Second agent minus first."""
+    first: float
+    second: float
+    sentence: PulledSentence | None
+    """The sentence with the largest share in the difference; None: the evidence has no tokens, or no tokenizer."""
+    first_text: str
+    second_text: str
+    """The beginnings of the two responses."""
+
+
+def task_pulls(sides: Sides, paired: Paired, pieces: Pieces) -> tuple[TaskPull, ...]:
+    """The three tasks with the largest differences for the second agent, then the three for the first."""
+    differences = paired.differences
+    up = [i for i in np.argsort(-differences, kind="stable")[:SHOWN] if differences[i] > 0]
+    down = [i for i in np.argsort(differences, kind="stable")[:SHOWN] if differences[i] < 0]
+    try:
+        needs = find_metric(paired.metric).needs.logprobs
+    except GoldlessError:
+        needs = None
+    # a metric that takes log-probabilities of the responses as they are
+    plain = needs is not None and needs.text != "rewrites" and needs.synopsis is None and bool(paired.peer_names)
+    return tuple(
+        TaskPull(
+            task=(task := paired.tasks[i]),
+            difference=float(differences[i]),
+            first=float(paired.first[i]),
+            second=float(paired.second[i]),
+            sentence=_pulled_sentence(sides, paired, pieces, task, up=bool(differences[i] > 0)) if plain else None,
+            first_text=_beginning(sides.first.run, task, sides.first.agent),
+            second_text=_beginning(sides.second.run, task, sides.second.agent),
+        )
+        for i in (*up, *down)
+    )
+
+
+def _beginning(run: Run, task: str, agent: str) -> str:
+    text = " ".join((run.text(task, agent) or "").split())
+    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1].rstrip()}…"
+
+
+def _pulled_sentence(sides: Sides, paired: Paired, pieces: Pieces, task: str, *, up: bool) -> PulledSentence | None:
+    """The sentence of a common peer that gains most in this direction, by the stored log-probabilities of tokens."""
+    before, after = (_token_nats(side.run, task, side.agent) for side in (sides.first, sides.second))
+    found: list[PulledSentence] = []
+    for key in [key for key in after if key in before]:
+        peer, scorer, _ = key
+        text = sides.first.run.text(task, peer)
+        if peer not in paired.peer_names or text is None or text != sides.second.run.text(task, peer):
+            continue
+        split, sentences = pieces(scorer, text), split_sentences(text)
+        if split is None or not len(split) == len(before[key]) == len(after[key]) or not sentences:
+            continue
+        made = make_information_map(
+            task=task,
+            agent=sides.second.agent,
+            peer=peer,
+            agent_text=text,
+            agent_sentences=sentences[:1],
+            peer_sentences=sentences,
+            pieces=split,
+            conditional_nats=after[key],
+            marginal_nats=before[key],  # what the other agent already makes of it
+            without_nats=[after[key]],
+        )
+        found += [PulledSentence(peer, one.text, one.gain_nats) for one in made.peer_sentences]
+    signed = [one for one in found if (one.gain_nats > 0) == up]
+    return max(signed, key=lambda one: abs(one.gain_nats), default=None)
+
+
+def _token_nats(run: Run, task: str, agent: str) -> dict[tuple[str, str, str], list[float]]:
+    """Values of each token of a peer's response given the agent's, by peer, scorer and template."""
+    table = run.scan("logprobs")
+    there = [] if table is None else table.collect_schema().names()
+    wanted = ("target", "scorer", "template", TOKENS, "task", "given", "rewriter", "synopsis")
+    if table is None or any(name not in there for name in wanted):
+        return {}
+    plain = pl.col("rewriter").is_null() & pl.col("synopsis").is_null() & pl.col(TOKENS).is_not_null()
+    rows = table.filter((pl.col("task") == task) & (pl.col("given") == agent) & plain)
+    return {tuple(key): values for *key, values in rows.select(wanted[:4]).collect().iter_rows()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,21 +247,19 @@ class PairedComparison:
             Column("difference", "difference", "signed", decimals=digits),
             Column("first", self.first, "number", decimals=digits, wide=True),
             Column("second", self.second, "number", decimals=digits, wide=True),
-            *(Column(name, heading, wide=wide) for name, heading, wide in self._reasons(sentences=sentences)),
+            # why: the sentences of peers, or else the beginnings of the two responses
+            *[Column("sentence", "a peer's sentence that one predicts better")] * sentences,
+            Column("first_text", f"{self.first} says", wide=sentences),
+            Column("second_text", f"{self.second} says", wide=sentences),
         )
-        rows = tuple({**write(pull), "sentence": self._sentence_of(pull)} for pull in one.pulls)
-        return ReportTable(f"{one.metric}: tasks that pull most", columns, rows)
-
-    def _reasons(self, *, sentences: bool) -> tuple[tuple[str, str, bool], ...]:
-        """Columns that show why: the sentences of peers, or else the beginnings of the two responses."""
-        texts = ("first_text", f"{self.first} says", sentences), ("second_text", f"{self.second} says", sentences)
-        return (("sentence", "a peer's sentence that one predicts better", False), *texts) if sentences else texts
-
-    def _sentence_of(self, pull: TaskPull) -> str | None:
-        if (found := pull.sentence) is None:
-            return None
-        better = self.second if found.gain_nats > 0 else self.first
-        return f"{better} gives {abs(found.gain_nats):.2f} nats more about {found.peer}'s: {found.text}"
+        rows = [write(pull) for pull in one.pulls]
+        for row, pull in zip(rows, one.pulls, strict=True):
+            if (found := pull.sentence) is not None:
+                better = self.second if found.gain_nats > 0 else self.first
+                row["sentence"] = (
+                    f"{better} gives {abs(found.gain_nats):.2f} nats more about {found.peer}'s: {found.text}"
+                )
+        return ReportTable(f"{one.metric}: tasks that pull most", columns, tuple(rows))
 
 
 def compare_runs(

@@ -14,68 +14,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
+from xml.etree import ElementTree as ET
 
 import numpy as np
 from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
-from goldless.comparison.certificate import Certificate, certify
-from goldless.comparison.comparing import MetricDifference, PairedComparison, difference, open_sides
-from goldless.comparison.judged import find_judged
+from goldless.comparison.certificate import Certificate, certify, find_judged
+from goldless.comparison.comparing import MetricDifference, PairedComparison, Pieces, difference, open_sides, task_pulls
 from goldless.comparison.pairing import Paired, Sides, common_metrics, paired_scores
-from goldless.comparison.pulls import Pieces, task_pulls
 from goldless.comparison.run_scores import check_agent, open_run
 from goldless.errors import UserError
 from goldless.models.embedded import TokenTexts
 from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
 from goldless.statistics.bootstrap import Draws, Limits, task_intervals
-from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, least_tasks, more_tasks, outlook
+from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, Tolerance, least_tasks, more_tasks, outlook
 from goldless.statistics.skewness import further, skewness
 
 Verdict = Literal["SHIP", "BLOCK", "INCONCLUSIVE"]
 TAIL, TAIL_OF_FEW = 3.0, 80.0
 """Skewness counts TAIL + TAIL_OF_FEW / n times: a false SHIP is then as rare as promised where losses are lognormal."""
-
-
-@dataclass(frozen=True, slots=True)
-class Margin:
-    """How much worse a candidate may be."""
-
-    value: float
-    in_sd: bool = False
-    """Whether it is in standard deviations of the baseline's scores over tasks; else in the metric's unit."""
-
-    def __str__(self) -> str:
-        return f"{self.value:g}{'sd' * self.in_sd}"
-
-    def of(self, baseline: FloatArray, unit: str) -> float:
-        """The margin in the metric's unit."""
-        if not self.in_sd:
-            return self.value
-        spread = float(baseline.std(ddof=1)) if len(baseline) > 1 else 0.0
-        if spread == 0 and self.value > 0:
-            raise UserError(f"margin {self}: the baseline's scores do not vary. Give the margin in {unit}")
-        return self.value * spread
-
-
-def parse_margin(given: str | float | Margin) -> Margin:
-    """The margin in words such as ``0.5`` or ``0.2sd``."""
-    if isinstance(given, Margin):
-        return given
-    found = re.fullmatch(r"\s*(-?[\d.]+(?:e-?\d+)?)\s*(sd)?\s*", str(given), re.IGNORECASE)
-    try:
-        value = float(found[1]) if found else math.nan
-    except ValueError:
-        value = math.nan
-    if not value >= 0 or not math.isfinite(value):
-        raise UserError(
-            f"margin must be a number of at least 0 in the metric's unit, or in standard deviations such as 0.2sd, "
-            f"got {given!r}"
-        )
-    return Margin(value, in_sd=bool(found and found[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +63,10 @@ class Gate:
     more_tasks_high: int | None
     """The most; None: no end can be given."""
     certificate: Certificate
+    warnings: tuple[str, ...]
     comparison: PairedComparison
     """The difference with its two-sided interval, and the tasks that pull most."""
-    warnings: tuple[str, ...] = ()
     spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
-    KEYS = (
-        *(
-            "verdict",
-            "reason",
-            "baseline",
-            "candidate",
-            "metric",
-            "unit",
-            "margin",
-            "margin_given",
-            "alpha",
-            "low",
-            "high",
-        ),
-        *("more_tasks", "more_tasks_high", "certificate", "warnings", "comparison"),
-    )
 
     @property
     def difference(self) -> MetricDifference:
@@ -153,7 +99,7 @@ async def gate_runs(
     baseline: str | None,
     candidate: str | None = None,
     metric: str | None = None,
-    margin: str | float | Margin | None,
+    margin: str | float | Tolerance | None,
     alpha: float = 0.05,
     aa: int | None = None,
     repeats: Sequence[Path | str] = (),
@@ -165,9 +111,23 @@ async def gate_runs(
     ``aa``: ask this many verdicts of the judge a second time first. ``repeats``: folders with the second asking, one
     per run. ``uncertified``: decide although the judge was never asked twice.
     """
-    allowed = _checked(margin, alpha, aa, repeats, folders)
+    if margin is None:
+        raise UserError(
+            "--margin is missing: how much worse may the candidate be? Give it in the metric's unit, or in standard "
+            "deviations of the baseline's scores. Try --margin 0.2sd"
+        )
+    if not 0 < alpha < 0.5:
+        raise UserError(f"alpha must be between 0 and 0.5, got {alpha:g}. Try 0.05")
+    if aa is not None and repeats:
+        raise UserError("--aa and --repeats exclude each other: ask again, or name the second answers")
+    if repeats and len(repeats) != len(folders):
+        raise UserError(f"--repeats must be given once per run folder, got {len(repeats)} for {len(folders)}")
+    allowed = Tolerance.parse(margin, "margin")
     sides = _sides(folders, baseline, candidate)
-    name = _one_metric(sides, metric)
+    known = common_metrics(sides, () if metric is None else (metric,))
+    if len(known) > 1:
+        raise UserError(f"a gate decides by one metric. Name it with --metric: {', '.join(known)}")
+    name = known[0]
     paired = paired_scores(sides, name)
     judged = find_judged(sides, name)
     spending: tuple[Spending, ...] = ()
@@ -180,7 +140,9 @@ async def gate_runs(
         spending = await ask_again(judged, aa, options)
     certificate = certify(sides, name, alpha=alpha, repeats=[Path(folder) for folder in repeats])
     draws: Draws = {"seed": options.seed, "resamples": options.resamples, "level": 1 - 2 * alpha}
-    limit = allowed.of(paired.first, paired.unit)
+    limit = allowed.of(paired.first)
+    if allowed.value > 0 and limit == 0:
+        raise UserError(f"margin {allowed}: the baseline's scores do not vary. Give the margin in {paired.unit}")
     split = TokenTexts().pieces if pieces is None else pieces
     shown = difference(paired, task_pulls(sides, paired, split), {**draws, "level": options.level})
     first, second = sides.names
@@ -200,30 +162,6 @@ async def gate_runs(
         warnings=paired.warnings,
         spending=spending,
     )
-
-
-# --- what is given ---------------------------------------------------------------------------------------------------
-
-
-def _checked(
-    margin: str | float | Margin | None,
-    alpha: float,
-    aa: int | None,
-    repeats: Sequence[Path | str],
-    folders: Sequence[Path | str],
-) -> Margin:
-    if margin is None:
-        raise UserError(
-            "--margin is missing: how much worse may the candidate be? Give it in the metric's unit, or in standard "
-            "deviations of the baseline's scores. Try --margin 0.2sd"
-        )
-    if not 0 < alpha < 0.5:
-        raise UserError(f"alpha must be between 0 and 0.5, got {alpha:g}. Try 0.05")
-    if aa is not None and repeats:
-        raise UserError("--aa and --repeats exclude each other: ask again, or name the second answers")
-    if repeats and len(repeats) != len(folders):
-        raise UserError(f"--repeats must be given once per run folder, got {len(repeats)} for {len(folders)}")
-    return parse_margin(margin)
 
 
 def _sides(folders: Sequence[Path | str], baseline: str | None, candidate: str | None) -> Sides:
@@ -246,13 +184,6 @@ def _sides(folders: Sequence[Path | str], baseline: str | None, candidate: str |
     if candidate == baseline:
         raise UserError(f"--candidate must differ from --baseline, got {candidate!r} for both")
     return open_sides(folders, (baseline, candidate))
-
-
-def _one_metric(sides: Sides, metric: str | None) -> str:
-    known = common_metrics(sides, () if metric is None else (metric,))
-    if len(known) > 1:
-        raise UserError(f"a gate decides by one metric. Name it with --metric: {', '.join(known)}")
-    return known[0]
 
 
 # --- the verdict -----------------------------------------------------------------------------------------------------
@@ -279,22 +210,25 @@ def _decide(
     if not certificate.allows and not (uncertified and certificate.state == "missing"):
         return _Decided("INCONCLUSIVE", "no decision, because the judge is not certified", low, high, None)
     loss = f"a loss beyond the margin of {margin:.2f} ({paired.unit})"
-    verdict = _verdict(low - certificate.shift, high + certificate.shift, margin)
-    if verdict == "INCONCLUSIVE":
+    ships, blocks = low - certificate.shift > -margin, high + certificate.shift < -margin
+    if not ships and not blocks:
         spread = float(values.std(ddof=1))
         more = more_tasks(n, float(values.mean()) + margin, spread, alpha=2 * alpha, bound=FIXED_SAMPLE)
-        return _Decided(verdict, f"{loss} is neither shown nor excluded: {outlook(n, *more)}", low, high, *more)
-    if verdict == "BLOCK":
-        return _Decided(verdict, f"{loss} is shown: at best {high:+.2f}", low, high, 0, 0)
+        return _Decided("INCONCLUSIVE", f"{loss} is neither shown nor excluded: {outlook(n, *more)}", low, high, *more)
+    if blocks:
+        return _Decided("BLOCK", f"{loss} is shown: at best {high:+.2f}", low, high, 0, 0)
     lost = len(paired.unanswered)
     if lost:
-        worst, _ = one_sided_bounds(_with_unanswered(paired), paired.difference_limits, draws)
+        # the lowest score seen, on each task where the candidate has none
+        lowest = min(paired.first.min(), paired.second.min(), paired.unanswered.min())
+        filled = np.concatenate([values, lowest - paired.unanswered])
+        worst, _ = one_sided_bounds(filled, paired.difference_limits, draws)
         if worst is None or worst - certificate.shift <= -margin:
             reason = (
                 f"the candidate has no score on {lost} of {n + lost} tasks; with the lowest there, {loss} is possible"
             )
             return _Decided("INCONCLUSIVE", reason, low, high, None)
-    return _Decided(verdict, f"{loss} is excluded: at worst {low:+.2f}", low, high, 0, 0)
+    return _Decided("SHIP", f"{loss} is excluded: at worst {low:+.2f}", low, high, 0, 0)
 
 
 def one_sided_bounds(values: FloatArray, limits: Limits | None, draws: Draws) -> tuple[float | None, float | None]:
@@ -311,11 +245,67 @@ def one_sided_bounds(values: FloatArray, limits: Limits | None, draws: Draws) ->
     return min(found.low, mean - below), max(found.high, mean + above)
 
 
-def _verdict(low: float, high: float, margin: float) -> Verdict:
-    return "SHIP" if low > -margin else "BLOCK" if high < -margin else "INCONCLUSIVE"
+MARKS = {"SHIP": "✅", "BLOCK": "⛔", "INCONCLUSIVE": "❔"}
+NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _with_unanswered(paired: Paired) -> FloatArray:
-    """The differences if the candidate had the lowest score seen on each task where it has none."""
-    lowest = min(paired.first.min(), paired.second.min(), paired.unanswered.min())
-    return np.concatenate([paired.differences, lowest - paired.unanswered])
+def as_markdown(gate: Gate) -> str:
+    """The verdict, the numbers, the certificate, and the tasks that pull most; a mention in a text notifies no one."""
+    found, certificate = gate.difference, gate.certificate
+    title = f"{gate.verdict}: {gate.candidate} in place of {gate.baseline}"
+    lines = [
+        f"### {MARKS[gate.verdict]} {markdown_cell(title)}",
+        "",
+        f"By {markdown_cell(gate.metric)}, {markdown_cell(gate.reason)}.",
+        "",
+        *_without_notes(gate.table().to_markdown()),
+        "",
+        f"- Rule: at alpha {gate.alpha:g}, no loss of more than {gate.margin_given}"
+        + (f" = {gate.margin:.4g}" if gate.margin_given.endswith("sd") else "")
+        + f" ({markdown_cell(gate.unit)}); {found.n} common tasks"
+        + (f", {found.left_out} left out" if found.left_out else ""),
+        f"- A/A certificate **{certificate.state}**: {markdown_cell(certificate.words)}",
+        *(f"- Warning: {markdown_cell(line)}" for line in gate.warnings),
+    ]
+    if found.pulls:
+        table = "\n".join(_without_notes(gate.comparison.pulls_table().to_markdown()))
+        lines += ["", "<details><summary>Tasks that pull most</summary>", "", table, "", "</details>"]
+    signed = ["", "<details><summary>Signature</summary>", "", code_line(found.signature), "", "</details>", ""]
+    return "\n".join([*(line.replace("@", "@\u200b") for line in lines), *signed])
+
+
+def _without_notes(markdown: str) -> list[str]:
+    """The lines of the table itself."""
+    return [line for line in markdown.splitlines() if line.startswith("|")]
+
+
+def as_junit(gate: Gate) -> str:
+    """Two test cases: the candidate, and its judge. BLOCK is a failure, INCONCLUSIVE an error."""
+    suites = ET.Element("testsuites")
+    inconclusive, refused = gate.verdict == "INCONCLUSIVE", gate.certificate.state == "refused"
+    unknown = gate.certificate.state in {"missing", "not needed"}
+    suite = ET.SubElement(
+        suites,
+        "testsuite",
+        name="goldless gate",
+        tests="2",
+        failures=str(int(gate.verdict == "BLOCK") + int(refused)),
+        errors=str(int(inconclusive)),
+        skipped=str(int(unknown)),
+    )
+    name = f"{gate.candidate} is not worse than {gate.baseline} by {gate.metric}"
+    case = ET.SubElement(suite, "testcase", classname="goldless.gate", name=_xml(name))
+    if gate.verdict != "SHIP":
+        kind = "error" if inconclusive else "failure"
+        ET.SubElement(case, kind, type=gate.verdict, message=_xml(gate.reason))
+    judge = ET.SubElement(suite, "testcase", classname="goldless.gate", name="the judge repeats itself")
+    if refused or unknown:
+        kind = "failure" if refused else "skipped"
+        ET.SubElement(judge, kind, message=_xml(gate.certificate.words))
+    ET.SubElement(suite, "system-out").text = _xml(as_markdown(gate))
+    ET.indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
+
+
+def _xml(text: str) -> str:
+    return NOT_IN_XML.sub("\ufffd", text)

@@ -9,11 +9,52 @@ import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray
 from goldless.comparison.run_scores import Run, Scored, check_agent
-from goldless.comparison.settings import differing_settings
 from goldless.errors import UserError, nearest
 from goldless.metrics.metric import ENOUGH_PEERS, OverPeers
 from goldless.signature import Signature
 from goldless.statistics.additive import scores_over_tasks
+
+OF_THE_DATA = frozenset(
+    {
+        *("study", "seed", "resamples", "level", "interval", "test", "missing", "noise"),
+        *("evidence", "control-evidence", "logprobs-evidence", "verdicts-evidence"),
+    }
+)
+"""Settings that follow from the data or from how intervals are made: they may differ."""
+SAID = frozenset(
+    {
+        *("peers", "weights", "limits", "exam", "pairs", "questioners", "shuffles", "calls", "combination"),
+        *("goldless", "kernel", "sharing", "layout-kernel", "prompts", "over"),
+    }
+)
+"""Settings that may differ, but change what a score means somewhat: a warning names both values. All others, such as
+the scorer, the critic's prompt or the reviewers, make another quantity."""
+
+
+def differing_settings(first: str, second: str, names: tuple[str, str]) -> list[str]:
+    """Warnings about two signatures of one metric; raises where the scores are not comparable.
+
+    ``names``: of the two runs.
+    """
+    one, two = (Signature.parse(line).parts for line in (first, second))
+    for found in (one, two):
+        if "verdicts" in found:  # how many were read in which way is no setting
+            found["verdicts"] = "probabilities" if "probabilities" in found["verdicts"] else "labels"
+    warned: list[str] = []
+    refused: list[str] = []
+    # recorded evidence does not say everything that the run that made it said
+    recorded = any(found.get("evidence", "").startswith("recorded") for found in (one, two))
+    for key in (key for key in dict.fromkeys((*one, *two)) if not recorded or {key} <= one.keys() & two.keys()):
+        values = [found.get(key, "none") for found in (one, two)]
+        if key in OF_THE_DATA or values[0] == values[1]:
+            continue
+        said = " and ".join(f"{value} in {name}" for value, name in zip(values, names, strict=True))
+        (warned if key in SAID else refused).append(f"{key} is {said}")
+    if refused:
+        raise UserError(
+            f"the runs are not comparable: {'; '.join(refused)}. Compute both with the same metric, model and settings"
+        )
+    return [f"the runs differ: {line}" for line in warned]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,27 +193,29 @@ class Paired:
 
 def paired_scores(sides: Sides, metric: str) -> Paired:
     """The two agents under a metric that both runs have."""
+    both = sides.first, sides.second
     runs = sides.first.run, sides.second.run
     scored = runs[0].metrics[metric], runs[1].metrics[metric]
-    warnings = [] if sides.one_run else _differences(sides, scored)
-    tasks = _common_tasks(sides, warnings)
-    rows = _places(runs, tasks)
-    own = np.stack(
-        [
-            one.table[mine, side.run.agents.index(side.agent)]
-            for one, side, mine in zip(scored, _both(sides), rows, strict=True)
-        ],
-        axis=1,
-    )
+    warnings: list[str] = []
+    if not sides.one_run:
+        warnings += differing_settings(scored[0].signature, scored[1].signature, (runs[0].name, runs[1].name))
+    tasks = _common_tasks(*runs, warnings)
+    rows = [[number[task] for task in tasks] for number in ({t: i for i, t in enumerate(run.tasks)} for run in runs)]
+    columns = [
+        one.table[mine, side.run.agents.index(side.agent)] for one, side, mine in zip(scored, both, rows, strict=True)
+    ]
+    own = np.stack(columns, axis=1)
     unanswered = own[np.isnan(own[:, 1]) & ~np.isnan(own[:, 0]), 0]
-    levels, peers, names = (
-        _of_the_board(sides, scored[0], own) if sides.one_run else _over_peers(sides, scored, tasks, rows, own)
-    )
-    if peers == "own" and not sides.one_run:
-        warnings.append(
-            f"{metric}: the runs share too few peers with the same responses, so each agent is scored over its own. "
-            "A score over other peers is another quantity: score both agents in one study"
-        )
+    if sides.one_run:
+        levels, peers = _of_the_board(sides, scored[0], own), _over(scored[0])
+        names = tuple(agent for agent in runs[0].agents if agent not in {side.agent for side in both})
+    else:
+        levels, peers, names = _over_peers(sides, scored, tasks, rows, own)
+        if peers == "own":
+            warnings.append(
+                f"{metric}: the runs share too few peers with the same responses, so each agent is scored over its "
+                "own. A score over other peers is another quantity: score both agents in one study"
+            )
     if not all(run.complete for run in runs):
         warnings.append("a run is incomplete: run its command again to collect what is missing")
     there: BoolArray = np.asarray(~np.isnan(levels).any(axis=1))
@@ -192,23 +235,8 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
     )
 
 
-def _both(sides: Sides) -> tuple[Side, Side]:
-    return sides.first, sides.second
-
-
-def _places(runs: tuple[Run, Run], tasks: Sequence[str]) -> list[list[int]]:
-    numbers = [{task: number for number, task in enumerate(run.tasks)} for run in runs]
-    return [[places[task] for task in tasks] for places in numbers]
-
-
-def _differences(sides: Sides, scored: tuple[Scored, Scored]) -> list[str]:
-    names = sides.first.run.name, sides.second.run.name
-    return differing_settings(scored[0].signature, scored[1].signature, names)
-
-
-def _common_tasks(sides: Sides, warnings: list[str]) -> list[str]:
+def _common_tasks(first: Run, second: Run, warnings: list[str]) -> list[str]:
     """The tasks of both runs with the same prompt."""
-    first, second = sides.first.run, sides.second.run
     known = set(second.tasks)
     common = [task for task in first.tasks if task in known]
     same = [task for task in common if first.study.task(task).prompt == second.study.task(task).prompt]
@@ -222,17 +250,11 @@ def _common_tasks(sides: Sides, warnings: list[str]) -> list[str]:
     return same
 
 
-def _of_the_board(
-    sides: Sides, scored: Scored, own: FloatArray
-) -> tuple[FloatArray, OverPeers | None, tuple[str, ...]]:
+def _of_the_board(sides: Sides, scored: Scored, own: FloatArray) -> FloatArray:
     """The two agents of one run, moved so that their means are the scores of its leaderboard."""
-    agents = sides.first.run.agents
-    places = [agents.index(side.agent) for side in _both(sides)]
+    places = [sides.first.run.agents.index(side.agent) for side in (sides.first, sides.second)]
     there = ~np.isnan(own).any(axis=1)
-    if there.any():
-        own = own + scores_over_tasks(scored.table)[places] - own[there].mean(axis=0)
-    others = tuple(agent for agent in agents if agent not in {side.agent for side in _both(sides)})
-    return own, _over(scored), others
+    return own + scores_over_tasks(scored.table)[places] - own[there].mean(axis=0) if there.any() else own
 
 
 def _over(scored: Scored) -> OverPeers | None:
@@ -250,35 +272,25 @@ def _over_peers(
     A peer is common on a task where it gave the same response in both runs. Where both runs leave out the closest peer
     of each response, so does the comparison.
     """
-    tables = [one.with_peers(side.agent) for one, side in zip(scored, _both(sides), strict=True)]
-    if tables[0] is None or tables[1] is None:
-        return own, None if all(table is None for table in tables) else "own", ()
+    first, second = scored[0].with_peers(sides.first.agent), scored[1].with_peers(sides.second.agent)
+    if first is None or second is None:
+        return own, None if first is None and second is None else "own", ()
     runs = sides.first.run, sides.second.run
     names = [agent for agent in runs[0].agents if agent in runs[1].agents]
     columns = [[run.agents.index(agent) for agent in names] for run in runs]
-    found = np.stack(
-        [
-            table[np.ix_(mine, cells)]
-            for table, mine, cells in zip(tables, rows, columns, strict=True)
-            if table is not None
-        ]
-    )
+    found = np.stack([first[np.ix_(rows[0], columns[0])], second[np.ix_(rows[1], columns[1])]])
     shared: BoolArray = np.asarray(~np.isnan(found).any(axis=0))
     for i, j in zip(*np.nonzero(shared), strict=True):
         shared[i, j] = runs[0].text(tasks[i], names[j]) == runs[1].text(tasks[i], names[j])
     counts = shared.sum(axis=1)
-    common = np.full(own.shape, np.nan)
     sums = np.where(shared, found, 0.0).sum(axis=2).T
     over: OverPeers = "common"
     if all(_over(one) == "but-closest" for one in scored):
         over, many = "but-closest", counts >= ENOUGH_PEERS
         sums = sums - np.where(many[:, None], np.where(shared, found, -np.inf).max(axis=2, initial=-np.inf).T, 0.0)
         counts = counts - many
+    if 2 * int((counts > 0).sum()) <= int((~np.isnan(own).any(axis=1)).sum()):
+        return own, "own", ()
+    common = np.full(own.shape, np.nan)
     np.divide(sums, counts[:, None], out=common, where=counts[:, None] > 0)
-    if 2 * int((counts > 0).sum()) > int((~np.isnan(own).any(axis=1)).sum()):
-        return (
-            common,
-            over,
-            tuple(name for name, used in zip(names, np.asarray(shared.any(axis=0)), strict=True) if used),
-        )
-    return own, "own", ()
+    return common, over, tuple(name for name, used in zip(names, np.asarray(shared.any(axis=0)), strict=True) if used)

@@ -7,49 +7,14 @@ needs a false claim against the best candidate, of which there is one per rival,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from goldless.arrays import FloatArray
-from goldless.errors import UserError
 from goldless.statistics.additive import adjusted_for_peers
-from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, Bound, least_tasks, radius
-
-
-@dataclass(frozen=True, slots=True)
-class Tolerance:
-    """How much better a response may be than the chosen one without mattering."""
-
-    value: float
-    spreads: bool = False
-    """Whether it is in standard deviations of the responses' scores on the task; else in the metric's unit."""
-
-    @classmethod
-    def parse(cls, given: str | float) -> Tolerance:
-        """The tolerance that is written as 0.5 or 0.5sd."""
-        written = str(given).strip()
-        number = written.removesuffix("sd")
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not 0 <= value < math.inf:
-            raise UserError(
-                f"tolerance must be a number from 0 on in the metric's unit, or in standard deviations of the "
-                f"responses' scores such as 0.5sd, got {given!r}"
-            )
-        return cls(value, written != number)
-
-    def __str__(self) -> str:
-        return f"{self.value:g}{'sd' * self.spreads}"
-
-    def of(self, scores: FloatArray) -> float:
-        """The tolerance in the metric's unit, for these responses' scores."""
-        spread = float(scores.std(ddof=1)) if len(scores) > 1 else 0.0
-        return self.value * spread if self.spreads else self.value
+from goldless.statistics.deciding import AT_LEAST, FIXED_SAMPLE, Bound, Tolerance, least_tasks, radius
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +25,7 @@ class Rule:
     """Probability of a wrong choice on a task that is called decided."""
     at_least: int = AT_LEAST
     """Common peers before anything is decided."""
-    tolerance: Tolerance = field(default_factory=lambda: Tolerance(1.0, spreads=True))
+    tolerance: Tolerance = field(default_factory=lambda: Tolerance(1.0, in_sd=True))
     """A rival that is better by no more than this does not matter."""
     bound: Bound = FIXED_SAMPLE
     """The kind of interval: for a number of samples that was fixed beforehand, or valid whenever one stops."""

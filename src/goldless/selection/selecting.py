@@ -17,10 +17,10 @@ from goldless.runs.opening import Part, Spending, open_journal, open_models, ref
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options
 from goldless.runs.pipeline import score_study
 from goldless.runs.rounds import GROWTH
-from goldless.selection.choosing import Choice, Rule, Tolerance, choose
+from goldless.selection.choosing import Choice, Rule, choose
 from goldless.selection.samples import Samples, Sampling
 from goldless.signature import Signature
-from goldless.statistics.deciding import ANYTIME, least_tasks
+from goldless.statistics.deciding import ANYTIME, Tolerance, least_tasks
 from goldless.studies import Study
 
 TOLERANCE = "1sd"

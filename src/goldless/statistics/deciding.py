@@ -105,6 +105,41 @@ class FixedSample:
         return np.asarray(2 * stdtr(n - 1, -np.abs(ratio) * np.sqrt(n)), np.float64)
 
 
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """A difference of scores that does not matter yet."""
+
+    value: float
+    in_sd: bool = False
+    """Whether it is in standard deviations of scores; else in the metric's unit."""
+
+    @classmethod
+    def parse(cls, given: str | float | Tolerance, name: str = "tolerance") -> Tolerance:
+        """What is written as 0.5 or 0.2sd; ``name``: of the option, for a message."""
+        if isinstance(given, Tolerance):
+            return given
+        written = str(given).strip().lower()
+        number = written.removesuffix("sd")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not 0 <= value < math.inf:
+            raise UserError(
+                f"{name} must be a number of at least 0 in the metric's unit, or in standard deviations such as 0.2sd, "
+                f"got {given!r}"
+            )
+        return cls(value, written != number)
+
+    def __str__(self) -> str:
+        return f"{self.value:g}{'sd' * self.in_sd}"
+
+    def of(self, scores: FloatArray) -> float:
+        """The tolerance in the metric's unit, by the spread of these scores."""
+        spread = float(scores.std(ddof=1)) if len(scores) > 1 else 0.0
+        return self.value * spread if self.in_sd else self.value
+
+
 ANYTIME = Anytime()
 FIXED_SAMPLE = FixedSample()
 

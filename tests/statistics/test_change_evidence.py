@@ -80,5 +80,5 @@ def test_one_bet_is_the_mean_over_stakes_of_what_the_rank_wins():
 
 @pytest.mark.parametrize("alpha", [0, 1, 2])
 def test_a_rate_that_is_none_is_refused(alpha):
-    with pytest.raises(UserError, match="--alpha must be between 0 and 1"):
+    with pytest.raises(UserError, match="alpha must be between 0 and 1"):
         change_evidence([], alpha=alpha)

@@ -22,7 +22,7 @@ SAMPLES = "More samples"
 
 def _questions(given: Any) -> Any:
     """A study of a mapping of questions to lists of answers; anything else as it is."""
-    from goldless.selection.samples import samples_study
+    from goldless.selection.selecting import samples_study
 
     return samples_study(given.items()) if isinstance(given, Mapping) else given
 
@@ -71,8 +71,7 @@ async def select(study: Study, own: Selecting, options: Options) -> Selection:
       goldless select samples.csv --metric 'gem-s[prompt]+control' --format csv
       goldless select tasks/ --sampler openai:gpt-4o-mini --most 20
     """
-    from goldless.selection.samples import Sampling
-    from goldless.selection.selecting import select_responses
+    from goldless.selection.selecting import Sampling, select_responses
 
     sampling = None
     if own.sampler is not None:

@@ -52,9 +52,8 @@ from goldless.jury.wire import (
     votes_data,
 )
 from goldless.runs.options import Options
-from goldless.selection.choosing import Tolerance
-from goldless.selection.samples import samples_study
-from goldless.selection.selecting import select_responses
+from goldless.selection.selecting import samples_study, select_responses
+from goldless.statistics.deciding import Tolerance
 
 LOGGER = logging.getLogger("goldless.jury")
 

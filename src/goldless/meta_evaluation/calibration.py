@@ -94,12 +94,22 @@ async def calibrate(
     """
     draws_of(options)
     study = study if labels is None else with_labels(study, labels)
-    if next_count and not study.n_ratings and not study.n_preferences and not drawn:
-        return _first_draw(study, options, next_count)
-    table, answered, agents, criterion = label_table(study, criterion)
-    labelled = np.asarray(~np.isnan(table).all(axis=1))
+    first_draw = bool(next_count) and not study.n_ratings and not study.n_preferences and not drawn
+    labelled = np.zeros(len(study), np.bool_)
+    if not first_draw:
+        table, answered, agents, criterion = label_table(study, criterion)
+        labelled = np.asarray(~np.isnan(table).all(axis=1))
     rounds = read_rounds(drawn, study, labelled)
-    _check_next(next_count, int((~labelled).sum()))
+    unlabelled = int((~labelled).sum())
+    if not 0 <= next_count <= unlabelled:
+        raise UserError(f"--next must be from 1 to {unlabelled}, the number of tasks without labels, got {next_count}")
+    found = Calibration(study.name, study.fingerprint, criterion, options.level, tasks=len(study))
+    if first_draw:
+        one = draw_by_size(np.ones(len(study)), next_count, seed=options.seed)
+        chosen = [NextLabel(study.tasks[t], float(c), None) for t, c in zip(one.task, one.chance, strict=True)]
+        settings = {"next": str(next_count), "seed": str(options.seed), "study": study.fingerprint[:8]}
+        signature = str(Signature("calibration", settings))
+        return replace(found, criterion=None, next_labels=tuple(chosen), rule=AT_RANDOM, signature=signature)
     judges, of_run = proxy_judges(study, options, reviewers, scale, scores)
     first = int(labelled.sum()) - sum(len(one.task) for one in rounds)
     proxies = len(judges) + (0 if of_run else len(options.metrics))
@@ -110,41 +120,12 @@ async def calibrate(
         judges = [*metric_judges(evaluation, study), *judges]
     check_unlike(judges)
     data = labelled_data(study, judges, table, answered, agents, average=average)
-    made = _estimated(study, options, data, judges, rounds=rounds, next_count=next_count, criterion=criterion)
-    return replace(made, evaluation=evaluation)
-
-
-def _check_next(count: int, unlabelled: int) -> None:
-    if not 0 <= count <= unlabelled:
-        raise UserError(f"--next must be from 1 to {unlabelled}, the number of tasks without labels, got {count}")
-
-
-def _first_draw(study: Study, options: Options, count: int) -> Calibration:
-    _check_next(count, len(study))
-    drawn = draw_by_size(np.ones(len(study)), count, seed=options.seed)
-    return Calibration(
-        study=study.name,
-        fingerprint=study.fingerprint,
-        criterion=None,
-        level=options.level,
-        proxies=(),
-        labelled=0,
-        tasks=len(study),
-        agents=(),
-        comparisons=(),
-        shares=(),
-        next_labels=tuple(
-            NextLabel(study.tasks[t], float(c), None) for t, c in zip(drawn.task, drawn.chance, strict=True)
-        ),
-        rule=AT_RANDOM,
-        notes=(),
-        signature=str(
-            Signature("calibration", {"next": str(count), "seed": str(options.seed), "study": study.fingerprint[:8]})
-        ),
-    )
+    found = replace(found, evaluation=evaluation, labelled=int(labelled.sum()))
+    return _estimated(found, study, options, data, judges, rounds=rounds, next_count=next_count)
 
 
 def _estimated(
+    found: Calibration,
     study: Study,
     options: Options,
     data: LabelledData,
@@ -152,17 +133,15 @@ def _estimated(
     *,
     rounds: Sequence[Round],
     next_count: int,
-    criterion: str | None,
 ) -> Calibration:
     names = data.names
-    agents = [calibrated_agent(data, a, names, rounds, options.level) for a in range(len(data.agents))]
     compared = compared_agents(data, rounds, options)
     chosen = []
     if next_count:
         seed = options.seed + len(rounds)
         chosen = next_labels(data.tasks, compared, data.labelled, next_count, seed=seed)
     settings = {
-        **({} if criterion is None else {"criterion": criterion}),
+        **({} if found.criterion is None else {"criterion": found.criterion}),
         "labels": evidence_hash([(t, a, v) for t, row in enumerate(data.labels.tolist()) for a, v in enumerate(row)]),
         "proxies": ",".join(names),
         "estimate": "ppi++-by-task",
@@ -170,20 +149,15 @@ def _estimated(
         **({"rounds": str(len(rounds))} if rounds else {}),
         "study": study.fingerprint[:8],
     }
-    notes = data_notes(study, data, names, rounds)
+    notes = data_notes(study, data, rounds)
     if next_count and not chosen:
         notes.append("Every comparison is decided, so no further label would change a decision.")
-    return Calibration(
-        study=study.name,
-        fingerprint=study.fingerprint,
-        criterion=criterion,
-        level=options.level,
+    return replace(
+        found,
         proxies=names,
-        labelled=int(data.labelled.sum()),
-        tasks=len(data.tasks),
-        agents=tuple(agents),
+        agents=tuple(calibrated_agent(data, a, rounds, options.level) for a in range(len(data.agents))),
         comparisons=tuple(one for one, _, _ in compared),
-        shares=tuple(judge_shares(data, names, options.level)) if not rounds else (),
+        shares=tuple(judge_shares(data, options.level)) if not rounds else (),
         next_labels=tuple(chosen),
         rule=BY_CHANGE if chosen else None,
         notes=tuple(notes),
@@ -247,25 +221,20 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
         answered[i, [number[response.agent] for response in responses]] = True
     kept = np.flatnonzero(~np.isnan(table).all(axis=0))
     table, answered, agents = table[:, kept], answered[:, kept], tuple(names[i] for i in kept)
-    _check_whole(study.tasks, agents, table, answered)
-    return table, answered, agents, known[0]
-
-
-def _check_whole(tasks: Sequence[str], agents: Sequence[str], table: FloatArray, answered: BoolArray) -> None:
-    """Refuse tasks of which only some responses are labelled."""
     rated = ~np.isnan(table)
     partly = np.flatnonzero(rated.any(axis=1) & (answered & ~rated).any(axis=1))
-    if not len(partly):
-        return
-    said = [
-        f"{tasks[t]} (no label for {', '.join(agents[a] for a in np.flatnonzero(answered[t] & ~rated[t])[:3])})"
-        for t in partly[:5]
-    ]
-    more = f" and {len(partly) - 5} more" if len(partly) > 5 else ""
-    raise UserError(
-        f"a task must be labelled for all agents or for none, got {len(partly)} partly labelled: "
-        f"{', '.join(said)}{more}. Label the other responses, or leave these tasks' labels out"
-    )
+    if len(partly):
+        said = [
+            f"{study.tasks[t]} (no label for "
+            f"{', '.join(agents[a] for a in np.flatnonzero(answered[t] & ~rated[t])[:3])})"
+            for t in partly[:5]
+        ]
+        more = f" and {len(partly) - 5} more" if len(partly) > 5 else ""
+        raise UserError(
+            f"a task must be labelled for all agents or for none, got {len(partly)} partly labelled: "
+            f"{', '.join(said)}{more}. Label the other responses, or leave these tasks' labels out"
+        )
+    return table, answered, agents, known[0]
 
 
 def proxy_judges(
@@ -290,22 +259,18 @@ def proxy_judges(
     ] + given_judges(scores, study)
     if run is None or (named and not options.metrics):
         return judges, False
-    return [*_run_judges(run, study, options.metrics), *judges], True
-
-
-def _run_judges(run: Path, study: Study, metrics: Sequence[Any]) -> list[Judge]:
-    """The metrics of a run folder, all or those named."""
-    found = run_scores(RunFolder(run))
-    known = [one.metric for one in found]
-    for name in metrics:
+    scored = run_scores(RunFolder(run))
+    known = [one.metric for one in scored]
+    for name in options.metrics:
         if name not in known:
             raise UserError(f"{run} has no metric {name!r}{nearest(str(name), known) or '.'} It has {', '.join(known)}")
     names = {"tasks": study.tasks, "agents": agent_names(study)}
-    return [
+    of_run = [
         scoring_judge(one.metric, "metric", one.scores, signature=one.signature, **names)
-        for one in found
-        if not metrics or one.metric in metrics
+        for one in scored
+        if not options.metrics or one.metric in options.metrics
     ]
+    return [*of_run, *judges], True
 
 
 def labelled_data(
@@ -359,9 +324,7 @@ def _powered(
     return powered_mean(labels[there], proxies[there], rounds=kept, limits=limits, level=level)
 
 
-def calibrated_agent(
-    data: LabelledData, a: int, names: Sequence[str], rounds: Sequence[Round], level: float
-) -> CalibratedAgent:
+def calibrated_agent(data: LabelledData, a: int, rounds: Sequence[Round], level: float) -> CalibratedAgent:
     """Estimate the mean of agent number ``a``."""
     try:
         found = _powered(
@@ -379,7 +342,7 @@ def calibrated_agent(
         labels_worth=found.labels_worth,
         label_mean=found.label_mean,
         missing=int(data.missing[a]),
-        weights=dict(zip(names, found.weights.tolist(), strict=True)),
+        weights=dict(zip(data.names, found.weights.tolist(), strict=True)),
     )
 
 
@@ -432,14 +395,18 @@ def compared_agents(
 # --- binary judges, notes --------------------------------------------------------------------------------------------
 
 
-def judge_shares(data: LabelledData, names: Sequence[str], level: float) -> list[JudgeShare]:
+def judge_shares(data: LabelledData, level: float) -> list[JudgeShare]:
     """Corrected shares of the judges that only say 0 or 1, where labels do too."""
-    if not _binary(data.labels):
+
+    def binary(values: FloatArray) -> bool:
+        return set(np.unique(values[~np.isnan(values)]).tolist()) <= {0.0, 1.0}
+
+    if not binary(data.labels):
         return []
     found = []
-    for k, judge in enumerate(names):
+    for k, judge in enumerate(data.names):
         said = np.where(data.answered, data.proxies[:, :, k], np.nan)
-        if not _binary(said):
+        if not binary(said):
             continue
         for a, agent in enumerate(data.agents):
             label, verdict = data.labels[:, a], said[:, a]
@@ -461,11 +428,7 @@ def judge_shares(data: LabelledData, names: Sequence[str], level: float) -> list
     return found
 
 
-def _binary(values: FloatArray) -> bool:
-    return set(np.unique(values[~np.isnan(values)]).tolist()) <= {0.0, 1.0}
-
-
-def data_notes(study: Study, data: LabelledData, names: Sequence[str], rounds: Sequence[Round]) -> list[str]:
+def data_notes(study: Study, data: LabelledData, rounds: Sequence[Round]) -> list[str]:
     """What to know about the labels and proxies of an estimate."""
     notes = [RANDOM]
     if without := [agent for agent in agent_names(study) if agent not in data.agents]:
@@ -479,12 +442,12 @@ def data_notes(study: Study, data: LabelledData, names: Sequence[str], rounds: S
     for one in rounds:
         first[one.task] = False
     ps = []
-    for k in range(len(names)):
+    for k in range(len(data.names)):
         by_task = np.nanmean(np.where(data.answered, data.proxies[:, :, k], np.nan), axis=1)
         inside, outside = by_task[first], by_task[~first]
         inside, outside = inside[~np.isnan(inside)], outside[~np.isnan(outside)]
         ps.append(_welch_p(inside, outside))
-    for name, p in zip(names, holm(ps), strict=True):
+    for name, p in zip(data.names, holm(ps), strict=True):
         if p is not None and p < UNLIKE:
             notes.append(
                 f"Labelled tasks differ from the others in {name} (p = {p:.2g}): they do not look like a random draw, "

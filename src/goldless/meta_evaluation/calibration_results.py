@@ -104,18 +104,18 @@ class Calibration:
     fingerprint: str
     criterion: str | None
     level: float
-    proxies: tuple[str, ...]
-    labelled: int
+    proxies: tuple[str, ...] = ()
+    labelled: int = 0
     """Labelled tasks, each for all of its agents."""
-    tasks: int
-    agents: tuple[CalibratedAgent, ...]
-    comparisons: tuple[CalibratedComparison, ...]
-    shares: tuple[JudgeShare, ...]
-    next_labels: tuple[NextLabel, ...]
-    rule: str | None
+    tasks: int = 0
+    agents: tuple[CalibratedAgent, ...] = ()
+    comparisons: tuple[CalibratedComparison, ...] = ()
+    shares: tuple[JudgeShare, ...] = ()
+    next_labels: tuple[NextLabel, ...] = ()
+    rule: str | None = None
     """How the next labels were chosen; None: none were requested."""
-    notes: tuple[str, ...]
-    signature: str
+    notes: tuple[str, ...] = ()
+    signature: str = ""
     evaluation: Evaluation | None = field(default=None, metadata=HERE_ONLY)
     """The metrics computed as proxies."""
 

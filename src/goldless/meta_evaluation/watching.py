@@ -28,7 +28,8 @@ from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options, check_review_options
 from goldless.runs.pipeline import review_study, score_study
 from goldless.runs.store import try_writing
-from goldless.statistics.change_evidence import Values, change_evidence, check_alpha
+from goldless.statistics.change_evidence import Values, change_evidence
+from goldless.statistics.deciding import check_alpha
 from goldless.studies import Study
 from goldless.studies.checking import Checking, all_at_once
 from goldless.studies.tables import ALLOWED, Source, is_table
@@ -324,16 +325,8 @@ async def watch(
         raise MetricError(
             f"{model} gave no value to any anchor, so the occasion is not added. Run goldless doctor on it"
         )
-    new = Occasion(
-        number,
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        model,
-        kept,
-        missing,
-        dict(scores),
-        stream_hash,
-        restart,
-    )
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    new = Occasion(number, now, model, kept, missing, dict(scores), stream_hash, restart)
     report = _report(folder, known, [*occasions, new], guard)  # a stream that does not fit is refused before it is kept
     add_occasion(folder, occasions, new)
     told = [note] if (note := _from_people(anchors, [*occasions, new])) else []
@@ -355,7 +348,9 @@ def _judge(options: Options) -> dict[str, str]:
     """How the anchors are asked, as the folder keeps it. Refuses what cannot be watched, before any call."""
     if options.recorded:
         raise UserError("--recorded asks no model, so there is nothing to watch")
-    wording = {"verdicts": options.verdicts, "task description": options.task_description}
+    wording: dict[str, str] = {"verdicts": options.verdicts}
+    if options.task_description:
+        wording["task description"] = options.task_description
     if options.reviewers:
         check_review_options(options)
         given = options.reviewers
@@ -363,7 +358,7 @@ def _judge(options: Options) -> dict[str, str]:
         if len(names) > 1:
             raise UserError(f"one reviewer can be watched at a time, got {len(names)}. Start a watch for each")
         if not options.metrics or tuple(options.metrics) == (DEFAULT_METRICS,):
-            return _texts({"reviewer": names[0], "scale": options.scale, **wording})
+            return {"reviewer": names[0], "scale": options.scale, **wording}
         raise UserError("--metric and --reviewers exclude each other: watch a scorer or a reviewer")
     if tuple(options.metrics) in {(), (DEFAULT_METRICS,)}:
         raise UserError("name what to watch: --reviewers MODEL --scale 5-level, or --metric gem-raw --scorer MODEL")
@@ -373,22 +368,16 @@ def _judge(options: Options) -> dict[str, str]:
     needs = metrics[0].needs
     if needs.logprobs is None and needs.verdicts is None:
         raise MetricError(f"{metrics[0].name} asks no model, so there is nothing to watch. Try gem-raw")
-    return _texts(
-        {
-            "metric": metrics[0].name,
-            "scorer": _name(options.scorer) if needs.logprobs is not None else "",
-            "critic": _name(options.critic) if needs.verdicts is not None else "",
-            "template": ",".join(template.name for template in options.chosen_templates()),
-            "peers": ",".join(options.peers or ()),
-            "peer sample": options.peer_sample,
-            **wording,
-        }
-    )
-
-
-def _texts(found: Mapping[str, Any]) -> dict[str, str]:
-    """Settings as texts, without empty ones."""
-    return {name: str(value) for name, value in found.items() if value not in {None, ""}}
+    found = {
+        "metric": metrics[0].name,
+        "scorer": _name(options.scorer) if needs.logprobs is not None else "",
+        "critic": _name(options.critic) if needs.verdicts is not None else "",
+        "template": ",".join(template.name for template in options.chosen_templates()),
+        "peers": ",".join(options.peers or ()),
+        "peer sample": str(options.peer_sample or ""),
+        **wording,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _name(model: Any) -> str:

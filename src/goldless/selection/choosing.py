@@ -125,5 +125,5 @@ def _compared(
     if n < 2:
         return mean, None, None, n
     alpha = rule.for_each(len(table))
-    around = radius(float(n), float(differences.std(ddof=1)), alpha=alpha, bound=rule.bound)
+    around = float(radius(float(n), float(differences.std(ddof=1)), alpha=alpha, bound=rule.bound))
     return mean, mean - around, mean + around, n

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 
 from goldless.arrays import FloatArray
-from goldless.errors import UserError
+from goldless.statistics.deciding import check_alpha
 
 Direction = Literal["higher", "lower", "other values"]
 STAKES = np.array([0.3, 0.6, 0.9])
@@ -51,12 +51,6 @@ class ChangeEvidence:
     """Whether the evidence reached 1 / alpha on this or an earlier occasion."""
 
 
-def check_alpha(alpha: float) -> None:
-    """Refuse a rate of false alarms that is none."""
-    if not 0 < alpha < 1:
-        raise UserError(f"--alpha must be between 0 and 1, got {alpha:g}. Try 0.05")
-
-
 def change_evidence(occasions: Sequence[Values], *, alpha: float = 0.05, seed: int = 0) -> list[ChangeEvidence]:
     """The evidence of a change after each occasion. Values of one item are compared with its own earlier values."""
     check_alpha(alpha)
@@ -72,13 +66,10 @@ def change_evidence(occasions: Sequence[Values], *, alpha: float = 0.05, seed: i
             stakes = np.logaddexp(stakes, started) + _gains(np.stack([ranks[:, 0], 1 - ranks[:, 0], ranks[:, 1]]))
         log = float(np.logaddexp(np.logaddexp.reduce(stakes, axis=None) - math.log(stakes.size), -math.log(bets + 1)))
         alarm |= log >= -math.log(alpha)
-        found.append(ChangeEvidence(math.exp(min(log, 700.0)), _direction(ranks), len(ranks), alarm))
+        place = float(ranks[:, 0].mean()) if len(ranks) else 0.5
+        direction: Direction = "higher" if place < ONE_WAY else "lower" if place > 1 - ONE_WAY else "other values"
+        found.append(ChangeEvidence(math.exp(min(log, 700.0)), direction, len(ranks), alarm))
     return found
-
-
-def _direction(ranks: FloatArray) -> Direction:
-    place = float(ranks[:, 0].mean()) if len(ranks) else 0.5
-    return "higher" if place < ONE_WAY else "lower" if place > 1 - ONE_WAY else "other values"
 
 
 def _gains(ranks: FloatArray) -> FloatArray:

@@ -163,7 +163,9 @@ def compare_with(
     ``leads``: it was chosen because it leads. An agent is then tested beside all pairs of those not yet decided, since
     any of them might have led.
     """
-    number, every = _number(agents, one), PairDifferences(values)
+    if one not in agents:
+        raise UserError(f"unknown agent {one!r}{nearest(one, agents) or '.'} Agents: {', '.join(agents)}")
+    number, every = list(agents).index(one), PairDifferences(values)
     pairs = pairs_with(values, number)
     if np.isnan(values).any():
         blocks = _pair_blocks(every, np.arange(len(agents)), len(agents) - 1)
@@ -202,12 +204,6 @@ def _compared(
         )
         for column, (alone, corrected) in enumerate(zip(ps, holm(ps), strict=True))
     ]
-
-
-def _number(agents: Sequence[str], agent: str) -> int:
-    if agent not in agents:
-        raise UserError(f"unknown agent {agent!r}{nearest(agent, agents) or '.'} Agents: {', '.join(agents)}")
-    return list(agents).index(agent)
 
 
 def _known(number: float) -> float | None:
@@ -285,7 +281,7 @@ class _Field:
             scaled[:, (~np.isnan(pairs.differences)).sum(axis=0) < 2] = 0.0
             if reached is None:
                 exact = len(scaled) <= EXACT_UP_TO
-                reached = np.zeros(_exact_flips(len(scaled)) if exact else self.permutations)
+                reached = np.zeros(2 ** max(0, len(scaled) - 1) if exact else self.permutations)
             at = 0
             for signs in _flips(len(scaled), scaled.shape[1], seed=self.seed, permutations=self.permutations):
                 flips = slice(at, at + len(signs))
@@ -324,15 +320,11 @@ def _scaled(differences: FloatArray, there: npt.NDArray[np.bool_], *, seed: int)
     return scaled
 
 
-def _exact_flips(tasks: int) -> int:
-    return int(2 ** max(0, tasks - 1))
-
-
 def _flips(tasks: int, pairs: int, *, seed: int, permutations: int) -> Iterator[FloatArray]:
     """Blocks [some flips, tasks] of signs: all where tasks are few, but one way round; else random ones."""
     step = max(1, ELEMENTS_AT_ONCE // max(tasks, pairs))
     if tasks <= EXACT_UP_TO:
-        numbers = np.arange(_exact_flips(tasks), dtype=np.uint64)
+        numbers = np.arange(2 ** max(0, tasks - 1), dtype=np.uint64)
         for begin in range(0, len(numbers), step):
             bits = (numbers[begin : begin + step, None] >> np.arange(tasks, dtype=np.uint64)) & np.uint64(1)
             yield np.subtract(1.0, 2.0 * bits, dtype=np.float64)
@@ -365,34 +357,23 @@ def sign_flip_ps(differences: FloatArray, *, seed: int = 0, permutations: int = 
     The statistic is the mean. Random sign flips are the same for all columns.
     """
     counts = np.sum(~np.isnan(differences), axis=0)
-    ps: list[float | None] = [None] * len(counts)
-    for column in np.flatnonzero((counts >= 2) & (counts <= EXACT_UP_TO)):
-        ps[column] = _exact_p(differences[~np.isnan(differences[:, column]), column])
-    many = np.flatnonzero(counts > EXACT_UP_TO)
-    if len(many):
-        as_far = _random_flips(differences[:, many], seed=seed, permutations=permutations)
-        for column, count in zip(many, as_far, strict=True):
-            ps[column] = (int(count) + 1) / (permutations + 1)
-    return ps
-
-
-def _exact_p(differences: FloatArray) -> float:
-    signs = np.array(list(itertools.product((1.0, -1.0), repeat=len(differences))))
-    as_far = np.abs(signs @ differences) >= _nearly(np.abs(differences.sum()))
-    return float(as_far.mean())
-
-
-def _random_flips(differences: FloatArray, *, seed: int, permutations: int) -> npt.NDArray[np.int64]:
-    """How many random flips give each column a sum at least as far from zero as its own."""
     filled = np.nan_to_num(differences)  # zero of either sign adds nothing
     observed = _nearly(np.abs(filled.sum(axis=0)))
+    ps: list[float | None] = [None] * len(counts)
+    for column in np.flatnonzero((counts >= 2) & (counts <= EXACT_UP_TO)):
+        signs = np.array(list(itertools.product((1.0, -1.0), repeat=int(counts[column]))))
+        own = differences[~np.isnan(differences[:, column]), column]
+        ps[column] = float((np.abs(signs @ own) >= observed[column]).mean())
+    many = np.flatnonzero(counts > EXACT_UP_TO)
     random = np.random.default_rng(seed)
-    as_far = np.zeros(differences.shape[1], np.int64)
-    step = max(1, ELEMENTS_AT_ONCE // max(differences.shape))
-    for begin in range(0, permutations, step):
+    as_far = np.zeros(len(many), np.int64)
+    step = max(1, ELEMENTS_AT_ONCE // max(len(differences), len(many), 1))
+    for begin in range(0, permutations if len(many) else 0, step):
         flips = random.random((min(step, permutations - begin), len(differences)))
-        as_far += np.sum(np.abs(np.where(flips < 0.5, -1.0, 1.0) @ filled) >= observed, axis=0)
-    return as_far
+        as_far += np.sum(np.abs(np.where(flips < 0.5, -1.0, 1.0) @ filled[:, many]) >= observed[many], axis=0)
+    for column, count in zip(many, as_far, strict=True):
+        ps[column] = (int(count) + 1) / (permutations + 1)
+    return ps
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:

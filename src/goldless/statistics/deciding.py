@@ -11,9 +11,8 @@ was fixed beforehand.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, overload
+from typing import Protocol
 
 import numpy as np
 from scipy.special import nctdtr, stdtr, stdtrit
@@ -169,19 +168,12 @@ def least_tasks(alpha: float, at_least: int = AT_LEAST) -> int:
     return max(at_least, 2, math.floor(1 - math.log2(alpha)) + 1)
 
 
-@overload
-def radius(n: float, sd: float, *, alpha: float, bound: Bound = ANYTIME) -> float: ...
-@overload
-def radius(n: FloatArray, sd: FloatArray, *, alpha: float, bound: Bound = ANYTIME) -> FloatArray: ...
-def radius(
-    n: float | FloatArray, sd: float | FloatArray, *, alpha: float, bound: Bound = ANYTIME
-) -> float | FloatArray:
+def radius(n: float | FloatArray, sd: float | FloatArray, *, alpha: float, bound: Bound = ANYTIME) -> FloatArray:
     """Half the width of the interval of a mean of n differences with this standard deviation (n - 1)."""
     check_alpha(alpha)
     wide = bound.width(np.asarray(n, np.float64), alpha)
     # an infinite width stays one where all differences are equal
-    found = np.asarray(wide * np.maximum(sd, np.finfo(np.float64).tiny))
-    return float(found) if found.ndim == 0 else found
+    return np.asarray(wide * np.maximum(sd, np.finfo(np.float64).tiny))
 
 
 def p_values(
@@ -226,26 +218,17 @@ def tasks_to_detect(
         raise UserError(f"power must be between 0 and 1, got {power:g}. Try 0.8")
     if not (effect > 0 and math.isfinite(effect)):
         raise UserError(f"the difference to detect must be above 0 standard deviations, got {effect:g}. Try 0.3")
-    return _smallest(
-        lambda n: _power(n, effect, float(bound.width(np.asarray(n, np.float64), alpha))) >= power,
-        least_tasks(alpha, at_least),
-        MOST,
-    )
 
+    def enough(n: int) -> bool:
+        """Whether t of n normal differences is as often beyond the interval, on the side of the true difference."""
+        width, root = float(bound.width(np.asarray(n, np.float64), alpha)), math.sqrt(n)
+        return float(1 - nctdtr(n - 1, effect * root, width * root)) >= power
 
-def _power(n: int, effect: float, width: float) -> float:
-    """The probability that the t of n normal differences is beyond the interval, on the side of the true difference."""
-    root = math.sqrt(n)
-    return float(1 - nctdtr(n - 1, effect * root, width * root))
-
-
-def _smallest(enough: Callable[[int], bool], low: int, most: int) -> int | None:
-    """The smallest number from ``low`` to ``most`` that is enough, where every larger one is too."""
-    high = low
+    low = high = least_tasks(alpha, at_least)
     while not enough(high):
-        if high >= most:
+        if high >= MOST:
             return None
-        low, high = high, min(2 * high, most)
+        low, high = high, min(2 * high, MOST)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -74,7 +74,11 @@ def effective_votes(
     there = ~np.isnan(values)
     kept = there.sum(axis=0) >= 2
     values, there, task = values[:, kept], there[:, kept], task[kept]
-    varied = _varied(values, there, centre)
+    varied = np.zeros(len(values), np.bool_)
+    for judge, (own, has) in enumerate(zip(values, there, strict=True)):
+        if has.any():  # whether its values differ from each other, or from the centre
+            middle = own[has].mean() if centre is None else centre
+            varied[judge] = float(np.abs(own[has] - middle).max()) > NO_SPREAD
     same = [name for name, varies in zip(names, varied, strict=True) if not varies]
     names = [name for name, varies in zip(names, varied, strict=True) if varies]
     notes = [f"left out for having the same value on every pair: {', '.join(same)}"] * bool(same)
@@ -107,16 +111,6 @@ def effective_votes(
     }
     ends = (interval.low, interval.high) if len(without) > 1 else (None, None)
     return EffectiveVotes(len(names), found, *ends, float(mean), n, n_tasks, level, note, between)
-
-
-def _varied(values: FloatArray, there: BoolArray, centre: float | None) -> BoolArray:
-    """Whether a judge's values differ from each other, or from the centre."""
-    spread = []
-    for own, has in zip(values, there, strict=True):
-        said = own[has]
-        middle = centre if centre is not None else said.mean() if len(said) else 0.0
-        spread.append(bool(len(said)) and float(np.abs(said - middle).max()) > NO_SPREAD)
-    return np.array(spread, dtype=np.bool_)
 
 
 def _sums(values: FloatArray, there: BoolArray, group: IntArray) -> tuple[FloatArray, FloatArray]:

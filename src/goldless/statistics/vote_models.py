@@ -53,22 +53,16 @@ def dawid_skene(votes: FloatArray, *, start: FloatArray | None = None) -> DawidS
     chance = np.clip(said.sum(axis=1) / has.sum(axis=1), START_WITHIN, 1 - START_WITHIN) if start is None else start
     for _ in range(EM_STEPS):
         share = np.clip(chance.mean(), 1e-12, 1 - 1e-12)
-        hits, alarms = (_rates(weight, said, has) for weight in (chance, 1 - chance))
+        rates = np.full((2, said.shape[1]), 0.5)  # one half for a judge of none
+        for rate, weight in zip(rates, (chance, 1 - chance), strict=True):
+            np.divide(weight @ said, weight @ has, out=rate, where=weight @ has > 1e-12)
+        hits, alarms = np.clip(rates, RATE_WITHIN, 1 - RATE_WITHIN)
         odds = np.log(share / (1 - share)) + said @ np.log(hits / alarms)
         odds += (has - said) @ np.log((1 - hits) / (1 - alarms))
         last, chance = chance, expit(odds)
         if np.abs(chance - last).max(initial=0.0) < SETTLED:
             break
     return DawidSkene(chance, hits, alarms)
-
-
-def _rates(weight: FloatArray, said: FloatArray, has: FloatArray) -> FloatArray:
-    """Share of each judge's votes for the first, over items by weight; one half for a judge of none."""
-    total = weight @ has
-    rates = np.full(len(total), 0.5)
-    np.divide(weight @ said, total, out=rates, where=total > 1e-12)
-    clipped: FloatArray = np.clip(rates, RATE_WITHIN, 1 - RATE_WITHIN)
-    return clipped
 
 
 def both_sides(votes: FloatArray) -> FloatArray:

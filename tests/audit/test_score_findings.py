@@ -35,13 +35,6 @@ def test_levels_of_agents_make_no_link_and_no_block():
     assert (graph.links, graph.blocks) == ((), ())
 
 
-def test_scores_that_are_all_the_same_link_nobody_by_rounding():
-    rows = [
-        {"task": t, "agent": a, "peer": b, "score": 0.1} for t in "tu" for a, b in itertools.permutations("abcdef", 2)
-    ]
-    assert peer_graph(pl.DataFrame(rows), tuple("abcdef")).links == ()
-
-
 def test_a_link_is_what_levels_leave_over_with_its_standard_error():
     """a and b share 21 and 19 on two tasks, all others nothing.
 
@@ -119,22 +112,6 @@ def test_a_pair_that_shares_twice_what_others_share_is_told_with_its_ranks_witho
     assert "instead of" in finding.message
 
 
-def test_the_only_agents_that_answer_are_no_block_beside_agents_that_say_nothing():
-    agents = ("a", "b", "c", "x", "y", "z")
-    graph = peer_graph(pairs(lambda one, other: 14.0 if {one, other} <= set("abc") else 0.0, agents), agents)
-    assert graph.blocks == ()
-
-
-def test_three_agents_are_too_few():
-    assert peer_graph(pairs(lambda *_: 1.0, "abc"), tuple("abc")) is None
-
-
-def test_a_pair_that_was_never_scored_leaves_no_graph():
-    some = pairs(lambda *_: 1.0, HONEST).filter(~((pl.col("agent") == "a") & (pl.col("peer") == "b")))
-    some = some.filter(~((pl.col("agent") == "b") & (pl.col("peer") == "a")))
-    assert peer_graph(some, HONEST) is None
-
-
 # --- metrics beside each other ---------------------------------------------------------------------------------------
 
 
@@ -176,10 +153,3 @@ def test_a_metric_that_follows_length_within_tasks_is_named():
     (finding,) = score_findings(made, [ranking("rouge-l", np.log(sizes))])
     assert finding.kind == "only-length"
     assert "correlate 1.00" in finding.message
-
-
-def test_a_metric_that_follows_only_the_task_is_not():
-    made, sizes = lengths_study()
-    per_task = np.repeat(np.arange(10.0)[:, None], 4, axis=1) * 100
-    shuffled = np.random.default_rng(2).permuted(sizes, axis=1)
-    assert score_findings(made, [ranking("gem", per_task + shuffled * 0.01)]) == []

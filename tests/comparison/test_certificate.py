@@ -63,15 +63,6 @@ def test_a_steady_judge_is_certified_by_asking_again_once_and_for_all(tmp_path):
     assert len(model.calls) == before + 60
 
 
-def test_more_verdicts_add_to_those_asked_before(tmp_path):
-    model = judge()
-    run = reviewed(tmp_path / "run", model, worths())
-    assert gate(run, aa=20, reviewers={"judge": model}).certificate.state == "refused"
-    before = len(model.calls)
-    assert gate(run, aa=70, reviewers={"judge": model}).certificate.state == "certified"
-    assert len(model.calls) == before + 50
-
-
 def test_a_judge_that_changes_its_mind_decides_nothing(tmp_path):
     model = judge(flips=12)
     run = reviewed(tmp_path / "run", model, worths())
@@ -130,15 +121,6 @@ def test_a_second_run_that_asked_nothing_new_or_something_else_certifies_nothing
     ):
         with pytest.raises(UserError, match=re.escape(said)):
             gate(run, repeats=repeats)
-
-
-def test_two_runs_are_certified_by_the_verdicts_of_both(tmp_path):
-    model = judge()
-    texts = worths().filter(pl.col("agent") != "new"), worths().filter(pl.col("agent") != "old")
-    runs = [reviewed(tmp_path / name, model, study) for name, study in zip(("a", "b"), texts, strict=True)]
-    found = goldless.gate(*runs, margin=0.1, aa=100, reviewers={"judge": model}, resamples=200)
-    assert (found.verdict, found.certificate.asked) == ("SHIP", 100)
-    assert all((run / "repeats").is_dir() for run in runs)
 
 
 def test_another_model_or_an_unnamed_one_cannot_certify(tmp_path):
@@ -232,16 +214,3 @@ def test_the_noise_of_a_scorer_moves_the_bounds_before_they_decide(tmp_path):
     found = gate(loud, margin=margin)
     assert (found.verdict, found.certificate.shift) == ("INCONCLUSIVE", pytest.approx(0.08))
     assert "at most 0.02 nats on 9 texts asked twice" in found.certificate.words
-
-
-def test_a_scored_run_carries_the_noise_of_its_own_scorer(tmp_path):
-    result = goldless.evaluate(worths(12), metrics="gem-raw", scorer=words_scorer(), resamples=200)
-    found = gate(goldless.save_run(result, tmp_path / "run"), margin=5)
-    assert (found.verdict, found.certificate.state, found.certificate.noise_nats) == ("SHIP", "certified", 0.0)
-
-
-def test_a_custom_metric_cannot_be_certified(tmp_path):
-    run = written_run(tmp_path / "run", noisy(40, 3), metric="python:mine.py:f", signature="python:mine.py:f|seed:0")
-    found = gate(run)
-    assert (found.verdict, found.certificate.state) == ("INCONCLUSIVE", "missing")
-    assert gate(run, uncertified=True).verdict == "SHIP"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import xml.etree.ElementTree as ET
 
@@ -15,7 +14,6 @@ from scipy import stats
 import goldless
 from goldless.comparison.gating import as_junit, as_markdown
 from goldless.errors import UserError
-from goldless.reports.document import write
 
 VERDICTS = {(True, False): "SHIP", (False, True): "BLOCK", (False, False): "INCONCLUSIVE"}
 
@@ -96,11 +94,6 @@ def test_equal_differences_of_limited_scores_leave_room_for_tasks_not_seen(tmp_p
     assert gate(run, margin=0.2, uncertified=True).verdict == "SHIP"
 
 
-def test_equal_responses_ship(tmp_path):
-    run = written_run(tmp_path / "run", {"old": [1.0, 2.0] * 6, "new": [1.0, 2.0] * 6})
-    assert gate(run, margin=0.1).verdict == "SHIP"
-
-
 def test_a_candidate_does_not_ship_by_leaving_hard_tasks_unanswered(tmp_path):
     scores = noisy(40, 0.5)
     worst = np.argsort(scores["new"])[:8]
@@ -111,14 +104,6 @@ def test_a_candidate_does_not_ship_by_leaving_hard_tasks_unanswered(tmp_path):
     without = {"old": [score for i, score in enumerate(scores["old"]) if i not in worst]}
     without["new"] = [score for score in kept if score is not None]
     assert gate(written_run(tmp_path / "other", without)).verdict == "SHIP"
-
-
-def test_two_runs_are_gated_with_the_baselines_first(tmp_path):
-    one = written_run(tmp_path / "main", {"bot": noisy(40, 0)["old"]}, texts={"bot": "before"})
-    two = written_run(tmp_path / "pr", {"bot": noisy(40, -3)["new"]}, texts={"bot": "after"})
-    assert goldless.gate(one, two, margin=0.5).verdict == "BLOCK"
-    found = goldless.gate(two, one, margin=0.5)
-    assert (found.verdict, found.baseline, found.candidate) == ("SHIP", "bot (pr)", "bot (main)")
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
@@ -191,9 +176,3 @@ def test_junit_has_a_failure_for_block_and_an_error_for_inconclusive(tmp_path, s
     assert [child.tag for child in judge] == ["skipped"]
     counted = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
     assert counted == {"tests": 2, "failures": kinds.count("failure"), "errors": kinds.count("error"), "skipped": 1}
-
-
-def test_everything_goes_into_json(tmp_path):
-    data = json.loads(json.dumps(write(gate(written_run(tmp_path / "run", noisy(12, 2))))))
-    assert (data["verdict"], data["certificate"]["state"]) == ("SHIP", "not needed")
-    assert {"margin", "alpha", "low", "high", "reason", "comparison", "warnings"} <= set(data)

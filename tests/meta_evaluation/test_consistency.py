@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import goldless
-from goldless.errors import MetricError, UserError
+from goldless.errors import UserError
 from goldless.meta_evaluation.consistency import compare_scorers, correlations, scorer_consistency
 from goldless.meta_evaluation.judges import ScoredBy, read_run_scores
 from goldless.reports.findings import in_text
@@ -54,12 +54,6 @@ def test_tables_6_and_7_of_the_gem_paper_give_its_three_correlations_which_are_p
         assert round(rows_of(found, "pearson")[metric].value, 3) == value
     for metric, value in SPEARMAN.items():
         assert round(rows_of(found, "spearman")[metric].value, 3) == value
-
-
-def test_one_task_gives_no_interval_and_says_why():
-    found = compare_scorers([*published(BY_70B, "70b"), *published(BY_8B, "8b")], **FAST)
-    assert {(row.low, row.high, row.n_tasks, row.n_agents) for row in found.rows} == {(None, None, 1, 18)}
-    assert {row.note for row in found.rows} == {"no interval: n = 1 task"}
 
 
 @pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall"])
@@ -111,37 +105,6 @@ def test_the_interval_is_the_percentiles_over_tasks_drawn_for_both_scorers_alike
     assert row.value == pytest.approx(whole)
 
 
-def test_the_correlation_by_task_is_the_mean_over_tasks():
-    tables, scored = two_scorers()
-    row = rows_of(compare_scorers(scored, **FAST), "spearman")["gem-raw"]
-    by_task = [stats.spearmanr(x, y).statistic for x, y in zip(tables["small"], tables["large"], strict=True)]
-    assert row.within_task == pytest.approx(np.mean(by_task))
-    assert row.within_low <= row.within_task <= row.within_high
-    assert row.tasks_used == 12
-
-
-def test_only_responses_scored_under_both_count_and_the_others_are_counted_missing():
-    tables, scored = two_scorers(missing=0.2)
-    row = rows_of(compare_scorers(scored, **FAST), "pearson")["gem-raw"]
-    both = ~np.isnan(tables["small"]) & ~np.isnan(tables["large"])
-    means = [np.nanmean(np.where(both, tables[name], np.nan), axis=0) for name in ("small", "large")]
-    assert row.value == pytest.approx(stats.pearsonr(*means).statistic)
-    assert (row.asked, row.used) == (60, int(both.sum()))
-
-
-def test_three_scorers_are_compared_two_by_two():
-    _, scored = two_scorers()
-    third = ScoredBy("third", "gem-raw", scored[0].scores)
-    found = compare_scorers([*scored, third], **FAST)
-    assert [(row.first, row.second) for row in found.rows if row.coefficient == "kendall"] == [
-        ("small", "large"),
-        ("small", "third"),
-        ("large", "third"),
-    ]
-    same = next(row for row in found.rows if (row.first, row.second) == ("small", "third"))
-    assert (same.value, same.low, same.high) == pytest.approx((1.0, 1.0, 1.0))
-
-
 @pytest.mark.parametrize(
     ("value", "low", "high", "words"),
     [
@@ -162,21 +125,6 @@ def test_scorers_are_said_to_rank_alike_only_where_the_interval_shows_it(value, 
     row = replace(found.rows[1], metric="m", first="one", second="two", value=value, low=low, high=high)
     (said,) = replace(found, rows=(row,)).findings()
     assert words in in_text(said, str)
-
-
-def test_agents_that_are_all_alike_have_no_correlation():
-    flat = ScoredBy("flat", "m", {(f"t{t}", f"a{a}"): 0.1 * 3 for t in range(5) for a in range(4)})
-    other = ScoredBy("other", "m", {(f"t{t}", f"a{a}"): float(a) for t in range(5) for a in range(4)})
-    for row in compare_scorers([flat, other], **FAST).rows:
-        assert (row.value, row.low, row.within_task, row.tasks_used) == (None, None, None, 0)
-
-
-def test_what_differs_beside_the_scorer_is_said():
-    _, scored = two_scorers()
-    first = ScoredBy("small", "gem-raw", scored[0].scores, "gem-raw|scorer:small|template:general|goldless:1")
-    second = ScoredBy("large", "gem-raw", scored[1].scores, "gem-raw|scorer:large|template:reviews|goldless:1")
-    notes = compare_scorers([first, second], **FAST).notes
-    assert any("template is general and reviews" in note for note in notes)
 
 
 # --- by evaluating, and from run folders ---------------------------------------------------------------------------
@@ -236,15 +184,3 @@ def test_runs_of_different_studies_and_folders_without_a_run_are_refused_togethe
     with pytest.raises(UserError) as told:
         read_run_scores([tmp_path / "no", tmp_path / "nothing"])
     assert str(told.value).count("is not a run folder") == 2
-
-
-def test_no_common_metric_and_two_agents_are_refused():
-    _, scored = two_scorers()
-    with pytest.raises(MetricError, match="no metric was computed under two scorers"):
-        compare_scorers([scored[0], ScoredBy("large", "mi", scored[1].scores)])
-    few = [
-        ScoredBy(s.scorer, s.metric, {key: score for key, score in s.scores.items() if key[1] in {"a0", "a1"}})
-        for s in scored
-    ]
-    with pytest.raises(MetricError, match="at least 3"):
-        compare_scorers(few)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-from contextlib import closing
-from dataclasses import replace
 
 import pytest
 
@@ -13,13 +10,9 @@ import goldless
 from goldless.errors import UserError
 from goldless.judging.scales import SCALES
 from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices, reviewer_costs
-from goldless.models.call_paces import call_paces, seconds_per_call
-from goldless.models.interface import ModelIdentity, Usage
-from goldless.models.journal import Entry, Journal
+from goldless.models.interface import Usage
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
-from goldless.reports.report_table import large_text, seconds_text, usd_text
-from goldless.runs.estimate import plan_study
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
 from goldless.runs.store import save_result
@@ -48,20 +41,6 @@ async def test_calls_are_those_of_every_ordered_pair_and_marginal_and_grow_with_
     assert row.scaled.tokens == pytest.approx(row.tokens * 1000)
     assert row.usd == 0.0
     assert "agents²" in row.growth
-
-
-async def test_what_is_in_the_journal_already_still_counts_as_a_cost(study, toy_scorer, tmp_path):
-    options = Options(metrics=("gem-raw",), scorer=toy_scorer(), journal=tmp_path / "journal.sqlite")
-    before = await find_costs(study, options)
-    goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "journal.sqlite", resamples=200)
-    again = await find_costs(study, options)
-    (first,), (second,) = ([untimed(row) for row in report.rows] for report in (before, again))
-    assert first == second
-
-
-def untimed(row):
-    """A cost without the seconds, which are measured where calls take long enough for it."""
-    return replace(row, seconds=None, scaled=replace(row.scaled, seconds=None))
 
 
 async def test_a_price_that_is_given_is_paid_for_every_token(study):
@@ -203,28 +182,6 @@ async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(st
         await find_costs(study, Options(), tasks=0)
 
 
-async def test_the_journal_tells_the_time_in_which_at_least_one_call_was_under_way(study, tmp_path):
-    """Calls from 0 to 10 s, from 5 to 20 s and from 30 to 31 s: 21 s, so 7 s a call."""
-    path = tmp_path / "journal.sqlite"
-    identity = ModelIdentity("http", "model", "of some weights", settings={"server": "own"})
-    with closing(Journal(path)) as journal:
-        for i, (begin, end) in enumerate([(0, 10), (5, 20), (30, 31)]):
-            journal.record(identity, [Entry(f"k{i}", "chat", "{}", "{}", Usage(100, 5), 0.25)])
-            journal._connection.execute("insert into attempts values (?, ?)", (f"k{i}", begin))
-            journal._connection.execute("update calls set created_at = ? where key = ?", (end, f"k{i}"))
-    ((_, pace),) = call_paces(path)
-    assert (pace.calls, pace.tokens, pace.usd, pace.seconds) == (3, 315, 0.75, 21.0)
-    assert call_paces(tmp_path / "none.sqlite") == ()
-    asked = ModelIdentity("http", "model", settings={"server": "http://127.0.0.1:1/v1"})
-    assert seconds_per_call(path, asked, "verdict") == 7.0
-    assert seconds_per_call(path, asked, "text") is None
-    assert seconds_per_call(path, ModelIdentity("http", "other"), "verdict") is None
-    planned = await plan_study(study, Options(metrics=("tvd-mi",), critic=SERVER, journal=path))
-    (row,) = planned.together
-    assert row.seconds == pytest.approx(7.0 * row.calls)
-    assert any("in the journal, a verdict 7 s" in note for note in planned.notes)
-
-
 # --- reviewers -----------------------------------------------------------------------------------------------------
 
 
@@ -243,12 +200,6 @@ def test_planned_judgements_are_both_orders_of_every_pair_at_four_characters_a_t
     assert cost.tokens_from == "estimated"
 
 
-def test_a_reviewer_is_not_planned_for_agents_of_its_own_family(study):
-    own = reviewer_costs(study, Options(reviewers=("ann=embedded",)))["ann"]
-    assert own.judgements == 6
-    assert (own.usd, own.price_from) == (0.0, "on this machine")
-
-
 def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(study):
     names = ("openai:gpt-4o-mini", f"far={SERVER}", "near=openai:gpt-4o-mini")
     found = reviewer_costs(study, Options(reviewers=names), prices={"near": Price(3.0, 3.0)})
@@ -260,42 +211,10 @@ def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(stu
     assert (found["near"].input_usd_per_million, found["near"].price_from) == (3.0, "given")
 
 
-@pytest.mark.parametrize("given", ["gpt-4o", "nobody:claude-3", "openai:", "http://", "scripted:nowhere.jsonl"])
-def test_a_reviewer_that_is_no_model_is_refused_rather_than_free(study, given):
-    with pytest.raises(UserError):
-        reviewer_costs(study, Options(reviewers=(f"r={given}",)))
-
-
-@pytest.mark.parametrize("given", ["embedded", "gguf:some.gguf", "hf:some/model"])
-def test_only_a_model_on_this_machine_is_free(study, given):
-    cost = reviewer_costs(study, Options(reviewers=(f"r={given}",)))["r"]
-    assert (cost.usd, cost.price_from) == (0.0, "on this machine")
-
-
 @pytest.mark.parametrize("given", ["gpt4", "=3", "gpt4=much", "gpt4=-1", "gpt4=1,2,3", "gpt4=nan"])
 def test_a_price_that_is_none_is_refused_with_what_is_allowed(given):
     with pytest.raises(UserError, match="NAME=USD or NAME=IN,OUT"):
         parse_reviewer_prices([given])
 
 
-def test_prices_are_one_number_or_two():
-    found = parse_reviewer_prices(["a=b=1", "c=2,3"])
-    assert found == {"a=b": Price(1.0, 1.0), "c": Price(2.0, 3.0)}
-
-
-def test_prices_of_strangers_and_no_tokens_are_refused(study):
-    options = Options(reviewers=("near=embedded",))
-    with pytest.raises(UserError, match=r"'neer', which is not a reviewer. Did you mean 'near'"):
-        reviewer_costs(study, options, prices={"neer": Price(1.0, 1.0)})
-    for tokens in (0, -5, math.inf):
-        with pytest.raises(UserError, match="tokens per judgement must be above 0"):
-            reviewer_costs(study, options, tokens_a_judgement=tokens)
-
-
 # --- tables --------------------------------------------------------------------------------------------------------
-
-
-def test_amounts_times_and_large_numbers_are_written_in_their_usual_units():
-    assert [usd_text(x) for x in (0.0, 0.0123, 4.2, 168.0, 16800.0)] == ["0.00", "0.012", "4.20", "168", "16,800"]
-    assert [seconds_text(x) for x in (5, 600, 7200, 864_000)] == ["5 s", "10 min", "2.0 h", "10.0 days"]
-    assert [large_text(x) for x in (812, 12_300, 4.2e6, 2.94e9)] == ["812", "12.3k", "4.2M", "2.94B"]

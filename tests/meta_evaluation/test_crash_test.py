@@ -14,8 +14,7 @@ from scipy import stats
 import goldless
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.crash_test import crash_test, p_of_passing, rate
-from goldless.meta_evaluation.perturbations.collusion import BOILERPLATE, swap_words
-from goldless.meta_evaluation.perturbations.manipulations import EMPTY_WORDS
+from goldless.meta_evaluation.perturbations.collusion import BOILERPLATE
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.options import Options
@@ -71,13 +70,6 @@ def test_an_interval_decides_the_rating(must, interval, rating):
     assert rate(must, effect((low + high) / 2, low, high), margin=0.2)[0] == rating
 
 
-def test_without_an_interval_nothing_is_shown():
-    assert rate("fall", Estimate(-3.0, None, None, 1, 0.95, "no interval: n = 1")) == (
-        "not shown",
-        "no interval: n = 1",
-    )
-
-
 # --- effects -------------------------------------------------------------------------------------------------------
 
 
@@ -106,13 +98,6 @@ def test_a_pair_metric_has_a_sample_for_every_pair_as_in_the_paper():
     assert one("rouge-l", "null", references=1).samples == 18
 
 
-def test_a_constant_metric_neither_falls_nor_rises(tmp_path, monkeypatch):
-    (tmp_path / "flat.py").write_text("def flat(response):\n    return 1.0\n")
-    monkeypatch.chdir(tmp_path)
-    test = run(["python:flat.py:flat"], ["deletion", "elongation"])
-    assert [(r.rating, r.smd) for r in test.results] == [("fail", 0.0), ("pass", 0.0)]
-
-
 def test_a_perturbation_that_changes_nothing_is_counted_and_not_rated_as_no_effect():
     rows = [(f"t{i}", agent, f"{agent} {i}.") for i in range(4) for agent in ("ann", "bob")]
     study = study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"))
@@ -134,21 +119,6 @@ def test_a_metric_that_jumps_from_one_value_to_another_is_rated_by_its_direction
     assert "unbounded" in found.note
     metric = flagged(tmp_path, monkeypatch, "float('w1' in response)")
     assert one(metric, "null", study=answers(range(5, 25))).rating == "pass"
-
-
-def test_with_few_tasks_even_a_jump_shows_nothing(tmp_path, monkeypatch):
-    metric = flagged(tmp_path, monkeypatch, "1.0 if '[[A]]' in response else 0.0")
-    assert one(metric, "verdict-injection", study=answers((5, 6, 7))).rating == "not shown"
-
-
-def test_one_task_shows_nothing():
-    found = one("length", "case-flip", study=answers((5,)))
-    assert (found.rating, found.smd) == ("not shown", None)
-
-
-def test_scores_that_do_not_move_are_no_effect_even_where_one_task_alone_varies():
-    found = one("length", "case-flip", study=answers((5, 5, 5, 5, 9)))
-    assert (found.rating, found.smd_low, found.smd_high) == ("pass", 0.0, 0.0)
 
 
 def test_gem_falls_where_shared_words_are_lost(toy_scorer):
@@ -308,11 +278,6 @@ def test_the_p_is_that_of_a_one_sided_t_test():
     assert p_of_passing("not rise", found, margin=0.2) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("must", "p"), [("fall", 1.0), ("not rise", 0.0)])
-def test_scores_that_do_not_move_are_certain(must, p):
-    assert p_of_passing(must, Estimate(0.0, 0.0, 0.0, 30, 0.95)) == p
-
-
 # --- agents that collude or copy --------------------------------------------------------------------------------------
 
 
@@ -338,17 +303,6 @@ def test_a_near_copy_has_a_peers_words_in_another_order():
     for text in test.perturbed:
         assert sorted(text.text.split()) == sorted(TICKETS[int(text.task[1:])][1].split())
         assert text.text != TICKETS[int(text.task[1:])][1]
-
-
-def test_swapped_words_keep_their_white_space():
-    assert swap_words("one two  three\nfour five six seven eight nine ten") == (
-        "two one  three\nfour six five seven eight ten nine"
-    )
-
-
-def test_one_house_style_leaves_nobody_out():
-    test = run(["length"], ["style-of-all"], study=tickets())
-    assert all(text.text.startswith("[") and EMPTY_WORDS in text.text for text in test.perturbed)
 
 
 def test_translations_and_deceptions_are_asked_of_the_writer_in_our_words():

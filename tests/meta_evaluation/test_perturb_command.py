@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import anyio
@@ -62,19 +60,6 @@ def test_the_written_study_can_be_scored(goldless, study, tmp_path, toy_scorer):
     assert {row.agent for row in result.leaderboard().rows} >= {"ann", "ann~null"}
 
 
-def test_tables_come_as_csv_and_markdown(goldless, study, tmp_path):
-    arguments = ["perturb", study, "--perturbation", "deletion", "--out"]
-    rows = list(csv.DictReader(io.StringIO(goldless(*arguments, tmp_path / "a", "--format", "csv").out)))
-    want = {"group": "degradation", "must": "fall", "asked": "4", "made": "4", "missing": "0", "unchanged": "1"}
-    assert rows == [{"perturbation": "deletion", **want}]
-    shown = goldless(*arguments, tmp_path / "b", "--format", "markdown").out.splitlines()
-    assert shown[2] == "| deletion | degradation | fall | 4 | 4 | 0 | 1 |"
-    assert (
-        "verdict-injection"
-        in goldless("perturb", study, "--perturbation", "verdict-injection", "--out", tmp_path / "c").out
-    )
-
-
 def test_labels_and_other_columns_of_tasks_are_kept(goldless, tmp_path):
     folder = tmp_path / "old"
     folder.mkdir()
@@ -112,13 +97,6 @@ def test_bad_input_ends_with_2_and_writes_nothing(goldless, study, tmp_path, arg
     assert ended.code == 2
     assert said in ended.err
     assert not (tmp_path / "new").exists()
-
-
-def test_a_name_that_a_copy_would_take_is_refused(goldless, study_file, tmp_path):
-    taken = study_file({"t1": {"ann": "One.", "ann~null": "Two."}})
-    ended = goldless("perturb", taken, "--out", tmp_path / "new", "--agents", "ann", "--perturbation", "null")
-    assert ended.code == 2
-    assert "the study already has agents named ann~null" in ended.err
 
 
 def test_strategies_become_agents_and_originals_keep_their_place(goldless, study_file, script_file, tmp_path):
@@ -163,14 +141,3 @@ def test_open_calls_write_nothing_end_with_3_and_are_asked_again(study, tmp_path
     assert second.folder == tmp_path / "new"
     assert len(writer.calls) == 4 + 1
     assert library.read_study(tmp_path / "new").response("t1", "ann~rephrase").text == "Re: Ann one. Ann two."
-
-
-def test_what_stays_missing_is_left_out_counted_and_named(goldless, study, script_file, tmp_path):
-    script = script_file([{"prompt": text, "answer": "Said."} for by in TEXTS.values() for text in by.values()][:3])
-    arguments = ["perturb", study, "--perturbation", "rephrase", "--writer", f"scripted:{script}", "--json"]
-    ended = goldless(*arguments, "--out", tmp_path / "new")
-    assert ended.code == 0
-    row = json.loads(ended.out)["perturbations"][0]
-    assert (row["asked"], row["made"], row["missing"]) == (4, 3, 1)
-    assert "missing: 1 rejected, for example: the script has no answer" in ended.err
-    assert library.read_study(tmp_path / "new").response("t2", "bob~rephrase") is None

@@ -10,7 +10,7 @@ import pytest
 import goldless as library
 from goldless import plugins as plugins_module
 from goldless.errors import UserError
-from goldless.meta_evaluation.perturbations.catalogue import CATALOGUE, MODEL_FREE, find_perturbation
+from goldless.meta_evaluation.perturbations.catalogue import CATALOGUE, find_perturbation
 
 MODULE = """
 from goldless.meta_evaluation.perturbations import Perturbation, Setting, of_text
@@ -95,22 +95,6 @@ def test_a_perturbed_study_has_copies_of_it(goldless, study_file, tmp_path):
     assert made.response("t1", "ann~first-word").text == "ann"
 
 
-def test_one_that_needs_a_writer_says_so_before_anything_is_made(goldless, study_file, tmp_path):
-    ended = goldless("perturb", study_file(TEXTS), "--out", tmp_path / "new", "--perturbation", "asked")
-    assert ended.code == 2
-    assert "asked needs a chat model. Name one with --writer" in ended.err
-
-
-def test_a_writer_makes_it(goldless, study_file, script_file, tmp_path):
-    script = script_file([{"prompt": text, "answer": "Said."} for by in TEXTS.values() for text in by.values()])
-    ended = goldless(
-        *("perturb", study_file(TEXTS), "--out", tmp_path / "new", "--perturbation", "asked"),
-        *("--writer", f"scripted:{script}"),
-    )
-    assert ended.code == 0
-    assert library.read_study(tmp_path / "new").response("t0", "bob~asked").text == "Said."
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -134,15 +118,6 @@ def test_what_has_another_shape_or_our_name_is_told_and_left_out():
     assert find_perturbation("praise").description == "between generic praise"
 
 
-def test_an_entry_point_and_its_perturbation_have_one_name():
-    with pytest.raises(UserError, match="the plugin 'other' must have the name of its perturbation, got 'shout'"):
-        find_perturbation("other")
-
-
 def test_an_unknown_name_is_answered_with_theirs_too():
     with pytest.raises(UserError, match=r"unknown perturbation 'shoot'. Did you mean 'shout'\?.* first-word,"):
         find_perturbation("shoot")
-
-
-def test_what_is_done_by_default_does_not_depend_on_what_is_installed():
-    assert "shout" not in MODEL_FREE

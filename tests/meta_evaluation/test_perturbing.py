@@ -80,18 +80,6 @@ def test_shuffled_tasks_are_the_same_agents_and_one_task_alone_is_missing(study)
     assert made["t1", "bob"].failure.message == "bob has no response to another task"
 
 
-def test_shuffled_tasks_do_not_depend_on_other_agents_or_on_what_is_asked(study):
-    whole = [row for row in run(study, "shuffled-task") if row.agent == "ann"]
-    alone = study.subset(agents=["ann"])
-    assert run(alone, "shuffled-task") == whole
-    assert run(study, "shuffled-task", responses=[study.response("t2", "ann")]) == [whole[1]]
-
-
-def test_a_negative_seed_is_refused(study):
-    with pytest.raises(UserError, match="seed must be a whole number of at least 0, got -1"):
-        run(study, "pattern", seed=-1)
-
-
 # --- with a writer -------------------------------------------------------------------------------------------------
 
 
@@ -113,12 +101,6 @@ def test_a_completion_with_gaps_left_is_missing():
     made = one("One. Two. Three.", "completion", writer=echo())
     assert made.text is None
     assert made.failure.kind == "bad_reply"
-
-
-def test_a_text_without_gaps_asks_nobody():
-    writer = echo()
-    assert one("One.", "completion", writer=writer).unchanged
-    assert writer.calls == []
 
 
 def test_rephrasing_uses_the_papers_words_where_asked_and_marks_an_unchanged_reply():
@@ -157,12 +139,6 @@ def test_elongation_with_summaries_asks_for_two_lines_and_puts_them_in():
     assert "could be improved, such as prose and length. Specifically, I discuss" in made.text
 
 
-def test_elongation_with_summaries_asks_nothing_about_a_text_without_that_section():
-    writer = echo()
-    assert one("No section.", "elongation[peer-review-summaries]", writer=writer).unchanged
-    assert writer.calls == []
-
-
 @pytest.mark.parametrize("name", ["rephrase", "completion", "elongation[peer-review-summaries]"])
 @pytest.mark.parametrize(
     ("reply", "kind"),
@@ -175,9 +151,3 @@ def test_elongation_with_summaries_asks_nothing_about_a_text_without_that_sectio
 def test_what_a_writer_fails_to_write_is_missing_with_its_cause(name, reply, kind):
     made = one(REVIEW, name, writer=ScriptedModel(answers=lambda _: reply))
     assert (made.text, made.unchanged, made.failure.kind) == (None, False, kind)
-
-
-def test_progress_is_told_to_the_end(study):
-    told = []
-    run(study, "rephrase", writer=echo(), tell=lambda done, total: told.append((done, total)))
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]

@@ -7,7 +7,7 @@ import pytest
 
 from goldless.errors import UserError
 from goldless.meta_evaluation.perturbations.perturbation import perturb
-from goldless.meta_evaluation.perturbations.strategies import STRATEGIES, find_strategy
+from goldless.meta_evaluation.perturbations.strategies import find_strategy
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Response, Task
 from goldless.studies import study_from_records
@@ -71,30 +71,11 @@ def test_the_null_strategy_asks_nobody_and_always_says_the_same():
     assert made == [want] * 3
 
 
-def test_strategies_are_good_faith_or_problematic():
-    groups = {name: strategy.kind for name, strategy in STRATEGIES.items() if "[" not in name}
-    assert groups == {
-        "strategic-rewrite": "problematic",
-        "related-shift": "problematic",
-        "standard": "good faith",
-        "brief": "good faith",
-        "null": "problematic",
-    }
-
-
 def test_a_task_is_read_from_its_prompt_or_abstract_and_missing_with_neither():
     writer = ScriptedModel(answers=lambda r: f"on {r.messages[-1].content}")
     made = write("standard", writer, at_once=3)
     missing = CallFailure("no_synopsis", "task t3 has neither a prompt nor an abstract", attempts=0)
     assert made == ["on on Paper one.", "on on Abstract two.", missing]
-
-
-def test_a_stage_that_fails_leaves_the_response_missing_with_its_cause():
-    refused = CallFailure("refused", "no")
-    no_notes = ScriptedModel(answers=lambda _: refused)
-    assert write("standard", no_notes, TASKS[:1]) == [refused]
-    no_text = ScriptedModel(answers=lambda r: "notes" if r.messages[1].content == "Paper one." else refused)
-    assert write("standard", no_text, TASKS[:1]) == [refused]
 
 
 def test_a_strategy_without_a_writer_is_refused():

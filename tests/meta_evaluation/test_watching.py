@@ -115,23 +115,6 @@ def test_an_interrupted_occasion_is_not_added_and_pays_once(ask, judge, tmp_path
     journal.close()
 
 
-def test_an_occasion_without_any_value_is_not_added(ask, judge, tmp_path):
-    ask()
-    judge.answer = None
-    judge.model._answers = lambda _: "no idea"
-    with pytest.raises(goldless.GoldlessError, match="gave no value to any anchor"):
-        ask()
-    assert watched(tmp_path / "watch").occasions == 1
-
-
-def test_after_a_restart_the_new_values_are_the_usual_ones(ask, judge):
-    ask()
-    judge.moved = -1
-    assert ask().who == "judge"
-    assert ask(restart=True).who is None
-    assert ask().who is None
-
-
 ADDS = """
 import sys
 from pathlib import Path
@@ -165,15 +148,6 @@ def test_of_two_processes_that_add_at_once_each_keeps_what_the_other_added(ask, 
     added = sum(int(process.communicate(timeout=60)[0]) for process in processes)
     lines = (tmp_path / "watch" / "occasions.jsonl").read_text().splitlines()
     assert [json.loads(line)["number"] for line in lines] == list(range(1, 2 + added))
-
-
-def test_what_is_known_can_be_shown_without_asking(ask, judge, tmp_path):
-    asked = ask()
-    calls = len(judge.model.calls)
-    assert watched(tmp_path / "watch").processes == asked.processes
-    assert len(judge.model.calls) == calls
-    with pytest.raises(UserError, match="is not a watch"):
-        watched(tmp_path / "elsewhere")
 
 
 def test_other_anchors_another_judge_and_another_rate_are_refused_before_any_call(ask, judge, anchors):

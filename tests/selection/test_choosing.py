@@ -52,10 +52,6 @@ def test_a_clear_lead_is_decided_and_a_small_one_is_not():
     assert not choose("t", texts(14), table(drawn(14, lead=0.1)), Rule(tolerance=EXACT)).decided
 
 
-def test_few_peers_decide_nothing_however_clear():
-    assert not choose("t", texts(8), table(drawn(8, lead=50.0)), Rule(tolerance=EXACT)).decided
-
-
 def test_rivals_within_the_tolerance_do_not_matter():
     scores = drawn(14, lead=4.0)
     scores[5] = scores[2] - 0.01  # as good as the leader

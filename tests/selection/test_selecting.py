@@ -73,12 +73,6 @@ def test_tasks_with_unequal_numbers_of_samples_have_task_control_for_all(tmp_pat
     assert [choice.samples for choice in found.choices] == [5, 4, 4]
 
 
-def test_one_question_needs_no_other_task(tmp_path):
-    found = goldless.select({"Name it.": ["zarn it is", "it is zarn", "quex"]}, scorer=scorer(), journal=tmp_path / "j")
-    assert found.metric == "gem-raw"
-    assert "zarn" in found.texts()["1"]
-
-
 def chatty(lucky: str) -> ScriptedModel:
     """Gives one answer again and again on a task, on others something new each time."""
     numbers = itertools.count()

@@ -27,21 +27,6 @@ def test_of_equal_submissions_the_best_is_too_high_by_the_expected_largest_and_t
     assert np.mean([one.interval.value > 1.96 * error for one in alone]) > 0.1
 
 
-def test_a_clear_best_keeps_its_score():
-    random = np.random.default_rng(1)
-    values = random.normal(size=(200, 4)) + np.array([0, 0, 3, 0])
-    found = best_of(values, resamples=500)
-    assert found.best == 2
-    assert found.corrected == pytest.approx(values[:, 2].mean(), abs=0.02)
-
-
-def test_copies_of_one_submission_cost_interval_but_not_score():
-    one = np.random.default_rng(2).normal(size=(50, 1))
-    single, many = best_of(one, resamples=2000), best_of(np.repeat(one, 5, axis=1), resamples=2000)
-    assert many.corrected == pytest.approx(single.corrected, abs=0.01)
-    assert many.interval.high - many.interval.low > single.interval.high - single.interval.low
-
-
 def test_submissions_without_scores_count_among_the_n():
     values = np.random.default_rng(3).normal(size=(50, 2))
     two, five = best_of(values), best_of(values, 5)

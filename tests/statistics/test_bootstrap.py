@@ -90,44 +90,10 @@ def test_with_few_tasks_the_end_on_the_side_of_a_tail_is_further_out(n):
     assert interval.high == pytest.approx(values.mean() + far * scipy.stats.sem(values[:, 0]))
 
 
-def test_the_rule_counts_the_tasks_of_the_study_so_that_all_agents_have_one_kind_of_interval():
-    values = np.random.default_rng(0).normal(size=(40, 2))
-    values[FEW_TASKS - 1 :, 1] = np.nan
-    assert [interval.method for interval in task_intervals(values, resamples=100)] == ["bootstrap-t"] * 2
-    alone = task_intervals(values[:, 1:], resamples=100)
-    assert [interval.method for interval in alone] == ["t"]
-
-
-@pytest.mark.parametrize("df", [3, 30])
-def test_no_end_is_nearer_to_the_mean_than_students_t(df):
-    values = np.random.default_rng(df).standard_t(df, size=(40, 20))
-    low, high = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
-    found = task_intervals(values, resamples=500)
-    assert all(one.low <= end + 1e-12 for one, end in zip(found, low, strict=True))
-    assert all(one.high >= end - 1e-12 for one, end in zip(found, high, strict=True))
-
-
-def test_one_task_that_carries_all_the_spread_does_not_send_an_end_to_infinity():
-    """Of 20 draws from 20 tasks, 36 % hold no copy of the odd one: no spread at all, an infinite t.
-
-    Mean 0.05, standard error 0.05, and twice Student's quantile with 19 degrees of freedom is 2 x 2.0930.
-    """
-    values = np.zeros((20, 1))
-    values[3] = 1.0
-    (interval,) = task_intervals(values)
-    assert interval.high == pytest.approx(0.05 + 2 * 2.0930 * 0.05, abs=1e-5)
-    assert np.isfinite(interval.low)
-
-
 def test_one_scored_task_gives_a_mean_without_interval_and_says_why():
     (interval,) = task_intervals(np.array([[3.0], [np.nan], [np.nan]]))
     assert interval == Estimate(3.0, None, None, 1, 0.95, "no interval: n = 1")
     assert interval.method is None
-
-
-def test_no_scored_task_gives_nothing_and_says_why():
-    (interval,) = task_intervals(np.array([[np.nan], [np.nan]]))
-    assert interval == Estimate(None, None, None, 0, 0.95, "no task was scored")
 
 
 def test_a_missing_score_is_left_out_of_the_mean_and_does_not_count_as_zero():
@@ -135,22 +101,6 @@ def test_a_missing_score_is_left_out_of_the_mean_and_does_not_count_as_zero():
     (without,) = task_intervals(np.array([[2.0], [4.0], [9.0]]))
     assert with_gap == without
     assert (with_gap.value, with_gap.n) == (5.0, 3)
-
-
-def test_draws_that_hold_none_of_an_agents_tasks_do_not_spoil_its_interval():
-    values = np.full((2000, 2), np.nan)
-    values[:, 0] = 1.0
-    values[:FEW_TASKS, 1] = np.arange(FEW_TASKS)
-    interval = task_intervals(values, resamples=3000)[1]
-    assert interval.method == "bootstrap-t"
-    assert interval.low < 4.5 < interval.high
-
-
-@pytest.mark.parametrize("n", [2, 6, 10, 49])
-def test_equal_scores_have_an_interval_of_no_width(n):
-    for value in (-1.25, 0.1, 1e9 / 7):
-        (interval,) = task_intervals(np.full((n, 1), value), resamples=50)
-        assert (interval.low, interval.value, interval.high) == (value, value, value)
 
 
 @pytest.mark.parametrize(("n", "high"), [(2, 0), (5, 5), (8, 7), (20, 17), (40, 1)])
@@ -163,35 +113,6 @@ def test_scores_at_their_limits_have_the_exact_interval_of_a_share(n, high):
         ends = [lowest + (highest - lowest) * end for end in (theirs.low, theirs.high)]
         assert (interval.low, interval.high) == pytest.approx(ends, abs=1e-9)
         assert (interval.method, interval.n) == ("exact", n)
-
-
-@pytest.mark.parametrize("share", [0.5, 0.8, 0.95, 0.99])
-@pytest.mark.parametrize("n", [5, 8, 12, 20, 50])
-def test_the_interval_of_zeros_and_ones_holds_their_share_as_often_as_it_says(n, share):
-    """Over all that n tasks can show, each with its probability: no simulation."""
-    held = 0.0
-    for ones in range(n + 1):
-        (interval,) = task_intervals(np.repeat([1.0, 0.0], [ones, n - ones])[:, None], limits=(0.0, 1.0), resamples=1)
-        held += scipy.stats.binom.pmf(ones, n, share) * (interval.low <= share <= interval.high)
-    assert held >= 0.95
-
-
-def test_equal_scores_between_their_limits_leave_room_for_tasks_not_seen():
-    """If more than 1 - 0.025^(1/8) = 0.369 of all tasks were at a limit, eight without it had a chance below 0.025."""
-    (interval,) = task_intervals(np.full((8, 1), 0.5), limits=(0.0, 1.0))
-    assert (interval.low, interval.high) == pytest.approx((0.5 - 0.369 / 2, 0.5 + 0.369 / 2), abs=5e-4)
-    (mixed,) = task_intervals(np.array([[0.5], [1.0], [0.0]] * 4), limits=(0.0, 1.0), resamples=50)
-    assert mixed.method == "bootstrap-t"
-
-
-def test_drawing_in_several_parts_and_agents_one_by_one_changes_nothing_but_rounding(monkeypatch):
-    values = table()
-    whole = task_intervals(values, resamples=500)
-    monkeypatch.setattr("goldless.statistics.bootstrap.ELEMENTS_AT_ONCE", 60)
-    monkeypatch.setattr("goldless.statistics.bootstrap.MEANS_AT_ONCE", 500)
-    for part, interval in zip(task_intervals(values, resamples=500), whole, strict=True):
-        assert (part.value, part.n) == (interval.value, interval.n)
-        assert (part.low, part.high) == pytest.approx((interval.low, interval.high), rel=1e-12)
 
 
 @given(

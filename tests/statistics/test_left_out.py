@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldless.errors import UserError
-from goldless.statistics.bootstrap import groups_left_out, left_out_intervals, task_intervals
+from goldless.statistics.bootstrap import left_out_intervals, task_intervals
 
 
 def test_of_a_mean_it_is_the_interval_of_the_mean():
@@ -27,16 +26,3 @@ def test_ends_lie_within_the_limits_and_what_is_not_defined_has_none():
     assert (found[1].value, found[1].low) == (0.5, None)
     assert "without one of the tasks" in found[1].note
     assert (found[2].value, found[2].low, found[2].note) == (None, None, "not defined")
-
-
-def test_up_to_two_hundred_tasks_are_left_out_one_by_one_and_more_in_a_hundred_groups():
-    group, tasks = groups_left_out(np.repeat(np.arange(200), 3))
-    assert (tasks, len(set(group.tolist()))) == (200, 200)
-    group, tasks = groups_left_out(np.repeat(np.arange(1000), 2))
-    assert (tasks, np.bincount(group).tolist()) == (1000, [20] * 100)
-    assert np.array_equal(group[::2], group[1::2])
-
-
-def test_values_and_their_left_outs_must_fit():
-    with pytest.raises(UserError, match=r"table \[groups, 1 values\], got shape \(3, 2\)"):
-        left_out_intervals([1.0], np.ones((3, 2)), n_tasks=3)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.errors import UserError
-from goldless.statistics.answering import only_question, parse_question
+from goldless.statistics.answering import parse_question
 
 AGENTS = ["a", "b", "c", "d>e"]
 
@@ -58,26 +58,6 @@ def test_a_question_knows_its_comparisons_and_their_correction(text, tests, pair
 def test_a_question_that_cannot_be_asked_says_why(text, message):
     with pytest.raises(UserError, match=message):
         parse_question(text, AGENTS)
-
-
-def test_one_question_at_a_time():
-    assert only_question(["best", " best"]) == "best"
-    with pytest.raises(UserError, match="takes one question, got 2: a>b, b>a"):
-        only_question(["a>b", "b>a"])
-
-
-def test_two_agents_are_open_until_either_is_better():
-    question = parse_question("a>b", AGENTS)
-    assert question.open(beats()) == [0, 1]
-    assert question.open(beats((1, 0))) == []
-    assert question.answer(beats((1, 0)), AGENTS) == "b is better than a"
-
-
-def test_whoever_is_decided_leaves_the_baseline_alone():
-    question = parse_question("baseline=b", AGENTS)
-    assert question.open(beats((0, 1), (1, 3))) == [1, 2]
-    assert question.answer(beats((0, 1), (1, 3)), AGENTS) == "1 better than b, 1 worse, 1 undecided"
-    assert question.open(beats((0, 1), (1, 3), (2, 1))) == []
 
 
 def test_the_best_is_who_is_left_when_all_others_are_beaten():

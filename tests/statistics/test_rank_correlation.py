@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
-from goldless.errors import UserError
 from goldless.statistics.rank_correlation import (
-    levelled,
     percentile_interval,
     pooled_correlations,
     rank_coefficients,
@@ -33,13 +31,6 @@ def test_spearman_and_tau_b_are_those_of_scipy(pairs):
     assert tau_a == pytest.approx((signs[0] * signs[1]).sum() / (len(first) * (len(first) - 1)))
 
 
-def test_without_two_values_nothing_is_defined():
-    assert np.isnan(rank_coefficients(np.ones(1), np.ones(1))).all()
-    found = pooled_correlations(np.array([1.0, np.nan]), np.array([1.0, 2.0]), np.array([0, 1]))
-    assert [one.value for one in found] == [None, None, None]
-    assert [one.value for one in pooled_correlations(np.zeros(0), np.zeros(0), np.zeros(0, int))] == [None] * 3
-
-
 def test_intervals_are_near_those_of_resampling_tasks_with_everything_computed_anew():
     random = np.random.default_rng(2)
     level = random.normal(size=(60, 1))
@@ -55,24 +46,6 @@ def test_intervals_are_near_those_of_resampling_tasks_with_everything_computed_a
     for one, ends in zip(found[:2], expected, strict=True):
         assert (one.low, one.high) == pytest.approx(ends, abs=0.03)
         assert one.n == 60
-
-
-def test_columns_that_do_not_fit_are_refused():
-    with pytest.raises(UserError, match="columns of the same length"):
-        pooled_correlations(np.ones(2), np.ones(3), np.ones(2, int))
-
-
-def test_sums_in_another_order_are_equal_once_levelled_and_missing_values_stay_missing():
-    table = np.array([[0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1, np.nan], [1e-9, 2e-9, 2e-9]])
-    assert table[0, 0] != table[0, 1]
-    by_row = levelled(table, by_row=True)
-    assert by_row[0, 0] == by_row[0, 1] == 1
-    assert by_row[1].tolist() == [0.5, 1, 1]
-    whole = levelled(table)
-    assert whole[0, 0] == whole[0, 1] == 1
-    assert np.isnan(whole[0, 2])
-    assert whole[1, 0] == pytest.approx(1e-9 / 0.6, abs=1e-12)
-    assert levelled(np.zeros((1, 2))).tolist() == [[0, 0]]
 
 
 def test_percentiles_are_numpys_and_resamples_without_a_coefficient_are_counted_and_said():

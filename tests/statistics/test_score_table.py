@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from goldless.errors import UserError
 from goldless.statistics.standings import score_table
 
 
@@ -18,17 +17,3 @@ def test_means_are_those_polars_groups_to():
     for t, a, mean in expected.iter_rows():
         assert found[t, a] == pytest.approx(mean)
     assert np.isnan(found).sum() == 36 - len(expected)
-
-
-def test_a_missing_score_is_left_out_and_a_cell_without_scores_is_missing_too():
-    found = score_table(
-        np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), np.array([2.0, np.nan, np.nan, 4.0]), tasks=2, agents=2
-    )
-    assert np.array_equal(found, [[2.0, np.nan], [np.nan, 4.0]], equal_nan=True)
-
-
-def test_numbers_of_tasks_that_do_not_exist_are_refused():
-    with pytest.raises(UserError, match="task numbers must be 0 to 1, got 0 to 2"):
-        score_table(np.array([0, 2]), np.array([0, 0]), np.zeros(2), tasks=2, agents=1)
-    with pytest.raises(UserError, match="columns of the same length"):
-        score_table(np.array([0, 1]), np.array([0]), np.zeros(2), tasks=2, agents=1)

@@ -55,12 +55,6 @@ def test_two_judges_are_compared_on_what_both_judged():
     assert found.between["j0", "j1"][1] == both[0][2].sum()
 
 
-def test_copies_are_one_vote():
-    values, task = judged(judges=1)
-    found = effective_votes(np.repeat(values, 3, axis=0), task, ["a", "b", "c"], **FAST)
-    assert found.votes == pytest.approx(1.0)
-
-
 def test_around_a_centre_it_does_not_matter_which_of_a_pair_is_named_first():
     values, task = judged()
     turned = np.random.default_rng(2).random(values.shape[1]) < 0.5
@@ -81,36 +75,9 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says():
     assert held >= 52, "95 % of 60 are 57; fewer than 52 happen once in a hundred times"
 
 
-def test_one_judge_is_one_vote():
-    values, task = judged(judges=1)
-    assert effective_votes(values, task, ["a"]).votes == 1.0
-
-
 def test_a_judge_that_always_says_the_same_is_left_out_and_named():
     values, task = judged()
     values[2] = 0.5
     found = effective_votes(values, task, ["a", "b", "constant", "d"], **FAST)
     assert found.judges == 3
     assert "every pair: constant" in found.note
-
-
-def test_judges_without_a_common_item_have_no_worth_and_the_reason_is_said():
-    values, task = judged(judges=2)
-    values[0, :30], values[1, 30:] = np.nan, np.nan
-    found = effective_votes(values, task, ["a", "b"], **FAST)
-    assert (found.votes, found.low, found.note) == (None, None, "no two judged the same pair")
-
-
-def test_two_of_several_judges_without_a_common_item_are_named():
-    values, task = judged(judges=3)
-    values[0, :30], values[1, 30:] = np.nan, np.nan
-    found = effective_votes(values, task, ["a", "b", "c"], **FAST)
-    assert "a and b" in found.note
-    assert found.votes is not None
-
-
-def test_one_task_has_no_interval():
-    values, _ = judged(tasks=1, each=40)
-    found = effective_votes(values, np.zeros(40, dtype=np.int64), names(values), **FAST)
-    assert found.votes is not None
-    assert found.low is None

@@ -84,7 +84,13 @@ async def agree(
         raise UserError(
             f"measurement must be one of {', '.join(known)}, got {measurement!r}{nearest(str(measurement), known)}"
         )
-    _check_named(options, reviewers, scale, scores)
+    if not options.metrics and not reviewers and scores is None:
+        raise UserError("nothing to compare with people. Give metrics, recorded reviewers, or a file of scores")
+    of_raters = [metric.name for metric in options.chosen_metrics() if metric.needs.labels] if options.metrics else []
+    if of_raters:
+        raise MetricError(f"{of_raters[0]} scores raters, not responses, so it cannot be compared with people")
+    if scale is not None and not reviewers:
+        raise UserError(f"--scale {scale} needs --reviewers. Name reviewers, or use all")
     check_margin(margin)
     if not study.n_ratings and not study.n_preferences:
         raise MetricError(
@@ -111,17 +117,6 @@ async def agree(
         criteria=found,
         evaluation=evaluation,
     )
-
-
-def _check_named(options: Options, reviewers: Sequence[str], scale: str | None, scores: Given | None) -> None:
-    """Refuse what no agreement could be measured with."""
-    if not options.metrics and not reviewers and scores is None:
-        raise UserError("nothing to compare with people. Give metrics, recorded reviewers, or a file of scores")
-    of_raters = [metric.name for metric in options.chosen_metrics() if metric.needs.labels] if options.metrics else []
-    if of_raters:
-        raise MetricError(f"{of_raters[0]} scores raters, not responses, so it cannot be compared with people")
-    if scale is not None and not reviewers:
-        raise UserError(f"--scale {scale} needs --reviewers. Name reviewers, or use all")
 
 
 def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
@@ -171,9 +166,19 @@ def _on_criterion(
     ceiling = human_ceiling(ratings, preferences, tasks=tasks, agents=agents, measurement=measurement, draws=draws)
     return CriterionAgreement(
         criterion=criterion,
-        labels=_counts(ratings, preferences, labels),
+        labels=LabelCounts(
+            raters=len({label.rater for label in ratings} | {label.rater for label in preferences}),
+            ratings=len(ratings),
+            preferences=len(preferences),
+            pairs=labels.n_pairs,
+            decided=labels.n_decided,
+            tied=labels.n_ties,
+            by_preference=int(labels.by_preference.sum()),
+            contradicted=labels.n_contradicted,
+            margin=labels.margin,
+        ),
         judges=found,
-        comparisons=(*_compared(earned, draws), *_compared_ranks([j.name for j in judges], by_task, draws)),
+        comparisons=tuple(_comparisons(earned, by_task, draws)),
         ceiling=ceiling,
         notes=_notes(labels, earned, convention, rated=table is not None),
         signature=str(
@@ -188,20 +193,6 @@ def _on_criterion(
                 },
             )
         ),
-    )
-
-
-def _counts(ratings: Sequence[Rating], preferences: Sequence[Preference], labels: PairLabels) -> LabelCounts:
-    return LabelCounts(
-        raters=len({label.rater for label in ratings} | {label.rater for label in preferences}),
-        ratings=len(ratings),
-        preferences=len(preferences),
-        pairs=labels.n_pairs,
-        decided=labels.n_decided,
-        tied=labels.n_ties,
-        by_preference=int(labels.by_preference.sum()),
-        contradicted=labels.n_contradicted,
-        margin=labels.margin,
     )
 
 
@@ -223,29 +214,19 @@ def _notes(
     return tuple(notes)
 
 
-def _compared(earned: Sequence[PairCredits], draws: Draws) -> list[JudgeComparison]:
-    found = compare_all_credits(earned, **draws)
-    return [
-        JudgeComparison(
-            *("accuracy", c.first, c.second, c.difference, c.low, c.high, c.p_tasks, c.p_holm, c.n_pairs, c.n_tasks),
-            p_pairs=c.p,
-        )
-        for c in found
-    ]
-
-
-def _compared_ranks(names: Sequence[str], by_task: FloatArray | None, draws: Draws) -> list[JudgeComparison]:
-    """Spearman's coefficients on the tasks on which both judges have one."""
-    if by_task is None or len(names) < 2:
-        return []
+def _comparisons(earned: Sequence[PairCredits], by_task: FloatArray | None, draws: Draws) -> Iterator[JudgeComparison]:
+    """Accuracies on common pairs, and Spearman's coefficients on the tasks on which both judges have one."""
+    for c in compare_all_credits(earned, **draws):
+        found = (c.difference, c.low, c.high, c.p_tasks, c.p_holm, c.n_pairs, c.n_tasks)
+        yield JudgeComparison("accuracy", c.first, c.second, *found, p_pairs=c.p)
+    if by_task is None or len(earned) < 2:
+        return
+    names = [one.name for one in earned]
     pairs = compare_all(names, by_task, seed=draws["seed"], permutations=draws["resamples"])
-    number = {name: i for i, name in enumerate(names)}
-    differences = np.stack([by_task[:, number[c.first]] - by_task[:, number[c.second]] for c in pairs], axis=1)
-    intervals = task_intervals(differences, **draws)
-    return [
-        JudgeComparison("spearman", c.first, c.second, c.difference, i.low, i.high, c.p, c.p_holm, c.n, c.n)
-        for c, i in zip(pairs, intervals, strict=True)
-    ]
+    differences = [by_task[:, names.index(c.first)] - by_task[:, names.index(c.second)] for c in pairs]
+    for pair, i in zip(pairs, task_intervals(np.stack(differences, axis=1), **draws), strict=True):
+        numbers = (pair.difference, i.low, i.high, pair.p, pair.p_holm, pair.n, pair.n)
+        yield JudgeComparison("spearman", pair.first, pair.second, *numbers)
 
 
 def _hash(labels: Sequence[Rating | Preference]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -367,9 +366,6 @@ class Agreement:
         for one in self.criteria:
             yield from one.findings()
 
-    def to_json(self) -> str:
-        return json.dumps(write(self), ensure_ascii=False, indent=2, allow_nan=False)
-
     def to_csv(self) -> str:
         rows = [
             {"criterion": one.criterion, "signature": one.signature, **row}
@@ -386,9 +382,6 @@ class Agreement:
                 parts += [f"**{markdown_cell(table.title)}**", "", *table.markdown_lines(), ""]
             parts += [f"- {markdown_cell(note)}" for note in one.notes] + [""] * bool(one.notes)
         return "\n".join([*parts, *(f"{code_line(line)}\n" for line in self.signatures())])
-
-    def to_latex(self) -> str:
-        return "\n".join(table.to_latex() for table in self.tables())
 
     def tables(self) -> list[ReportTable]:
         return [table for one in self.criteria for table in one.tables(self.level)]

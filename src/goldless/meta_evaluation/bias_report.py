@@ -183,9 +183,6 @@ class BiasReport:
             parts += ["Not measured:", "", *(f"- {markdown_cell(line)}" for line in self.unavailable_lines()), ""]
         return "\n".join([*parts, *map(code_line, self.signatures()), ""])
 
-    def to_latex(self) -> str:
-        return "\n".join(table.to_latex() for table in self.tables())
-
     def signatures(self) -> list[str]:
         review = [] if self.review_signature is None else [self.review_signature]
         return [self.signature, *review, *self.metric_signatures.values()]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.meta_evaluation.judges import numbers
@@ -125,10 +126,11 @@ def human_ceiling(
     rated, preferred = _voices(ratings, tasks, agents, 1), _voices(preferences, tasks, agents, 2)
     votes = np.where(np.abs(preferred.value) > LEAST_PREFERENCE + ROUNDING, np.sign(preferred.value), 0.0)
     compared = replace(preferred, value=votes)
-    by_ratings = _shared(rated) or not _shared(compared)
+    shared = [len(np.unique(voices.unit)) < len(voices.unit) for voices in (rated, compared)]
+    by_ratings = shared[0] or not shared[1]
     voices = rated if by_ratings else compared
     n_raters = len(set(rated.raters) | set(compared.raters))
-    if not _shared(voices):
+    if not any(shared):
         why = "one rater" if n_raters == 1 else "no response was labelled by two raters"
         return Ceiling(None, n_raters, None, None, 0, None, 0, (), named=True, note=f"none: {why}")
     alpha = _reliability(voices, _measurement(voices, measurement, by_ratings=by_ratings), draws)
@@ -152,72 +154,78 @@ def _measurement(voices: _Voices, wanted: Measured, *, by_ratings: bool) -> Meas
     return "ordinal" if not by_ratings or len(np.unique(voices.value)) <= FEW_VALUES else "interval"
 
 
-def _shared(voices: _Voices) -> bool:
-    return len(np.unique(voices.unit)) < len(voices.unit)
-
-
-# --- ratings -------------------------------------------------------------------------------------------------------
+# --- each rater and the others ---------------------------------------------------------------------------------------
 
 
 def _by_ratings(voices: _Voices, alpha: Reliability, agents: int, draws: Draws) -> Ceiling:
+    """Each rater's ratings and the medians of the others'."""
     named = not _sorted_by_name(voices)
     dealt = [voices.rater] if named else _dealt(voices, draws["seed"])
     held = [_against_others(voices, rater, agents) for rater in dealt]
-    credit, task = np.concatenate([one.credit for one in held]), np.concatenate([one.task for one in held])
-    rows, row_task = np.concatenate([one.spearman for one in held]), np.concatenate([one.row_task for one in held])
-    share = task_shares(credit[None], task, **draws)[0]
-    listed = named and len(voices.raters) <= LISTED_RATERS
+    pairs, rows = (pl.concat(frames) for frames in zip(*held, strict=True))
+    decided = pairs.drop_nulls()
+    share = task_shares(decided["credit"].to_numpy()[None], decided["task"].to_numpy(), **draws)[0]
+    note = (
+        "the ratings of every response are sorted by the raters' names, so the names are not those of people; "
+        f"ratings were assigned to names at random, {SHUFFLES} times"
+    )
     return Ceiling(
         "ratings",
         len(voices.raters),
         alpha,
         replace(share, n=share.n // len(dealt)),
-        tied=sum(one.tied for one in held) // len(dealt),
-        spearman=_mean_over_tasks(rows, row_task, draws),
-        undefined=int(np.isnan(rows).sum()) // len(dealt),
-        raters=_one_by_one(voices, held[0], draws) if listed else (),
+        tied=pairs["credit"].null_count() // len(dealt),
+        spearman=_mean_over_tasks(rows, draws),
+        undefined=int(rows["spearman"].is_nan().sum()) // len(dealt),
+        raters=_one_by_one(voices.raters, decided, rows, draws) if named else (),
         named=named,
-        note=None
-        if named
-        else "the ratings of every response are sorted by the raters' names, so the names are not those of people; "
-        f"ratings were assigned to names at random, {SHUFFLES} times",
+        note=None if named else note,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Held:
-    """Each rater's ratings against the others'."""
-
-    credit: FloatArray
-    task: IntArray
-    rater: IntArray
-    tied: int
-    spearman: FloatArray
-    """One value per rater and task."""
-    row_task: IntArray
-    row_rater: IntArray
+def _by_preferences(voices: _Voices, alpha: Reliability, draws: Draws) -> Ceiling:
+    """Each rater's preference and the majority of the others'; preferences up to 0.5 are not votes."""
+    _, unit = np.unique(voices.unit, return_inverse=True)
+    net = np.bincount(unit, weights=voices.value)[unit] - voices.value
+    shared = np.bincount(unit)[unit] > 1
+    found = pl.DataFrame({"rater": voices.rater, "task": voices.task, "credit": (1 + voices.value * np.sign(net)) / 2})
+    decided = found.filter(shared & (np.abs(net) > ROUNDING))
+    share = task_shares(decided["credit"].to_numpy()[None], decided["task"].to_numpy(), **draws)[0]
+    raters, tied = _one_by_one(voices.raters, decided, None, draws), int(shared.sum()) - len(decided)
+    return Ceiling("preferences", len(voices.raters), alpha, share, tied, None, 0, raters, named=True)
 
 
-def _against_others(voices: _Voices, rater: IntArray, agents: int) -> _Held:
-    others = _medians_of_others(voices.value, voices.unit)
+def _one_by_one(
+    names: Sequence[str], decided: pl.DataFrame, rows: pl.DataFrame | None, draws: Draws
+) -> tuple[RaterAgreement, ...]:
+    """The rater, task and credit of each decided pair, and Spearman's of each rater and task, rater by rater."""
+    if len(names) > LISTED_RATERS:
+        return ()
+    credit, rater = decided["credit"].to_numpy(), decided["rater"].to_numpy()
+    own = np.where(rater[None] == np.arange(len(names))[:, None], credit[None], np.nan)
+    shares = task_shares(own, decided["task"].to_numpy(), **draws)
+    return tuple(
+        RaterAgreement(
+            name, share, None if rows is None else _mean_over_tasks(rows.filter(pl.col("rater") == number), draws)
+        )
+        for number, (name, share) in enumerate(zip(names, shares, strict=True))
+    )
+
+
+def _against_others(voices: _Voices, rater: IntArray, agents: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rater, task and credit of each pair, null where the others are tied; rater, task and Spearman's coefficient."""
     n_tasks = int(voices.task.max()) + 1
     keys, row = np.unique(rater * n_tasks + voices.task, return_inverse=True)
-    own_table, other_table = np.full((2, len(keys), agents), np.nan)
-    own_table[row, voices.unit % agents] = voices.value
-    other_table[row, voices.unit % agents] = others
+    tables = np.full((2, len(keys), agents), np.nan)
+    tables[:, row, voices.unit % agents] = voices.value, _medians_of_others(voices.value, voices.unit)
     low, high = np.triu_indices(agents, k=1)
-    own, other = (_signs(table[:, low] - table[:, high]) for table in (own_table, other_table))
-    both = ~np.isnan(own + other)
-    place = np.nonzero(both & (other != 0))
-    return _Held(
-        credit=(1 + own[place] * other[place]) / 2,
-        task=(keys % n_tasks)[place[0]],
-        rater=(keys // n_tasks)[place[0]],
-        tied=int(np.sum(both & (other == 0))),
-        spearman=rank_correlations(own_table, other_table),
-        row_task=keys % n_tasks,
-        row_rater=keys // n_tasks,
-    )
+    differences = tables[:, :, low] - tables[:, :, high]
+    own, other = np.where(np.abs(differences) <= ROUNDING, 0.0, np.sign(differences))
+    place, pair = np.nonzero(~np.isnan(own + other))
+    who = pl.DataFrame({"rater": keys // n_tasks, "task": keys % n_tasks})
+    credit = np.where(other[place, pair] == 0, np.nan, (1 + own[place, pair] * other[place, pair]) / 2)
+    pairs = who[place].with_columns(pl.Series("credit", credit, nan_to_null=True))
+    return pairs, who.with_columns(spearman=rank_correlations(tables[0], tables[1]))
 
 
 def _medians_of_others(value: FloatArray, unit: IntArray) -> FloatArray:
@@ -261,45 +269,11 @@ def _dealt(voices: _Voices, seed: int) -> list[IntArray]:
     return found
 
 
-def _mean_over_tasks(rows: FloatArray, task: IntArray, draws: Draws) -> Estimate:
+def _mean_over_tasks(rows: pl.DataFrame, draws: Draws) -> Estimate:
     """The mean over tasks of the mean of their rows."""
-    means = score_table(task, np.zeros_like(task), rows, tasks=int(task.max()) + 1, agents=1)
-    return task_intervals(means, **draws)[0]
-
-
-def _one_by_one(voices: _Voices, held: _Held, draws: Draws) -> tuple[RaterAgreement, ...]:
-    found = []
-    shares = _rater_shares(voices, held.credit, held.rater, held.task, draws)
-    for number, (rater, share) in enumerate(zip(voices.raters, shares, strict=True)):
-        mine = held.row_rater == number
-        found.append(RaterAgreement(rater, share, _mean_over_tasks(held.spearman[mine], held.row_task[mine], draws)))
-    return tuple(found)
-
-
-def _rater_shares(voices: _Voices, credit: FloatArray, rater: IntArray, task: IntArray, draws: Draws) -> list[Estimate]:
-    """Each rater's mean credit."""
-    own = np.where(rater[None] == np.arange(len(voices.raters))[:, None], credit[None], np.nan)
-    return task_shares(own, task, **draws)
-
-
-# --- preferences ---------------------------------------------------------------------------------------------------
-
-
-def _by_preferences(voices: _Voices, alpha: Reliability, draws: Draws) -> Ceiling:
-    """Each rater's preference and the majority of the others'; preferences up to 0.5 are not votes."""
-    _, unit = np.unique(voices.unit, return_inverse=True)
-    net = np.bincount(unit, weights=voices.value)[unit] - voices.value
-    shared = np.bincount(unit)[unit] > 1
-    decided = shared & (np.abs(net) > ROUNDING)
-    credit = (1 + voices.value * np.sign(net))[decided] / 2
-    task, who = voices.task[decided], voices.rater[decided]
-    share = task_shares(credit[None], task, **draws)[0]
-    raters: tuple[RaterAgreement, ...] = ()
-    if len(voices.raters) <= LISTED_RATERS:
-        shares = _rater_shares(voices, credit, who, task, draws)
-        raters = tuple(RaterAgreement(name, one, None) for name, one in zip(voices.raters, shares, strict=True))
-    tied = int(np.sum(shared & ~decided))
-    return Ceiling("preferences", len(voices.raters), alpha, share, tied, None, 0, raters, named=True)
+    task = rows["task"].to_numpy()
+    tables = {"tasks": int(task.max()) + 1, "agents": 1}
+    return task_intervals(score_table(task, np.zeros_like(task), rows["spearman"].to_numpy(), **tables), **draws)[0]
 
 
 # --- alpha -----------------------------------------------------------------------------------------------------------
@@ -388,8 +362,3 @@ def _voices(labels: Sequence[Rating | Preference], tasks: Sequence[str], agents:
         rater=np.array([number[rater] for _, rater in said], dtype=np.int64),
         raters=raters,
     )
-
-
-def _signs(differences: FloatArray) -> FloatArray:
-    signs: FloatArray = np.where(np.abs(differences) <= ROUNDING, 0.0, np.sign(differences))
-    return signs

@@ -225,7 +225,12 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
     tables, used = tables[:, :, kept], np.asarray(both.any(axis=1))
     rows = []
     for coefficient in COEFFICIENTS:
-        low, high, note = _interval(tables[:, used], coefficient, draws)
+        n, low, high = int(used.sum()), None, None
+        note: str | None = f"no interval: n = {n} task{'s' * (n != 1)}"
+        if n >= 2:
+            counts = draw_counts(n, seed=draws["seed"], resamples=draws["resamples"])
+            drawn = [correlations(*agent_means(tables[:, used], some), coefficient) for some in counts]
+            low, high, note = percentile_interval(np.concatenate(drawn), level=draws["level"])
         within = task_intervals(correlations(tables[0], tables[1], coefficient)[:, None], **draws)[0]
         value = correlations(*agent_means(tables, np.ones((1, len(used)))), coefficient)[0]
         rows.append(
@@ -238,7 +243,7 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
                 low=low,
                 high=high,
                 n_agents=int(kept.sum()),
-                n_tasks=int(used.sum()),
+                n_tasks=n,
                 asked=len(keys),
                 used=int(both.sum()),
                 within_task=within.value,
@@ -252,24 +257,17 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
     return rows
 
 
-def _interval(
-    tables: FloatArray, coefficient: Coefficient, draws: Draws
-) -> tuple[float | None, float | None, str | None]:
-    """Percentiles over resampled tasks; without them where too few tasks or draws are left."""
-    n = tables.shape[1]
-    if n < 2:
-        return None, None, f"no interval: n = {n} task{'s' * (n != 1)}"
-    found = [
-        correlations(*agent_means(tables, counts), coefficient)
-        for counts in draw_counts(n, seed=draws["seed"], resamples=draws["resamples"])
-    ]
-    return percentile_interval(np.concatenate(found), level=draws["level"])
-
-
 def correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:
     """[rows]: the coefficient of each row of two tables over the columns present in both; NaN: not defined."""
     both = ~(np.isnan(first) | np.isnan(second))
-    left, right = (_deviations(np.where(both, table, np.nan), both) for table in (first, second))
+    sides = []
+    for table in (first, second):
+        # levelled rows less their means, all 0 where they are alike
+        scaled = levelled(np.where(both, table, np.nan), by_row=True)
+        deviation = scaled - np.nansum(scaled, axis=1, keepdims=True) / np.maximum(1, both.sum(axis=1, keepdims=True))
+        flat = np.nan_to_num(np.abs(deviation)).max(axis=1, keepdims=True) <= 10.0**-DIGITS
+        sides.append(np.where(flat & both, 0.0, deviation))
+    left, right = sides
     if coefficient == "pearson":
         x, y = np.nan_to_num(left), np.nan_to_num(right)
         found = np.full(len(first), np.nan)
@@ -280,12 +278,3 @@ def correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient
     found[both.sum(axis=1) < FEWEST_AGENTS] = np.nan
     clipped: FloatArray = np.clip(found, -1.0, 1.0)
     return clipped
-
-
-def _deviations(values: FloatArray, both: BoolArray) -> FloatArray:
-    """Levelled rows less their means, all 0 where they are alike; NaN where a value is missing."""
-    scaled = levelled(values, by_row=True)
-    deviation = scaled - np.nansum(scaled, axis=1, keepdims=True) / np.maximum(1, both.sum(axis=1, keepdims=True))
-    flat = np.nan_to_num(np.abs(deviation)).max(axis=1, keepdims=True) <= 10.0**-DIGITS
-    found: FloatArray = np.where(flat & both, 0.0, deviation)
-    return found

@@ -284,9 +284,15 @@ def given_judges(scores: Given | None, study: Study) -> list[Judge]:
     """External scores as judges. Reports all problems at once: unknown names, repeated rows, bad numbers."""
     found: list[tuple[str, Scores, str]] = []
     if isinstance(scores, Mapping):
+        tasks, agents = set(study.tasks), set(agent_names(study))
         for name, one in scores.items():
-            _check_known(name, one, study)
             found.append((name, one, ""))
+            strange = [f"{task!r} and {agent!r}" for task, agent in one if task not in tasks or agent not in agents]
+            if strange:
+                raise UserError(
+                    f"{name}: {len(strange)} of {len(one)} scores are for a task or an agent that is not in "
+                    f"{study.name}: {', '.join(strange[:5])}{f' and {len(strange) - 5} more' * (len(strange) > 5)}"
+                )
     elif scores is not None:
         with all_at_once("scores") as problems:
             for path in map(Path, [scores] if isinstance(scores, str | Path) else scores):
@@ -302,16 +308,6 @@ def given_judges(scores: Given | None, study: Study) -> list[Judge]:
         names = {"tasks": study.tasks, "agents": agent_names(study)}
         judges.append(scoring_judge(name, "scores", one, signature=signature, **names).levelled())
     return judges
-
-
-def _check_known(name: str, scores: Scores, study: Study) -> None:
-    tasks, agents = set(study.tasks), set(agent_names(study))
-    strange = [f"{task!r} and {agent!r}" for task, agent in scores if task not in tasks or agent not in agents]
-    if strange:
-        raise UserError(
-            f"{name}: {len(strange)} of {len(scores)} scores are for a task or an agent that is not in {study.name}: "
-            f"{', '.join(strange[:5])}{f' and {len(strange) - 5} more' * (len(strange) > 5)}"
-        )
 
 
 def _read_scores(path: Path, study: Study, problems: Problems) -> dict[str, dict[tuple[str, str], float | None]]:

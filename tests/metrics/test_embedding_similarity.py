@@ -59,13 +59,6 @@ def test_precision_goes_over_the_candidates_sentences_and_recall_over_the_refere
     assert score("f1", pair) == [pytest.approx(2 / 3)]
 
 
-def test_each_sentence_takes_its_nearest_one(score):
-    """Between north-east and north or east the cosine is √½; north-east and north lie nearer than east and north."""
-    pair = ("Go north-east.", "Go north. Go east. Go west.")
-    assert score("precision", pair) == [pytest.approx(math.sqrt(0.5))]
-    assert score("recall", pair) == [pytest.approx((2 * math.sqrt(0.5) - math.sqrt(0.5)) / 3)]
-
-
 def test_opposite_meanings_are_below_zero_and_f1_is_then_zero(score):
     assert score("precision", ("Go east.", "Go west.")) == [pytest.approx(-1)]
     assert score("f1", ("Go east.", "Go west.")) == [0.0]
@@ -73,11 +66,6 @@ def test_opposite_meanings_are_below_zero_and_f1_is_then_zero(score):
 
 def test_nothing_said_scores_zero_and_nothing_to_compare_with_is_missing(score):
     assert score("f1", ("", "Go east."), ("Go east.", " \n"), ("", "")) == [0.0, None, None]
-
-
-def test_a_batch_gives_each_pair_what_it_gets_alone(score):
-    pairs = [(a, b) for a in ("Go east. Go north.", "Go west.", "") for b in ("Go north-east. Go west.", "Go north.")]
-    assert score("f1", *pairs) == [score("f1", pair)[0] for pair in pairs]
 
 
 def test_each_distinct_sentence_is_computed_once_even_over_several_metrics(score, compass):
@@ -93,14 +81,6 @@ def test_a_sentence_too_long_for_the_model_is_cut_into_pieces_and_nothing_is_los
     pieces = [piece for piece in compass.asked if piece.startswith("word")]
     assert " ".join(pieces) == sentence
     assert all(len(piece.split()) <= Compass.limit for piece in pieces)
-
-
-def test_the_settings_name_the_model_before_it_is_loaded():
-    settings = baseline("bertscore").settings
-    assert (settings["model"], settings["limit"], settings["measure"]) == ("all-MiniLM-L6-v2", "256", "f1")
-    assert settings["long"] == "cut into pieces at word ends"
-    named = baseline("bertscore-recall[some/model]")
-    assert (named.name, named.settings["model"]) == ("bertscore-recall[some/model]", "some/model")
 
 
 def test_a_named_model_without_its_package_says_what_to_install(monkeypatch):

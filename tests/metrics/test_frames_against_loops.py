@@ -21,7 +21,7 @@ from evidence_frames import (
 )
 from goldless.metrics import likelihood, tvd_mi
 from goldless.metrics.likelihood import GEM, RELATIVES
-from goldless.metrics.metric import mean_over_variants, over_peers
+from goldless.metrics.metric import over_peers
 from goldless.records import CallFailure
 
 TASKS, AGENTS = ("t", "u"), ("a", "b", "c")
@@ -133,20 +133,6 @@ def looped_means(pairs) -> list[ResponseScore]:
 @given(scored)
 def test_means_over_peers_are_those_of_a_loop(pairs):
     close(response_rows(over_peers(pairs_frame(pairs), "own")), looped_means(pairs))
-
-
-@given(scored, scored)
-def test_means_over_wordings_are_those_of_a_loop(first, second):
-    by_key: dict[tuple[str, str, str], list[PairScore]] = {}
-    for pair in (*first, *second):
-        by_key.setdefault(pair[:3], []).append(pair)
-    expected = []
-    for key, rows in by_key.items():
-        scores = [row.score for row in rows if row.score is not None]
-        cause = next((row.missing for row in rows if row.missing is not None), None)
-        whole = len(scores) == 2
-        expected.append(PairScore(*key, sum(scores) / 2 if whole else None, None if whole else cause))
-    close(pair_rows(mean_over_variants([pairs_frame(first), pairs_frame(second)])), expected)
 
 
 @given(scored, st.sampled_from(["both", "given", "about"]), st.sets(st.sampled_from(AGENTS), min_size=1))

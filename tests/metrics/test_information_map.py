@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.errors import MetricError
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import Sentence, split_sentences
 
@@ -63,10 +60,6 @@ def test_a_candidate_sentence_contributes_what_is_lost_without_it():
     assert [found.helps_most(0), found.helps_most(1)] == [0, 1]
 
 
-def test_a_sentence_without_which_nothing_is_lost_helps_none():
-    assert made(without_nats=[CONDITIONAL, WITHOUT_2]).helps_most(0) is None
-
-
 def test_without_an_end_token_its_gain_is_absent_not_zero():
     found = made(
         pieces=PIECES[:-1],
@@ -89,27 +82,6 @@ def test_a_token_of_first_bytes_belongs_to_the_sentence_of_its_character():
     )
     assert [sentence.gain_nats for sentence in found.peer_sentences] == [0.0, 2.0]
     assert found.end_gain_nats is None
-
-
-def test_json_holds_everything_by_name():
-    read = json.loads(made().to_json())
-    assert read["total_nats"] == 6.0
-    assert read["matrix_nats"] == [[2.0, 0.0], [0.0, 2.5]]
-    assert read["peer_sentences"][1] == {"text": "Blue dogs.", "start": 11, "end": 21, "gain_nats": 2.25}
-    assert read["tokens"][0] == {"text": "Red", "start": 0, "end": 3, "gain_nats": 2.0}
-    assert read["signature"] == "s"
-
-
-def test_another_number_of_values_than_tokens_is_refused():
-    with pytest.raises(MetricError, match=r"one log-probability per token \(10\), got 9"):
-        made(marginal_nats=MARGINAL[:-1])
-    with pytest.raises(MetricError, match=r"one entry per sentence \(2\), got 1"):
-        made(without_nats=[WITHOUT_1])
-
-
-def test_a_response_without_a_sentence_is_refused():
-    with pytest.raises(MetricError, match="at least one"):
-        made(agent_sentences=(), without_nats=[])
 
 
 numbers = st.floats(-50, 0)

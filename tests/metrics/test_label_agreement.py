@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr, ttest_rel
 
-from goldless.errors import MetricError, UserError
+from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, panel_verdicts, reviewer_scores
 from goldless.metrics.label_agreement import (
-    accuracies,
     accuracy,
     compare_all_credits,
     panel_credits,
@@ -25,7 +23,6 @@ from goldless.metrics.label_agreement import (
 )
 from goldless.metrics.pair_labels import RatingTable, pair_labels
 from goldless.records import Rating
-from goldless.statistics.bootstrap import task_shares, wilson
 from goldless.statistics.rank_correlation import rank_correlations
 from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
@@ -113,11 +110,6 @@ def test_of_two_ratings_the_higher_is_better_and_equal_ones_are_half_right():
     assert accuracy(score_credits(reviewer_scores(ratings, "r"), LABELS)).accuracy == 0.5
 
 
-def test_nothing_judged_has_no_accuracy():
-    found = accuracy(reviewer_credits(compared([("cy", "di", 1)]), LABELS)["r"])
-    assert (found.accuracy, found.low, found.asked, found.note) == (None, None, 0, "nothing was judged")
-
-
 def many_tasks(seed, tasks=60, right=0.7):
     """Labels of three agents on many tasks, and a reviewer that is right in clumps."""
     random = np.random.default_rng(seed)
@@ -143,35 +135,6 @@ def test_the_interval_is_wider_than_if_pairs_were_independent_and_near_the_plain
     assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.02)
     assert found.accuracy == pytest.approx(np.nanmean(own.credit))
     assert found.n_tasks == 60
-
-
-def test_several_judges_have_the_accuracies_they_have_alone():
-    judgements, labels = many_tasks(1)
-    own = reviewer_credits(judgements, labels)["r"]
-    turned = replace(own, name="contrary", credit=1 - own.credit)
-    both = accuracies([own, turned], resamples=500)
-    assert both == [accuracy(own, resamples=500), accuracy(turned, resamples=500)]
-    assert both[1].accuracy == pytest.approx(1 - both[0].accuracy)
-    assert accuracies([]) == []
-
-
-def test_where_all_is_right_the_interval_is_wilsons_over_tasks():
-    """Wilson's lower end at a share of 1 is n / (n + z²)."""
-    share = task_shares(np.ones((1, 40)), np.repeat(np.arange(20), 2))[0]
-    assert (share.method, share.n, share.n_tasks, share.high) == ("wilson", 40, 20, 1)
-    assert share.low == pytest.approx(20 / (20 + 1.959963985**2))
-    assert wilson(0.0, 20)[1] == pytest.approx(1 - share.low)
-
-
-def test_the_interval_of_a_share_ends_at_0_and_1():
-    """Three tasks right, right and wrong: Student's t would give 2/3 ± 1.43."""
-    share = task_shares(np.array([[1.0, 1.0, 0.0]]), np.arange(3))[0]
-    assert (share.low, share.high) == (0, 1)
-
-
-def test_wilsons_interval_is_that_of_a_published_example():
-    """81 of 263: .2553 to .3662 (Newcombe 1998, table I, method 3)."""
-    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
 
 
 def test_a_judge_is_not_compared_with_itself_by_a_test_nor_with_one_under_other_labels():
@@ -218,16 +181,6 @@ def test_a_task_without_a_correlation_is_left_out_by_default_and_zero_in_the_pap
     assert (paper.mean, paper.n_tasks, paper.undefined) == (pytest.approx(2 / 3), 3, 1)
     kendall = rank_agreement(first, second, coefficient="kendall")
     assert (kendall.mean, kendall.undefined) == (pytest.approx(2 / 3), 0)
-
-
-def test_names_and_shapes_that_do_not_fit_are_refused():
-    stranger = RatingTable(("x",), ("y",), np.ones((1, 1)), np.ones((1, 1), dtype=np.int64))
-    with pytest.raises(MetricError, match="the same tasks and agents"):
-        rank_agreement(scores([[1, 2]]), stranger)
-    with pytest.raises(MetricError, match="the same tasks and agents"):
-        reviewer_credits(pair_judgements_from_columns(["r"], ["t"], ["cy"], ["ann"], [1]), LABELS)
-    with pytest.raises(UserError, match=r"same shape, got \(1, 2\) and \(2, 2\)"):
-        rank_correlations(np.ones((1, 2)), np.ones((2, 2)))
 
 
 @given(TABLES, TABLES)

@@ -28,16 +28,6 @@ def test_what_is_not_a_metric_is_refused_with_all_that_are(name):
     assert all(form in str(caught.value) for form in METRICS)
 
 
-def test_a_near_miss_is_named():
-    with pytest.raises(MetricError, match="Did you mean 'bartscore'"):
-        find_metric("bartscor")
-
-
-def test_only_functions_of_log_probabilities_ask_for_some():
-    assert find_metric("gem-raw").needs.logprobs is not None
-    assert find_metric("tvd-mi").needs.logprobs is None
-
-
 def test_gem_s_without_a_synopsis_asks_for_one():
     with pytest.raises(MetricError, match=r"needs the name of a synopsis. Try gem-s\[abstract\]"):
         find_metric("gem-s")

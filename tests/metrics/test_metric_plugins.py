@@ -149,12 +149,6 @@ def test_a_function_makes_the_metric_of_what_stands_in_the_brackets(install, stu
     assert scores(result, "named") == scores(result, "named[x]")
 
 
-def test_an_unknown_name_lists_what_packages_add(install, study_file):
-    install(toy=Toy())
-    with pytest.raises(MetricError, match=r"Did you mean 'toy'(.|\n)*\n  toy +from unknown"):
-        package.evaluate(study_file(), metrics="toi")
-
-
 class Wrong(Toy):
     def __init__(self, found) -> None:
         self.found = found
@@ -198,13 +192,6 @@ def test_what_a_metric_gives_in_another_shape_is_told(install, study_file, toy_s
         package.evaluate(study_file(), metrics="toy", scorer=toy_scorer(), critic=critic(), resamples=200)
 
 
-def test_a_score_that_is_no_number_is_missing(install, study_file, toy_scorer):
-    cells = [("t1", "ann", float("nan"), 2, 2), ("t1", "bob", 1.0, 2, 2)]
-    install(toy=Wrong(Scores(pl.DataFrame(cells, schema={**NAMES, **COUNTS}, orient="row"))))
-    result = package.evaluate(study_file(), metrics="toy", scorer=toy_scorer(), critic=critic(), resamples=200)
-    assert scores(result, "toy") == {"ann": None, "bob": 1.0, "cy": None}
-
-
 def test_a_metric_that_calls_itself_like_one_of_ours_cannot_be_used(install, study_file):
     """Its numbers would stand under our name."""
     disguised = Toy()
@@ -212,16 +199,3 @@ def test_a_metric_that_calls_itself_like_one_of_ours_cannot_be_used(install, stu
     install(harmless=disguised)
     with pytest.raises(UserError, match=r"'harmless' from the package unknown cannot be used: .* got 'gem-raw'"):
         package.evaluate(study_file(), metrics="harmless")
-
-
-def test_a_metric_that_raises_is_told_by_name(install, study_file, toy_scorer):
-    class Raising(Toy):
-        name = "raising"
-        needs = Needs(logprobs=LogprobNeed())
-
-        def scores(self, given):
-            raise KeyError("boom")
-
-    install(raising=Raising())
-    with pytest.raises(MetricError, match="raising: the metric failed with KeyError: 'boom'"):
-        package.evaluate(study_file(), metrics="raising", scorer=toy_scorer())

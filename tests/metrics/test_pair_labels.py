@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,36 +77,6 @@ def test_a_rater_who_says_both_has_no_vote_and_one_who_repeats_has_one():
     assert signs(pair_labels(rated, twice)) == {("t", "ann", "bob"): 0}
 
 
-def test_pairs_may_be_compared_without_ratings_and_rated_without_comparisons():
-    found = pair_labels(ratings("t", ann=[3], bob=[1]), votes("t", "bob", "cy", 1, 1))
-    assert signs(found) == {("t", "ann", "bob"): 1, ("t", "bob", "cy"): 1}
-
-
-def test_pairs_are_taken_among_some_agents_or_outside_of_them():
-    found = pair_labels(ratings("t", ann=[3], bob=[1], cy=[1], di=[5]))
-    assert set(signs(found.among(["ann", "bob"]))) == {("t", "ann", "bob")}
-    assert len(signs(found.outside(["ann", "bob", "cy"]))) == 3
-    assert found.decided().n_pairs == 5
-    with pytest.raises(MetricError, match=r"'ana' is labelled. Did you mean 'ann'"):
-        found.among(["ana", "bob"])
-
-
-def test_several_criteria_are_not_mixed():
-    rows = [
-        Rating("t", "ann", "r", 1, "style"),
-        Rating("t", "bob", "r", 2, "style"),
-        Rating("t", "ann", "r", 5, "fact"),
-    ]
-    with pytest.raises(MetricError, match=r"2 criteria \(fact, style\)"):
-        pair_labels(rows)
-    assert signs(pair_labels(rows, criterion="style")) == {("t", "ann", "bob"): -1}
-
-
-def test_a_margin_of_no_votes_is_refused():
-    with pytest.raises(MetricError, match="least_margin must be above 0, got 0"):
-        pair_labels(ratings("t", ann=[3], bob=[1]), least_margin=0)
-
-
 def test_a_study_without_labels_is_told_what_to_add():
     with pytest.raises(MetricError, match="Add a labels table"):
         pair_labels()
@@ -119,12 +88,6 @@ def test_medians_are_those_of_the_statistics_module(given_scores):
     table = rating_table(rows)
     assert table.value[0].tolist() == [statistics.median(scores) for scores in given_scores]
     assert table.raters[0].tolist() == [len(scores) for scores in given_scores]
-
-
-def test_a_response_nobody_rated_has_no_rating():
-    table = rating_table(ratings("t", ann=[3]), agents=["ann", "bob"])
-    assert np.isnan(table.value[0, 1])
-    assert table.raters.tolist() == [[1, 0]]
 
 
 # --- margin --------------------------------------------------------------------------------------------------------
@@ -148,19 +111,7 @@ def test_most_pairs_with_fewer_than_three_votes_are_decided_by_one_and_always_by
     assert [usual_margin(both, criterion=name) for name in ("depth", "style")] == [1, 2]
 
 
-def test_a_rater_who_votes_three_times_on_a_pair_is_one_vote():
-    assert usual_margin(agreed(None, 1) * 3) == 1
-
-
 @pytest.mark.parametrize("margin", [0, -1, float("nan"), float("inf")])
 def test_a_margin_that_decides_everything_or_nothing_is_refused(margin):
     with pytest.raises(MetricError, match="above 0"):
         check_margin(margin)
-
-
-def test_labels_say_by_which_rule_they_were_made():
-    preferences = agreed(None, 3)
-    assert pair_labels((), preferences).rule == "sign-of-medians,then-votes-beyond-0.5-ahead-by-2"
-    own = pair_labels((), preferences, least_margin=1)
-    assert own.rule == "sign-of-medians,then-votes-beyond-0.5-ahead-by-1"
-    assert own.decided().rule == own.rule

@@ -8,14 +8,12 @@ import pytest
 from scipy.stats import spearmanr
 
 import goldless
-from goldless.errors import MetricError
 from goldless.metrics.exam_traits import peers
 from goldless.metrics.pair_labels import pair_labels
-from goldless.metrics.panel_worth import panel_votes, panel_worth
-from goldless.records import Rating
+from goldless.metrics.panel_worth import panel_worth
 from goldless.statistics.shared_errors import effective_votes
 from goldless.statistics.vote_models import dawid_skene, judge_aware_bradley_terry
-from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
+from judgement_columns import pair_judgements_from_columns
 
 FAST = {"resamples": 200}
 
@@ -137,10 +135,6 @@ def test_agreeing_reviewers_are_one_vote_without_labels():
     assert worth.source == "votes"
 
 
-def test_one_reviewer_is_one_vote():
-    assert panel_worth(judgements({"x": honest}), ["x"], **FAST).best.votes == 1.0
-
-
 def test_the_odd_one_out_is_last_and_a_reviewer_of_positions_is_named():
     table = judgements({"x": honest, "y": honest, "z": odd, "p": first})
     worth = panel_worth(table, ["x", "y", "z", "p"], **FAST)
@@ -156,40 +150,8 @@ def test_the_exam_by_peers_puts_the_odd_one_below_the_mean():
     assert (found["x"].asked, found["x"].n, found["x"].n_tasks) == (36, 36, 12)
 
 
-def test_the_exam_by_peers_needs_pairs_in_common():
-    apart = {f"r{i}": lambda task, a, b, i=i: float(a < b) if task % 3 == i else None for i in range(3)}
-    with pytest.raises(MetricError, match=r"at least 3 reviewers that judged the same pairs, got 0 of 3"):
-        peers(judgements(apart), **FAST)
-
-
-def test_a_reviewer_with_few_pairs_in_common_is_not_ordered():
-    """One of twelve tasks is less than a tenth."""
-    rare = lambda task, a, b: float(a < b) if task == 0 else None  # noqa: E731
-    table = judgements({"x": honest, "y": honest, "z": odd, "rare": rare})
-    worth = panel_worth(table, table.reviewers, **FAST)
-    assert [row.reviewer for row in worth.peers] == ["x", "y", "z"]
-    assert "not ordered, with too few pairs that another reviewer judged: rare" in worth.notes
-    assert peers(table, **FAST)["rare"].value is None
-
-
 def test_more_than_two_levels_are_warned_of():
     table = judgements({"x": honest, "y": honest, "z": odd})
     assert not panel_worth(table, ["x", "y", "z"], levels=2, **FAST).notes
     (note,) = panel_worth(table, ["x", "y", "z"], levels=5, **FAST).notes
     assert "three or more levels" in note
-
-
-def test_ratings_vote_for_the_higher_and_equal_ones_for_neither():
-    names = ("x", "t1", "ann", 5.0), ("x", "t1", "bob", 3.0), ("x", "t1", "cy", 3.0), ("x", "t2", "ann", 1.0)
-    table = response_ratings_from_columns(*map(list, zip(*names, strict=True)))
-    votes = panel_votes(table, ["x"])
-    assert votes.vote.tolist() == [[1.0, 1.0, 0.5]]
-
-
-def test_labels_that_cover_no_judged_pair_leave_the_votes():
-    rated = [Rating(TASKS[0], agent, "r", score) for agent, score in (("ann", 2.0), ("zed", 1.0))]
-    table = judgements({"x": honest, "y": odd}, agents=["ann", "bob", "cy", "zed"])
-    labels = pair_labels(rated, tasks=table.tasks, agents=table.agents)
-    worth = panel_worth(table, ["x", "y"], labels, **FAST)
-    assert worth.best is worth.votes
-    assert any("labels do not show which errors are shared" in note for note in worth.notes)

@@ -12,9 +12,7 @@ import pytest
 
 import goldless
 from goldless.errors import MetricError, UserError
-from goldless.metrics.peer_prediction import Roles, example_order
 from goldless.models.scripted import ScriptedModel
-from goldless.records import Agent, Task
 from goldless.runs.store import save_run
 from goldless.templates import GENERAL
 
@@ -213,21 +211,3 @@ def test_what_cannot_be_done_is_said_before_a_call(tmp_path):
     without = [{k: v for k, v in row.items() if k != "prompt"} for row in study(FIRST)]
     with pytest.raises(MetricError, match="no task has a synopsis 'prompt'"):
         evaluate(without, tmp_path)
-
-
-def test_an_agent_with_one_sample_is_predicted_by_it_and_a_third_sample_has_no_part():
-    agents = [Agent("a#1", sample_of="a"), Agent("b"), Agent("a#2", sample_of="a"), Agent("a#3", sample_of="a")]
-    roles = Roles.of(agents)
-    assert roles.informants == {"a#1", "b"}
-    assert roles.examples == {"a#2": "a#1", "b": "b"}
-    assert roles.single == ["b"]
-
-
-def test_every_task_is_an_example_of_as_many_others():
-    tasks = [Task(f"t{i}", extra={"kind": i % 2}) for i in range(11)]
-    order = {task.task: list(example_order(tasks, "kind", seed=3)(task.task)) for task in tasks}
-    assert all(int(other[1:]) % 2 == int(task[1:]) % 2 for task, others in order.items() for other in others)
-    shown = pl.Series([other for others in order.values() for other in others[:2]]).value_counts()
-    assert set(shown["count"]) == {2}
-    turned = example_order(reversed(tasks), "kind", seed=3)
-    assert {task: list(turned(task)) for task in order} == order

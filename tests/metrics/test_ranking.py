@@ -5,15 +5,9 @@ from __future__ import annotations
 import evalica
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from goldless.errors import MetricError, UserError
 from goldless.metrics.chair import panel_scores, panel_verdicts
 from goldless.metrics.ranking import (
-    bradley_terry,
-    bradley_terry_batch,
-    has_finite_strengths,
     rank_by_bradley_terry,
     rank_by_mean,
     rank_by_win_rate,
@@ -46,14 +40,6 @@ def test_a_win_rate_is_the_mean_over_peers_then_tasks_with_ties_half():
         ("cy", 3, 0.125),
     ]
     assert [(row.asked, row.used, row.n_tasks) for row in found.agents] == [(4, 4, 2), (4, 3, 2), (4, 3, 2)]
-
-
-def test_the_mean_of_verdicts_is_the_share_of_votes():
-    """Two to one reviewers for ann: a share of 2/3 where the win rate is 1."""
-    columns = (["r", "s", "q"], ["t"] * 3, ["ann"] * 3, ["bob"] * 3, [1, 1, 0])
-    panel = panel_verdicts(pair_judgements_from_columns(*columns))
-    assert rank_by_mean(panel)["ann"].score == pytest.approx(2 / 3)
-    assert rank_by_win_rate(panel)["ann"].score == 1
 
 
 def test_the_mean_of_scores_is_over_tasks_and_equal_means_share_a_rank():
@@ -111,15 +97,6 @@ def test_strengths_are_those_of_evalica_on_the_single_verdicts(seed):
     assert {row.agent: row.score for row in found.agents} == pytest.approx(dict(expected), abs=1e-6)
 
 
-@given(st.lists(st.integers(1, 60), min_size=12, max_size=12))
-def test_both_solvers_agree(counts):
-    wins = np.zeros((4, 4))
-    wins[~np.eye(4, dtype=bool)] = counts
-    batch = bradley_terry_batch(np.stack([wins, wins.T]), np.zeros(4))
-    assert batch[0] == pytest.approx(bradley_terry(wins), abs=1e-5)
-    assert batch[1] == pytest.approx(-batch[0], abs=1e-8)
-
-
 def test_intervals_are_the_percentiles_of_refits_by_evalica():
     """The same draws of tasks, refitted one by one."""
     rows = random_wins(3, agents=4, tasks=25)
@@ -139,26 +116,6 @@ def test_intervals_are_the_percentiles_of_refits_by_evalica():
         assert (found[f"a{i}"].low, found[f"a{i}"].high) == pytest.approx(tuple(ends[:, i]), abs=1e-5)
 
 
-def test_who_never_lost_has_no_finite_strength_unless_ties_are_added():
-    rows = [(f"t{i}", "ann", "bob", 1) for i in range(3)] + [(f"t{i}", "bob", "cy", float(i > 0)) for i in range(3)]
-    found = rank_by_bradley_terry(verdicts(rows))
-    assert {(row.rank, row.score, row.low) for row in found.agents} == {(None, None, None)}
-    assert found.notes == ("no finite strengths: ann never lost. Rank by win rate, or add virtual ties",)
-    eased = rank_by_bradley_terry(verdicts(rows), virtual_ties=1.0, resamples=50)
-    # ann-bob 3.5 to 0.5
-    assert eased["ann"].score - eased["bob"].score == pytest.approx(np.log(7))
-
-
-def test_a_group_that_never_lost_to_the_rest_is_noticed():
-    wins = np.array([[0, 1, 1, 1], [1, 0, 1, 1], [0, 0, 0, 1], [0, 0, 1, 0]], dtype=float)
-    assert has_finite_strengths(np.stack([wins, wins + wins.T])).tolist() == [False, True]
-
-
-def test_agents_nobody_compared_are_named():
-    found = rank_by_bradley_terry(verdicts([("t", "ann", "bob", 0.5)], agents=["ann", "bob", "cy"]))
-    assert found.notes == ("no finite strengths: no verdict on cy. Leave them out",)
-
-
 def test_resamples_without_a_finite_solution_are_counted():
     """bob wins on one task of eight: about a third of the resamples miss it."""
     rows = [(f"t{i}", "ann", "bob", float(i > 0)) for i in range(8)]
@@ -167,17 +124,3 @@ def test_resamples_without_a_finite_solution_are_counted():
     missed = (np.random.default_rng(0).integers(8, size=(200, 8)) != 0).all(axis=1).sum()
     assert count == missed
     assert found["ann"].low <= found["ann"].score <= found["ann"].high
-
-
-def test_one_task_has_strengths_but_no_interval():
-    found = rank_by_bradley_terry(verdicts([("t", "ann", "bob", 0.5)]))
-    assert (found["ann"].score, found["ann"].low, found.notes) == (0, None, ("no interval: n = 1",))
-
-
-def test_bad_options_are_refused():
-    with pytest.raises(MetricError, match="virtual_ties must be a finite number of at least 0, got -1"):
-        rank_by_bradley_terry(verdicts(ROWS), virtual_ties=-1)
-    with pytest.raises(UserError, match="level must be between 0 and 1, got 95"):
-        rank_by_bradley_terry(verdicts(ROWS), level=95)
-    with pytest.raises(KeyError):
-        rank_by_win_rate(verdicts(ROWS))["zed"]

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.metrics.metric import without_closest
 from goldless.runs.store import save_run
 
 WORD = math.log(4)
@@ -94,14 +93,3 @@ def test_differences_are_those_of_the_scores_in_one_run_and_in_two(toy_scorer, t
     told = goldless.compare(tmp_path / "0", tmp_path / "1", resamples=200).metric("shared-info")
     assert told.difference == pytest.approx(scores(found[1])["h0"] - scores(found[0])["h0"])
     assert told.peers == "but-closest"
-
-
-def test_a_missing_pair_is_never_the_closest_and_of_equals_one_is_left_out():
-    rows = [("t", "x", f"p{number}", score) for number, score in enumerate((None, 2.0, 5.0, 5.0, 1.0, 0.0, 3.0))]
-    few = [("t", "y", f"p{number}", 1.0) for number in range(6)]
-    lost = [("t", "z", f"p{number}", None) for number in range(7)]
-    frame = pl.DataFrame([*rows, *few, *lost], schema=["task", "agent", "peer", "score"], orient="row")
-    kept = without_closest(frame)
-    assert kept.filter(agent="x")["peer"].to_list() == ["p0", "p1", "p3", "p4", "p5", "p6"]
-    assert kept.filter(agent="y").height == 6
-    assert kept.filter(agent="z").height == 7

@@ -188,16 +188,6 @@ def test_both_directions_are_the_mean_of_each_with_its_control():
     assert [row.missing for row in rows(GEM_BOTH, lost)] == ["timeout", "timeout"]
 
 
-def test_a_metric_without_marginals_is_controlled_too():
-    """-35 less the mean of -58 and -64, per token."""
-    assert rows(RELATIVES["gppm"])[0].score == pytest.approx(2.6)
-
-
-def test_another_task_that_is_missing_is_left_out():
-    late = CallFailure("timeout", "late")
-    assert rows(elsewhere=[("t", "b", "a", "u", late), *ELSEWHERE[1:]])[0].score == 15 - 6
-
-
 def test_where_no_other_task_is_left_the_pair_is_missing_with_its_cause():
     late = CallFailure("timeout", "late")
     lost = [("t", "b", "a", "u", late), ("t", "b", "a", "v", late), *ELSEWHERE[2:]]
@@ -255,11 +245,6 @@ def test_each_agent_has_a_draw_of_other_tasks_of_its_own(toy_scorer):
     drawn = {agent: set(rows.filter(target=agent)["task", "target_task"].iter_rows()) for agent in ("ann", "bob")}
     assert len(drawn["ann"]) == len(drawn["bob"]) == 12
     assert drawn["ann"] != drawn["bob"]
-
-
-def test_control_is_only_for_metrics_over_log_probabilities(toy_scorer):
-    with pytest.raises(MetricError, match=r"'length\+control'.*gem-raw\+control"):
-        evaluate(TOY, toy_scorer(), "length+control")
 
 
 def test_both_directions_ask_nothing_more_and_say_how_they_are_written(toy_scorer):

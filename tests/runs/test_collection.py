@@ -16,7 +16,6 @@ from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity, ScoreRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.runs import collection
-from goldless.runs.collection import task_groups
 
 TASKS = 5
 WORDS = ("zarn", "bluk", "mipo")
@@ -125,14 +124,6 @@ def test_batches_overlap_and_what_two_of_them_ask_is_always_computed_in_the_firs
 
 async def no_canaries(*_):
     return CanaryReport(tokens_counted=True, copied_nats=-1.0, shuffled_nats=-2.0, noise_nats=0.0)
-
-
-def test_a_group_of_tasks_ends_where_it_has_enough_questions():
-    assert list(task_groups([5, 5, 5, 5, 5], 10)) == [range(2), range(2, 4), range(4, 5)]
-    assert list(task_groups([30, 1, 1], 10)) == [range(1), range(1, 3)]
-    assert list(task_groups([2, 3, 4], 1)) == [range(1), range(1, 2), range(2, 3)]
-    assert list(task_groups([0, 0], 10)) == [range(2)]
-    assert list(task_groups([], 10)) == []
 
 
 class Local(Recording):

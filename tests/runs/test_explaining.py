@@ -13,12 +13,11 @@ import re
 import pytest
 
 import goldless
-from goldless.errors import CallError, CapabilityError, MetricError, TextTooLongError, UserError
+from goldless.errors import CapabilityError, MetricError, TextTooLongError, UserError
 from goldless.models.scripted import ScriptedModel
-from goldless.records import CallFailure
 from goldless.runs.explaining import ExplainOptions, explain_pair, without_sentence
 from goldless.sentences import split_sentences
-from goldless.studies import as_study, read_study
+from goldless.studies import read_study
 
 pytestmark = pytest.mark.anyio
 
@@ -61,12 +60,6 @@ async def test_the_worked_map(explain):
     assert (found.task, found.agent, found.peer, found.end_gain_nats) == ("t1", "ann", "bob", None)
     assert found.peer_text == TEXTS["t1"]["bob"]
     assert found.signature.startswith("information-map|scorer:scripted:toy|template:general|synopsis:none|")
-
-
-async def test_what_two_sentences_both_say_is_lost_by_neither(explain):
-    found = await explain(agent="cy")
-    assert found.total_nats == pytest.approx(2 * LN4)
-    assert [s.contribution_nats for s in found.candidate_sentences] == pytest.approx([0, 0])
 
 
 async def test_without_its_only_sentence_a_candidate_is_not_available(explain, toy_scorer):
@@ -202,11 +195,6 @@ async def test_a_pair_that_cannot_be_explained_is_refused_before_a_model_is_aske
     assert scorer.calls == []
 
 
-async def test_an_unknown_kind_of_text_is_refused(explain):
-    with pytest.raises(UserError, match=r"responses, rewrites, got 'rewrite'. Did you mean 'rewrites'\?"):
-        await explain(text="rewrite")
-
-
 async def test_a_model_without_scoring_is_refused_with_those_that_can(explain):
     with pytest.raises(
         CapabilityError, match=r"does not return log-probabilities.*embedded, gguf:PATH, hf:NAME_OR_PATH"
@@ -224,12 +212,6 @@ async def test_tokens_that_do_not_spell_the_response_are_refused(explain, toy_sc
         await explain(scorer=toy_scorer(tokens=str.split))
 
 
-async def test_a_tokenizer_may_bring_a_text_into_normal_form(explain, toy_scorer, study_file):
-    decomposed = as_study(study_file({"t": {"a": "cafe\u0301 zarn.", "b": "cafe\u0301."}}, name="nfd.jsonl"))
-    found = await explain("t", "a", "b", of=decomposed, scorer=toy_scorer(tokens=lambda _: ["caf\u00e9."]))
-    assert found.peer_text == "caf\u00e9."
-
-
 async def test_a_text_that_does_not_fit_is_refused_not_cut(explain):
     class Short(ScriptedModel):
         context_length = 20
@@ -237,13 +219,6 @@ async def test_a_text_that_does_not_fit_is_refused_not_cut(explain):
     scorer = Short(logprobs=_overlap, tokens=words)
     with pytest.raises(TextTooLongError, match=r"\d+ tokens do not fit the context of 20"):
         await explain(scorer=scorer)
-
-
-@pytest.mark.parametrize(("kind", "error"), [("too_long", TextTooLongError), ("server_error", CallError)])
-async def test_a_failed_call_fails_the_map(explain, toy_scorer, kind, error):
-    broken = lambda c, _t: CallFailure(kind, "went wrong") if c.endswith("mipo hoft.") else None  # noqa: E731 - one use
-    with pytest.raises(error, match="went wrong"):
-        await explain(scorer=toy_scorer(broken, tokens=words))
 
 
 # --- a real model ------------------------------------------------------------------------------------------------

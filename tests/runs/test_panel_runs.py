@@ -81,11 +81,6 @@ def test_with_labels_errors_count_and_a_judge_that_is_never_wrong_has_none_to_sh
     assert worth["right"] == pytest.approx(2 / 3)
 
 
-def test_two_reviewers_are_not_ordered_and_one_is_one_vote():
-    assert review({"a": honest(), "o": odd()}).panel.worth.peers == ()
-    assert review({"a": honest()}).panel.worth.best.votes == 1.0
-
-
 # --- peers as an exam ----------------------------------------------------------------------------------------------
 
 
@@ -149,13 +144,6 @@ def test_position_bias_is_reported_apart():
     # shown first as often as second, all agents win as often with it: its votes are noise, not a lean
     alone = review({"l": lazy()}, orders="one-random")
     assert [row.score for row in alone.ranking] == [0.5] * 3
-
-
-def test_a_second_run_of_one_order_is_taken_from_the_journal(tmp_path):
-    model = honest()
-    for _ in range(2):
-        review({"r": model}, orders="one-random", journal=tmp_path / "journal.sqlite")
-    assert model.asked == 18
 
 
 def test_recorded_judgements_in_both_orders_are_read_as_if_asked_once(tmp_path, goldless):

@@ -48,32 +48,6 @@ def test_batches_that_arrive_out_of_order_give_the_bytes_of_those_in_order(tmp_p
     assert rows.equals(pl.concat(batch(place) for place in range(5)))
 
 
-def test_what_was_appended_is_read_back_in_the_order_of_its_places():
-    parts = EvidenceParts()
-    assert parts.scan() is None
-    parts.append(1, batch(1))
-    parts.append(0, batch(0))
-    assert parts.scan().collect()["value"].to_list() == [0.0, 0.1, 0.2, 1.0, 1.1, 1.2]
-    parts.append(2, batch(2))
-    assert parts.scan().collect().height == 9
-
-
-def test_a_batch_whose_forerunner_never_came_is_not_read():
-    parts = EvidenceParts()
-    parts.append(1, batch(1))
-    assert parts.scan() is None
-
-
-def test_the_parts_of_a_run_go_with_it():
-    parts = EvidenceParts()
-    parts.append(0, batch(0))
-    parts.scan()
-    folder = parts._folder
-    assert folder.is_dir()
-    del parts
-    assert not folder.exists()
-
-
 @pytest.mark.parametrize("table", [None, batch(0, rows=0), batch(0, rows=0).lazy()], ids=["none", "frame", "lazy"])
 def test_a_table_without_rows_leaves_no_folder(tmp_path, table):
     write_table(table, tmp_path, "verdicts")
@@ -100,17 +74,6 @@ def test_the_one_file_of_an_earlier_version_is_replaced(tmp_path):
     batch(4).write_parquet(tmp_path / "judgements.parquet")
     write_table(None, tmp_path, "judgements")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("small_parts")
-def test_a_table_in_memory_and_one_on_disk_give_the_same_bytes(tmp_path):
-    rows = pl.concat(batch(place) for place in range(6))
-    rows.write_parquet(tmp_path / "rows.parquet")
-    for name, table in {"frame": rows, "lazy": rows.lazy(), "disk": pl.scan_parquet(tmp_path / "rows.parquet")}.items():
-        (tmp_path / name).mkdir()
-        write_table(table, tmp_path / name, "logprobs")
-    found = [contents(tmp_path / name) for name in ("frame", "lazy", "disk")]
-    assert found[0] == found[1] == found[2]
 
 
 def test_nothing_half_written_stays_where_a_part_cannot_be_written(tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity, ScoreRequest, TokenLogprobs
 from goldless.models.scripted import ScriptedModel
 
@@ -41,10 +40,6 @@ def of_the_study(scorer):
     return [c for c in scorer.calls if any(word in bytes(c.target).decode() for word in " ".join(WORDS).split())]
 
 
-def by_metric(plan):
-    return {row.metric: row for row in plan.rows}
-
-
 def test_the_planned_calls_and_tokens_are_those_a_run_then_asks():
     planned = goldless.plan(FRAME, metrics=["gem-raw", "bartscore"], scorer=Counting())
     (together,) = planned.together
@@ -52,15 +47,6 @@ def test_the_planned_calls_and_tokens_are_those_a_run_then_asks():
     goldless.evaluate(FRAME, metrics=["gem-raw", "bartscore"], scorer=scorer, resamples=200)
     asked = of_the_study(scorer)
     assert (together.calls, together.tokens) == (len(asked), sum(call.tokens for call in asked))
-
-
-def test_asked_together_metrics_cost_fewer_tokens_than_one_by_one():
-    metrics = ["gem-raw", "mi", "bartscore", "gptscore"]
-    planned = goldless.plan(FRAME, metrics=metrics, scorer=Counting())
-    (together,) = planned.together
-    one_by_one = sum(row.computed_tokens for row in planned.rows)
-    assert together.computed_tokens == by_metric(planned)["gem-raw"].computed_tokens
-    assert together.computed_tokens < one_by_one / 3
 
 
 def test_shared_beginnings_are_counted_once_in_the_computed_tokens():
@@ -119,29 +105,11 @@ def test_rewrites_to_be_made_are_counted_apart_and_said_to_be_estimated():
     assert any("rewrites do not exist yet" in note for note in planned.notes)
 
 
-def test_rewrites_of_several_rewriters_are_each_counted():
-    one = goldless.plan(FRAME, metrics=["gem-raw", "gem"], scorer=Counting(), rewriter=Remote(answers={}))
-    two = goldless.plan(FRAME, metrics=["gem-raw", "gem"], scorer=Counting(), rewriter=["openai:one", "openai:two"])
-    calls = [{row.part: row.calls for row in planned.together}["scorer"] for planned in (one, two)]
-    assert calls == [2 * 27, 3 * 27]
-
-
 def test_a_large_study_is_counted_on_part_of_its_tasks():
     rows = [{"task": f"t{i}", "agent": a, "text": f"w{i:04} {a}"} for i in range(100) for a in ("ann", "bob")]
     planned = goldless.plan(pl.DataFrame(rows), metrics="gem-raw", scorer=Counting())
     assert planned.together[0].calls == 400
     assert any("counted on 40 tasks" in note for note in planned.notes)
-
-
-def test_labels_need_no_model(tmp_path):
-    labels = pl.DataFrame([{"task": "t0", "agent": "ann", "rater": r, "score": 1.0} for r in ("x", "y")])
-    planned = goldless.plan(goldless.study_from_frame(FRAME, labels=labels), metrics="tvd-mi[labels]")
-    assert planned.together == ()
-
-
-def test_an_argument_that_evaluate_does_not_take_is_an_error():
-    with pytest.raises(UserError, match=r"unknown argument 'metrix'\. Did you mean 'metrics'"):
-        goldless.plan(FRAME, metrics="gem-raw", metrix="gem")
 
 
 def test_the_plan_says_what_a_server_that_does_not_share_contexts_computes_more():

@@ -37,12 +37,6 @@ def test_the_mean_rating_ranks_the_agents():
     assert [(row.agent, row.score, row.missing) for row in rows] == [("good", 5, 0), ("german", 4, 0), ("empty", 1, 0)]
 
 
-def test_several_reviewers_are_averaged():
-    harsh = ScriptedModel(name="harsh", answers=lambda _: "1")
-    rows = evaluate(reviewers={"judge": judge(), "harsh": harsh}).leaderboard().rows
-    assert {row.agent: row.score for row in rows} == pytest.approx({"good": 3, "german": 2.5, "empty": 1})
-
-
 def test_ratings_on_two_scales_are_not_mixed():
     def answer(request):
         return "80" if any("100" in message.content for message in request.messages) else "4"
@@ -58,13 +52,6 @@ def test_a_reply_that_is_not_a_rating_is_missing_and_not_zero():
         r for r in evaluate(reviewers={"mute": ScriptedModel(name="mute", answers=lambda _: "hm")}).leaderboard().rows
     )
     assert (row.score, row.missing) == (None, 6)
-
-
-def test_one_agent_alone_can_be_rated():
-    result = goldless.evaluate(
-        study(good="good"), metrics=["review[5-level]"], reviewers={"judge": judge()}, resamples=100
-    )
-    assert result.leaderboard().rows[0].score == 5
 
 
 def test_the_ratings_are_kept_and_scored_again_without_a_model(tmp_path):
@@ -101,15 +88,6 @@ def test_a_live_judge_is_crash_tested_as_a_metric_is():
 def test_what_cannot_be_rated_is_refused_before_any_call(metric, reviewers, said):
     with pytest.raises(UserError, match=re.escape(said)):
         goldless.evaluate(study(good="good", other="german"), metrics=[metric], reviewers=reviewers)
-
-
-def test_a_plan_counts_one_call_per_response_and_reviewer():
-    planned = goldless.plan(
-        study(good="good", german="german", empty="empty"),
-        metrics=["review[5-level]"],
-        reviewers={"judge": judge(), "other": judge("other")},
-    )
-    assert [(row.part, row.calls) for row in planned.together] == [("reviewer judge", 18), ("reviewer other", 18)]
 
 
 def test_from_the_command_line(goldless, tmp_path):

@@ -16,7 +16,6 @@ import pytest
 import goldless
 from goldless.errors import MetricError, StudyError, UserError
 from goldless.models.scripted import ScriptedModel
-from goldless.records import CallFailure
 from goldless.reports.document import write
 
 TASKS = {f"t{i}": word for i, word in enumerate(("dogs", "cats", "boats", "rivers", "clocks", "lamps"))}
@@ -152,12 +151,6 @@ def test_the_human_exam_holds_reviewers_against_labels_and_keeps_its_pairs_out_o
     assert overlapping.labels["tested"] == 18
 
 
-def test_logit_weights_are_clipped_as_stated():
-    """p = 1 counts as .99: log(99)."""
-    found = review({"h": honest()}, study(labels=people()), exams="human", questioners=["ann", "bob"])
-    assert by_name(found)["h"].weight == pytest.approx(4.59512, abs=1e-5)
-
-
 def test_agreement_with_people_is_counted_on_pairs_and_by_rank():
     """People turned round on 2 of 6 tasks: the honest reviewer agrees on 4/6 of the pairs; Spearman is 1 or -1."""
     found = review({"h": honest()}, study(labels=people(flip=("t0", "t1"))))
@@ -175,10 +168,6 @@ def test_nobody_passing_says_who_came_nearest_and_asks_for_no_judgement():
     assert "l" in found.nobody
     assert found.rankings == {}
     assert found.judgements.is_empty()
-
-
-def test_one_candidate_alone_is_held_against_a_fixed_limit_as_it_has_no_mean():
-    assert by_name(review({"h": honest()}, exams="consistency"))["h"].passed
 
 
 def test_ratings_are_fused_z_normalised_and_rank_by_mean():
@@ -229,26 +218,6 @@ def test_a_reviewer_that_is_an_agent_of_the_study_does_not_judge_itself():
         review({"h": honest()}, families={"x": "acme"})
 
 
-def test_a_reviewer_with_nothing_left_to_judge_has_no_vote_and_stops_nobody():
-    two = study().subset(agents=["ann", "bob"])
-    found = review({"ann": honest(), "h": honest("h")}, two)
-    assert found.voters == ("h",)
-    assert any("no judgements of ann" in note for note in found.notes)
-
-
-def test_reviewers_that_all_refuse_pass_no_exam():
-    refusing = ScriptedModel(answers=lambda _: goldless_refusal(), name="no")
-    found = review(
-        {"a": refusing, "b": ScriptedModel(answers=lambda _: goldless_refusal(), name="no2")}, exams="consistency"
-    )
-    assert found.voters == ()
-    assert found.nobody is not None
-
-
-def goldless_refusal():
-    return CallFailure("refused", "no, thanks")
-
-
 def test_settings_that_change_a_number_change_the_signature():
     labelled = study(labels=people(flip=("t0",)))
     base = {"exams": "human", "questioners": ["ann", "bob"]}
@@ -262,13 +231,6 @@ def test_settings_that_change_a_number_change_the_signature():
     assert len(lines) == 5
 
 
-def test_labels_by_several_criteria_need_one_to_be_named():
-    labels = pl.concat([people().with_columns(criterion=pl.lit(c)) for c in ("tone", "facts")])
-    with pytest.raises(UserError, match=r"several criteria: facts, tone\. Choose one with --criterion"):
-        review({"h": honest()}, study(labels=labels))
-    assert review({"h": honest()}, study(labels=labels), criterion="tone").panel.agreement.accuracy == 1.0
-
-
 def test_one_model_under_two_names_with_two_descriptions_is_two_reviewers():
     model = honest()
     found = review({"strict": model, "kind": model}, descriptions={"strict": "Be strict.", "kind": "Be kind."})
@@ -276,18 +238,6 @@ def test_one_model_under_two_names_with_two_descriptions_is_two_reviewers():
     seen = {message.content for call in model.calls for message in call.messages}
     assert any("Be strict." in text for text in seen)
     assert any("Be kind." in text for text in seen)
-
-
-def test_two_reviewers_of_one_name_are_refused():
-    with pytest.raises(UserError, match="two reviewers have the name"):
-        review([honest(), honest()])
-
-
-def test_an_answer_in_another_language_is_missing_and_counted():
-    found = review({"f": foreign(), "h": honest()})
-    assert by_name(found)["f"].used == 0
-    assert dict(found.failures) == {"unparsable": 36}
-    assert [row.agent for row in found.ranking] == ["ann", "bob", "cy"]
 
 
 def test_a_study_without_prompts_is_judged_on_responses_alone_and_says_so():
@@ -348,15 +298,6 @@ def test_questions_may_be_changed_by_a_model_for_the_pertinence_exam():
     assert len(found.spending) == 2
 
 
-def test_another_judge_is_a_scale_like_any_other():
-    def completeness(request):
-        (_, first), (_, second) = points(request)
-        return f"[[{'A' if first > second else 'B'}]]"
-
-    found = review({"j": ScriptedModel(answers=completeness, name="judge")}, scale="completeness")
-    assert [row.agent for row in found.ranking] == ["ann", "bob", "cy"]
-
-
 # --- licences ----------------------------------------------------------------------------------------------------
 
 
@@ -377,19 +318,6 @@ def test_a_licence_stands_for_the_exam_and_is_refused_for_another_task_or_model(
         review({"h": honest()}, licences=[folder], task_kind="points", descriptions={"h": "Prefer rhymes."})
     with pytest.raises(UserError, match="not for a debate"):
         review({"h": honest()}, licences=[folder], task_kind="points", debate="C1")
-
-
-def test_among_several_licences_of_a_model_the_one_that_holds_counts(tmp_path):
-    folder = tmp_path / "licences"
-    for kind in ("poems", "points"):
-        review({"h": honest()}, exams="consistency", issue_to=folder, task_kind=kind)
-    assert review({"h": honest()}, licences=[folder], task_kind="points").voters == ("h",)
-
-
-def test_an_exam_without_a_limit_gives_no_licence(tmp_path):
-    found = review({"l": lazy()}, exams="consistency", thresholds={"consistency": None}, issue_to=tmp_path / "l")
-    assert found.voters == ("l",)
-    assert found.licences == ()
 
 
 # --- the folder --------------------------------------------------------------------------------------------------
@@ -413,25 +341,6 @@ def test_recorded_values_off_the_scale_and_strange_names_are_not_taken(tmp_path)
     (folder / "agents.jsonl").write_text('{"agent": "ann"}\n{"agent": "bob"}\n')
     with pytest.raises(StudyError, match="agent 'cy' is not in agents"):
         goldless.review(folder, recorded=True)
-
-
-def test_a_recorded_value_that_is_no_number_is_read_from_the_output(tmp_path):
-    found = review({"h": honest()})
-    folder = goldless.save_review(found, tmp_path / "run")
-    part = folder / "judgements" / "part-00000.parquet"
-    pl.read_parquet(part).with_columns(value=pl.lit("one or two")).write_parquet(part)
-    again = goldless.review(folder, recorded=True, resamples=200)
-    assert dict(again.failures) == {}
-    assert again.judgements["value"].to_list() == found.judgements["value"].to_list()
-
-
-def test_names_that_the_study_does_not_have_are_refused_on_any_scale(tmp_path):
-    folder = goldless.save_review(review({"h": honest()}), tmp_path / "run")
-    frame = pl.read_parquet(folder / "judgements").head(1)
-    other = frame.with_columns(format=pl.lit("5-level"), first=None, second=None, agent=pl.lit("eve"))
-    other.cast(frame.schema).write_parquet(folder / "judgements" / "part-00001.parquet")
-    with pytest.raises((MetricError, StudyError), match="eve"):
-        goldless.review(folder, recorded=True, resamples=200)
 
 
 def test_the_exams_of_a_saved_review_can_be_held_again_without_a_model(tmp_path):
@@ -460,15 +369,6 @@ def confidence_rows(reviewer, **columns):
     ]
 
 
-def test_recorded_probabilities_are_uncertainties_of_minus_log_p(tmp_path):
-    rows = [*confidence_rows("h", probability=(0.8, 0.4)), *confidence_rows("l", probability=(0.4, 0.8))]
-    folder = recorded_exams(tmp_path, rows)
-    found = by_name(goldless.review(folder, recorded=True, exams="self-confidence", resamples=200))
-    traits = {name: one.traits["self-confidence"] for name, one in found.items()}
-    assert {name: trait.value for name, trait in traits.items()} == {"h": 1.0, "l": 0.0}
-    assert traits["h"].difference == pytest.approx(math.log(0.8 / 0.4))
-
-
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
@@ -487,26 +387,6 @@ def test_recorded_exam_answers_that_are_not_understood_are_an_error(tmp_path, ro
     with pytest.raises(MetricError, match=said):
         goldless.review(folder, recorded=True, exams="self-confidence", resamples=200)
     assert goldless.review(folder, recorded=True, resamples=200).voters == ("h", "l")  # no exam reads them
-
-
-@pytest.mark.parametrize("unread", [[], confidence_rows("l", label=("dunno", "who knows"))])
-def test_a_reviewer_without_rows_and_one_with_unreadable_rows_are_treated_alike(tmp_path, unread):
-    folder = recorded_exams(tmp_path, [*confidence_rows("h", label=("expert", "low")), *unread])
-    how = {"recorded": True, "exams": "self-confidence", "resamples": 200}
-    default, paper = goldless.review(folder, **how), goldless.review(folder, convention="paper", **how)
-    assert (default.voters, paper.voters) == (("h",), ("h", "l"))
-    for found, counts in ((default, "not passed"), (paper, "passed")):
-        assert f"self-confidence is not recorded for l, which counts as {counts}" in found.notes
-        assert any("the 2 self-confidence rows of l" in note for note in found.notes) == bool(unread)
-
-
-def test_probabilities_are_used_where_there_are_labels_too_and_the_rest_is_named(tmp_path):
-    rows = [*confidence_rows("h", probability=(0.4, 0.8)), *confidence_rows("h", label=("expert", "low"))]
-    found = goldless.review(
-        recorded_exams(tmp_path, rows), recorded=True, reviewers=["h"], exams="self-confidence", resamples=200
-    )
-    assert by_name(found)["h"].traits["self-confidence"].value == 0.0
-    assert "self-confidence of h is computed from probabilities; 2 rows have none" in found.notes
 
 
 def rated_study(tmp_path):

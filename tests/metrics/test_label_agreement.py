@@ -13,7 +13,7 @@ from scipy.stats import kendalltau, spearmanr, ttest_rel
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, panel_verdicts, reviewer_scores
 from goldless.metrics.label_agreement import (
-    accuracy,
+    accuracies,
     compare_all_credits,
     panel_credits,
     rank_agreement,
@@ -25,6 +25,11 @@ from goldless.metrics.pair_labels import RatingTable, pair_labels
 from goldless.records import Rating
 from goldless.statistics.rank_correlation import rank_correlations
 from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
+
+
+def accuracy_of(earned, **draws):
+    return accuracies([earned], **draws)[0]
+
 
 LABELS = pair_labels([Rating("t", a, "p", s) for a, s in (("ann", 3), ("bob", 2), ("cy", 1), ("di", 1))])
 """ann above bob above cy and di, who tie."""
@@ -49,12 +54,12 @@ def test_each_order_of_a_reviewer_is_scored_on_its_own():
         ("cy", "di", 1),
         ("di", "cy", 1),
     ]
-    found = accuracy(reviewer_credits(compared(rows), LABELS)["r"])
+    found = accuracy_of(reviewer_credits(compared(rows), LABELS)["r"])
     assert found.accuracy == pytest.approx(2.25 / 3)
     assert (found.n_pairs, found.asked, found.used, found.tied) == (5, 3, 3, 1)
     verdicts = panel_verdicts(compared(rows))
     # one vote of both orders: 1, a tie, 1
-    assert accuracy(panel_credits(verdicts, LABELS)).accuracy == pytest.approx(2.5 / 3)
+    assert accuracy_of(panel_credits(verdicts, LABELS)).accuracy == pytest.approx(2.5 / 3)
 
 
 def test_a_panel_s_votes_in_each_order_are_scored_on_their_own():
@@ -66,11 +71,11 @@ def test_a_panel_s_votes_in_each_order_are_scored_on_their_own():
     reviewers = ["r", "r", "s", "s", "q", "q"]
     rows = pair_judgements_from_columns(reviewers, ["t"] * 6, first, second, [1, 1, 1, 1, 0, 0], **NAMES)
     earned = with_each_order(panel_credits(panel_verdicts(rows), LABELS), rows)
-    found = accuracy(earned)
+    found = accuracy_of(earned)
     assert (found.accuracy, found.each_order) == (0.5, (1 + 0) / 2)
     weights = {"r": 1.0}
     alone = with_each_order(panel_credits(panel_verdicts(rows, weights=weights), LABELS), rows, weights=weights)
-    assert accuracy(alone).each_order == accuracy(reviewer_credits(rows, LABELS)["r"]).accuracy == 0.5
+    assert accuracy_of(alone).each_order == accuracy_of(reviewer_credits(rows, LABELS)["r"]).accuracy == 0.5
 
 
 def test_accuracy_by_task_counts_every_task_alike():
@@ -88,26 +93,26 @@ def test_accuracy_by_task_counts_every_task_alike():
         {},
         "raw",
     )
-    found = accuracy(score_credits(scores, labels))
+    found = accuracy_of(score_credits(scores, labels))
     assert (found.accuracy, found.by_task) == (5 / 6, (1 + 0) / 2)
 
 
 def test_a_missing_order_is_left_out_by_default_and_half_right_in_the_papers():
     rows = compared([("ann", "bob", 1), ("bob", "ann", None), ("ann", "cy", 1), ("cy", "ann", 0)])
-    default = accuracy(reviewer_credits(rows, LABELS)["r"])
+    default = accuracy_of(reviewer_credits(rows, LABELS)["r"])
     assert (default.accuracy, default.asked, default.used, default.missing) == (1, 2, 1, 1)
-    paper = accuracy(reviewer_credits(rows, LABELS, convention="paper")["r"])
+    paper = accuracy_of(reviewer_credits(rows, LABELS, convention="paper")["r"])
     assert (paper.accuracy, paper.used, paper.missing) == ((0.75 + 1) / 2, 2, 0)
 
 
 def test_of_two_ratings_the_higher_is_better_and_equal_ones_are_half_right():
     """ann-bob right, ann-cy tied, ann-di missing, bob-cy wrong, bob-di missing; in the papers di has 0: both right."""
     ratings = response_ratings_from_columns(["r"] * 4, ["t"] * 4, ["ann", "bob", "cy", "di"], [4, 3, 4, None])
-    default = accuracy(reviewer_credits(ratings, LABELS)["r"])
+    default = accuracy_of(reviewer_credits(ratings, LABELS)["r"])
     assert (default.accuracy, default.asked, default.used, default.tied) == (0.5, 5, 3, 1)
-    paper = accuracy(reviewer_credits(ratings, LABELS, convention="paper")["r"])
+    paper = accuracy_of(reviewer_credits(ratings, LABELS, convention="paper")["r"])
     assert (paper.accuracy, paper.used) == ((1 + 0.5 + 1 + 0 + 1) / 5, 5)
-    assert accuracy(score_credits(reviewer_scores(ratings, "r"), LABELS)).accuracy == 0.5
+    assert accuracy_of(score_credits(reviewer_scores(ratings, "r"), LABELS)).accuracy == 0.5
 
 
 def many_tasks(seed, tasks=60, right=0.7):
@@ -128,7 +133,7 @@ def many_tasks(seed, tasks=60, right=0.7):
 def test_the_interval_is_wider_than_if_pairs_were_independent_and_near_the_plain_task_bootstrap():
     judgements, labels = many_tasks(1)
     own = reviewer_credits(judgements, labels)["r"]
-    found = accuracy(own, resamples=4000)
+    found = accuracy_of(own, resamples=4000)
     random = np.random.default_rng(5)
     groups = [own.credit[(labels.task == t) & ~np.isnan(own.credit)] for t in range(60)]
     drawn = [np.concatenate([groups[t] for t in random.integers(60, size=60)]).mean() for _ in range(4000)]

@@ -8,7 +8,7 @@ import pytest
 from goldless.meta_evaluation.perturbations.degradations import delete_as_published
 from goldless.metrics.catalogue import baseline
 from goldless.metrics.chair import PanelScores
-from goldless.metrics.label_agreement import accuracy, score_credits
+from goldless.metrics.label_agreement import accuracies, score_credits
 from goldless.metrics.pair_labels import pair_labels
 from goldless.statistics.effects import pooled_smd
 from goldless.studies import read_study
@@ -52,7 +52,7 @@ def agreement(xsum, name):
     scores = np.array(baseline(name).scores(pairs), dtype=float).reshape(len(tasks), len(agents))
     once = np.ones(scores.shape, dtype=np.int64)
     found = PanelScores(tasks, agents, scores, asked=once, used=once, weights={}, normalisation="raw")
-    return accuracy(score_credits(found, labels, name=name), resamples=100)
+    return accuracies([score_credits(found, labels, name=name)], resamples=100)[0]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

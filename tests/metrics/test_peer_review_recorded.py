@@ -27,7 +27,7 @@ from goldless.metrics.exam_traits import (
 )
 from goldless.metrics.judgement_table import read_pairwise, read_rating
 from goldless.metrics.label_agreement import (
-    accuracy,
+    accuracies,
     compare_all_credits,
     panel_credits,
     rank_agreement,
@@ -36,8 +36,13 @@ from goldless.metrics.label_agreement import (
 )
 from goldless.metrics.pair_labels import pair_labels, rating_table
 from goldless.metrics.qualification import qualify
-from goldless.metrics.ranking import rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
+from goldless.metrics.ranking import rank_by_bradley_terry, rank_by_win_rate
 from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
+
+
+def accuracy_of(earned, **draws):
+    return accuracies([earned], **draws)[0]
+
 
 pytestmark = pytest.mark.recorded
 
@@ -190,7 +195,7 @@ def test_medians_decide_and_votes_break_ties_on_1793_of_2100_pairs(paper):
 def test_one_reviewer_agrees_with_people_as_published(paper, reviewer):
     for scale, stated in zip(FORMATS, SINGLE[reviewer], strict=True):
         own = judgements(paper, scale).of([reviewer])
-        found = accuracy(reviewer_credits(own, paper.labels, convention="paper")[reviewer], **FAST)
+        found = accuracy_of(reviewer_credits(own, paper.labels, convention="paper")[reviewer], **FAST)
         assert round(found.accuracy, 4) == stated
         assert (found.n_pairs, found.asked, found.used, found.missing) == (1793, 1793, 1793, 0)
         assert found.low < found.accuracy < found.high
@@ -199,7 +204,7 @@ def test_one_reviewer_agrees_with_people_as_published(paper, reviewer):
 @pytest.mark.parametrize("panel", PANELS)
 def test_a_panel_agrees_with_people_as_published(paper, panel):
     for scale, stated in zip(FORMATS, PANELS[panel], strict=True):
-        assert round(accuracy(earned_by(paper, panel, scale), **FAST).accuracy, 4) == stated
+        assert round(accuracy_of(earned_by(paper, panel, scale), **FAST).accuracy, 4) == stated
 
 
 def test_consistency_and_pertinence_are_as_stated(paper):
@@ -268,7 +273,7 @@ def test_by_default_missing_pairs_are_left_out_and_counted(default):
     """Of deepseek-r1's 4200 comparisons 40 are recorded as 'nan'; of chatglm_pro's 110 were refused by a filter."""
     earned = reviewer_credits(default.pairs.of(["deepseek-r1", "chatglm_pro"]), default.labels)
     for own in earned.values():
-        found = accuracy(own, **FAST)
+        found = accuracy_of(own, **FAST)
         assert found.asked == 1793
         assert 0 < found.missing < 120
         assert found.used == found.asked - found.missing
@@ -277,7 +282,7 @@ def test_by_default_missing_pairs_are_left_out_and_counted(default):
 def test_every_ranking_of_the_panel_has_the_two_best_and_three_worst_agents_of_the_people(default):
     verdicts = panel_verdicts(default.pairs.of(["gpt4", "chatgpt", "chatglm_pro", "fastchat-t5-3b"]))
     people = [default.human.agents[i] for i in np.argsort(-default.human.value.mean(axis=0))]
-    for rank in (rank_by_mean, rank_by_win_rate, rank_by_bradley_terry):
+    for rank in (rank_by_win_rate, rank_by_bradley_terry):
         ranking = rank(verdicts, **FAST)
         agents = [row.agent for row in ranking.agents]
         assert (set(agents[:2]), set(agents[-3:])) == (set(people[:2]), set(people[-3:]))

@@ -22,12 +22,10 @@ import numpy.typing as npt
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError
-from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, reviewer_numbers
+from goldless.metrics.judgement_table import Convention, PairJudgements, ResponseRatings, reviewer_numbers
 
 TIED = 1e-9
 """Margins and scores that differ by no more than this, on the scale of their largest, are equal."""
-Votes = Literal["values", "signs"]
-"""``values``: a comparison of 0.8 is worth 0.6 of a vote. ``signs``: it is one vote, as is 1."""
 Normalisation = Literal["z", "raw"]
 """``z``: each reviewer's ratings less their mean, in standard deviations. ``raw``: as they are."""
 
@@ -48,18 +46,12 @@ class PanelVerdicts:
     used: IntArray
     """[pairs]: number of judgements that voted."""
     weights: Mapping[str, float]
-    votes: Votes
     convention: Convention
 
     @property
     def verdict(self) -> FloatArray:
         """[pairs]: 1 low is better, 0 high is, 0.5 a tie, NaN missing."""
         return (np.sign(self.margin) + 1) / 2
-
-    @property
-    def n_ties(self) -> int:
-        """Pairs on which the panel is split evenly."""
-        return int(np.sum(self.margin == 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +74,6 @@ def panel_verdicts(
     judgements: PairJudgements,
     *,
     weights: Mapping[str, float] | None = None,
-    votes: Votes = "values",
     convention: Convention = "default",
 ) -> PanelVerdicts:
     """The weighted vote on every pair; only reviewers in ``weights`` vote (None: all, equally).
@@ -94,7 +85,6 @@ def panel_verdicts(
     chosen = voting_weights(judgements.reviewers, weights)
     judgements = judgements.of(list(chosen))
     lean = 2 * judgements.filled(convention) - 1
-    lean = np.sign(lean) if votes == "signs" else lean
     asked = judgements.asked
     voting: npt.NDArray[np.bool_] = np.asarray(asked.any(axis=2) & ~(asked & np.isnan(lean)).any(axis=2))
     orders = asked.sum(axis=2)
@@ -114,7 +104,6 @@ def panel_verdicts(
         asked=asked.sum(axis=(0, 2)),
         used=(asked & voting[:, :, None] & ~np.isnan(judgements.value)).sum(axis=(0, 2)),
         weights=chosen,
-        votes=votes,
         convention=convention,
     )
 
@@ -206,9 +195,3 @@ def _levelled(score: FloatArray, tolerance: float) -> FloatArray:
     levelled = score.copy()
     levelled.ravel()[places[order]] = ordered[new][np.cumsum(new) - 1] if len(ordered) else ordered
     return levelled
-
-
-def vote_share(verdicts: PanelVerdicts) -> FloatArray:
-    """[pairs]: the weighted share of votes for low, a tie counting half; NaN missing."""
-    share: FloatArray = NEITHER + verdicts.margin / 2
-    return share

@@ -97,23 +97,15 @@ def consistency(
 
 
 def pertinence(
-    judgements: PairJudgements,
-    *,
-    relevant: str = "relevant",
-    irrelevant: str = "irrelevant",
-    convention: Convention = "default",
-    **draws: Unpack[Draws],
+    judgements: PairJudgements, *, convention: Convention = "default", **draws: Unpack[Draws]
 ) -> dict[str, Trait]:
-    """Pp of each reviewer, over the comparisons of ``relevant`` with ``irrelevant``, each order on its own.
+    """Pp of each reviewer, over the comparisons of "relevant" with "irrelevant", each order on its own.
 
     A tie counts 0.5, and with the papers' convention so does a missing judgement.
     """
-    for agent in (relevant, irrelevant):
-        if agent not in judgements.agents:
-            raise MetricError(
-                f"no comparison of {agent!r}. The exam's answers are named {', '.join(judgements.agents)}"
-            )
-    good, bad = judgements.agents.index(relevant), judgements.agents.index(irrelevant)
+    if set(judgements.agents) != {"relevant", "irrelevant"}:
+        raise MetricError(f"answers of pertinence must be relevant and irrelevant, got {', '.join(judgements.agents)}")
+    good, bad = judgements.agents.index("relevant"), judgements.agents.index("irrelevant")
     ours = (judgements.low == min(good, bad)) & (judgements.high == max(good, bad))
     values = judgements.filled(convention)[:, ours]
     credit = (1 + np.sign(2 * values - 1) * (1 if good < bad else -1)) / 2

@@ -10,16 +10,15 @@ if it is outside the scale (8 of 5, 170 of 100). Otherwise a scale reads its own
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, nearest
-from goldless.evidence import JudgementEvidence, judgements_frame
 
 Convention = Literal["default", "paper", "pre", "auto-pre"]
 """How judgements are counted. ``default``: a missing one is left out and reported as missing. ``pre`` and ``auto-pre``:
@@ -27,84 +26,66 @@ a missing comparison counts as no preference, 0.5, and a missing rating as 0; th
 ratings and weighs votes. ``paper``: the same as ``auto-pre``."""
 NEITHER = 0.5
 """The value of a comparison that finds neither better."""
-NO_RATING = 0.0
-"""The value of a missing rating in the papers."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairJudgements:
-    """All comparisons on one scale; ``low`` is the agent of a pair with the lower number."""
+@dataclass(frozen=True, eq=False)
+class JudgementTable:
+    """What reviewers said on one scale."""
 
     reviewers: tuple[str, ...]
     tasks: tuple[str, ...]
     agents: tuple[str, ...]
-    task: IntArray
-    """[pairs]"""
-    low: IntArray
-    high: IntArray
     value: FloatArray
-    """[reviewers, pairs, 2]: how far low is better, between 0 and 1, with low shown first and with low shown second;
-    NaN: missing."""
+    """By reviewer in the first dimension; NaN: missing."""
     asked: BoolArray
-    """[reviewers, pairs, 2]: whether the judgement was requested."""
+    """As ``value``: whether the judgement was requested."""
+    missing: ClassVar[float]
+    """The value of a missing judgement in the papers."""
 
-    def of(self, reviewers: Sequence[str]) -> PairJudgements:
+    def of(self, reviewers: Sequence[str]) -> Self:
         """The judgements of these reviewers, in this order."""
         rows = reviewer_numbers(self.reviewers, reviewers)
         return replace(self, reviewers=tuple(reviewers), value=self.value[rows], asked=self.asked[rows])
 
     def filled(self, convention: Convention) -> FloatArray:
         """The values, with missing ones filled by the convention."""
-        return _filled(self.value, self.asked, NEITHER, convention)
+        check_convention(convention)
+        if convention == "default":
+            return self.value
+        result: FloatArray = np.where(self.asked & np.isnan(self.value), self.missing, self.value)
+        return result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResponseRatings:
-    """All ratings on one scale."""
+@dataclass(frozen=True, eq=False)
+class PairJudgements(JudgementTable):
+    """All comparisons; ``low`` is the agent of a pair with the lower number.
 
-    reviewers: tuple[str, ...]
-    tasks: tuple[str, ...]
-    agents: tuple[str, ...]
-    value: FloatArray
-    """[reviewers, tasks, agents], NaN: missing."""
-    asked: BoolArray
-    """[reviewers, tasks, agents]: whether the rating was requested."""
+    Values [reviewers, pairs, 2]: how far low is better, from 0 to 1, with low shown first and with low shown second.
+    """
 
-    def of(self, reviewers: Sequence[str]) -> ResponseRatings:
-        """The ratings of these reviewers, in this order."""
-        rows = reviewer_numbers(self.reviewers, reviewers)
-        return replace(self, reviewers=tuple(reviewers), value=self.value[rows], asked=self.asked[rows])
-
-    def filled(self, convention: Convention) -> FloatArray:
-        """The values, with missing ones filled by the convention."""
-        return _filled(self.value, self.asked, NO_RATING, convention)
+    task: IntArray
+    """[pairs]"""
+    low: IntArray
+    high: IntArray
+    missing = NEITHER
 
 
-def _filled(value: FloatArray, asked: BoolArray, missing: float, convention: Convention) -> FloatArray:
-    check_convention(convention)
-    if convention == "default":
-        return value
-    result: FloatArray = np.where(asked & np.isnan(value), missing, value)
-    return result
+@dataclass(frozen=True, eq=False)
+class ResponseRatings(JudgementTable):
+    """All ratings: values [reviewers, tasks, agents]."""
 
-
-Judgements = pl.DataFrame | Iterable[JudgementEvidence]
-"""A table with the columns of ``evidence.JUDGEMENTS``, or a list of judgements."""
-
-
-def _frame(judgements: Judgements) -> pl.DataFrame:
-    return judgements if isinstance(judgements, pl.DataFrame) else judgements_frame(list(judgements))
+    missing = 0.0
 
 
 def pair_judgements(
-    judgements: Judgements,
+    judgements: pl.DataFrame,
     *,
     reviewers: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     agents: Sequence[str] | None = None,
 ) -> PairJudgements:
     """Comparisons as arrays; ``value``: how far the first is better. If names are given, all others are left out."""
-    rows = _frame(judgements).drop_nulls("second")
+    rows = judgements.drop_nulls("second")
     _check_rows(rows)
     _check_range(rows["value"])
     rows, names = _numbered(rows, {"reviewer": reviewers, "task": tasks, "first": agents, "second": agents})
@@ -131,14 +112,14 @@ def pair_judgements(
 
 
 def response_ratings(
-    judgements: Judgements,
+    judgements: pl.DataFrame,
     *,
     reviewers: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     agents: Sequence[str] | None = None,
 ) -> ResponseRatings:
     """Ratings as arrays. If names are given, they order the arrays and all others are left out."""
-    rows = _frame(judgements).drop_nulls("agent")
+    rows = judgements.drop_nulls("agent")
     _check_rows(rows)
     rows, names = _numbered(rows, {"reviewer": reviewers, "task": tasks, "agent": agents})
     shape = len(names["reviewer"]), len(names["task"]), len(names["agent"])

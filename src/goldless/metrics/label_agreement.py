@@ -190,13 +190,11 @@ def score_credits(
     return _credits_at(name, labels, place, (np.sign(difference[place]) + 1) / 2, convention)
 
 
-def accuracy(earned: PairCredits, **draws: Unpack[Draws]) -> Accuracy:
-    """Mean credit over the pairs used, with an interval from resampling tasks."""
-    return accuracies([earned], **draws)[0]
-
-
 def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Accuracy]:
-    """The accuracy of each judge; all must have the same labels, and share the same resampled tasks."""
+    """The mean credit of each judge over the pairs it judged, with an interval from resampling tasks.
+
+    All must have the same labels, and share the same resampled tasks.
+    """
     if not judges:
         return []
     for other in judges[1:]:

@@ -17,8 +17,9 @@ import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
-from goldless.metrics.chair import PanelScores, PanelVerdicts, vote_share
-from goldless.statistics.bootstrap import Draws, check_level, draw_counts, score_intervals
+from goldless.metrics.chair import PanelScores, PanelVerdicts
+from goldless.statistics.bootstrap import Draws, draw_counts, score_intervals
+from goldless.statistics.checks import check_level
 from goldless.statistics.standings import score_table
 
 NEWTON_STEPS = 60
@@ -95,9 +96,9 @@ def why_not_finite(wins: FloatArray, agents: Sequence[str]) -> str | None:
 
 
 TIED = 1e-9
-SHARES = {"win rate", "share of votes"}
-"""Units of scores between 0 and 1; the ends of their intervals are clipped there too."""
 """Scores that differ by no more than this are tied in rank."""
+WIN_RATE = "win rate"
+"""The unit of scores between 0 and 1; the ends of their intervals are clipped there too."""
 HALF_TIE = 0.5
 """Ties added between agents that met, in resamples where an agent always wins or always loses."""
 ELEMENTS_AT_ONCE = 1 << 20
@@ -142,20 +143,16 @@ class Ranking:
         raise KeyError(agent)
 
 
-def rank_by_mean(panel: PanelScores | PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
-    """Rank by mean score over tasks; for verdicts on pairs, by the mean weighted share of votes."""
-    if isinstance(panel, PanelScores):
-        asked, used = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
-        unit = "rating" if panel.normalisation == "raw" else "standard deviations"
-        return _by_table(panel.agents, panel.score, (asked, used), unit, **draws)
-    table = _pair_table(panel, vote_share(panel))
-    return _by_table(panel.agents, table, _counts(panel), "share of votes", **draws)
+def rank_by_mean(panel: PanelScores, **draws: Unpack[Draws]) -> Ranking:
+    """Rank by mean score over tasks."""
+    asked, used = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
+    unit = "rating" if panel.normalisation == "raw" else "standard deviations"
+    return _by_table(panel.agents, panel.score, (asked, used), unit, **draws)
 
 
 def rank_by_win_rate(verdicts: PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
     """Rank by the share of peers that an agent beats, ties counting half, averaged over tasks."""
-    table = _pair_table(verdicts, verdicts.verdict)
-    return _by_table(verdicts.agents, table, _counts(verdicts), "win rate", **draws)
+    return _by_table(verdicts.agents, _win_rates(verdicts), _counts(verdicts), WIN_RATE, **draws)
 
 
 def rank_by_bradley_terry(
@@ -229,11 +226,11 @@ def _met(wins: FloatArray) -> FloatArray:
     return ((wins + wins.T) > 0).astype(np.float64)
 
 
-def _pair_table(verdicts: PanelVerdicts, value: FloatArray) -> FloatArray:
-    """[tasks, agents]: mean over peers of a value of each pair, as seen from either side."""
+def _win_rates(verdicts: PanelVerdicts) -> FloatArray:
+    """[tasks, agents]: the share of peers that each beats, as seen from either side of a pair."""
     task = np.concatenate([verdicts.task, verdicts.task])
     agent = np.concatenate([verdicts.low, verdicts.high])
-    both = np.concatenate([value, 1 - value])
+    both = np.concatenate([verdicts.verdict, 1 - verdicts.verdict])
     return score_table(task, agent, both, tasks=len(verdicts.tasks), agents=len(verdicts.agents))
 
 
@@ -248,7 +245,7 @@ def _counts(verdicts: PanelVerdicts) -> tuple[IntArray, IntArray]:
 
 
 def _tasks_of(verdicts: PanelVerdicts) -> IntArray:
-    present = ~np.isnan(_pair_table(verdicts, verdicts.verdict))
+    present = ~np.isnan(_win_rates(verdicts))
     return np.asarray(present.sum(axis=0), dtype=np.int64)
 
 
@@ -259,9 +256,9 @@ def _by_table(
     unit: str,
     **draws: Unpack[Draws],
 ) -> Ranking:
-    found = score_intervals(table, limits=(0.0, 1.0) if unit in SHARES else None, **draws)
-    numbers = np.array([[f.value, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
-    if unit in SHARES:
+    found = score_intervals(table, limits=(0.0, 1.0) if unit == WIN_RATE else None, **draws)
+    numbers = np.array([[f.mean, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
+    if unit == WIN_RATE:
         numbers = np.clip(numbers, 0.0, 1.0)
     rows = _rows(agents, numbers, np.array([f.n for f in found], dtype=np.int64), counts)
     notes = tuple(f"{agent}: {f.note}" for agent, f in zip(agents, found, strict=True) if f.note)

@@ -83,21 +83,15 @@ def test_the_questioners_pairs_are_the_exam():
     assert set(human_pairs(ANSWERED, ["cy", "ann"])) == {ExamPair(t, "ann", "cy") for t in ANSWERED}
 
 
-def test_the_papers_setting_may_take_every_pair():
-    assert len(human_pairs(ANSWERED, ["ann", "cy"], overlap=True)) == 10
-    assert len(human_pairs(ANSWERED, ["ann", "bob", "cy"], overlap=True)) == 30
-
-
 @pytest.mark.parametrize(
     ("questioners", "said"),
     [
-        (["ann", "bob", "cy"], "all 30 pairs of the study are items"),
         (["ann"], "at least 2 questioners, got 1"),
         (["ann", "bub"], "no response of an agent 'bub' in the study. Did you mean 'bob'"),
         (["ann", "ann"], "got 'ann' twice"),
     ],
 )
-def test_an_exam_that_leaves_no_test_or_has_no_items_is_refused(questioners, said):
+def test_an_exam_that_has_no_items_is_refused(questioners, said):
     with pytest.raises(UserError, match=said):
         human_pairs(ANSWERED, questioners)
 

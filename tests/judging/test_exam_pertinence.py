@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 
 import numpy as np
@@ -55,16 +54,9 @@ def made(**options):
 # --- how alike two prompts are --------------------------------------------------------------------------------------
 
 
-def test_the_similarity_is_the_cosine_of_tf_idf_weights():
-    """By hand. 3 prompts: 'a' is in all (ln(4/4) + 1 = 1), 'b' in two (ln(4/3) + 1), 'c' and 'd' in one (ln 2 + 1)."""
-    two, one = math.log(4 / 3) + 1, math.log(2) + 1
+def test_prompts_with_more_of_their_rare_words_in_common_are_nearer():
     found = PromptSimilarity({"x": "a b B", "y": "A, b!", "z": "a c d"})
-    length_x, length_y, length_z = math.hypot(1, 2 * two), math.hypot(1, two), math.hypot(1, one, one)
-    assert found.tasks == ("x", "y", "z")
-    assert found.with_all("x").tolist() == pytest.approx(
-        [1, (1 + 2 * two * two) / (length_x * length_y), 1 / (length_x * length_z)]
-    )
-    assert [task for task, _ in found.nearest_first("x")] == ["y", "z"]
+    assert found.nearest_first("x") == ["y", "z"]
 
 
 # --- items from the nearest question --------------------------------------------------------------------------------
@@ -73,24 +65,20 @@ def test_the_similarity_is_the_cosine_of_tf_idf_weights():
 def test_the_irrelevant_answer_answers_the_nearest_other_question():
     """The four questions come in two pairs that differ in a word or two, after the paper's table 1."""
     items = {item.task: item for item in made()}
-    assert {task: item.other_task for task, item in items.items()} == {
-        "christian": "buddhist",
-        "buddhist": "christian",
-        "football": "baseball",
-        "baseball": "football",
+    others = {"christian": "buddhist", "buddhist": "christian", "football": "baseball", "baseball": "football"}
+    assert {task: item.irrelevant for task, item in items.items()} == {
+        task: TEXTS[other, "strong"] for task, other in others.items()
     }
     item = items["christian"]
-    assert (item.relevant_text, item.irrelevant_text) == ("weak: believes in Christ", "strong: follows the Buddha")
-    assert (item.prompt, item.changed_prompt) == (PROMPTS["christian"], PROMPTS["buddhist"])
-    assert item.failure is None
+    assert (item.prompt, item.relevant) == (PROMPTS["christian"], "weak: believes in Christ")
 
 
 def test_a_prompt_that_stands_twice_is_never_the_other_question():
     prompts = {**PROMPTS, "copy": "could someone define CHRISTIAN for me"}
     texts = {**TEXTS, ("copy", "strong"): "strong: believes in Christ", ("copy", "weak"): "weak: a believer"}
     items = nearest_items(prompts, texts, relevant="weak", irrelevant="strong")
-    assert {item.task: item.other_task for item in items}["christian"] == "buddhist"
-    assert {item.task: item.other_task for item in items}["copy"] == "buddhist"
+    found = {item.task: item.irrelevant for item in items}
+    assert found["christian"] == found["copy"] == TEXTS["buddhist", "strong"]
 
 
 @pytest.mark.parametrize("prompts", [dict.fromkeys(PROMPTS), dict.fromkeys(PROMPTS, "  "), {}])
@@ -117,31 +105,27 @@ def test_an_agent_that_answered_no_task_with_a_prompt_gives_no_relevant_answer()
 
 
 def changing(changed, answered="an answer to something else", **options):
-    """A model that changes questions, one that answers, and the requests that both got."""
+    """A model that changes questions and answers others, and the requests of both kinds that it got."""
     asked, got = [], []
 
-    def change(request):
+    def reply(request):
+        if not request.messages[0].content.startswith("You are given a task"):
+            got.append(request)
+            return answered
         asked.append(request)
         return changed(request) if callable(changed) else changed
 
-    def answer(request):
-        got.append(request)
-        return answered
-
-    stage = ChangingStage(ScriptedModel(answers=change), ScriptedModel(answers=answer, name="author"), **options)
-    return stage, asked, got
+    return ChangingStage(ScriptedModel(answers=reply), **options), asked, got
 
 
-async def test_a_model_changes_the_question_and_another_answers_the_changed_one():
+async def test_a_model_changes_the_question_and_answers_the_changed_one():
     """The first row of the paper's table 1."""
     changed = "Can anyone explain the concept of Buddhism to me?"
     writing, asked, got = changing(changed)
     (item,) = await writing.items({"christian": PROMPTS["christian"]}, TEXTS, relevant="weak")
     assert PROMPTS["christian"] in asked[0].messages[-1].content
     assert [message.content for message in got[0].messages] == [changed]
-    assert (item.changed_prompt, item.irrelevant_text) == (changed, "an answer to something else")
-    assert item.other_task is None
-    assert item.failure is None
+    assert item.irrelevant == "an answer to something else"
 
 
 async def test_what_the_agents_were_told_is_told_to_the_author_too():
@@ -166,8 +150,8 @@ async def test_what_the_agents_were_told_is_told_to_the_author_too():
 async def test_a_change_that_is_none_is_missing_and_nobody_is_asked_to_answer_it(changed, kind, said):
     writing, _, got = changing(lambda _: changed)
     (item,) = await writing.items({"christian": PROMPTS["christian"]}, TEXTS, relevant="weak")
-    assert (item.failure.kind, item.irrelevant_text) == (kind, None)
-    assert said in item.failure.message
+    assert item.irrelevant.kind == kind
+    assert said in item.irrelevant.message
     assert got == []
 
 
@@ -182,16 +166,15 @@ async def test_a_question_that_gives_orders_stands_between_fences_it_cannot_clos
 
 async def test_changed_questions_are_paid_for_once(journal):
     def fresh():
-        models = ScriptedModel(answers=lambda r: "What else?"), ScriptedModel(answers=lambda r: "That.", name="author")
-        ledger = Ledger("m", None, None)
-        return models, ChangingStage(*(JournalledModel(model, journal, ledger) for model in models))
+        model = ScriptedModel(answers=lambda r: "What else?" if len(r.messages) > 1 else "That.")
+        return model, ChangingStage(JournalledModel(model, journal, Ledger("m", None, None)))
 
-    (changer, author), writing = fresh()
+    model, writing = fresh()
     first = await writing.items(PROMPTS, TEXTS, relevant="weak", at_once=3)
-    assert (len(changer.calls), len(author.calls)) == (4, 1), "the same changed question is answered once"
-    (changer, author), writing = fresh()
+    assert len(model.calls) == 4 + 1, "the same changed question is answered once"
+    model, writing = fresh()
     assert await writing.items(PROMPTS, TEXTS, relevant="weak") == first
-    assert (len(changer.calls), len(author.calls)) == (0, 0)
+    assert model.calls == []
 
 
 # --- sitting the exam -----------------------------------------------------------------------------------------------
@@ -236,5 +219,4 @@ def test_the_nearest_articles_are_those_of_a_dense_computation(recorded):
     agents = sorted({agent for _, agent in texts})
     items = nearest_items(prompts, texts, relevant=agents[0], irrelevant=agents[-1])
     assert len(items) == 100
-    assert [item.other_task for item in items] == [tasks[i] for i in alike.argmax(axis=1)]
-    assert [item.similarity for item in items] == pytest.approx(alike.max(axis=1).tolist(), abs=1e-9)
+    assert [item.irrelevant for item in items] == [texts[tasks[i], agents[-1]] for i in alike.argmax(axis=1)]

@@ -177,8 +177,7 @@ class ReviewCollector:
         for name in self.models:
             if "human exam" in traits:
                 stage = self.stage(name, self.options.chosen_scale)
-                exam = human_pairs(self.answered, self.questioners, overlap=self.options.overlapping)
-                pairs = self._others(name, exam)
+                pairs = self._others(name, human_pairs(self.answered, self.questioners))
                 questions = both_orders(pairs) if stage.scale.pairwise else single_ratings(pairs)
                 self._report(f"human exam of {name}", 0, len(pairs), name)
                 found += await self._sit("human", name, stage, questions)
@@ -223,7 +222,7 @@ class ReviewCollector:
         if self.changer is None:
             irrelevant = options.irrelevant or relevant
             return nearest_items(self.prompts, texts, relevant=relevant, irrelevant=irrelevant, **drawn)
-        changing = ChangingStage(self.changer.chat, self.changer.chat, options.task_description or None)
+        changing = ChangingStage(self.changer.chat, options.task_description or None)
         flight = self.changer.at_once(CALLS_AT_ONCE)
         return await changing.items(self.prompts, texts, relevant=relevant, **drawn, at_once=flight)
 

@@ -74,20 +74,11 @@ def check_agents(answered: Mapping[str, Iterable[str]], agents: Sequence[str] | 
         raise UserError(f"agents must be distinct, got {twice!r} twice")
 
 
-def drawn_pairs(pairs: Sequence[ExamPair], items: int | None, *, exam: str, seed: int) -> list[ExamPair]:
-    """Draw ``items`` of the pairs by the seed, in their order; None, or more than there are: all.
-
-    Whether a pair is drawn depends on the seed and its own names, so a larger draw contains the smaller one.
-    """
-    if items is None:
-        return list(pairs)
-    by_name = {content_hash(pair.task, pair.first, pair.second): pair for pair in pairs}
-    names = drawn_names(list(by_name), items, exam=exam, seed=seed)
-    return [pair for name, pair in by_name.items() if name in names]
-
-
 def drawn_names(names: Sequence[str], items: int | None, *, exam: str, seed: int) -> set[str]:
-    """Draw ``items`` of the names by the seed, whatever their order; None, or more than there are: all."""
+    """Draw ``items`` of the names by the seed, whatever their order; None, or more than there are: all.
+
+    Whether a name is drawn depends on the seed and the name itself, so a larger draw contains the smaller one.
+    """
     if items is None:
         return set(names)
     if items < 1:
@@ -188,16 +179,15 @@ def consistency_pairs(
         raise UserError(
             "the consistency exam needs two responses to one task, and no task of the study has two. Add responses"
         )
-    return drawn_pairs(pairs, items, exam="consistency", seed=seed)
+    by_name = {content_hash(pair.task, pair.first, pair.second): pair for pair in pairs}
+    names = drawn_names(list(by_name), items, exam="consistency", seed=seed)
+    return [pair for name, pair in by_name.items() if name in names]
 
 
-def human_pairs(
-    answered: Mapping[str, Iterable[str]], questioners: Sequence[str], *, overlap: bool = False
-) -> list[ExamPair]:
-    """The pairs of the human exam: those of the questioners on all tasks.
+def human_pairs(answered: Mapping[str, Iterable[str]], questioners: Sequence[str]) -> list[ExamPair]:
+    """The pairs of the human exam: those of the questioners on all tasks, from the agents that answered each.
 
-    ``answered``: the agents that answered each task. ``overlap``: the test keeps the exam's pairs, as in the papers;
-    otherwise some must remain for it. On a scale that rates single responses, a rating can be used for pairs of both.
+    On a scale that rates single responses, a rating can be used for pairs of both exam and test.
     """
     if len(questioners) < 2:
         raise UserError(f"the human exam needs at least 2 questioners, got {len(questioners)}")
@@ -206,10 +196,5 @@ def human_pairs(
         raise UserError(
             "the human exam has no items: no task has two responses of the questioners that people compared. "
             "Name other questioners, add labels, or use exams that need none (consistency, pertinence)"
-        )
-    if not overlap and len(exam) == len(all_pairs(answered)):
-        raise UserError(
-            f"all {len(exam)} pairs of the study are items of the human exam, so none remains for the test. "
-            "Name fewer questioners, or keep them in both with overlap"
         )
     return exam

@@ -19,18 +19,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from goldless.concurrency import side_by_side
 from goldless.errors import UserError
 from goldless.judging.asking import Texts, fence
-from goldless.judging.exams.items import ExamAnswer, check_agents, drawn_names, exam_answers
+from goldless.judging.exams.items import ExamAnswer, ExamPair, both_orders, check_agents, drawn_names, exam_answers
 from goldless.judging.reviewing import Prompts, ReviewQuestion, Stage
-from goldless.models.interface import ChatReply, ChatRequest, Message, Writer
+from goldless.models.interface import ChatRequest, Message, Writer
 from goldless.records import CallFailure
 
 RELEVANT, IRRELEVANT = "relevant", "irrelevant"
@@ -50,34 +49,19 @@ CHANGE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PertinenceItem:
-    """A question with an answer to it and an answer to another one."""
+    """A question with an answer to it and an answer to another one, or why one of them is missing."""
 
     task: str
     prompt: str
     """Q, the question for which both answers are judged."""
-    changed_prompt: str | None = None
-    """Q'; None: missing, ``failure`` says why."""
-    relevant_text: str | None = None
-    irrelevant_text: str | None = None
-    """None: missing, ``failure`` says why."""
-    other_task: str | None = None
-    """The task whose prompt is Q', if it is in the study."""
-    similarity: float | None = None
-    """Of Q and Q', by ``PromptSimilarity``, if Q' is in the study."""
-    failure: CallFailure | None = None
-    """Why the item cannot be asked."""
+    relevant: str | CallFailure
+    irrelevant: str | CallFailure
 
 
 def nearest_items(
-    prompts: Prompts,
-    texts: Texts,
-    *,
-    relevant: str,
-    irrelevant: str,
-    items: int | None = None,
-    seed: int = 0,
+    prompts: Prompts, texts: Texts, *, relevant: str, irrelevant: str, items: int | None = None, seed: int = 0
 ) -> list[PertinenceItem]:
     """One item per task, with the most similar other prompt of the study as Q'; all tasks, or ``items`` drawn by seed.
 
@@ -91,15 +75,11 @@ def nearest_items(
     usable = {other for other in known if isinstance(texts.get((other, irrelevant)), str)}
     found = []
     for task, prompt in worded.items():
-        item = PertinenceItem(task=task, prompt=prompt)
-        answer: str | CallFailure = _NO_OTHER
-        for other, alike in similarity.nearest_first(task):
-            if other in usable and not same_words(prompt, known[other]):
-                item = replace(item, changed_prompt=known[other], other_task=other, similarity=alike)
-                answer = texts[other, irrelevant]
-                break
-        found.append(with_answers(item, texts[task, relevant], answer))
-    if all(item.failure is not None and item.changed_prompt is None for item in found):
+        others = (other for other in similarity.nearest_first(task) if other in usable)
+        nearest = next((other for other in others if not same_words(prompt, known[other])), None)
+        answer = _NO_OTHER if nearest is None else texts[nearest, irrelevant]
+        found.append(_item(task, prompt, texts[task, relevant], answer))
+    if all(item.irrelevant is _NO_OTHER for item in found):
         raise UserError(
             "the pertinence exam needs two different prompts that an agent answered, and no task of the study has "
             f"another one with a response of {irrelevant!r}. Name another agent, or let a model change the prompts"
@@ -126,19 +106,15 @@ def possible_prompts(prompts: Prompts, texts: Texts, *, relevant: str, items: in
     return {task: prompt for task, prompt in possible.items() if task in drawn}
 
 
-def with_answers(item: PertinenceItem, relevant: str | CallFailure, irrelevant: str | CallFailure) -> PertinenceItem:
-    """The item with its two answers, or with the reason why it cannot be used."""
-    failures = [text for text in (relevant, irrelevant) if isinstance(text, CallFailure)]
-    if failures:
-        return replace(item, failure=failures[0])
-    assert isinstance(relevant, str)
-    assert isinstance(irrelevant, str)
-    failure = None
-    if not relevant.strip() or not irrelevant.strip():
-        failure = CallFailure("not_recorded", "one of the two answers is empty", attempts=0)
-    elif same_words(relevant, irrelevant):
-        failure = CallFailure("not_recorded", "both answers are the same, so neither is irrelevant", attempts=0)
-    return replace(item, relevant_text=relevant, irrelevant_text=irrelevant, failure=failure)
+def _item(task: str, prompt: str, relevant: str | CallFailure, irrelevant: str | CallFailure) -> PertinenceItem:
+    """The item with its two answers, which must differ."""
+    if isinstance(relevant, str) and isinstance(irrelevant, str):
+        if not relevant.strip() or not irrelevant.strip():
+            irrelevant = CallFailure("not_recorded", "one of the two answers is empty", attempts=0)
+        elif same_words(relevant, irrelevant):
+            said = "both answers are the same, so neither is irrelevant"
+            irrelevant = CallFailure("not_recorded", said, attempts=0)
+    return PertinenceItem(task, prompt, relevant, irrelevant)
 
 
 def _answered(texts: Texts) -> dict[str, list[str]]:
@@ -153,12 +129,11 @@ async def sit_pertinence(stage: Stage, items: Sequence[PertinenceItem], *, at_on
 
     In the judgements the two answers are named ``relevant`` and ``irrelevant``; the reviewer does not see these names.
     """
-    questions, texts = [], {}
+    questions: list[ReviewQuestion] = []
+    texts: dict[tuple[str, str], str | CallFailure] = {}
     for item in items:
-        for name, text in ((RELEVANT, item.relevant_text), (IRRELEVANT, item.irrelevant_text)):
-            texts[item.task, name] = item.failure or text or _NO_OTHER
-        questions.append(ReviewQuestion(item.task, RELEVANT, IRRELEVANT))
-        questions.append(ReviewQuestion(item.task, IRRELEVANT, RELEVANT))
+        texts |= {(item.task, RELEVANT): item.relevant, (item.task, IRRELEVANT): item.irrelevant}
+        questions += both_orders([ExamPair(item.task, RELEVANT, IRRELEVANT)])
     prompts = {item.task: item.prompt for item in items}
     return await exam_answers("pertinence", stage, questions, texts, prompts, at_once=at_once)
 
@@ -185,18 +160,11 @@ class PromptSimilarity:
         shares = weights.data / np.repeat(np.where(lengths > 0, lengths, 1.0), np.diff(weights.indptr))
         self._weights = sparse.csr_array((shares, weights.indices, weights.indptr), shape=weights.shape)
 
-    def with_all(self, task: str) -> npt.NDArray[np.float64]:
-        """The similarity of the task's prompt with that of each of ``tasks``, in their order."""
-        place = self._place[task]
-        found = self._weights @ self._weights[[place]].toarray().ravel()
-        rounded: npt.NDArray[np.float64] = np.round(found, DIGITS)
-        return rounded
-
-    def nearest_first(self, task: str) -> list[tuple[str, float]]:
-        """The other tasks with their similarity, the most similar first; equal ones by name."""
-        values = self.with_all(task)
+    def nearest_first(self, task: str) -> list[str]:
+        """The other tasks, the most similar first; equal ones by name."""
+        values = np.round(self._weights @ self._weights[[self._place[task]]].toarray().ravel(), DIGITS)
         order = np.argsort(-values, kind="stable").tolist()  # tasks are sorted, so equal ones stay in that order
-        return [(self.tasks[place], float(values[place])) for place in order if self.tasks[place] != task]
+        return [self.tasks[place] for place in order if self.tasks[place] != task]
 
 
 def same_words(one: str, other: str) -> bool:
@@ -213,11 +181,9 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChangingStage:
-    """Changes questions and answers the changed ones. The models must be prepared."""
+    """Changes questions and answers the changed ones. The model must be prepared."""
 
     changer: Writer
-    answerer: Writer
-    """The model that writes the irrelevant answer; can be the reviewer (the paper's self-generated answers)."""
     instruction: str | None = None
     """The agents' instruction in addition to the prompt, such as to summarise it; None: there was none."""
 
@@ -237,45 +203,36 @@ class ChangingStage:
         answer to it.
         """
         worded = possible_prompts(prompts, texts, relevant=relevant, items=items, seed=seed)
-        tasks = list(worded)
-        found: dict[int, PertinenceItem] = {}
+        found: dict[str, PertinenceItem] = {}
 
-        async def one(i: int) -> None:
-            found[i] = await self._item(tasks[i], worded[tasks[i]], texts[tasks[i], relevant])
+        async def one(task: str) -> None:
+            answer = texts[task, relevant]
+            other = answer if isinstance(answer, CallFailure) else await self._other(worded[task])
+            found[task] = _item(task, worded[task], answer, other)
 
-        await side_by_side(one, range(len(tasks)), at_once)
-        return [found[i] for i in range(len(tasks))]
+        await side_by_side(one, list(worded), at_once)
+        return [found[task] for task in worded]
 
-    async def _item(self, task: str, prompt: str, answer: str | CallFailure) -> PertinenceItem:
-        item = PertinenceItem(task=task, prompt=prompt)
-        if isinstance(answer, CallFailure):
-            return replace(item, failure=answer)
-        changed = await self.change(prompt)
-        if isinstance(changed, CallFailure):
-            return replace(item, failure=changed)
-        told = (Message("system", self.instruction),) if self.instruction else ()
-        request = ChatRequest((*told, Message("user", changed)), max_tokens=MOST_TOKENS)
-        other = _written(await self.answerer.chat(request), "the answer to the changed question")
-        return with_answers(replace(item, changed_prompt=changed), answer, other)
-
-    async def change(self, prompt: str) -> str | CallFailure:
-        """The changed question, or why there is none."""
+    async def _other(self, prompt: str) -> str | CallFailure:
+        """An answer to the changed question."""
         line = fence(prompt)
-        messages = (Message("system", CHANGE.replace("{fence}", line)), Message("user", f"{line}\n{prompt}\n{line}"))
-        reply = await self.changer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
-        changed = _written(reply, "the changed question", drop=line)
-        if isinstance(changed, str) and same_words(changed, prompt):
+        changing = (Message("system", CHANGE.replace("{fence}", line)), Message("user", f"{line}\n{prompt}\n{line}"))
+        changed = await self._written(changing, "the changed question", drop=line)
+        if isinstance(changed, CallFailure):
+            return changed
+        if same_words(changed, prompt):
             return CallFailure("bad_reply", "the changed question is the same as the original")
-        return changed
+        told = (Message("system", self.instruction),) if self.instruction else ()
+        return await self._written((*told, Message("user", changed)), "the answer to the changed question")
 
-
-def _written(reply: ChatReply | CallFailure, what: str, *, drop: str = "") -> str | CallFailure:
-    """The text of a reply without the fence that some models copy, or why there is none."""
-    if isinstance(reply, CallFailure):
-        return reply
-    if reply.finish == "length":
-        return CallFailure("truncated", f"{what} was cut off at {MOST_TOKENS} tokens")
-    text = reply.text.strip()
-    if drop:
-        text = text.removeprefix(drop).removesuffix(drop).strip()
-    return text or CallFailure("bad_reply", f"{what} is empty")
+    async def _written(self, messages: tuple[Message, ...], what: str, *, drop: str = "") -> str | CallFailure:
+        """The text of a reply without the fence that some models copy, or why there is none."""
+        reply = await self.changer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
+        if isinstance(reply, CallFailure):
+            return reply
+        if reply.finish == "length":
+            return CallFailure("truncated", f"{what} was cut off at {MOST_TOKENS} tokens")
+        text = reply.text.strip()
+        if drop:
+            text = text.removeprefix(drop).removesuffix(drop).strip()
+        return text or CallFailure("bad_reply", f"{what} is empty")

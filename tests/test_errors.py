@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless import errors
-from goldless.errors import CallError, GoldlessError, ModelError, Problem, StudyError, UserError, WaitingError, nearest
-from goldless.records import CallFailure
+from goldless.errors import GoldlessError, ModelError, Problem, StudyError, UserError, WaitingError, nearest
 
 
 def test_every_error_is_a_goldless_error_and_either_the_users_or_a_models():
@@ -24,32 +23,12 @@ def test_the_tree_in_the_docstring_is_the_tree():
     assert drawn == kinds - {"GoldlessError"}
 
 
-@pytest.mark.parametrize(
-    ("problem", "text"),
-    [
-        (Problem("odd", "a.csv", 3), "a.csv:3: odd"),
-        (Problem("odd", "a.csv"), "a.csv: odd"),
-        (Problem("odd", line=3), "row:3: odd"),
-        (Problem("odd"), "odd"),
-    ],
-)
-def test_a_problem_names_its_place_as_far_as_it_has_one(problem, text):
-    assert str(problem) == text
-
-
 def test_a_study_error_keeps_all_problems_and_prints_a_hundred():
     error = StudyError([Problem(f"p{i}") for i in range(130)], study="s")
     assert len(error.problems) == 130
     lines = str(error).splitlines()
     assert (lines[0], lines[-1], len(lines)) == ("s: 130 problems", "  … and 30 more", 102)
     assert str(StudyError([Problem("p")])).splitlines() == ["study: 1 problem", "  p"]
-
-
-def test_a_call_error_carries_the_failure():
-    failure = CallFailure("timeout", "late")
-    error = CallError(failure)
-    assert error.failure is failure
-    assert str(error) == "timeout: late"
 
 
 @pytest.mark.parametrize(

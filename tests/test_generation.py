@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.errors import CallError
 from goldless.generation import GenerationStage
 from goldless.models.interface import ChatReply, Message, ModelIdentity, Usage
 from goldless.models.journalled import JournalledModel
@@ -34,15 +33,6 @@ class Silent:
     async def chat(self, request):
         self.calls.append(request)
         return ChatReply("A review.")
-
-
-class Unreachable(Silent):
-    """A model that counts, but not now."""
-
-    context_length = 100
-
-    async def count_tokens(self, messages):
-        raise CallError(CallFailure("connection", "the tokenizer is away"))
 
 
 async def test_a_task_is_put_under_the_system_prompt_as_it_is():
@@ -80,12 +70,6 @@ async def test_cutting_keeps_as_much_of_the_beginning_as_fits():
     assert (found.text, found.characters_cut) == ("A review.", 8)
 
 
-async def test_a_task_that_fits_is_not_cut():
-    model = writer(context_length=18)
-    found = await GenerationStage(model, SYSTEM, max_tokens=5, truncate=True).write(TASK)
-    assert (model.calls[0].messages[1].content, found.characters_cut) == (TEN_WORDS, 0)
-
-
 async def test_where_nothing_of_a_task_fits_it_is_too_long_even_when_cut():
     model = writer(context_length=8)
     found = await GenerationStage(model, SYSTEM, max_tokens=5, truncate=True).write(TASK)
@@ -103,24 +87,10 @@ async def test_where_a_model_cannot_count_its_tokens_are_estimated_and_said_to_b
         assert "about 367 tokens (estimated)" in found.failure.message
 
 
-async def test_cutting_by_an_estimate_leaves_a_margin_of_a_twentieth_of_the_context():
-    """466 - 100 - 24 leaves 342; less 17 and 16 that is 309 tokens of the task: 927 letters."""
-    model = Silent()
-    stage = GenerationStage(model, "S", max_tokens=100, context_length=466, truncate=True)
-    found = await stage.write(Task("t", prompt="x" * 1000))
-    assert (len(model.calls[0].messages[1].content), found.characters_cut) == (927, 73)
-
-
 async def test_where_nobody_knows_the_context_the_server_decides():
     model = Silent()
     found = await GenerationStage(model, SYSTEM, truncate=True).write(Task("t", prompt="x" * 10**6))
     assert (found.characters_cut, len(model.calls[0].messages[1].content)) == (0, 10**6)
-
-
-async def test_a_length_that_cannot_be_had_now_is_a_failure_that_may_pass():
-    model = Unreachable()
-    found = await GenerationStage(model, SYSTEM, max_tokens=5).write(TASK)
-    assert (found.failure.kind, found.text, model.calls) == ("connection", None, [])
 
 
 @pytest.mark.parametrize(
@@ -160,13 +130,6 @@ async def test_a_reply_out_of_the_journal_says_what_it_cost_then_and_costs_nothi
     assert (first.input_tokens, first.output_tokens) == (13, 2)
     assert second == first
     assert (ledger.calls, ledger.usage) == (1, Usage(13, 2))
-
-
-async def test_a_journalled_model_passes_on_what_its_model_knows_of_lengths(journal):
-    known = JournalledModel(writer(context_length=17), journal, Ledger("toy", Price(0, 0)))
-    assert (known.context_length, await known.count_tokens([Message("user", TEN_WORDS)])) == (17, 10)
-    unknown = JournalledModel(Silent(), journal, Ledger("toy", Price(0, 0)))
-    assert (unknown.context_length, await unknown.count_tokens([Message("user", TEN_WORDS)])) == (None, None)
 
 
 async def test_tokens_that_nobody_counted_are_absent_not_zero():

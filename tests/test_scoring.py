@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.errors import CallError, TextTooLongError
+from goldless.errors import TextTooLongError
 from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Task
@@ -72,11 +72,6 @@ def test_every_marginal_and_every_ordered_pair_is_a_question():
     ]
 
 
-@pytest.mark.parametrize("agents", [[], ["a"]])
-def test_without_peers_nothing_is_asked(agents):
-    assert list(questions(agents)) == []
-
-
 async def test_the_prompt_is_the_templates_and_the_marginal_has_not_available_in_place_of_the_candidate():
     model = ScriptedModel(logprobs=lambda _c, _t: [-1.0])
     await score_task(ScoringStage(model, PEER_REVIEW), {"a": "text of a", "b": "text of b"})
@@ -138,22 +133,6 @@ async def test_a_failed_call_is_missing_evidence_and_the_others_stand():
     ]
 
 
-async def test_missing_evidence_has_no_sum_and_an_empty_target_has_a_sum_of_zero_and_no_mean():
-    model = ScriptedModel(logprobs=lambda _c, t: CallFailure("timeout", "late") if t == "x" else [])
-    evidence = await score_task(ScoringStage(model, GENERAL), {"a": "x", "b": "y"})
-    found = {(r["target"], r["sum_logprob_nats"], r["mean_token_logprob_nats"], r["tokens"]) for r in evidence}
-    assert found == {("a", None, None, None), ("b", 0.0, None, 0)}
-
-
-async def test_a_text_the_server_could_not_tokenize_is_missing_too():
-    class Deaf(ScriptedModel):
-        async def encode(self, messages, target):
-            raise CallError(CallFailure("timeout", "tokenizer"))
-
-    evidence = await score_task(ScoringStage(Deaf(logprobs={}), GENERAL), {"a": "x", "b": "y"})
-    assert [row["failure"] for row in evidence] == ["timeout"] * 4
-
-
 async def test_a_text_that_does_not_fit_is_not_asked_and_not_cut():
     shared = len(f"{GENERAL.predict}\n\n{GENERAL.question(None, '')}".removesuffix("Not available"))
     model = Bytes(room=shared + 40)
@@ -173,20 +152,6 @@ async def test_measuring_finds_what_does_not_fit_without_asking_the_scorer_anyth
     measured = await measure(ScoringStage(model, GENERAL), {"a": "x", "b": CallFailure("timeout", ""), "c": "z"})
     assert {what for what, _ in measured} == {"task t: a", "task t: a given c", "task t: c", "task t: c given a"}
     assert model.calls == []
-
-
-async def test_texts_that_surely_fit_are_not_tokenised_to_measure_them():
-    class Counting(Bytes):
-        encoded = 0
-
-        async def encode(self, messages, target):
-            self.encoded += 1
-            return await super().encode(messages, target)
-
-    roomy, narrow = Counting(room=100_000), Counting(room=1_700)
-    for model in (roomy, narrow):
-        assert await measure(ScoringStage(model, GENERAL), {"a": "x" * 300, "b": "y"}) == []
-    assert (roomy.encoded, narrow.encoded) == (0, 4)
 
 
 async def test_a_named_synopsis_stands_before_the_candidate_in_both_terms():
@@ -216,18 +181,6 @@ async def test_refusing_names_every_task_agent_and_length_and_what_to_do():
     assert "task t: ann given bob: " in text
     assert "tokens do not fit the context of 10" in text
     assert "--on-too-long skip" in text
-
-
-async def test_refusing_many_prints_some_and_counts_the_rest():
-    texts = {f"a{i}": "x" for i in range(6)}
-    rows = await measure(ScoringStage(Bytes(room=10), GENERAL), texts)
-    with pytest.raises(TextTooLongError, match=r"36 log-probabilities(.|\n)*… and 16 more"):
-        refuse_too_long(rows)
-
-
-async def test_what_fits_is_not_refused():
-    texts = {"a": "x", "b": CallFailure("timeout", "")}
-    refuse_too_long(too_long(await score_together([job(ScoringStage(Bytes(), GENERAL), texts)])))
 
 
 async def test_what_the_scorer_found_too_long_is_refused_in_the_same_words():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goldless.errors import UserError
-from goldless.templates import GENERAL, NOT_AVAILABLE, PEER_REVIEW, TEMPLATES, find_template
+from goldless.templates import NOT_AVAILABLE, PEER_REVIEW, TEMPLATES, find_template
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +47,6 @@ def test_the_question_has_the_papers_headings_in_its_order(paper):
     assert filled == alike(PEER_REVIEW.question("x", "x"))
 
 
-def test_headings_and_texts_are_parted_by_blank_lines():
-    """As the authors computed it: heading, blank line, synopsis, blank line, heading, blank line, x."""
-    assert PEER_REVIEW.question("S", "X") == (
-        "[Abstract of the paper]\n\nS\n\n[Review judgments from the first reviewer]\n\nX"
-    )
-
-
 @pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
 def test_an_absent_synopsis_or_candidate_is_not_available(template):
     assert NOT_AVAILABLE == "Not available"
@@ -67,11 +60,6 @@ def test_what_all_questions_share_comes_first_and_the_candidate_last(template):
     question = template.question("the synopsis", "the candidate")
     assert question.endswith("the candidate")
     assert question.index("the synopsis") < question.index("the candidate")
-
-
-def test_templates_go_by_name():
-    assert find_template("general") is GENERAL
-    assert find_template("peer-review") is PEER_REVIEW
 
 
 def test_an_unknown_template_is_an_error_that_lists_the_known_ones():

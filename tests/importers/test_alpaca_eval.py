@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from goldless.errors import StudyError
 from goldless.studies import import_study, read_study
 
 ROW = {"instruction": "Name a colour.", "output_1": "Red.", "generator_1": "base", "output_2": "Blue.", "dataset": "d"}
@@ -35,11 +34,3 @@ def test_a_preference_between_1_and_2_is_the_probability_of_the_second(tmp_path,
     assert dict(study.task(study.tasks[0]).extra) == {"dataset": "d"}
     done = goldless("score", path, "--metric", "judge[judge_v1]", "--recorded")
     assert "read as alpaca_eval: 2 tasks, 2 agents, 4 responses" in done.err
-
-
-def test_items_without_their_keys_are_all_reported(tmp_path):
-    path = tmp_path / "annotations.json"
-    path.write_text(json.dumps([ROW, {"instruction": "x", "output": "y"}, {"instruction": "x"}]))
-    with pytest.raises(StudyError) as refused:
-        read_study(path)
-    assert [one.line for one in refused.value.problems] == [2, 3]

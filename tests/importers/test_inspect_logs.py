@@ -14,7 +14,6 @@ import goldless as library
 from goldless.errors import PrerequisiteError, StudyError
 from goldless.studies import import_study, read_study
 from goldless.studies.importers.catalogue import importer_for
-from goldless.studies.importers.inspect_log import GRADES, numbers
 
 pytestmark = pytest.mark.xdist_group("inspect")
 LOGS = Path(__file__).parent / "files" / "inspect"
@@ -81,12 +80,6 @@ def test_a_graders_score_is_a_judgement_a_programs_a_score_and_a_persons_edit_a_
     assert scores["score"].to_list() == [1.0]  # what match found before ann's edit
 
 
-def test_usage_and_cost_come_along(study):
-    row = study.table("imported").filter(agent="mockllm/alpha", task="facts/q1").row(0, named=True)
-    assert (row["input_tokens"], row["output_tokens"], row["cost_usd"]) == (9, 12, 0.001)
-    assert row["source"] == "alpha.eval:q1"
-
-
 def test_epochs_are_samples_of_the_model_unless_one_chooses_otherwise():
     samples = read_study(EPSILON)
     assert dict(samples.samples) == {"mockllm/epsilon#1": "mockllm/epsilon", "mockllm/epsilon#2": "mockllm/epsilon"}
@@ -118,24 +111,10 @@ def test_a_truncated_log_is_one_message_that_names_it(tmp_path):
         import_study([cut])
 
 
-def test_a_folder_of_logs_is_read_whole(tmp_path):
-    for path in (ALPHA, ZETA):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    assert len(read_study(tmp_path).agents) == 2
-
-
 def test_without_inspect_the_message_has_the_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[inspect\]'"):
         read_study(ALPHA)
-
-
-def test_grades_are_numbers_and_no_answer_is_none():
-    # the values of Inspect's own value_to_float, but for N, which it counts as 0
-    inspect_scorer = pytest.importorskip("inspect_ai.scorer")
-    assert {grade: inspect_scorer.value_to_float()(grade) for grade in GRADES} == GRADES
-    assert numbers("s", "N") == []
-    assert numbers("s", {"a": True, "b": 0.25, "c": float("nan")}) == [("s/a", 1.0), ("s/b", 0.25)]
 
 
 def test_one_command_gives_a_leaderboard_of_the_models_in_logs(goldless, tmp_path):

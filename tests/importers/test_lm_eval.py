@@ -57,12 +57,6 @@ def test_a_task_of_log_likelihoods_alone_is_refused():
         read_study(rows_of(FILES / "lab__careful", "colours_choice")[0])
 
 
-def test_without_a_results_file_the_folder_names_the_agent(runs):
-    for path in runs.glob("*/results*"):
-        path.unlink()
-    assert [agent.agent for agent in read_study(runs).agents] == ["lab/careful", "lab/hasty"]
-
-
 def test_repeats_are_samples_and_a_score_is_of_the_first(runs):
     path, rows = rows_of(runs / "lab__careful")
     write(path, [row | {"resps": [[*row["resps"][0], "Again."]]} for row in rows])
@@ -96,13 +90,6 @@ def test_prompts_with_chat_templates_of_their_own_are_compared_by_document(runs)
         read_study(runs)
 
 
-def test_one_name_for_two_models_is_refused(runs):
-    for results in runs.glob("*/results*.json"):
-        results.write_text(json.dumps(json.loads(results.read_text()) | {"model_name": "mine"}))
-    with pytest.raises(StudyError, match="agent 'mine' is the name of 2 models"):
-        read_study(runs)
-
-
 def test_every_bad_line_and_empty_file_is_reported_at_once(runs):
     path, _ = rows_of(runs / "lab__hasty")
     lines = path.read_text().splitlines()
@@ -116,13 +103,6 @@ def test_every_bad_line_and_empty_file_is_reported_at_once(runs):
         (path.name, 2),
         (path.name, 6),
     ]
-
-
-def test_a_score_that_is_not_a_number_is_missing(runs):
-    path, rows = rows_of(runs / "lab__careful")
-    write(path, [row | {"exact_match": float("nan")} for row in rows[:1]] + rows[1:])
-    assert "NaN" in path.read_text()
-    assert read_study(runs).table("scores").filter(agent="lab/careful")["task"].to_list() == ["colours/1", "colours/2"]
 
 
 def test_files_of_two_formats_are_refused():

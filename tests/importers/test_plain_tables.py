@@ -39,11 +39,6 @@ def test_columns_are_mapped_and_the_others_kept(file):
     assert study.task("2").prompt == "Way?"
 
 
-def test_a_column_may_be_two_things(file):
-    study = read_study(file("long.csv", LONG), columns={**COLUMNS, "task": "prompt"})
-    assert (study.tasks, study.task("Way?").prompt) == (("Colour?", "Way?"), "Way?")
-
-
 def test_a_wide_table_has_one_agent_per_column_and_an_empty_cell_is_missing(file):
     study = read_study(file("wide.csv", WIDE), wide=True)
     assert texts(study) == {("1", "a"): "red", ("1", "b"): "blue", ("2", "a"): "up"}
@@ -78,11 +73,6 @@ def test_standard_input_is_recognised(monkeypatch, data, goldless):
     assert "1 tasks, 2 agents, 2 responses" in goldless("study", "check", "-").out
 
 
-def test_empty_standard_input_is_one_message(monkeypatch, goldless):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b" \n")))
-    assert goldless("study", "check", "-").err.strip() == "error: standard input is empty"
-
-
 def test_rows_from_python_are_a_study():
     assert texts(as_study(ROWS)) == {("t", "a"): "x", ("t", "b"): "y"}
     board = goldless_package.evaluate(ROWS, metrics="length").leaderboard()
@@ -92,14 +82,6 @@ def test_rows_from_python_are_a_study():
     assert texts(study) == {("1", "a"): "x", ("1", "a#2"): "y"}
     wide = study_from_frame(pl.DataFrame({"a": ["x"], "b": ["y"]}), wide=True)
     assert texts(wide) == {("1", "a"): "x", ("1", "b"): "y"}
-
-
-def test_repeats_of_a_plain_table_need_no_columns(file):
-    path = file("twice.csv", "task,agent,text\nt,a,x\nt,a,y\n")
-    assert texts(read_study(path, repeats="tasks")) == {("t", "a"): "x", ("t#2", "a"): "y"}
-    assert texts(read_study(path, repeats="first")) == {("t", "a"): "x"}
-    with pytest.raises(UserError, match="repeats must be one of samples, first, agents, tasks, got 'last'"):
-        read_study(path, repeats="last")
 
 
 def test_samples_may_be_numbered_in_a_column_of_another_name(file):
@@ -142,12 +124,3 @@ def test_bad_tables_are_problems(file, text, options, said):
 def test_bad_options_are_refused(file, options, said):
     with pytest.raises(UserError, match=said):
         read_study(file("wide.csv", WIDE), **options)
-
-
-def test_a_truncated_array_and_an_object_are_one_message_each(file):
-    with pytest.raises(StudyError, match=r"not JSON: .* Is the file complete"):
-        read_study(file("cut.json", json.dumps(ROWS)[:-9]))
-    with pytest.raises(StudyError, match=r"must be an array of objects.*goldless import -h"):
-        read_study(file("object.json", json.dumps({"rows": ROWS}, indent=1)))
-    with pytest.raises(StudyError, match="item of the array must be a JSON object, got int 3"):
-        read_study(file("mixed.json", json.dumps([*ROWS, 3])))

@@ -113,16 +113,3 @@ def test_the_same_run_twice_is_two_samples_and_another_model_of_the_name_is_refu
 def test_files_of_other_versions_cut_and_empty_ones_are_one_message(read, data, said):
     with pytest.raises(StudyError, match=said):
         read(data)
-
-
-def test_results_of_another_form_are_all_reported(read, results):
-    rows = results["results"]["results"]
-    rows[0]["response"], rows[1]["gradingResult"] = "text", ["text"]
-    with pytest.raises(StudyError) as refused:
-        read(results)
-    assert [problem.file for problem in refused.value.problems] == [f"results.json:{row['id']}" for row in rows[:2]]
-
-
-def test_an_empty_file_is_one_message(read):
-    with pytest.raises(StudyError, match="the file is empty"):
-        read("", importer="promptfoo")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
-import polars as pl
 import pytest
 
 from goldless.studies.checking import Problems
@@ -63,28 +60,12 @@ def test_what_is_missing_is_typed_and_keeps_its_agent_and_task():
     assert found["tasks"].rows() == [("t1", "Count.", None), ("t2", "Go on.", "two")]
 
 
-def test_labels_judgements_and_scores_follow_their_sample():
-    labels = pl.DataFrame({"row": [0, 1, 2], "rater": ["Ada"] * 3, "score": [1.0, 2.0, 3.0]})
-    judged = pl.DataFrame({"row": [1], "reviewer": ["gpt"], "format": ["rubric"], "output": ["good"]})
-    scores = pl.DataFrame({"row": [0], "metric": ["bleu"], "score": [0.1]})
-    found, _ = tables(ROWS, "agents", labels=labels, judgements=judged, scores=scores)
-    assert found["labels"].rows() == [("t1", "a", "Ada", 1.0), ("t1", "a#2", "Ada", 2.0)]  # none of a missing response
-    assert found["judgements"].rows() == [("t1", "a#2", "gpt", "rubric", "good")]
-    assert found["scores"].rows() == [("t1", "a", "bleu", 0.1)]
-    assert "judgements" not in tables(ROWS, "first", judgements=judged)[0]
-
-
 def test_a_task_with_two_prompts_is_refused_with_the_count_and_both_places():
     rows = [ROWS[0], {**ROWS[0], "agent": "b", "prompt": "Count!", "source": "b.jsonl:7"}, ROWS[3]]
     (message,) = tables(rows)[1]
     assert message.startswith(
         "1 of 2 tasks have a different prompt under different agents, such as 't1' (a.jsonl:1 and "
     )
-
-
-def test_one_name_for_two_models_is_refused():
-    rows = [{**ROWS[0], "model": "x/small"}, {**ROWS[0], "task": "t2", "model": "x/large", "source": "b.jsonl:1"}]
-    assert re.match("agent 'a' is the name of 2 models: x/small .a.jsonl:1., x/large .b.jsonl:1.", tables(rows)[1][0])
 
 
 def test_a_log_without_any_response_is_a_problem_that_counts_the_causes():

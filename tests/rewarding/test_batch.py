@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from goldless.errors import UserError
 from goldless.rewarding.batch import Bank, grouped, message_text, read_batch
-
-
-def test_text_and_messages_are_read_alike():
-    said = [{"role": "assistant", "content": "zarn"}]
-    parts = [{"role": "assistant", "content": [{"type": "text", "text": "zarn"}, {"type": "image"}]}]
-    objects = [SimpleNamespace(role="assistant", content="zarn")]
-    for given in ("zarn", said, parts, objects):
-        assert message_text(given, role="assistant") == "zarn"
 
 
 def test_a_completion_is_what_the_assistant_says():
@@ -35,22 +25,11 @@ def test_rows_of_one_prompt_with_the_same_references_are_a_group_with_equal_text
     assert rows[0].task.task == rows[2].task.task != rows[3].task.task
 
 
-def test_a_row_without_reference_is_in_no_group():
-    rows = read_batch(["p", "p", "q", "q"], ["a"] * 4, [None, "", [], [" ", "y"]])
-    assert [row.references for row in rows] == [(), (), (), ("y",)]
-    assert len(grouped(rows)) == 1
-
-
 def test_all_rows_that_cannot_be_read_are_named_at_once():
     with pytest.raises(UserError, match=r"(?s)row 1: must be text or a list.*got int.*row 3: a reference must be text"):
         read_batch([1, "p", "p"], ["a", "b", "c"], ["y", "y", [3]])
     with pytest.raises(UserError, match="2 prompts, 1 completions, 2 references"):
         read_batch(["p", "p"], ["a"], ["y", "y"])
-
-
-def test_the_answer_alone_counts_where_it_is_taken_out():
-    (row,) = read_batch(["p"], ["<think>so</think>zarn"], ["y"], answer=lambda text: text.rpartition("</think>")[2])
-    assert row.completion == "zarn"
 
 
 def test_a_bank_gives_a_task_the_same_texts_whatever_else_is_in_the_batch_and_never_its_own():

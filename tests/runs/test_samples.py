@@ -85,31 +85,8 @@ def test_a_run_folder_keeps_samples_and_is_scored_again_alike(toy_scorer, tmp_pa
     assert scores(again) == pytest.approx(scores(first))
 
 
-def test_samples_take_over_what_the_table_says_of_their_agent():
-    agents = pl.DataFrame({"agent": ["cy", "bob", "ann"], "family": ["C", "B", "A"]})
-    given = study(agents=agents)
-    assert {(a.agent, a.family) for a in given.agents} == {
-        *(("ann#1", "A"), ("ann#2", "A"), ("bob", "B"), ("cy#1", "C"), ("cy#2", "C"))
-    }
-    assert dict(given.samples) == {"ann#1": "ann", "ann#2": "ann", "cy#1": "cy", "cy#2": "cy"}
-
-
-def test_the_first_sample_of_each_agent_makes_a_study_of_agents():
-    one = study().one_sample_each()
-    assert [agent.agent for agent in one.agents] == ["ann", "bob", "cy"]
-    assert [(r.task, r.agent, r.text) for task in one.tasks for r in one.responses(task)] == [
-        *(("t1", "ann", "zarn bluk"), ("t1", "bob", "zarn bluk mipo"), ("t1", "cy", "quex")),
-        *(("t2", "ann", "vond rask"), ("t2", "bob", "vond rask"), ("t2", "cy", "quex")),
-    ]
-
-
 def test_a_sample_twice_or_with_the_name_of_an_agent_is_refused():
     with pytest.raises(StudyError, match="a second response of agent 'ann#1' to task 't1'"):
         study([*ROWS, ("t1", "ann", "1", "again")])
     with pytest.raises(StudyError, match="a sample of 'ann' must not have the name of another agent, 'ann#1'"):
         study([("t1", "ann#1", None, "x"), ("t1", "ann", "1", "y")])
-
-
-def test_a_design_of_calls_is_refused_with_samples(toy_scorer):
-    with pytest.raises(UserError, match="--budget-calls must be left out where agents have several samples"):
-        goldless.evaluate(study(), metrics="tvd-mi", critic=toy_scorer(), budget_calls=10)

@@ -14,7 +14,7 @@ import goldless
 from goldless.errors import CapabilityError, MetricError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
-from goldless.templates import GENERAL, PLAIN
+from goldless.templates import PLAIN
 
 LN4 = math.log(4)
 TEXTS = {
@@ -130,13 +130,6 @@ def test_metrics_over_the_same_evidence_ask_for_it_once(toy_scorer):
     assert len(questions_of(together)) == 9 + 9 + 9 - 2  # cy always says the same: its marginal is one call
 
 
-def test_a_metric_without_marginals_asks_for_none(toy_scorer):
-    scorer = toy_scorer()
-    result = evaluate("bartscore", scorer)
-    assert result.logprobs["given"].null_count() == 0
-    assert len(questions_of(scorer)) == 18
-
-
 def test_named_peers_bound_what_is_asked(toy_scorer):
     """Against bob alone: in each task bob's marginal and bob given ann and given cy."""
     scorer = toy_scorer()
@@ -190,13 +183,6 @@ def test_a_backend_without_scoring_is_told_what_it_can_serve_and_who_could():
         assert words in str(caught.value)
 
 
-@raw
-def test_who_wrote_the_synopses_stands_in_the_signature(toy_scorer):
-    writer = ScriptedModel(answers=lambda _r: "about ebbo", name="author")
-    result = evaluate("gem-s[abstract]", toy_scorer(), study=study({}), synopsis_writer=writer)
-    assert "|written-by:scripted:author|" in result.leaderboard().signature
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -210,17 +196,6 @@ def test_what_can_be_known_beforehand_is_refused_before_anything_is_asked(toy_sc
     with pytest.raises(UserError, match=message):
         goldless.evaluate(study(), scorer=scorer, **options)
     assert scorer.calls == []
-
-
-def test_a_long_text_that_nobody_asks_about_stops_nothing(toy_scorer):
-    class Small(ScriptedModel):
-        context_length = 200
-
-    long = {**TEXTS, "t4": {"ann": "bluk " * 300, "cy": "zarn"}}
-    result = evaluate(
-        "gem-raw", Small(logprobs=toy_scorer()._logprobs, name="small"), study=study(texts=long), peers=["bob"]
-    )
-    assert result.complete
 
 
 def test_an_option_that_no_metric_uses_is_said_to_be_unused(toy_scorer):
@@ -269,17 +244,6 @@ def test_the_spread_is_over_pairs_that_all_wordings_have(toy_scorer):
     assert any(row.missing for row in board.rows)
 
 
-def test_two_rewriters_of_one_name_are_refused(toy_scorer):
-    with pytest.raises(UserError, match="got scripted:same twice"):
-        evaluate("gem", toy_scorer(), rewriter=[rewriter("zarn", "same"), rewriter("vond", "same")])
-
-
-def test_one_wording_has_no_spread(toy_scorer):
-    board = evaluate("gem-raw", toy_scorer()).leaderboard()
-    assert {row.between_prompts for row in board.rows} == {None}
-    assert "±prompts" not in board.to_markdown()
-
-
 def test_rewriters_are_averaged_too(toy_scorer):
     one, two = rewriter("zarn", "one"), rewriter("vond", "two")
     both = evaluate("gem", toy_scorer(), rewriter=[one, two])
@@ -287,12 +251,6 @@ def test_rewriters_are_averaged_too(toy_scorer):
     for row in both.leaderboard().rows:
         assert row.score == pytest.approx(sum(by[row.agent] for by in alone) / 2)
     assert set(both.outcomes["gem"].by_wording) == {"general/scripted:one", "general/scripted:two"}
-
-
-def test_each_wording_rewrites_with_its_own_prompt(toy_scorer):
-    model = rewriter()
-    evaluate("gem", toy_scorer(), rewriter=model, template=["general", "plain"])
-    assert {call.messages[0].content for call in model.calls} == {GENERAL.rewrite, PLAIN.rewrite}
 
 
 # --- identical and lonely ----------------------------------------------------------------------------------------

@@ -55,10 +55,6 @@ def test_another_template_is_told_with_both_names_and_the_option(trained):
     assert "Use --template say.toml, the file" in note
 
 
-def test_the_same_words_under_another_name_are_the_same(trained):
-    assert training_notes(trained(GENERAL), [replace(GENERAL, name="mine@01234567", rewrite="r")], [ASKED]) == []
-
-
 @pytest.mark.parametrize(
     "again",
     [
@@ -72,18 +68,6 @@ def test_the_same_words_under_another_name_are_the_same(trained):
 def test_a_task_trained_on_is_known_by_its_prompt_or_by_a_response(trained, again):
     (note,) = training_notes(trained(GENERAL, ASKED), [GENERAL], [OTHER, again])
     assert "trained on 1 of the 2 tasks scored here" in note
-
-
-@pytest.mark.parametrize("name", ["t1", "t2"])
-def test_another_task_is_not_taken_for_one_trained_on(trained, name):
-    other = (Task(name, prompt="Which fish?"), (Response(name, "ann", "a pike"),))
-    assert training_notes(trained(GENERAL, ASKED), [GENERAL], [other, OTHER]) == []
-
-
-def test_no_text_of_a_task_stands_in_its_marks():
-    assert all(len(mark) == 64 and set(mark) <= set("0123456789abcdef") for mark in task_marks(*ASKED))
-    # the prompt and two responses
-    assert len(task_marks(*ASKED)) == 3
 
 
 def test_a_scorer_without_a_record_is_not_spoken_of(toy_scorer, trained):

@@ -144,13 +144,6 @@ def test_a_budget_stops_it_and_a_larger_one_continues(paid_scorer, tmp_path):
 
 
 @raw
-def test_rewrites_are_written_for_the_tasks_asked_alone(toy_scorer, tmp_path):
-    rewriter = ScriptedModel(answers=lambda request: request.messages[-1].content.split("\n")[-1], name="w")
-    result = evaluate(toy_scorer(), tmp_path, "ann>cy", metrics="gem", rewriter=rewriter)
-    assert len(result.rewrites) == result.stopped.tasks * len(USES) == len(rewriter.calls)
-
-
-@raw
 def test_recorded_evidence_answers_the_same(toy_scorer, tmp_path):
     full = evaluate(toy_scorer(), tmp_path)
     save_run(full, tmp_path / "run")

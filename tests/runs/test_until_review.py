@@ -74,13 +74,6 @@ def test_a_second_review_pays_nothing_and_recorded_judgements_answer_the_same(tm
     assert recorded.judgements["task"].n_unique() < TASKS
 
 
-def test_a_review_without_a_question_says_what_is_undecided(tmp_path):
-    result = review(tmp_path)
-    (open_,) = [one for one in result.comparisons if not one.decided]
-    assert {open_.first, open_.second} == {"bob", "bess"}
-    assert any(note.startswith("Undecided: 1 of 6 differences: bob or bess, ") for note in result.notes)
-
-
 def test_a_review_with_an_impossible_question_asks_nothing(tmp_path):
     model = reviewer()
     with pytest.raises(UserError, match="--until must name agents of the study, got 'dan'"):

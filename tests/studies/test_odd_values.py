@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
-import polars as pl
 import pytest
 
 from goldless.errors import UserError
-from goldless.viewer.server import made_page
+from goldless.studies import read_study
 
 
 def test_a_number_of_tokens_that_cannot_be_is_not_known(tmp_path, goldless):
@@ -27,16 +25,9 @@ def test_a_number_of_tokens_that_cannot_be_is_not_known(tmp_path, goldless):
     assert "1.00" in ended.out
 
 
-def test_what_is_no_damage_is_not_called_one(monkeypatch):
-    def make(*_):
-        raise ZeroDivisionError
-
-    def read(*_):
-        raise pl.exceptions.ComputeError("bad page")
-
-    monkeypatch.setattr("goldless.viewer.server.damaged_files", lambda _: [])
-    library = SimpleNamespace(run=lambda name: name)
-    with pytest.raises(ZeroDivisionError):
-        made_page(make, library, None, {}, "run")
-    with pytest.raises(UserError, match="bad page"):
-        made_page(read, library, None, {}, "run")
+@pytest.mark.parametrize("sections", ["1e+308", [1], [{"text": "no title"}], {"title": "x"}])
+def test_sections_of_another_type_are_told(tmp_path, sections):
+    (tmp_path / "responses.jsonl").write_text('{"task": "t", "agent": "human", "text": "fine"}\n')
+    (tmp_path / "reviews.jsonl").write_text(json.dumps({"task": "t", "sections": sections}) + "\n")
+    with pytest.raises(UserError, match="must be a list of objects with title and text"):
+        section_titles(read_study(tmp_path))

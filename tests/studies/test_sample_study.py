@@ -29,24 +29,6 @@ def test_it_ships_inside_the_package_with_its_licence_and_what_it_is():
     assert "invented" in readme
 
 
-def test_null_gives_one_text_to_every_task_and_nobody_else_gives_one_twice(study):
-    for agent in study.agents:
-        texts = [r.text for _, responses in study for r in responses if r.agent == agent.agent]
-        assert len(set(texts)) == (1 if agent.agent == "null" else 14)
-
-
-def test_groups_say_which_agents_are_in_good_faith(study):
-    groups = {agent.agent: agent.group for agent in study.agents}
-    assert groups == {
-        "careful": "good faith",
-        "solid": "good faith",
-        "brief": "good faith",
-        "vague": "problematic",
-        "null": "problematic",
-        "off-task": "problematic",
-    }
-
-
 def test_two_raters_rated_every_response(study):
     raters = {}
     for rating in study.ratings():

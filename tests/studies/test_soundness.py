@@ -56,13 +56,6 @@ def test_a_value_of_another_type_is_found_by_study_check(goldless, study, table,
     assert f"{table}.jsonl:3: {column} must be" in ended.err
 
 
-def test_names_that_are_lists_are_told_and_not_cast(goldless, study):
-    write(study / "verdicts.jsonl", [{**row, "critic": [1.5]} for row in tables()["verdicts"]])
-    ended = goldless("score", study, "--recorded", "--metric", "tvd-mi")
-    assert ended.code == 2
-    assert "verdicts.jsonl" in ended.err
-
-
 def test_a_damaged_part_is_reported_by_its_file(goldless, study):
     rows = pl.DataFrame(tables()["verdicts"])
     (study / "verdicts.jsonl").unlink()
@@ -77,13 +70,6 @@ def test_a_damaged_part_is_reported_by_its_file(goldless, study):
     ended = goldless("study", "check", study)
     assert ended.code == 2
     assert "verdicts/part-00001.parquet: cannot be read" in ended.err
-
-
-def test_a_column_of_another_type_in_parquet_is_found(goldless, study):
-    rows = pl.DataFrame(tables()["verdicts"]).with_columns(value=pl.lit("high"))
-    (study / "verdicts.jsonl").unlink()
-    rows.write_parquet(study / "verdicts.parquet")
-    assert "verdicts.parquet: value must be numbers, got" in goldless("study", "check", study).err
 
 
 def test_a_million_equal_rows_in_no_space_and_two_hundred_thousand_columns_are_refused(tmp_path):

@@ -11,10 +11,9 @@ import pytest
 
 from goldless import plugins as plugins_module
 from goldless.errors import StudyError, UserError
-from goldless.exporting.catalogue import EXPORTERS, export
+from goldless.exporting.catalogue import export
 from goldless.records import Response, Task
 from goldless.studies import import_study, read_study
-from goldless.studies.importers import IMPORTERS
 
 TOY = "#toy\nt1|?|What is red?\nt1|a|blood\nt1|b|a rose\nt2|?|What is blue?\nt2|a|the sea\nt2|b|a violet\n"
 
@@ -52,14 +51,6 @@ def test_a_file_that_a_plugin_recognises_is_a_study(installed, toy):
     assert study.scan("notes").collect().height == 6
 
 
-def test_rows_of_evidence_are_a_recorded_table(installed, toy):
-    installed(["importer"])
-    toy.write_text(TOY + "t1|!|\n")
-    assert read_study(toy).table("judge_toy").to_dicts() == [
-        {"task": "t1", "first": "a", "second": "b", "first_wins": 1}
-    ]
-
-
 def test_without_the_plugin_the_error_says_what_is_allowed(installed, toy, problems):
     installed()
     assert [message for *_, message in problems(toy)] == [
@@ -78,28 +69,12 @@ def test_problems_of_an_importer_and_of_its_rows_come_at_once_with_their_lines(i
     ]
 
 
-def test_a_plugin_is_not_asked_about_what_is_ours(installed, folder, tmp_path):
-    installed(["greedy"])
-    (tmp_path / "one.csv").write_text("task,agent,text\nt,a,x\n")
-    assert read_study(tmp_path / "one.csv").n_responses == 1
-    assert read_study(folder(responses=[{"task": "t", "agent": "a", "text": "x"}])).n_responses == 1
-
-
 def test_an_importer_that_fails_is_named_and_one_that_cannot_tell_is_passed_over(installed, toy):
     installed(["stumbling", "importer"])
     assert read_study(toy).n_responses == 4
     installed(["greedy"])
     with pytest.raises(UserError, match="the importer 'greedy' failed: KeyError"):
         read_study(toy)
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"), [(False, "'responses' must be a frame, .* got dict"), (True, "must be a mapping, got tuple")]
-)
-def test_tables_that_are_no_tables_are_an_error_that_names_the_importer(installed, toy, rows, said):
-    installed(["columns"])
-    with pytest.raises(UserError, match=f"columns: .*{said}"):
-        read_study(toy, rows=rows)
 
 
 def test_two_importers_that_recognise_one_file_are_told_apart_by_name(installed, toy):
@@ -127,13 +102,6 @@ def test_an_unknown_or_broken_importer_is_an_error_that_says_why(installed, toy)
         read_study(toy, importer="import")
     with pytest.raises(UserError, match="'nothing' from unknown cannot be used: an importer must have"):
         read_study(toy, importer="nothing")
-
-
-@pytest.mark.parametrize(("catalogue", "name"), [(IMPORTERS, "ToyImporter"), (EXPORTERS, "ToyExporter")])
-def test_a_class_in_place_of_an_object_is_refused_with_the_reason(installed, catalogue, name):
-    installed(["ToyImporter"], ["ToyExporter"])
-    (plugin,) = catalogue.plugins()
-    assert "got a class" in plugin.failure
 
 
 def test_an_imported_study_is_shown_and_scored_from_the_command_line(installed, toy, goldless):

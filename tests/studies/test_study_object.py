@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import json
-
 import polars as pl
 import pytest
 
-from goldless import studies
 from goldless.errors import UserError
 from goldless.records import Response, Task
 from goldless.studies import read_study
@@ -31,11 +28,6 @@ def study(folder):
     return read_study(
         folder(name="small", tasks=TASKS, responses=RESPONSES, labels=LABELS, judgements=JUDGEMENTS, exams=EXAMS)
     )
-
-
-def test_the_public_names_are_sorted_and_there():
-    assert sorted(studies.__all__) == studies.__all__
-    assert all(hasattr(studies, name) for name in studies.__all__)
 
 
 def test_a_response_is_found_by_task_and_agent_and_a_missing_one_is_none(study):
@@ -70,13 +62,6 @@ def test_a_recorded_table_is_a_frame_with_names_as_text(study):
     assert study.recorded == ("judgements", "exams")
 
 
-def test_the_tables_of_the_study_itself_are_frames_too(study):
-    assert study.table("responses").rows() == [tuple(row.values()) for row in RESPONSES]
-    assert study.table("tasks").columns == ["task", "prompt", "synopsis_x"]
-    assert study.table("labels").height == 3
-    assert study.table("agents")["agent"].to_list() == ["a", "b", "c"]
-
-
 def test_a_part_of_a_study_holds_only_what_is_about_its_tasks_and_agents(study):
     part = study.subset(tasks=["t2", "t0"], agents=["c", "a"])
     assert part.tasks == ("t0", "t2")
@@ -89,11 +74,6 @@ def test_a_part_of_a_study_holds_only_what_is_about_its_tasks_and_agents(study):
     assert part.table("exams").height == 1
     assert part.task("t2").prompt == "p2"
     assert part.response("t2", "c").text == "2c é\n"
-
-
-def test_a_part_keeps_evidence_that_names_no_agent_left_out(study):
-    assert study.subset(agents=["a", "b"]).table("judgements")["task"].to_list() == ["t0"]
-    assert study.subset(tasks=["t1"]).table("exams").height == 0
 
 
 def test_a_part_of_nothing_or_of_strangers_is_an_error(study):
@@ -114,25 +94,6 @@ def test_the_fingerprint_is_the_same_for_the_same_content_in_every_format(tmp_pa
         prints.add(read_study(tmp_path / suffix).fingerprint)
     assert len(prints) == 1
     assert len(prints.pop()) == 64
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda tasks, responses: tasks[0].update(prompt="another"),
-        lambda tasks, responses: tasks[0].update(synopsis_x="another"),
-        lambda tasks, responses: tasks[0].update(year=2001),
-        lambda tasks, responses: responses[0].update(text="another"),
-        lambda tasks, responses: responses[0].update(agent="z"),
-        lambda tasks, responses: responses.pop(),
-        lambda tasks, responses: tasks.reverse(),
-    ],
-)
-def test_the_fingerprint_changes_with_the_content(folder, study, change):
-    tasks, responses = json.loads(json.dumps([TASKS, RESPONSES]))
-    assert read_study(folder(name="same", tasks=tasks, responses=responses)).fingerprint == study.fingerprint
-    change(tasks, responses)
-    assert read_study(folder(name="other", tasks=tasks, responses=responses)).fingerprint != study.fingerprint
 
 
 def test_the_fingerprint_does_not_change_with_the_order_of_agents_or_labels(folder, study):

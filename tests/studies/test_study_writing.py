@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import json
 import tempfile
 from pathlib import Path
@@ -90,25 +89,6 @@ def test_other_columns_of_any_type_keep_the_fingerprint_in_every_format(suffix, 
         assert again.fingerprint == study.fingerprint
 
 
-def test_a_parquet_column_of_one_plain_type_keeps_it(folder, tmp_path):
-    tasks = [{"task": "t", "year": 2016, "share": 0.5, "open": True, "mixed": 1}, {"task": "u", "mixed": "x"}]
-    study = read_study(folder(tasks=tasks))
-    again = read_study(write_study(study, tmp_path / "out", format="parquet"))
-    assert again.task("t").extra == {"year": 2016, "share": 0.5, "open": True, "mixed": "1"}
-    assert again.task("u").extra == {"mixed": "x"}
-
-
-def test_other_programs_read_what_was_written(folder, tmp_path):
-    """The csv and json modules find the texts as they were."""
-    rows = [{"task": "t", "agent": a, "text": text} for a, text in (("a", 'x "y",\r\nz'), ("b", "é\r"))]
-    study = read_study(folder(responses=rows))
-    path = write_study(study, tmp_path / "c", format="csv")
-    with (path / "responses.csv").open(encoding="utf-8", newline="") as file:
-        assert list(csv.DictReader(file)) == rows
-    path = write_study(study, tmp_path / "j", format="jsonl")
-    assert [json.loads(line) for line in (path / "responses.jsonl").read_bytes().splitlines()] == rows
-
-
 def test_recorded_evidence_is_written_as_it_was_recorded(folder, tmp_path):
     rows = [{"task": t, "agent": "a", "text": "x"} for t in ("t", "u")]
     judgements = b'{"reviewer": "r", "task": "t", "agent": "a", "output": "5"}\n'
@@ -139,18 +119,6 @@ def test_a_folder_that_holds_more_than_a_study_is_never_overwritten(folder):
     with pytest.raises(UserError, match=r"thesis\.tex"):
         write_study(study, home, overwrite=True)
     assert (home / "thesis.tex").read_text() == "years of work"
-
-
-def test_hidden_files_do_not_disturb_and_stay(folder):
-    study = read_study(folder(responses=[{"task": "t", "agent": "a", "text": "new"}]))
-    home = folder(name="home", responses=[{"task": "t", "agent": "a", "text": "old"}])
-    (home / ".DS_Store").write_text("places of icons")
-    (home / ".git").mkdir()
-    (home / ".git" / "HEAD").write_text("ref")
-    write_study(study, home, overwrite=True)
-    assert read_study(home).response("t", "a").text == "new"
-    assert (home / ".DS_Store").read_text() == "places of icons"
-    assert (home / ".git" / "HEAD").read_text() == "ref"
 
 
 def test_a_file_in_the_way_and_an_unknown_format_are_errors(folder, tmp_path):

@@ -27,7 +27,7 @@ from goldless.models.interface import ModelIdentity, content_hash
 FORMAT = 1
 SUFFIX = ".licence.json"
 VALID_DAYS = 90
-"""How long a licence is valid by default."""
+"""How long a licence is valid."""
 
 Setting = str | int | float | bool | None
 """The type of an exam's setting."""
@@ -138,11 +138,8 @@ def issue(
     study_fingerprint: str,
     shared: Mapping[str, SharedErrors] | None = None,
     issued: dt.date | None = None,
-    valid_days: int = VALID_DAYS,
 ) -> Licence:
     """A licence for this reviewer. ``issued`` None: today, in UTC."""
-    if valid_days < 0:
-        raise UserError(f"valid_days must be at least 0, got {valid_days}")
     held = [name for name, value in identity.settings.items() if re.search(r"://[^/\s]*@", value)]
     if held:
         # a licence is passed on; the part before the @ of an address is most often a secret
@@ -150,8 +147,6 @@ def issue(
             f"{', '.join(held)} of {identity.short} contains a user name or password. Give the address without it; "
             "keys are read from the environment"
         )
-    if not task_kind.strip():
-        raise UserError(f"task_kind must be a text such as 'news summary', got {task_kind!r}")
     day = dt.datetime.now(dt.UTC).date() if issued is None else issued
     return Licence(
         reviewer=identity.short,
@@ -163,7 +158,7 @@ def issue(
         traits=dict(traits),
         weight=weight,
         issued=day,
-        expires=day + dt.timedelta(days=valid_days),
+        expires=day + dt.timedelta(days=VALID_DAYS),
         goldless=__version__,
         study_hash=content_hash("licence study", study_fingerprint),
         shared=dict(shared or {}),

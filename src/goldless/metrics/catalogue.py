@@ -155,10 +155,6 @@ def _baseline(base: str) -> MetricFamily:
     return MetricFamily(make)
 
 
-def _relative(base: str) -> MetricFamily:
-    return _plain(lambda name: LikelihoodMetric(name, RELATIVES[base]))
-
-
 OURS: Mapping[str, MetricFamily] = {
     "shared-info": MetricFamily(_shared_info),
     "gem-raw": _plain(lambda name: LikelihoodMetric(name, GEM)),
@@ -166,7 +162,7 @@ OURS: Mapping[str, MetricFamily] = {
     "peer-prediction": MetricFamily(PeerPrediction),
     "gem-s": MetricFamily(_gem_s),
     "tvd-mi": MetricFamily(_tvd_mi),
-    **{base: _relative(base) for base in RELATIVES},
+    **{base: _plain(partial(LikelihoodMetric, likelihood=one)) for base, one in RELATIVES.items()},
     **{base: _baseline(base) for base in BASELINES},
     "review": MetricFamily(lambda name, option: ReviewMetric(name, option) if option is not None else None),
     "judge": _wins(both_orders=True),

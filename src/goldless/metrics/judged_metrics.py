@@ -11,9 +11,10 @@ from typing import ClassVar
 
 import polars as pl
 
+from goldless.evidence import rows_frame
 from goldless.metrics.chair import panel_scores
 from goldless.metrics.judgement_table import response_ratings
-from goldless.metrics.metric import PAIRS, Given, Needs, Scores, response_table, scores_over_peers
+from goldless.metrics.metric import PAIRS, RESPONSES, Given, Needs, Scores, scores_over_peers
 from goldless.signature import table_hash
 
 
@@ -36,22 +37,15 @@ class ReviewMetric:
         reviewers = rows["reviewer"].unique(maintain_order=True).to_list()
         table = response_ratings(rows, reviewers=reviewers, tasks=given.study.tasks, agents=given.agents)
         panel = panel_scores(table, normalisation="raw")
-        wanted = [(item.task.task, item.agent) for item in given.items(peers=False)]
         task_number = {task: number for number, task in enumerate(given.study.tasks)}
         agent_number = {agent: number for number, agent in enumerate(given.agents)}
-        places = [(task_number[task], agent_number[agent]) for task, agent in wanted]
-        found = pl.DataFrame(
-            {
-                "task": [task for task, _ in wanted],
-                "agent": [agent for _, agent in wanted],
-                "score": [float(panel.score[place]) for place in places],
-                "asked": [int(panel.asked[place]) for place in places],
-                "used": [int(panel.used[place]) for place in places],
-            },
-            schema_overrides={"score": pl.Float64},
-        )
-        found = found.with_columns(pl.col("score").fill_nan(None))
-        return Scores(response_table(found), settings={"reviewers": "+".join(reviewers), "against": "nothing"})
+        found = []
+        for item in given.items(peers=False):
+            place = task_number[item.task.task], agent_number[item.agent]
+            counts = int(panel.asked[place]), int(panel.used[place])
+            found.append((item.task.task, item.agent, float(panel.score[place]), *counts))
+        responses = rows_frame(found, RESPONSES).with_columns(pl.col("score").fill_nan(None))
+        return Scores(responses, settings={"reviewers": "+".join(reviewers), "against": "nothing"})
 
 
 @dataclass(frozen=True, slots=True)

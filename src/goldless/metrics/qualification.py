@@ -100,7 +100,11 @@ def qualify(
         if unweighed:
             why = "no weight: its trait was not measured"
         candidates.append(Candidate(reviewer, own, passed, why, weight, shortfall))
-    note = None if any(c.passed for c in candidates) else _none_passed(candidates)
+    note = None
+    if not any(c.passed for c in candidates):
+        best = min(candidates, key=lambda candidate: candidate.shortfall)
+        advice = "Lower a threshold, or choose other candidates"
+        note = f"no reviewer passed. Closest: {best.reviewer} ({best.why}). {advice}"
     return Qualification(tuple(candidates), limits, combination, weighting, note)
 
 
@@ -145,11 +149,6 @@ def _words(name: str, trait: Trait | None, limit: float) -> str:
         return f"{name} not measured"
     relation = "above" if trait.value > limit else "not above"
     return f"{name} {trait.value:.4f} {relation} {limit:.4f}"
-
-
-def _none_passed(candidates: Sequence[Candidate]) -> str:
-    best = min(candidates, key=lambda candidate: candidate.shortfall)
-    return f"no reviewer passed. Closest: {best.reviewer} ({best.why}). Lower a threshold, or choose other candidates"
 
 
 def _check(

@@ -173,8 +173,9 @@ def rank_by_bradley_terry(
     check_level(level)
     by_task, tasks = _wins_by_task(verdicts)
     agents = len(verdicts.agents)
-    met = _met(by_task.sum(axis=0).reshape(agents, agents))
-    wins = by_task.sum(axis=0).reshape(agents, agents) + virtual_ties / 2 * met
+    wins = by_task.sum(axis=0).reshape(agents, agents)
+    met = ((wins + wins.T) > 0).astype(np.float64)
+    wins = wins + virtual_ties / 2 * met
     apart = why_not_finite(wins, verdicts.agents)
     empty: FloatArray = np.full(agents, np.nan)
     if apart is not None:
@@ -220,10 +221,6 @@ def _wins_by_task(verdicts: PanelVerdicts) -> tuple[FloatArray, int]:
     np.add.at(table, (task, low * agents + high), value)
     np.add.at(table, (task, high * agents + low), 1 - value)
     return table, len(names)
-
-
-def _met(wins: FloatArray) -> FloatArray:
-    return ((wins + wins.T) > 0).astype(np.float64)
 
 
 def _win_rates(verdicts: PanelVerdicts) -> FloatArray:

@@ -17,10 +17,11 @@ import threading
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, nullcontext
 from statistics import fmean
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import polars as pl
 
@@ -29,13 +30,13 @@ from goldless.metrics.catalogue import find_metric
 from goldless.metrics.likelihood import GEM, LikelihoodMetric, gem
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import content_hash
-from goldless.rewarding.background import Background
 from goldless.rewarding.batch import Bank, Group, Row, grouped, read_batch
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_scoring
 from goldless.runs.options import Options, check_options
 from goldless.scoring import Question, ScoringJob, ScoringStage, score_together
 from goldless.signature import Signature
 
+Found = TypeVar("Found")
 Missing = Literal["none", "group-mean"]
 DEFAULT_METRIC = "gem-s[prompt]+control"
 NO_REFERENCE = "no_reference"
@@ -44,6 +45,38 @@ GATHERING_SECONDS = 0.01
 """How long completions that are asked for one by one are waited for, to be scored together."""
 COMPLETION, REFERENCE, OTHER = "completion", "reference", "other"
 """What the names of texts begin with."""
+
+
+class Background:
+    """An event loop in a thread of its own: what is opened there stays open between calls from anywhere."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        # a daemon: a program that does not close it ends all the same
+        self._thread = threading.Thread(target=self._work, name="goldless", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()
+
+    def begin(self, work: Coroutine[Any, Any, Found]) -> Future[Found]:
+        """Start work; may be called from any thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def run(self, work: Coroutine[Any, Any, Found]) -> Found:
+        """Run work to its end; it is cancelled where waiting for it is interrupted."""
+        begun = self.begin(work)
+        try:
+            return begun.result()
+        except BaseException:
+            begun.cancel()
+            raise
+
+    def stop(self) -> None:
+        """End the loop."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
 
 
 class Reward:

@@ -349,7 +349,7 @@ def training_notes(
     record = WrappedModel(scorer).training_record()
     found: list[str] = []
     trained, name = record.get("template") or {}, scorer.identity.short
-    other = [template.name for template in templates if trained and not _same_words(template, trained)]
+    other = [t.name for t in templates if trained and any(getattr(t, one) != trained.get(one) for one in ASKED_WITH)]
     if other:
         found.append(
             f"{name} was trained with the template {trained['name']}, but is used with {', '.join(other)} here, so "
@@ -363,10 +363,6 @@ def training_notes(
             "Score other tasks"
         )
     return found
-
-
-def _same_words(template: Template, trained: Mapping[str, Any]) -> bool:
-    return all(getattr(template, field) == trained.get(field) for field in ASKED_WITH)
 
 
 def _as_option(name: str) -> str:

@@ -29,10 +29,6 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _any(_: Any) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Form:
     """What values an option has: as words of a command line, as a Python argument, and which are allowed."""
@@ -44,7 +40,7 @@ class Form:
     accept: Callable[[Any], Any] = _same
     """The value of a Python argument."""
     must_be: str = ""
-    allows: Callable[[Any], bool] = _any
+    allows: Callable[[Any], bool] = lambda _: True
 
 
 ANYTHING = Form(str)
@@ -339,11 +335,13 @@ def _limits(given: Iterable[str]) -> dict[str, float | str | None]:
     return found
 
 
-def _finite(limits: Mapping[str, Any]) -> bool:
-    return all(not isinstance(limit, float) or math.isfinite(limit) for limit in limits.values())
-
-
-LIMITS = Form(list[str], _limits, dict, must_be="limits that are finite numbers, mean or none", allows=_finite)
+LIMITS = Form(
+    list[str],
+    _limits,
+    dict,
+    must_be="limits that are finite numbers, mean or none",
+    allows=lambda limits: all(not isinstance(one, float) or math.isfinite(one) for one in limits.values()),
+)
 
 
 def _parsed_budget(text: str) -> float:

@@ -218,15 +218,18 @@ def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> 
             _check_same(samples, column, problems)
     present = named.filter(pl.col("missing").is_null())
     if present.is_empty() and not log.tables and not problems.total:
-        problems.add(f"no response among {samples.height:,} samples{_causes(samples)}")
+        causes = listed(f"{cause} {count:,}" for cause, count in cause_counts(samples).items())
+        problems.add(f"no response among {samples.height:,} samples{causes and f': {causes}'}")
     if problems.total:
         return {}
     other = [name for name in log.task_columns if name in samples.columns]
+    kept = named.drop("row", "text", "prompt", "reference", *other)
     found: dict[str, Any] = {
         "tasks": _tasks(named, ["prompt", "reference", *other]),
         "agents": named.select(pl.col("agent").unique(maintain_order=True)),
         "responses": present.select("task", "agent", *(["sample"] if "sample" in named.columns else []), "text"),
-        IMPORTED: _filled(named.drop("row", "text", "prompt", "reference", *other)),
+        # without columns of nulls, but with the cause of what is missing
+        IMPORTED: kept.select(c for c in kept if c.name == "missing" or c.null_count() < len(c)),
     }
     for name, given in (("labels", log.labels), ("judgements", log.judgements), ("scores", log.scores)):
         if given is not None and given.height:
@@ -309,20 +312,10 @@ def _tasks(samples: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return samples.group_by("task", maintain_order=True).agg(pl.col(name).drop_nulls().first() for name in used)
 
 
-def _filled(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame without columns of nulls, but with the cause of what is missing."""
-    return frame.select(c for c in frame if c.name == "missing" or c.null_count() < len(c))
-
-
 def cause_counts(samples: pl.DataFrame) -> dict[str, int]:
     """The number of missing texts by cause, most frequent first."""
     counts = samples["missing"].drop_nulls().value_counts()
     return dict(counts.sort("count", "missing", descending=[True, False]).iter_rows())
-
-
-def _causes(samples: pl.DataFrame) -> str:
-    counts = cause_counts(samples)
-    return f": {listed(f'{cause} {count:,}' for cause, count in counts.items())}" if counts else ""
 
 
 def listed(names: Iterable[str]) -> str:

@@ -72,7 +72,8 @@ class Promptfoo(LogImporter):
             with expecting("a result of promptfoo", problems, one["place"]):
                 given = row.get("vars") or (row["testCase"] or {}).get("vars") or {}
                 digest = hashlib.sha256(as_json(given or row["testIdx"])).hexdigest()[:8]
-                agent, prompt = _provider(row["provider"]), (row.get("prompt") or {}).get("raw")
+                by, prompt = row["provider"], (row.get("prompt") or {}).get("raw")
+                agent = str(by.get("label") or by.get("id")) if isinstance(by, dict) else str(by)
                 if len(prompts) > 1:
                     agent += f" | {label if 0 < len(label) <= 40 else f'prompt {prompts[label]}'}"
                     prompt = row.get("vars") or {}
@@ -99,10 +100,6 @@ def _results(path: Path, problems: Problems) -> list[tuple[None, Any]]:
             path.name,
         )
     return []
-
-
-def _provider(given: Any) -> str:
-    return str(given.get("label") or given.get("id")) if isinstance(given, dict) else str(given)
 
 
 def _sample(row: Row) -> dict[str, Any]:

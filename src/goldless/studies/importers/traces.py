@@ -125,17 +125,13 @@ def _span(row: Row) -> dict[str, Any] | None:
     code = status.get("code", status.get("status_code")) if isinstance(status, dict) else status
     return _call(model, asked, said, failed=code in {2, "STATUS_CODE_ERROR", "ERROR"}) | {
         "scores": [
-            (key.split(".")[1], value, _by_person(given, key))
+            (key.split(".")[1], value, str(given.get(key[:-5] + "annotator_kind")).upper() == "HUMAN")
             for key, value in given.items()
             if key.startswith(("annotation.", "evaluation."))
             and key.endswith(".score")
             and isinstance(value, int | float)
         ]
     }
-
-
-def _by_person(attributes: Row, key: str) -> bool:
-    return str(attributes.get(f"{key.rpartition('.')[0]}.annotator_kind", "")).upper() == "HUMAN"
 
 
 def _langfuse(row: Row) -> dict[str, Any] | None:

@@ -88,22 +88,14 @@ class RecordedTable:
             try:
                 return rows.with_columns(pl.col(column).cast(kinds[kind]) for column, kind in names.items()).collect()
             except pl.exceptions.InvalidOperationError:
-                self.check_names(names, rows)
+                for column, kind in names.items():
+                    used = rows.select(pl.col(column).unique()).collect()[column].drop_nulls()
+                    if strange := set(used) - set(kinds[kind].categories):
+                        raise MetricError(
+                            f"{self.label} has {kind}s that are not in the study: "
+                            f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
+                        ) from None
                 raise
-
-    def check_names(self, names: Names, rows: pl.LazyFrame | None = None) -> None:
-        """Reject tasks or agents that are not in the study; without ``rows``, even in those that are not used."""
-        rows = self.rows if rows is None else rows
-        there = rows.collect_schema()
-        with self.reading():
-            for column, kind in names.items():
-                known = self.study.tasks if kind == "task" else [agent.agent for agent in self.study.agents]
-                used = rows.select(pl.col(column).unique()).collect()[column].drop_nulls() if column in there else ()
-                if strange := set(used) - set(known):
-                    raise MetricError(
-                        f"{self.label} has {kind}s that are not in the study: "
-                        f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
-                    )
 
 
 def find_table(study: Study, name: str) -> RecordedTable | None:

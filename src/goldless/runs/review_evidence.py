@@ -150,9 +150,11 @@ def recorded_review(
         raise MetricError(
             f"{study.name} has no recorded judgements (table judgements). Drop --recorded to call reviewers"
         )
-    _check_columns(table)
+    table.require(("reviewer", "format", "task", "output"))
     with study.reading("judgements"):
         named = table.rows.select("format", "reviewer").unique(maintain_order=True).collect()
+    if named["format"].null_count():
+        raise MetricError(f"{table.label} has rows without a format")
     formats = sorted(named["format"].unique().to_list())
     if scale.name not in formats:
         raise MetricError(f"{study.name} has no judgements on the scale {scale.name}. It has: {', '.join(formats)}")
@@ -169,7 +171,6 @@ def recorded_review(
     if not scale.pairwise:
         pairwise = PAIRWISE in formats
         comparisons = _judgements(table, find_scale(PAIRWISE), names, convention) if pairwise else empty(JUDGEMENTS)
-    _check_unused(table, len(judgements))
     found = ReviewEvidence(reviewers=names, judgements=judgements, comparisons=comparisons)
     exams = find_table(study, "exams") if with_exams else None
     if exams is None:
@@ -229,30 +230,7 @@ def _readable(
             notes.append(f"the {len(own)} self-confidence rows of {name} lack a readable easy or hard answer")
             continue
         kept[name] = answers
-        labelled = sum(_uncertainty(row) is None and _level(row) is not None for row in own)
-        if labelled and not answers.by_labels:
-            notes.append(f"self-confidence of {name} is computed from probabilities; {labelled} rows have none")
     return kept, tuple(notes)
-
-
-def _check_columns(table: RecordedTable) -> None:
-    there = table.rows.collect_schema().names()
-    missing = [name for name in ("reviewer", "format", "task", "output") if name not in there]
-    if missing:
-        raise MetricError(f"{table.label} has no column {', '.join(missing)}")
-    with table.study.reading(table.name):
-        empty_cells = table.rows.select(pl.col("reviewer", "format", "task").null_count()).collect()
-    for column, count in empty_cells.row(0, named=True).items():
-        if count:
-            raise MetricError(f"{table.label} has rows without a {column}")
-
-
-def _check_unused(table: RecordedTable, used: int) -> None:
-    """Check names in unused rows; those in used rows are checked as they are read."""
-    with table.study.reading(table.name):
-        rows = int(table.rows.select(pl.len()).collect().item())
-    if rows > used:
-        table.check_names({"task": "task", "first": "agent", "second": "agent", "agent": "agent"})
 
 
 def _judgements(table: RecordedTable, scale: Scale, reviewers: Sequence[str], convention: Convention) -> pl.DataFrame:

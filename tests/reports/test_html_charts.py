@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
+import numpy as np
 import pytest
 from markupsafe import Markup
 
 from goldless.reports.html.charts.axis import Scale, scale_over, tick_texts
 from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map
-from goldless.reports.html.charts.row_plots import Band, IntervalRow, Ringed, interval_plot
-from goldless.reports.html.charts.scatter import Point, scatter_plot
+from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
+from goldless.reports.html.charts.scatter import Point, label_places, scatter_plot
 from goldless.reports.html.charts.svg import COLOURS, HEAT_OPACITY, SERIES, element
 from goldless.reports.html.labels import decimals_for, excerpt, fitted, label, numeral, text_width, visible
 
@@ -102,15 +104,9 @@ def test_opposite_strengths_have_different_colours_and_the_same_opacity():
     assert first["class"] != second["class"]
 
 
-def test_a_strip_of_few_tasks_draws_every_task_and_one_of_many_draws_quantiles():
-    few = IntervalRow("a", 3.0, shape="stroke", dots=(1.0, 2.0, 3.0), rings=(Ringed(9.0, 1, "t9"),))
-    many = IntervalRow("a", 3.0, 1.0, 5.0, shape="stroke", inner=(2.0, 4.0))
-    drawn = [str(interval_plot([row], title="t", axis="x")) for row in (few, many)]
-    assert drawn[0].count("h0") == 3
-    assert ">1</text>" in drawn[0]
-    assert "<title>t9</title>" in drawn[0]
-    assert "h0" not in drawn[1]
-    box, bar = (attributes(drawn[1], rf'<line[^>]*class="{kind} blue"[^>]*>')[0] for kind in ("inner", "whisker"))
+def test_the_middle_half_of_an_interval_is_drawn_to_scale():
+    svg = str(interval_plot([IntervalRow("a", 3.0, 1.0, 5.0, shape="stroke", inner=(2.0, 4.0))], title="t", axis="x"))
+    box, bar = (attributes(svg, rf'<line[^>]*class="{kind} blue"[^>]*>')[0] for kind in ("inner", "whisker"))
     # from 2 to 4 is half as long as from 1 to 5
     long, whole = (float(one["x2"]) - float(one["x1"]) for one in (box, bar))
     assert long / whole == pytest.approx(0.5, abs=0.01)
@@ -122,6 +118,37 @@ def test_the_label_of_a_point_lies_on_no_other_label():
     written = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="point-label blue"[^>]*>', svg)
     assert 1 < len(written) < 13
     assert len({y for _, y in written}) == len(written)
+
+
+WITHIN = (0.0, 0.0, 400.0, 300.0)
+
+
+def overlap(one, other):
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_label_covers_another_or_a_point_or_leaves_the_edges(seed):
+    random = np.random.default_rng(seed)
+    points = [(x, y) for x, y in random.uniform(20, 280, (25, 2)).tolist()]
+    names = [f"model-{place}" for place in range(25)]
+    places = [place for place in label_places(points, names, lines=[], within=WITHIN) if place is not None]
+    assert places
+    for one, other in itertools.combinations(places, 2):
+        assert not overlap(one, other)
+    for place in places:
+        assert not any(overlap(place, (x - 6, y - 6, x + 6, y + 6)) for x, y in points)
+        assert place[0] >= 0
+        assert place[1] >= 0
+        assert place[2] <= 400
+        assert place[3] <= 300
+
+
+def test_where_there_is_no_room_there_is_no_label():
+    points = [(20 + i * 0.1, 20) for i in range(40)]
+    places = label_places(points, ["a very long name of a model"] * 40, lines=[], within=(0.0, 0.0, 200.0, 60.0))
+    assert None in places
+    assert label_places([], [], lines=[], within=WITHIN) == []
 
 
 def test_a_legend_too_long_for_one_line_is_wrapped():

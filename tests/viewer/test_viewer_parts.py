@@ -59,7 +59,7 @@ def test_failures_are_counted_over_all_parts_by_the_viewer_and_by_the_report(tmp
     counted = make_index(RunFolder(folder)).failures.group_by("kind").agg(pl.col("count").sum()).sort("kind")
     assert counted.rows() == [("refused", 2), ("timeout", 1)]
     page = write_report(folder).read_text(encoding="utf-8")
-    assert "log-probabilities: refused" in page
+    assert "Example: refused among log-probabilities" in page
 
 
 def test_a_part_that_is_added_is_seen(tmp_path):

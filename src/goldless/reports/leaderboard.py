@@ -62,9 +62,6 @@ class LeaderboardRow:
     worst_high: float | None = None
 
 
-CSV_NAMES = (*(name for name in LeaderboardRow.__slots__ if name != "note"), "note")
-
-
 @dataclass(frozen=True, slots=True)
 class PairMeans:
     """Mean scores of agents (rows) with peers (columns)."""
@@ -117,11 +114,7 @@ class Leaderboard:
 
     def to_csv(self) -> str:
         """Comma-separated values; the signature is the last column of every row."""
-        columns = tuple(Column(name, name) for name in ("metric", *CSV_NAMES))
-        rows = tuple(
-            {"metric": self.metric, **asdict(row), "better_than": "; ".join(row.better_than or ())} for row in self.rows
-        )
-        return ReportTable("", columns, rows, self.signature).to_csv()
+        return self.table().to_csv()
 
     def to_markdown(self) -> str:
         """A Markdown table and the signature below it."""
@@ -151,54 +144,60 @@ class Leaderboard:
         full: bool = False,
         others: Sequence[Leaderboard] | None = None,
     ) -> ReportTable:
-        """The table for people.
+        """The table for people and for programs.
 
         ``beaten``: whether the agents that one beats are given by name or by rank. ``full``: with everything that is
         known of an agent, for a page. ``others``: boards whose scores are further columns of a first look, which
         leaves out what is the same for all agents.
         """
-        word, interval = comparative(self.metric), f"{self.level * 100:g}% interval"
-        decimals = max(2, decimals_for(self.ends))
+        word, decimals = comparative(self.metric), max(2, decimals_for(self.ends))
         better = f"{word} than" if beaten == "names" else "beats #" if word == "better" else f"{word} #"
+        lacking = {name for name in LeaderboardRow.__slots__ if all(getattr(row, name) is None for row in self.rows)}
+        same_tasks = others is not None and len({row.n for row in self.rows}) == 1
+        all_there = others is not None and not any(row.missing for row in self.rows)
+
+        def column(name: str, *given: Any, page: bool = False, **more: Any) -> Column:
+            """A column that people see where it has values, some of them only on a page."""
+            hidden = name.split(maxsplit=1)[0] in lacking or (page and not full)
+            return replace(Column(name, *given, **more), data=hidden)
+
         columns = (
+            Column("metric", "metric", data=True),
             Column("rank", "#", "count", "-"),
             Column("agent", "agent", "name"),
-            *[Column("group", "group", "name", "-")] * self._has("group", full),
+            column("group", "group", "name", "-", page=True),
             Column("score", "score", "number", "missing", decimals),
-            Column("low high", interval, "interval", "", decimals, reason="note"),
-            *[Column("new_peers_low new_peers_high", "with other peers", "interval", "-", decimals)]
-            * self._has("new_peers_low", full),
-            *[Column("worst_low worst_high", "worst case", "interval", "-", decimals)] * self._has("worst_low", full),
-            *[Column("n", "tasks", "figure")] * (others is None or len({row.n for row in self.rows}) > 1),
-            *[Column("missing asked", "missing", "fraction")]
-            * (others is None or any(row.missing for row in self.rows)),
-            *[Column("between_prompts", "±prompts", "number", decimals=decimals)] * self._has("between_prompts"),
+            Column("low high", f"{self.level * 100:g}% interval", "interval", "", decimals, reason="note"),
+            Column("n", "tasks", "figure", data=same_tasks),
+            Column("asked", "asked", "count", data=True),
+            Column("used", "used", "count", data=True),
+            Column("missing asked", "missing", "fraction", data=all_there),
             *(
                 Column(f"of {one.metric}", one.metric, "number", decimals=max(2, decimals_for(one.ends)))
                 for one in others or ()
             ),
-            *[Column("beaten", better, absent="-")] * self._has("better_than"),
+            column("better_than", better, absent="-"),
+            column("between_prompts", "±prompts", "number", decimals=decimals),
+            column("new_peers_low new_peers_high", "with other peers", "interval", "-", decimals, page=True),
+            column("worst_low worst_high", "worst case", "interval", "-", decimals, page=True),
+            Column("note", "note", data=True),
         )
         ranks = {row.agent: str(row.rank) for row in self.rows if row.rank is not None}
         rows = []
         for row in self.rows:
-            below = row.better_than or ()
-            numbers = " ".join(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
-            listed = ", ".join(below) if beaten == "names" else numbers
+            below: tuple[str, ...] | str = row.better_than or ()
+            if beaten == "ranks":
+                below = " ".join(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
             elsewhere = {f"of {one.metric}": one.score_of(row.agent) for one in others or ()}
-            rows.append({**asdict(row), **elsewhere, "beaten": listed or None})
+            rows.append({"metric": self.metric, **asdict(row), **elsewhere, "better_than": below or None})
         title = heading(self.metric, self.unit)
-        if not any(column.name == "n" for column in columns):
+        if same_tasks:
             title += f", {self.rows[0].n:,} task{'s' * (self.rows[0].n != 1)}"
         return ReportTable(title, columns, tuple(rows), self.signature, notes=self.notes)
 
     def score_of(self, agent: str) -> float | None:
         """The score of an agent."""
         return next((row.score for row in self.rows if row.agent == agent), None)
-
-    def _has(self, name: str, wanted: bool = True) -> bool:  # noqa: FBT001, FBT002
-        """Whether a column is wanted, and has a value."""
-        return wanted and any(getattr(row, name) is not None for row in self.rows)
 
     @property
     def ends(self) -> list[float]:
@@ -335,9 +334,14 @@ class RaterScores:
 
     def table(self) -> ReportTable:
         """The raters by criterion, after the mean over their pairs and over those of each group."""
-        rows = tuple(row for name, found in self.criteria.items() for row in rater_rows(found, name or "-"))
+        rows = tuple(
+            {"metric": self.metric, **row}
+            for name, found in self.criteria.items()
+            for row in rater_rows(found, name or "-")
+        )
         grouped = any(row.get("low") is not None for row in rows)
         columns = (
+            Column("metric", "metric", data=True),
             Column("criterion", "criterion"),
             Column("rater", "rater", "name", "mean over pairs"),
             Column("value", "TVD-MI", "number", "missing", 3),
@@ -345,7 +349,7 @@ class RaterScores:
             Column("excess", "excess", "number", "", 3),
             Column("p", "p", "probability", ""),
             Column("partners", "partners", "figure", wide=grouped),
-            *[Column("low high", "interval", "interval", "", 3)] * grouped,
+            Column("low high", "interval", "interval", "", 3, data=not grouped),
         )
         title = f"{self.metric} (total variation; chance: mean after shuffling each rater's labels)"
         return ReportTable(title, columns, rows, self.signature)
@@ -360,9 +364,7 @@ class RaterScores:
 
     def to_csv(self) -> str:
         """Comma-separated values with the signature in every row."""
-        names = ("metric", "criterion", "rater", "value", "null", "p", "partners", "low", "high")
-        rows = tuple({"metric": self.metric, **row} for row in self.table().rows)
-        return ReportTable("", tuple(Column(name, name) for name in names), rows, self.signature).to_csv()
+        return self.table().to_csv()
 
     def to_rich(self, width: int = 80) -> list[Table]:
         """Tables for a terminal of that width; print the signature below."""

@@ -71,6 +71,8 @@ class Column:
     """Decimals of numbers and intervals."""
     wide: bool = False
     """Left out in the terminal and on paper, to save space."""
+    data: bool = False
+    """Only for programs, in CSV."""
     reason: str = ""
     """Key of the reason for a missing value; if there is one, it is shown instead of the placeholder."""
     between: str = " … "
@@ -128,7 +130,7 @@ class Column:
         values = [value for value in found if value is not None]
         if len(values) < len(found):
             return None
-        return [value if isinstance(value, str) else self._number(value) for value in values]
+        return [_text(value) if isinstance(value, str | tuple) else self._number(value) for value in values]
 
     def _number(self, value: float, style: str = "") -> str:
         if self.kind in {"number", "interval"}:
@@ -159,9 +161,14 @@ class ReportTable:
     """Number of summary rows at the end, which are set off."""
 
     @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns for people."""
+        return tuple(column for column in self.columns if not column.data)
+
+    @property
     def narrow(self) -> tuple[Column, ...]:
         """The columns shown in the terminal and on paper."""
-        return tuple(column for column in self.columns if not column.wide)
+        return tuple(column for column in self.shown if not column.wide)
 
     def to_rich(self, width: int = 80) -> list[Table]:
         """Tables for a terminal of that width; print notes and signature below, so that they can be copied."""
@@ -187,8 +194,8 @@ class ReportTable:
 
     def markdown_lines(self) -> list[str]:
         """The lines of the Markdown table without title and notes."""
-        rows = ([column.text(row) for column in self.columns] for row in self.rows)
-        return markdown_table([column.heading for column in self.columns], rows)
+        rows = ([column.text(row) for column in self.shown] for row in self.rows)
+        return markdown_table([column.heading for column in self.shown], rows)
 
     def to_latex(self) -> str:
         """A floating booktabs table, with the signature in a comment and in the caption."""
@@ -220,14 +227,19 @@ class ReportTable:
 
     def to_csv(self) -> str:
         """Comma-separated unformatted values, with the signature in every row."""
-        names = [name for column in self.columns for name in column.names]
+        names = list(dict.fromkeys(name for column in self.columns for name in column.names))
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([*names, *(["signature"] if self.signature else [])])
         for row in self.rows:
-            cells = [*(row.get(name) for name in names), *([self.signature] if self.signature else [])]
-            writer.writerow(map(guarded, cells))
+            cells = [*map(row.get, names), *([self.signature] if self.signature else [])]
+            writer.writerow(guarded("; ".join(cell) if isinstance(cell, tuple) else cell) for cell in cells)
         return out.getvalue()
+
+
+def _text(value: str | tuple[str, ...]) -> str:
+    """A text, or a list of names."""
+    return value if isinstance(value, str) else ", ".join(value)
 
 
 def decimals_for(values: Iterable[float | None]) -> int:

@@ -404,12 +404,12 @@ class ReviewReport:
 def _ranking_table(name: str, board: Leaderboard) -> ReportTable:
     """The ranking, with its name in a column where there is room; the agents that one beats are given by rank."""
     found = board.table(beaten="ranks")
-    columns = (Column("ranking", "ranking", wide=True), *found.columns)
+    shown = (replace(one, name="beaten") if one.name == "better_than" else one for one in found.shown)
     return replace(
         found,
         title=f"{name} ({board.unit}, higher is better)",
-        columns=columns,
-        rows=tuple({**row, "ranking": name} for row in found.rows),
+        columns=(Column("ranking", "ranking", wide=True), *shown),
+        rows=tuple({**row, "ranking": name, "beaten": row["better_than"]} for row in found.rows),
     )
 
 

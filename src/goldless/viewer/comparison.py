@@ -148,6 +148,8 @@ def _settings(names: Sequence[str], signatures: Sequence[Mapping[str, str]]) -> 
 TASKS_A_PAGE = 10
 MOST_WORDS = 800
 """Of a text whose differing words are marked: the time to find them grows with the square."""
+LEAST_COMMON = 0.25
+"""Share of the shorter text's words that the other must have, in order: else nearly all would be marked."""
 Better = Literal["one", "other", "equal", "unknown"]
 BETTER: tuple[Better, ...] = get_args(Better)
 Outcome = Literal["won", "lost", "tied", "depends on the order", "no verdict"]
@@ -287,7 +289,10 @@ def _judged(index: TaskIndex, tasks: Sequence[str], agents: tuple[str, str]) -> 
 
 
 def marked_words(one: str | None, other: str | None) -> tuple[Sequence[Piece] | None, Sequence[Piece] | None, bool]:
-    """Both texts in pieces, words that only one has being marked; and whether the texts are short enough for that."""
+    """Both texts in pieces, words that only one has being marked; and whether they are.
+
+    They are not in long texts, nor in those that have little in common.
+    """
     if one is None or other is None:
         alone = [None if text is None else [(False, text)] for text in (one, other)]
         return alone[0], alone[1], True
@@ -295,8 +300,11 @@ def marked_words(one: str | None, other: str | None) -> tuple[Sequence[Piece] | 
     if max(map(len, words)) > MOST_WORDS:
         return [(False, one)], [(False, other)], False
     plain = [[word.strip().casefold() for word in side] for side in words]
+    matched = difflib.SequenceMatcher(None, plain[0], plain[1], autojunk=False)
+    if sum(same.size for same in matched.get_matching_blocks()) < LEAST_COMMON * min(map(len, words)):
+        return [(False, one)], [(False, other)], False
     pieces: tuple[list[Piece], list[Piece]] = ([], [])
-    for kind, *ends in difflib.SequenceMatcher(None, plain[0], plain[1], autojunk=False).get_opcodes():
+    for kind, *ends in matched.get_opcodes():
         for side, (begin, end) in enumerate((ends[:2], ends[2:])):
             text = "".join(words[side][begin:end])
             # the space after the last word is not a word

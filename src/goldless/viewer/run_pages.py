@@ -15,6 +15,9 @@ from goldless.reports.controls import direction
 from goldless.reports.findings import in_text
 from goldless.reports.html.blocks import table_html
 from goldless.reports.html.labels import decimals_for, label
+from goldless.reports.html.page import drawn
+from goldless.reports.html.sections.ranking import ranking_blocks
+from goldless.reports.html.sections.verdict import verdict_blocks
 from goldless.reports.leaderboard import Leaderboard, Leaderboards
 from goldless.reports.report_table import ReportTable
 from goldless.reports.review import ReviewReport
@@ -62,6 +65,8 @@ def run_page(library: Library, links: Links, _: Mapping[str, str], name: str) ->
         links,
         run=RunSummary.of(run),
         index=index,
+        verdict=drawn(verdict_blocks(run), bare=True) if run.results else "",
+        ranking=drawn(list(ranking_blocks(run))[:1], bare=True) if len(run.standings) > 1 else "",
         boards=[(title, _board(links, index, title, metric, board), board) for title, metric, board in boards],
         no_voters=review.nobody,
         reviewers=[_html(one) for one in (review.reviewers_table(), review.exam_table())] if review.reviewers else [],
@@ -83,7 +88,7 @@ def run_page(library: Library, links: Links, _: Mapping[str, str], name: str) ->
 
 def _board(links: Links, index: TaskIndex, title: str, metric: str, board: Leaderboard) -> Markup:
     """The board's own table, with a plot, and with links from agents to their tasks by score."""
-    found = board.table(full=True)
+    found = board.table(beaten="ranks", full=True)
     ends = min(board.ends, default=0.0), max(board.ends, default=1.0)
     columns = [replace(one, name="link") if one.name == "agent" else one for one in found.columns]
     columns.insert(1 + [one.name for one in columns].index("low high"), PLOT)

@@ -158,7 +158,7 @@ class TaskIndex:
                 near[-1].append(row)
             else:
                 near.append([row])
-        found: dict[int, Any] = {}
+        found: dict[int, list[float]] = {}
         for some in near:
             values = frame.select(TOKEN_VALUES).slice(some[0], some[-1] - some[0] + 1).collect()[TOKEN_VALUES]
             found |= {row: held.to_list() for row in some if (held := values[row - some[0]]) is not None}

@@ -290,7 +290,7 @@ def ends(level: str = "", decimals: int = 3, *, name: str = "low high", absent: 
 
 def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, class_: str = "") -> Markup:
     """The table as HTML; an interval has one column per end. ``class_``: CSS class of the caption."""
-    single = [one for column in columns for one in column.single]
+    single = [one for column in columns if not column.data for one in column.single]
     # the first column of names says what its row is about, or else the first
     head = next((place for place, column in enumerate(single) if column.kind == "name"), 0)
     headings = [
@@ -323,6 +323,8 @@ def _cell(column: Column, row: Row) -> tuple[str, str | None, bool]:
         return visible(row.get(column.reason) or instead), None, True
     if isinstance(value, Markup):  # made elsewhere, such as a link
         return value, None, False
+    if isinstance(value, tuple):
+        return visible(", ".join(value)), None, False
     if isinstance(value, bool) or not isinstance(value, int | float):
         return (element("bdi", label(value)) if column.kind == "name" else visible(value)), None, False
     return column.typeset(value), repr(value), False

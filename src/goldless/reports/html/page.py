@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -16,7 +16,7 @@ from goldless.errors import UserError
 from goldless.files import write_text
 from goldless.plugins import Catalogue, added_by_apps
 from goldless.reports.document import Unreadable
-from goldless.reports.html.blocks import Section, SectionMaker, environment, warning
+from goldless.reports.html.blocks import Block, Section, SectionMaker, environment, warning
 from goldless.reports.html.charts.svg import light_css, theme_css
 from goldless.reports.html.labels import label
 from goldless.reports.html.sections.verdict import verdict_blocks
@@ -104,10 +104,10 @@ def _is_object(found: object) -> bool:
 
 def report_page(run: RunFolder) -> str:
     """The report as one HTML document."""
-    verdict = Section("verdict", "Verdict", verdict_blocks(run))
     sections = list(made_sections(run))
     used: set[str] = set()
-    drawn = [_drawn(one, used) for one in (verdict, *sections)]
+    verdict = drawn(verdict_blocks(run), used)
+    html = [drawn(one.blocks, used) for one in sections]
     styles, script = _styles(switch_css(len(run.standings))), _file("report.js")
     latest = max((one.at for one in run.made_by.made.values()), default="")
     page = environment().get_template("report.html")
@@ -115,8 +115,8 @@ def report_page(run: RunFolder) -> str:
         study=label(run.study_name or "study"),
         metrics=list(run.standings),
         made=label(latest.replace("T", " ").replace("+00:00", " UTC")),
-        verdict=drawn[0],
-        sections=list(zip(sections, drawn[1:], strict=True)),
+        verdict=verdict,
+        sections=list(zip(sections, html, strict=True)),
         glossary=glossary(used),
         styles=styles,
         script=script,
@@ -140,7 +140,7 @@ def site_page(
         file=file,
         contents=contents,
         footer=footer,
-        sections=[(one, _drawn(one, used, scriptless=True)) for one in sections],
+        sections=[(one, drawn(one.blocks, used, scriptless=True)) for one in sections],
         styles=styles,
         policy=_policy(styles),
     )
@@ -165,8 +165,8 @@ def switch_css(metrics: int) -> str:
     )
 
 
-def _drawn(section: Section, used: set[str], **more: Any) -> Markup:
-    """The blocks of a section as HTML; adds the terms in them to those used."""
+def drawn(blocks: Iterable[Block], used: set[str] | None = None, **more: Any) -> Markup:
+    """Blocks as HTML; adds the terms in them to those ``used``. ``bare``: without links into the page."""
     seen: Counter[str] = Counter()
 
     def numbered(slug: str) -> str:
@@ -174,8 +174,12 @@ def _drawn(section: Section, used: set[str], **more: Any) -> Markup:
         seen[slug] += 1
         return f"{slug}-{seen[slug]}"
 
-    module: Any = environment().get_template("blocks.html").make_module({"numbered": numbered, "use": used.add, **more})
-    return Markup("").join(module.block(block) for block in section.blocks)
+    module: Any = (
+        environment()
+        .get_template("blocks.html")
+        .make_module({"numbered": numbered, "use": (set() if used is None else used).add, **more})
+    )
+    return Markup("").join(module.block(block) for block in blocks)
 
 
 def _policy(styles: list[Markup], script: Markup | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Plots with one line per row: values with intervals (a forest plot), and the scores of single tasks."""
+"""Plots with one line per row: values with their intervals (a forest plot)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,7 @@ from goldless.reports.html.charts.svg import SMALL, WIDTH, Shape, element, hint,
 from goldless.reports.html.labels import fitted, numeral, text_width
 
 HEADING_HEIGHT = 30
-GOLDEN = 0.618034
-"""Neighbouring dots are shifted up and down by multiples of it, so that they do not overlap."""
 MINI_HEIGHT = 12.0
-
-
-@dataclass(frozen=True, slots=True)
-class Ringed:
-    """A value that stands out in its row."""
-
-    value: float
-    number: int | None
-    """Its number in the table below; None: no number."""
-    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +37,6 @@ class IntervalRow:
     """A value of this row alone to compare it with."""
     inner: tuple[float, float] | None = None
     """A part of the interval that is drawn thick."""
-    dots: Sequence[float] = ()
-    """Single values, drawn faintly."""
-    rings: Sequence[Ringed] = ()
 
     @classmethod
     def of(cls, label: str, value: float | None, bounds: Any = None, *, decimals: int = 3, **more: Any) -> IntervalRow:
@@ -62,7 +47,7 @@ class IntervalRow:
     @property
     def ends(self) -> list[float | None]:
         """All values in it."""
-        return [self.value, self.low, self.high, self.limit, *self.dots, *(ring.value for ring in self.rings)]
+        return [self.value, self.low, self.high, self.limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +80,7 @@ def interval_plot(
     aside = max((text_width(row.aside) for row in rows), default=0)
     ends = [end for row in rows for end in row.ends]
     scale = scale_over([*ends, reference, *(() if band is None else band.ends)], left + 6, width - aside - 20)
-    spread = any(row.dots or row.rings for row in rows)
-    height = (25 if len(rows) <= 20 else 21) + 7 * spread
+    height = 25 if len(rows) <= 20 else 21
     top = 14 + (18 if band is not None and band.label else 0)
     drawn: list[Markup] = []
     y, group = float(top), ""
@@ -135,11 +119,6 @@ def _band(band: Band, scale: Scale, top: float, bottom: float) -> Markup:
 
 def _row(row: IntervalRow, scale: Scale, y: float, left: float, width: float) -> Markup:
     parts = [words(fitted(row.label, left - 8), left - 8, y + 4, class_="label", anchor="end")]
-    if row.dots:
-        # zero-length lines with round ends
-        shifts = (8 * (2 * ((place * GOLDEN) % 1) - 1) for place in range(len(row.dots)))
-        path = "".join(f"M{scale(at):.1f} {y + up:.1f}h0" for at, up in zip(sorted(row.dots), shifts, strict=True))
-        parts.append(element("path", d=path, class_=f"cloud {row.tone}"))
     if row.low is not None and row.high is not None:
         parts.append(line(scale(row.low), y, scale(row.high), y, f"whisker {row.tone}"))
     if row.inner is not None:
@@ -148,10 +127,6 @@ def _row(row: IntervalRow, scale: Scale, y: float, left: float, width: float) ->
         parts.append(words("missing", scale.begin + 4, y + 4, class_="tick missing"))
     else:
         parts.append(mark(row.shape, scale(row.value), y, row.tone))
-    for ring in row.rings:
-        parts.append(mark("ring", scale(ring.value), y, "vermilion", hint(ring.hint), size=4.2))
-        if ring.number is not None:
-            parts.append(words(str(ring.number), scale(ring.value), y - 7, class_="number", anchor="middle"))
     if row.limit is not None:
         parts.append(line(scale(row.limit), y - 8, scale(row.limit), y + 8, "limit"))
     if row.aside:

@@ -8,7 +8,6 @@ from goldless.reports.document import cells
 from goldless.reports.html.blocks import (
     Block,
     Code,
-    Figure,
     Fold,
     Heading,
     Name,
@@ -22,8 +21,6 @@ from goldless.reports.html.blocks import (
     texts,
     words,
 )
-from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
-from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.labels import excerpt, is_shortened, numeral, plural
 from goldless.reports.html.words import MEANINGS
 from goldless.reports.leaderboard import Leaderboards
@@ -206,7 +203,10 @@ def missing_section(run: RunFolder) -> Iterator[Block]:
     """Failed calls by cause with an example each, and tasks that could not be scored; None if nothing is missing."""
     failed = run.failed or tuple(_counted(run))
     if failed:
-        yield _figure(failed)
+        columns = (*texts(what="what", cause="cause"), *texts("", meaning="meaning"), *counts(count="missing"))
+        rows = [cells(row, meaning=CAUSES.get(row.cause)) for row in failed]
+        yield Table((Term("missing", "Missing evidence"), " by cause"), columns, rows)
+        yield note("It is left out of every score; it never counts as zero.")
         yield from _examples(failed)
     without = () if run.leaderboard is None else run.leaderboard.tasks_without_peers
     if without:
@@ -219,25 +219,6 @@ def _counted(run: RunFolder) -> Iterator[Failed]:
     for found, what in ((run.leaderboard, "replies used by the metrics"), (run.review, "judgements and exam answers")):
         for cause, times in () if found is None else found.failures.items():
             yield Failed(what, cause, times, None, None, None)
-
-
-def _figure(failed: Sequence[Failed]) -> Figure:
-    drawn = [
-        IntervalRow(f"{row.what}: {row.cause.replace('_', ' ')}", row.count, 0, row.count, aside=f"{row.count:,}")
-        for row in failed
-    ]
-    rows = [
-        {"what": row.what, "cause": row.cause, "meaning": CAUSES.get(row.cause), "count": row.count} for row in failed
-    ]
-    columns = (*texts(what="what", cause="cause"), *texts("", meaning="meaning"), *counts(count="missing"))
-    return Figure(
-        "missing",
-        "Missing evidence by cause",
-        (Term("missing", "Missing evidence"), " is left out of every score; it never counts as zero."),
-        pictures(interval_plot, drawn, title="Missing evidence by cause", axis="missing"),
-        [Table("Missing evidence", columns, rows)],
-        f"The most frequent cause is {failed[0].cause.replace('_', ' ')}: {failed[0].count:,}.",
-    )
 
 
 def _examples(failed: Sequence[Failed]) -> Iterator[Block]:

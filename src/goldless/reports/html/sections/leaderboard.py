@@ -23,6 +23,7 @@ from goldless.reports.html.blocks import (
     Row,
     Table,
     Term,
+    Words,
     counts,
     each_metric,
     ends,
@@ -56,55 +57,57 @@ def leaderboard_section(run: RunFolder) -> Iterator[Block]:
 
 
 def _leaderboard(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Block]:
-    yield _figure(links, metric, board)
+    counted = "pairs of responses" if board.counts_pairs else "responses"
+    rows = [{**row, "behind": links.behind(metric, row["agent"])} for row in board.table(full=True).rows]
+    table = Table((Name(metric), f": missing and asked count {counted}"), board.table(full=True).columns, rows)
+    level = percent(board.level)
+    tasks = [row.n for row in board.rows if row.low is not None]
+    intervals: tuple[Inline, ...] = ("No agent has an ", Term("interval"), ".")
+    if tasks:
+        rest = "Agents with overlapping intervals can still differ; see the table of comparisons."
+        intervals = ("Lines are ", Term("interval", f"{level} intervals"), f" {interval_source(tasks)}. {rest}")
+    yield board_figure(
+        "leaderboard",
+        ("Scores: ", Name(metric)),
+        (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *intervals),
+        board,
+        table,
+        title=f"{metric}: score of each agent in {board.unit} with its {level} interval",
+        axis=f"{board.unit}, {direction(metric)}",
+        finding=in_text(of_one(metric, board), label),
+    )
     summary = (f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}" for name, value in board.summary.items())
     yield from remarks((*board.notes, *summary))
     yield from _wordings(board)
     yield from _groups(board)
 
 
+def board_figure(
+    slug: str,
+    heading: Words,
+    caption: Words,
+    board: Leaderboard,
+    table: Table,
+    *,
+    title: str,
+    axis: str,
+    finding: str,
+) -> Figure:
+    """The scores of a board with their intervals, above its table."""
+    decimals = decimals_for(board.ends)
+    drawn = []
+    for row in board.rows:
+        low, high = (numeral(end, decimals, absent="none") for end in (row.low, row.high))
+        said = f"{numeral(row.score, decimals)} ({low} to {high}), {plural(row.n, 'task')}"
+        hint = f"{row.agent}: {said if row.score is not None else row.note or 'missing'}"
+        drawn.append(IntervalRow.of(row.agent, row.score, row, decimals=decimals, hint=hint))
+    return Figure(slug, heading, caption, pictures(interval_plot, drawn, title=title, axis=axis), [table], finding)
+
+
 def interval_source(tasks: Iterable[int]) -> str:
     """How intervals were computed; ``tasks``: the number of tasks behind each."""
     most = max(tasks, default=FEW_TASKS)
     return "from resampling tasks" if most >= FEW_TASKS else f"by Student's t over tasks (fewer than {FEW_TASKS})"
-
-
-def _figure(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
-    decimals, level = decimals_for(board.ends), percent(board.level)
-    drawn = [
-        IntervalRow.of(row.agent, row.score, row, decimals=decimals, hint=_hint(row, decimals)) for row in board.rows
-    ]
-    title = f"{metric}: score of each agent in {board.unit} with its {level} interval"
-    return Figure(
-        "leaderboard",
-        ("Scores: ", Name(metric)),
-        (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *_intervals(board.rows, level)),
-        pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
-        [_table(links, metric, board)],
-        finding=in_text(of_one(metric, board), label),
-    )
-
-
-def _intervals(rows: Sequence[LeaderboardRow], level: str) -> tuple[Inline, ...]:
-    tasks = [row.n for row in rows if row.low is not None]
-    if not tasks:
-        return ("No agent has an ", Term("interval"), ".")
-    rest = "Agents with overlapping intervals can still differ; see the table of comparisons."
-    return ("Lines are ", Term("interval", f"{level} intervals"), f" {interval_source(tasks)}. {rest}")
-
-
-def _hint(row: LeaderboardRow, decimals: int) -> str:
-    if row.score is None:
-        return f"{row.agent}: missing; {row.note or ''}"
-    low, high = (numeral(end, decimals, absent="none") for end in (row.low, row.high))
-    return f"{row.agent}: {numeral(row.score, decimals)} ({low} to {high}), {row.n} tasks"
-
-
-def _table(links: TextLinks, metric: str, board: Leaderboard) -> Table:
-    found = board.table(full=True)
-    rows = [{**row, "behind": links.behind(metric, row["agent"])} for row in found.rows]
-    counted = "pairs of responses" if board.counts_pairs else "responses"
-    return Table((Name(metric), f": missing and asked count {counted}"), found.columns, rows)
 
 
 def _wordings(board: Leaderboard) -> Iterator[Block]:

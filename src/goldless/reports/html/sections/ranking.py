@@ -28,8 +28,7 @@ LEAST_PLOT_WIDTH = 84.0
 NAMED = 3
 
 
-@section("ranking", "Ranking")
-def ranking_section(run: RunFolder) -> Iterator[Block]:
+def ranking_blocks(run: RunFolder) -> Iterator[Block]:
     """One table of agents by metrics, sorted by the first metric; None if nothing ranks agents."""
     boards = run.standings
     if not boards:
@@ -55,6 +54,9 @@ def ranking_section(run: RunFolder) -> Iterator[Block]:
     )
     if run.review is not None and len(run.review.boards) == 1 and not run.boards:
         yield from remarks(run.review.notes)
+
+
+ranking_section = section("ranking", "Ranking")(ranking_blocks)
 
 
 def _what(metric: str, board: Leaderboard) -> str:

@@ -23,7 +23,7 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import Shape, pictures
 from goldless.reports.html.labels import decimals_for, label, numeral, plural
-from goldless.reports.html.sections.leaderboard import interval_source
+from goldless.reports.html.sections.leaderboard import board_figure, interval_source
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import RunFolder
@@ -114,22 +114,21 @@ def _outcome(trait: Trait) -> str:
 
 
 def _ranking(name: str, board: Leaderboard) -> Figure:
-    decimals, unit, rows = decimals_for(board.ends), board.unit, board.rows
-    drawn = [
-        IntervalRow.of(
-            row.agent, row.score, row, decimals=decimals, hint=f"{row.agent}: {numeral(row.score, decimals)}"
-        )
-        for row in rows
-    ]
+    unit, rows = board.unit, board.rows
     bounded = [row.n for row in rows if row.low is not None]
     # strengths are refitted to resampled tasks, however few there are
     source = interval_source([] if name == "bradley-terry" else bounded)
     intervals = f"with intervals {source}" if bounded else "without intervals"
-    return Figure(
+    first = ""
+    if rows and rows[0].score is not None:
+        first = f"{label(rows[0].agent)} is first with {numeral(rows[0].score, decimals_for(board.ends))} {unit}."
+    return board_figure(
         "ranking",
         ("Ranking by ", Name(name)),
         ("Agents by the panel's votes: ", RANKINGS.get(name, Name(name)), f" ({unit}, higher is better), {intervals}."),
-        pictures(interval_plot, drawn, title=f"Ranking of agents by {name}", axis=f"{unit}, higher is better"),
-        [result_table(replace(board.table(full=True), title=f"Ranking by {name}"))],
-        f"{label(rows[0].agent)} is first with {numeral(rows[0].score, decimals)} {unit}." if rows else "",
+        board,
+        result_table(replace(board.table(full=True), title=f"Ranking by {name}")),
+        title=f"Ranking of agents by {name}",
+        axis=f"{unit}, higher is better",
+        finding=first,
     )

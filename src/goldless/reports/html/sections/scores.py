@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from goldless.audit.peer_graph import PeerGraph
@@ -30,7 +27,7 @@ from goldless.reports.html.blocks import (
 )
 from goldless.reports.html.charts.heat_map import WRITTEN_UP_TO, HeatCell, Legend, heat_map, strength
 from goldless.reports.html.charts.peer_circle import MOST_AGENTS, peer_circle
-from goldless.reports.html.charts.row_plots import IntervalRow, Ringed, interval_plot
+from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.evidence import TextLinks
 from goldless.reports.html.labels import decimals_for, label, numeral, plural
@@ -249,20 +246,30 @@ def _pair_figure(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
     least, most = min(values), max(values)
     decimals = decimals_for(values) - (1 if max(abs(least), abs(most)) >= 10 else 0)
     pairs = _pairs(board)
+
+    def share(value: float) -> float:
+        """The value as a share of the range: signed if zero is within it, else from 0 at the least to 1 at the most."""
+        if least < 0 < most:
+            return value / max(-least, most)
+        return (value - least) / (most - least) if most > least else 0.5
+
+    def cell(pair: Pair) -> HeatCell | None:
+        one, other, value = pair
+        if not _is_asked(pair):
+            return None
+        if value is None:
+            return HeatCell(0.0, "-", "-", f"{one} with {other}: missing", sure=False)
+        hint, behind = f"{one} with {other}: {numeral(value, decimals + 1)}", links.behind(metric, one, other)
+        return HeatCell(share(value), numeral(value, decimals), "", hint, behind=behind)
+
+    middle = 0.0 if least < 0 < most else (least + most) / 2
+    legend = [(share(value), numeral(value, decimals)) for value in (least, middle)]
     picture = heat_map(
         [line[0][0] for line in pairs],
-        [
-            [
-                _pair_cell(pair, (least, most), decimals, links.behind(metric, pair[0], pair[1]))
-                if _is_asked(pair)
-                else None
-                for pair in line
-            ]
-            for line in pairs
-        ],
+        [[cell(pair) for pair in line] for line in pairs],
         title=f"{metric}: mean score of each agent (row) with each peer (column)",
         corner="row: agent; column: peer",
-        legend=_legend(least, most, decimals, board.unit),
+        legend=Legend((*legend, (share(most), f"{numeral(most, decimals)} {board.unit}"))),
     )
     caption = (
         f"Mean score over tasks ({board.unit}) of the agent in the row with the ",
@@ -286,34 +293,8 @@ def _is_asked(pair: Pair) -> bool:
     return pair[0] != pair[1] or pair[2] is not None
 
 
-def _share(value: float, least: float, most: float) -> float:
-    """The value as a share of the range: signed if zero is within it, else from 0 at the least to 1 at the most."""
-    if least < 0 < most:
-        return value / max(-least, most)
-    return (value - least) / (most - least) if most > least else 0.5
-
-
-def _pair_cell(pair: Pair, ends: tuple[float, float], decimals: int, behind: str | None) -> HeatCell:
-    one, other, value = pair
-    if value is None:
-        return HeatCell(0.0, "-", "-", f"{one} with {other}: missing", sure=False)
-    text = numeral(value, decimals)
-    hint = f"{one} with {other}: {numeral(value, decimals + 1)}"
-    return HeatCell(_share(value, *ends), text, "", hint, behind=behind)
-
-
-def _legend(least: float, most: float, decimals: int, unit: str) -> Legend:
-    ends = (least, 0.0, most) if least < 0 < most else (least, (least + most) / 2, most)
-    steps = [(_share(value, least, most), numeral(value, decimals)) for value in ends]
-    return Legend((*steps[:-1], (steps[-1][0], f"{steps[-1][1]} {unit}")))
-
-
 # --- tasks: how an agent's scores spread over them, and which of them move its mean most ------------------------------
 
-EVERY_POINT_UP_TO = 200
-"""With more tasks than this, quantiles are drawn instead of points."""
-OUTLIERS = 3
-"""Outliers drawn per agent at each end."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -331,120 +312,24 @@ def task_scores_section(run: RunFolder) -> Iterator[Block]:
 
 
 def _tasks_figure(metric: str, board: Leaderboard, scores: pl.DataFrame, behind: Callable[[str], str | None]) -> Figure:
-    numbers = {(row.agent, row.task): place for place, row in enumerate(board.influence, 1)}
-    by_agent = {str(key[0]): frame for key, frame in scores.group_by("agent", maintain_order=True)}
-    every = max((len(frame) for frame in by_agent.values()), default=0) <= EVERY_POINT_UP_TO
-    decimals = decimals_for(board.ends)
-    found = [_agent(row.agent, by_agent.get(row.agent), numbers, decimals, every=every) for row in board.rows]
-    beyond = [row for _, _, far in found for row in far]
-    what = "Every dot is a task" if every else "Boxes show the middle half of the tasks, lines 90\u202f% of them"
-    return Figure(
-        "tasks",
-        ("Scores on single tasks: ", Name(metric)),
-        (f"{what}; the vertical stroke is the median. ", *_rings(len(board.influence), len(beyond))),
-        pictures(
-            interval_plot,
-            [strip for strip, _, _ in found],
-            title=f"{metric}: scores of each agent on single tasks",
-            axis=f"{board.unit}, {direction(metric)}",
-        ),
-        [
-            *[_influence(board.influence, by_agent, decimals, behind)] * bool(board.influence),
-            _spread(metric, [row | {"behind": behind(row["agent"])} for _, row, _ in found], decimals),
-            *[_beyond([row | {"behind": behind(row["agent"])} for row in beyond], decimals)] * bool(beyond),
-        ],
-        _widest([row for _, row, _ in found], decimals),
+    decimals, score = decimals_for(board.ends), pl.col("score")
+    spread = scores.group_by("agent").agg(
+        score.count().alias("n"),
+        score.null_count().alias("missing"),
+        score.min().alias("least"),
+        *(score.quantile(share, "linear").alias(f"q{place}") for place, share in enumerate(QUANTILES)),
+        score.max().alias("most"),
     )
-
-
-def _widest(rows: Sequence[Mapping[str, Any]], decimals: int) -> str:
-    """Whose scores are spread most over the tasks."""
-    known = [row for row in rows if row["n"] > 1]
-    if not known:
-        return ""
-    widest = max(known, key=lambda row: row["q3"] - row["q1"])
-    ends = f"{numeral(widest['q1'], decimals)} to {numeral(widest['q3'], decimals)}"
-    return f"The scores of {label(widest['agent'])} vary most: the middle half of its tasks is from {ends}."
-
-
-def _rings(influential: int, beyond: int) -> tuple[Inline, ...]:
-    """What the rings are."""
-    if not influential:
-        return ("Rings are outliers.",) if beyond else ()
-    numbered = f"Numbered rings are the {plural(influential, 'score')} with the most "
-    others = "; other rings are outliers" * bool(beyond)
-    return numbered, Term("influence"), f" on a mean, listed in the table{others}."
-
-
-def _agent(
-    name: str, frame: pl.DataFrame | None, numbers: Mapping[tuple[str, str], int], decimals: int, *, every: bool
-) -> tuple[IntervalRow, dict[str, Any], list[dict[str, Any]]]:
-    """What is drawn of an agent, its row of quantiles, and its outliers."""
-    all_tasks = 0 if frame is None else len(frame)
-    there = None if frame is None else frame.filter(pl.col("score").is_not_null())
-    if there is None or not len(there):
-        return IntervalRow(name, None), {"agent": name, "n": 0, "missing": all_tasks}, []
-    values, tasks = there["score"].to_numpy(), there["task"].to_list()
-    quantiles = [float(value) for value in np.quantile(values, QUANTILES)]
-    row = {
-        "agent": name,
-        "n": len(values),
-        "missing": all_tasks - len(values),
-        "least": float(values.min()),
-        **{f"q{place}": value for place, value in enumerate(quantiles)},
-        "most": float(values.max()),
-    }
-    far = _far(values, quantiles)
-    ringed = {place: numbers.get((name, tasks[place])) for place in far}
-    ringed |= {place: numbers[name, task] for place, task in enumerate(tasks) if (name, task) in numbers}
-    rings = [
-        Ringed(float(values[place]), of, f"{name} on {tasks[place]}: {numeral(float(values[place]), decimals)}")
-        for place, of in ringed.items()
+    by_agent = {row["agent"]: row for row in spread.iter_rows(named=True)}
+    rows = [
+        {**by_agent.get(row.agent, {"agent": row.agent, "n": 0}), "behind": behind(row.agent)} for row in board.rows
     ]
-    found = [{"agent": name, "task": tasks[place], "score": float(values[place])} for place in far]
-    low, lower, median, upper, high = quantiles
-    if every:
-        dots = [float(value) for place, value in enumerate(values) if place not in ringed]
-        drawn = IntervalRow(name, median, shape="stroke", dots=dots, rings=rings)
-    else:
-        drawn = IntervalRow(name, median, low, high, shape="stroke", inner=(lower, upper), rings=rings)
-    return drawn, row, found
-
-
-def _far(values: npt.NDArray[np.float64], quantiles: Sequence[float]) -> list[int]:
-    """Outliers: more than 1.5 interquartile ranges outside the quartiles (Tukey), the farthest few at each end."""
-    width = quantiles[3] - quantiles[1]
-    order = [int(place) for place in np.argsort(values, kind="stable")]
-    below = [place for place in order if values[place] < quantiles[1] - 1.5 * width]
-    above = [place for place in reversed(order) if values[place] > quantiles[3] + 1.5 * width]
-    return below[:OUTLIERS] + above[:OUTLIERS]
-
-
-def _influence(
-    influence: Sequence[Influence],
-    by_agent: Mapping[str, pl.DataFrame],
-    decimals: int,
-    behind: Callable[[str], str | None],
-) -> Table:
-    rows = []
-    for place, row in enumerate(influence, 1):
-        frame = by_agent.get(row.agent)
-        score = None if frame is None else frame.filter(pl.col("task") == row.task)["score"].first()
-        moved = "yes" if row.ranking_changes else "no"
-        ranks, texts_of = f"{row.rank} → {row.rank_without}", behind(row.agent)
-        rows.append(cells(row, place=place, score=score, ranks=ranks, moved=moved, behind=texts_of))
-    columns = (
-        *counts(place="#"),
-        *names(task="task", agent="agent"),
-        number("score", "score", decimals),
-        signed("change", "change of mean", decimals + 1),
-        *texts(ranks="rank", moved="ranking changes"),
-    )
-    caption = "Tasks with the most influence: change of the agent's mean when the task is left out"
-    return Table(caption, columns, rows)
-
-
-def _spread(metric: str, rows: Sequence[Mapping[str, Any]], decimals: int) -> Table:
+    drawn = [
+        IntervalRow(row["agent"], row["q2"], row["q0"], row["q4"], shape="stroke", inner=(row["q1"], row["q3"]))
+        if row["n"]
+        else IntervalRow(row["agent"], None)
+        for row in rows
+    ]
     shares = [(f"q{place}", f"{share * 100:g}\u202f%") for place, share in enumerate(QUANTILES)]
     columns = (
         *names(agent="agent"),
@@ -452,10 +337,48 @@ def _spread(metric: str, rows: Sequence[Mapping[str, Any]], decimals: int) -> Ta
         *(number(*one, decimals, absent="-") for one in (("least", "least"), *shares, ("most", "most"))),
     )
     total = plural(sum(row["n"] for row in rows), "score")
-    return Table((f"Quantiles over {total}: ", Name(metric)), columns, rows)
+    finding, known = "", [row for row in rows if row["n"] > 1]
+    if known:
+        widest = max(known, key=lambda row: row["q3"] - row["q1"])
+        ends = f"{numeral(widest['q1'], decimals)} to {numeral(widest['q3'], decimals)}"
+        finding = f"The scores of {label(widest['agent'])} vary most: the middle half of its tasks is from {ends}."
+    return Figure(
+        "tasks",
+        ("Scores on single tasks: ", Name(metric)),
+        "Boxes show the middle half of the tasks, lines 90\u202f% of them; the vertical stroke is the median.",
+        pictures(
+            interval_plot,
+            drawn,
+            title=f"{metric}: scores of each agent on single tasks",
+            axis=f"{board.unit}, {direction(metric)}",
+        ),
+        [
+            *[_influence(board.influence, scores, decimals, behind)] * bool(board.influence),
+            Table((f"Quantiles over {total}: ", Name(metric)), columns, rows),
+        ],
+        finding,
+    )
 
 
-def _beyond(rows: Sequence[Mapping[str, Any]], decimals: int) -> Table:
-    columns = (*names(agent="agent", task="task"), number("score", "score", decimals))
-    caption = f"Outliers: more than 1.5 interquartile ranges outside the quartiles, at most {OUTLIERS} at each end"
+def _influence(
+    influence: Sequence[Influence], scores: pl.DataFrame, decimals: int, behind: Callable[[str], str | None]
+) -> Table:
+    values = {(task, agent): score for task, agent, score in scores.select("task", "agent", "score").iter_rows()}
+    rows = [
+        cells(
+            row,
+            score=values.get((row.task, row.agent)),
+            ranks=f"{row.rank} → {row.rank_without}",
+            moved="yes" if row.ranking_changes else "no",
+            behind=behind(row.agent),
+        )
+        for row in influence
+    ]
+    columns = (
+        *names(task="task", agent="agent"),
+        number("score", "score", decimals),
+        signed("change", "change of mean", decimals + 1),
+        *texts(ranks="rank", moved="ranking changes"),
+    )
+    caption = ("Tasks with the most ", Term("influence"), ": change of the agent's mean when the task is left out")
     return Table(caption, columns, rows)

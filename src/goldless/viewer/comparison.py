@@ -87,8 +87,9 @@ def _run_comparison(
             (*by_agent, Column("reading", "reading")),
             [{**row, "plot": plot} for row, plot in zip(agents, plots, strict=True)],
             "By agent",
+            class_="hidden",
         ),
-        "by_task": table_html((*by_task, Column("other", f"in {names[1]}")), rows, "By task"),
+        "by_task": table_html((*by_task, Column("other", f"in {names[1]}")), rows, "By task", class_="hidden"),
         "agents": len(agents),
         "tasks": len(tasks),
         "only": only,
@@ -139,7 +140,7 @@ def _settings(names: Sequence[str], signatures: Sequence[Mapping[str, str]]) -> 
         if one.get(name) != two.get(name)
     ]
     columns = (Column("name", "setting"), *texts("-", first=names[0], second=names[1]))
-    table = table_html(columns, rows, "Differences in settings") if rows else Markup("")
+    table = table_html(columns, rows, "Differences in settings", class_="hidden") if rows else Markup("")
     return {"settings": table, "signed": any(signatures)}
 
 

@@ -14,13 +14,11 @@ from typing import Any
 
 from goldless.errors import UserError, nearest
 from goldless.exporting.every_eval_ever import EveryEvalEver
-from goldless.exporting.files import check_free
 from goldless.exporting.hub_results import HubResults
 from goldless.exporting.inspect_scores import InspectScores
-from goldless.exporting.open_telemetry import OpenTelemetry
 from goldless.exporting.preference_pairs import PreferencePairs
-from goldless.exporting.scored_run import scored_run
-from goldless.exporting.tables import CsvTables, MarkdownTable, ResultSchemas
+from goldless.exporting.scored_run import check_free, scored_run
+from goldless.exporting.tables import CsvTables, MarkdownTable, OpenTelemetry, ResultSchemas
 from goldless.plugins import Catalogue
 from goldless.reports.run_folder import RunFolder
 from goldless.studies import as_study

@@ -8,21 +8,21 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.exporting.files import path_name, write_folder
-from goldless.exporting.scored_run import REVIEW, RunExporter, ScoredRun
+from goldless.exporting.scored_run import REVIEW, RunExporter, ScoredRun, path_name, write_folder
 from goldless.judging.judges import JUDGES
 from goldless.metrics.catalogue import find_metric
-from goldless.models.interface import ModelIdentity
 from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 from goldless.signature import Signature
 
 SCHEMA = "0.3.0"
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
-RELATIONSHIPS: tuple[Relationship, ...] = ("first_party", "third_party", "collaborative", "other")
+RELATIONSHIPS: tuple[Relationship, ...] = get_args(Relationship)
 CONTROLS = ("length",)
 """Metrics that are no measure of quality, exported by name alone."""
 NO_GOLD = "this metric has no gold standard: is_correct is required by the schema and means nothing here"
@@ -51,7 +51,7 @@ class EveryEvalEver(RunExporter):
             "source_organization_name": organization,
             "evaluator_relationship": relationship,
         }
-        files: dict[str, Iterator[str]] = {}
+        files: dict[str, list[str]] = {}
         for agent in dict.fromkeys(row.agent for board in thing.ranked.values() for row in board.rows):
             files |= _agent_files(thing, agent, metric, source)
         write_folder(path, files)
@@ -59,7 +59,7 @@ class EveryEvalEver(RunExporter):
 
 def _agent_files(
     run: ScoredRun, agent: str, metric: str | None, source: Mapping[str, str]
-) -> Iterator[tuple[str, Iterator[str]]]:
+) -> Iterator[tuple[str, list[str]]]:
     boards = {
         name: (board, row)
         for name, board in run.chosen(metric).items()
@@ -68,10 +68,12 @@ def _agent_files(
     }
     if not boards:
         return
+    # the same identifier for the same results, of the form that the schema asks for
+    parts = "\0".join([run.made_by.fingerprint, agent, *(board.signature for board, _ in boards.values())])
+    name = uuid.UUID(bytes=hashlib.sha256(parts.encode()).digest()[:16], version=4)
     developer, slash, model = agent.partition("/")
-    place = ["data", path_name(run.study_name), path_name(developer if slash else "unknown")]
-    name = _uuid(run.made_by.fingerprint, agent, *(board.signature for board, _ in boards.values()))
-    stem = "/".join([*place, path_name(model if slash else agent), name])
+    place = (run.study_name, developer if slash else "unknown", model if slash else agent)
+    stem = "/".join(["data", *map(path_name, place), str(name)])
     now = str(time.time())
     identity = f"{run.study_name}/{agent}/{now}"
     lines = list(_instances(run, agent, list(boards), identity))
@@ -93,24 +95,15 @@ def _agent_files(
             "checksum": hashlib.sha256("".join(lines).encode()).hexdigest(),
             "total_rows": len(lines),
         }
-        yield f"{stem}_samples.jsonl", iter(lines)
-    yield f"{stem}.json", iter([json.dumps(data, ensure_ascii=False, indent=2) + "\n"])
-
-
-def _uuid(*parts: str) -> str:
-    """The same identifier for the same results, of the form that the schema asks for."""
-    return str(uuid.UUID(bytes=hashlib.sha256("\0".join(parts).encode()).digest()[:16], version=4))
+        yield f"{stem}_samples.jsonl", lines
+    yield f"{stem}.json", [json.dumps(data, ensure_ascii=False, indent=2) + "\n"]
 
 
 def _model(name: str, **details: str) -> dict[str, Any]:
     developer, slash, _ = name.partition("/")
+    known = {"developer": developer} if slash else {}
     unknown = {"deployment_type": "unknown", "model_availability": "unknown"}
-    return {
-        "name": name,
-        "id": name,
-        **({"developer": developer} if slash else {}),
-        "additional_details": {**unknown, **details},
-    }
+    return {"name": name, "id": name, **known, "additional_details": {**unknown, **details}}
 
 
 def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) -> dict[str, Any]:
@@ -126,6 +119,11 @@ def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) 
     if (resamples := settings.get("resamples", "")).isdigit():
         uncertainty["num_bootstrap_samples"] = int(resamples)
     counts = {"rank": row.rank, "asked": row.asked, "used": row.used, "missing": row.missing}
+    try:
+        low, high = (0.0, 1.0) if board.unit == "win rate" else find_metric(name).bounds  # type: ignore[attr-defined]
+    except (AttributeError, UserError):  # a metric need not have them
+        low, high = "-Infinity", "Infinity"
+    judges = _judges(run, name, settings)
     return {
         "evaluation_result_id": f"goldless.{name}",
         "evaluation_name": run.study_name,
@@ -134,7 +132,17 @@ def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) 
             "source_type": "other",
             "additional_details": {"fingerprint": run.made_by.fingerprint},
         },
-        "metric_config": _metric(run, name, board),
+        "metric_config": {
+            "metric_id": f"goldless.{name}",
+            "metric_name": name,
+            "metric_unit": board.unit,
+            "lower_is_better": False,
+            "score_type": "continuous",
+            "min_score": low,
+            "max_score": high,
+            **({"llm_scoring": judges} if judges else {}),
+            "additional_details": {"signature": board.signature},
+        },
         "score_details": {
             "score": row.score,
             "details": {key: str(value) for key, value in counts.items() if value is not None},
@@ -143,33 +151,7 @@ def _result(run: ScoredRun, name: str, board: Leaderboard, row: LeaderboardRow) 
     }
 
 
-def _metric(run: ScoredRun, name: str, board: Leaderboard) -> dict[str, Any]:
-    low, high = _bounds(name, board)
-    judges = _judges(run, name, board)
-    return {
-        "metric_id": f"goldless.{name}",
-        "metric_name": name,
-        "metric_unit": board.unit,
-        "lower_is_better": False,
-        "score_type": "continuous",
-        "min_score": low,
-        "max_score": high,
-        **({"llm_scoring": judges} if judges else {}),
-        "additional_details": {"signature": board.signature},
-    }
-
-
-def _bounds(name: str, board: Leaderboard) -> tuple[float | str, float | str]:
-    if board.unit == "win rate":
-        return 0.0, 1.0
-    try:
-        low, high = find_metric(name).bounds  # type: ignore[attr-defined]  # a metric need not have them
-    except (AttributeError, UserError):
-        return "-Infinity", "Infinity"
-    return low, high
-
-
-def _judges(run: ScoredRun, name: str, board: Leaderboard) -> dict[str, Any] | None:
+def _judges(run: ScoredRun, name: str, settings: Mapping[str, str]) -> dict[str, Any] | None:
     """The critic of TVD-MI, or the reviewers who voted; None if no model judged."""
     review, scores = run.review, run.leaderboard
     if name == REVIEW and review is not None:
@@ -181,24 +163,19 @@ def _judges(run: ScoredRun, name: str, board: Leaderboard) -> dict[str, Any] | N
         scale = JUDGES.get(review.scale)
         prompt = review.scale if scale is None else f"{scale.opening}\n\n{scale.closing}"
         return {"judges": judges, "input_prompt": prompt, "aggregation_method": "weighted_average"} if judges else None
-    if scores is None or "critic" not in Signature.parse(board.signature).settings or "critic" not in scores.models:
+    if scores is None or "critic" not in settings or "critic" not in scores.models:
         return None
-    prompt = "\n\n".join(scores.prompts.values()) or Signature.parse(board.signature).settings.get("prompt", "")
-    return {"judges": [{"model_info": _described(scores.models["critic"])}], "input_prompt": prompt}
-
-
-def _described(note: ModelIdentity) -> dict[str, Any]:
-    return _model(note.name, provider=note.provider, revision=note.revision)
+    critic = scores.models["critic"]
+    judge = {"model_info": _model(critic.name, provider=critic.provider, revision=critic.revision)}
+    return {"judges": [judge], "input_prompt": "\n\n".join(scores.prompts.values()) or settings.get("prompt", "")}
 
 
 def _instances(run: ScoredRun, agent: str, metrics: list[str], identity: str) -> Iterator[str]:
     """One line per response and metric; a missing score has no line, because the schema wants a number."""
-    scores = run.scores
-    if scores is None:
+    if run.scores is None:
         return
-    for metric, task, who, score in scores.select("metric", "task", "agent", "score").iter_rows():
-        if who != agent or score is None or metric not in metrics:
-            continue
+    mine = run.scores.drop_nulls("score").filter((pl.col("agent") == agent) & pl.col("metric").is_in(metrics))
+    for metric, task, score in mine.select("metric", "task", "score").iter_rows():
         asked, response = run.study.task(task), run.study.response(task, agent)
         if response is None:
             continue

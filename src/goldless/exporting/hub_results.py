@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.exporting.files import path_name, write_folder
-from goldless.exporting.scored_run import RunExporter
-from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
+from goldless.exporting.scored_run import RunExporter, path_name, write_folder
+from goldless.reports.leaderboard import Leaderboard
 
 
 class HubResults(RunExporter):
@@ -52,23 +50,14 @@ def write_results(
         file = f"{path_name(row.agent)}/.eval_results/{path_name(dataset)}.yaml"
         if file in files:
             raise UserError(f"two agents have names that give the folder {path_name(row.agent)!r}. Rename one")
-        files[file] = _entry(board, row, dataset=dataset, task_id=task_id, date=date, url=url)
+        interval = "" if row.low is None else f" ({board.level * 100:g}% interval {row.low:.4g} to {row.high:.4g})"
+        notes = f"{board.unit}{interval}, {row.n} tasks, {row.missing} of {row.asked} missing. {board.signature}"
+        # what JSON escapes, YAML reads
+        files[file] = [
+            f"- dataset:\n    id: {json.dumps(dataset)}\n    task_id: {json.dumps(task_id)}\n",
+            f"  value: {json.dumps(row.score)}\n",
+            f"  date: {json.dumps(date)}\n" * bool(date),
+            "" if url is None else f"  source:\n    url: {json.dumps(url)}\n    name: goldless\n",
+            f"  notes: {json.dumps(notes)}\n",
+        ]
     write_folder(path, files)
-
-
-def _entry(
-    board: Leaderboard, row: LeaderboardRow, *, dataset: str, task_id: str, date: str, url: str | None
-) -> Iterator[str]:
-    interval = "" if row.low is None else f" ({board.level * 100:g}% interval {row.low:.4g} to {row.high:.4g})"
-    notes = f"{board.unit}{interval}, {row.n} tasks, {row.missing} of {row.asked} missing. {board.signature}"
-    yield f"- dataset:\n    id: {_quoted(dataset)}\n    task_id: {_quoted(task_id)}\n"
-    yield f"  value: {json.dumps(row.score)}\n"
-    yield f"  date: {_quoted(date)}\n" * bool(date)
-    if url is not None:
-        yield f"  source:\n    url: {_quoted(url)}\n    name: goldless\n"
-    yield f"  notes: {_quoted(notes)}\n"
-
-
-def _quoted(text: str) -> str:
-    """A text in double quotes: what JSON escapes, YAML reads."""
-    return json.dumps(text)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import uuid
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.exporting.scored_run import RunExporter, ScoredRun
+from goldless.exporting.scored_run import RunExporter, ScoredRun, filled_folder
 from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 from goldless.studies.checking import all_at_once
 from goldless.studies.importers.inspect_log import OURS, InspectLog, inspect_ai_log, open_logs
@@ -41,10 +39,9 @@ class InspectScores(RunExporter):
         names = Counter(log.path.name for log in found)
         if twice := [name for name, count in names.items() if count > 1]:
             raise UserError(f"--logs has two files called {twice[0]}. Give their copies different names")
-        fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        fresh.mkdir()
-        try:
-            counts = _write_copies(thing, found, scores, fresh)
+
+        def fill(folder: Path) -> None:
+            counts = _write_copies(thing, found, scores, folder)
             if not counts["scored"]:
                 raise UserError(
                     f"none of the {counts['all']:,} samples in these logs has a score in {thing.path}. Give all logs "
@@ -53,11 +50,8 @@ class InspectScores(RunExporter):
             if counts["scored"] < counts["all"]:
                 lacking = counts["all"] - counts["scored"]
                 warnings.warn(f"{lacking:,} of {counts['all']:,} samples have no score in the run", stacklevel=2)
-            if path.is_dir():
-                path.rmdir()
-            fresh.rename(path)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+
+        filled_folder(path, fill)
 
 
 def _write_copies(run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, folder: Path) -> Counter[str]:

@@ -60,7 +60,8 @@ class PreferencePairs:
         """
         if isinstance(thing, ScoredRun) and scale is None and metric != REVIEW and thing.scores is not None:
             name = metric or next(iter(thing.response_scores()["metric"]))
-            found, unit, signature = _by_scores(thing.response_scores(name)), *_said(thing, name)
+            found, board = _by_scores(thing.response_scores(name)), thing.ranked[name]
+            unit, signature = board.unit, board.signature
             if decided:
                 found = _decided(thing, name, found)
                 margin = margin or min(contest.difference for contest in found)
@@ -76,10 +77,6 @@ class PreferencePairs:
         study = thing.study if isinstance(thing, ScoredRun) else thing
         lines = list(_lines(study, found, _checked_margin(margin, found, unit), unit, signature))
         write_text(path, "".join(lines))
-
-
-def _said(run: ScoredRun, metric: str) -> tuple[str, str]:
-    return run.ranked[metric].unit, run.ranked[metric].signature
 
 
 def _by_scores(scores: pl.DataFrame) -> list[Contest]:
@@ -162,13 +159,9 @@ def _lines(study: Study, found: list[Contest], margin: float, unit: str, signatu
     for contest in near:
         prompt = study.task(contest.task).prompt
         chosen, rejected = (study.response(contest.task, name) for name in (contest.chosen, contest.rejected))
-        if not prompt or chosen is None or rejected is None:
+        if not prompt or chosen is None or rejected is None or chosen.text == rejected.text:
             continue
-        if chosen.text == rejected.text:
-            continue
-        scores = (
-            {} if contest.scores is None else dict(zip(("chosen_score", "rejected_score"), contest.scores, strict=True))
-        )
+        scores = dict(zip(("chosen_score", "rejected_score"), contest.scores or (), strict=False))
         row = {
             "prompt": prompt,
             "chosen": chosen.text,

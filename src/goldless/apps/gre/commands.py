@@ -503,7 +503,7 @@ def publish(own: Publishing) -> None:
     """
     from goldless.apps.gre.hub_dataset import write_hub_files
     from goldless.apps.gre.scoring import recompute
-    from goldless.exporting.files import check_free
+    from goldless.exporting.scored_run import check_free
 
     opened = own.opened()
     target = own.folder or opened.folder / "hub"

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from goldless.apps.gre.papers import is_person
 from goldless.apps.gre.scoring import Recomputed
-from goldless.exporting.files import path_name, write_folder
 from goldless.exporting.hub_results import write_results
-from goldless.exporting.scored_run import scored_run
+from goldless.exporting.scored_run import path_name, scored_run, write_folder
 
 PAPERS = "papers.jsonl"
 

@@ -47,6 +47,13 @@ async def listening_application(
             await runner.cleanup()
 
 
+@asynccontextmanager
+async def local_application(app: web.Application, *, port: int = 0) -> AsyncIterator[str]:
+    """Run an application for browsers of this machine alone during the block; yields the address of its first page."""
+    async with listening_application(app, host="127.0.0.1", port=port, ending_seconds=2.0) as url:
+        yield f"{url}/"
+
+
 async def serve_until_told(
     listening: AbstractAsyncContextManager[str],
     ready: Callable[[str], None],

@@ -10,7 +10,7 @@ from goldless.errors import UserError
 from goldless.reports.run_folder import RunFolder
 from goldless.viewer.library import Library, find_runs
 from goldless.viewer.links import Links
-from goldless.viewer.run_pages import as_address, read_query, run_page
+from goldless.viewer.run_pages import read_query, run_page
 from goldless.viewer.task_index import TaskQuery, kept_index, make_index
 
 SCORES = [
@@ -131,17 +131,8 @@ def test_a_pairwise_review_is_listed_by_how_far_its_comparisons_disagree(tmp_pat
     assert read_query({"agent": "ann"}, index).order == "task"
     other = read_query({"order": "task"}, index)
     assert [row["task"] for row in index.page(other).rows] == ["t1", "t2", "t3"]
-    assert as_address(other, index)["order"] == "task"
     row = index.page(read_query({"q": "T2 WINS", "in": "replies"}, index)).rows[0]
     assert (row["source"], row["passage"]) == ("r", ("the ", "t2 wins", ""))
-
-
-def test_an_address_says_the_same_query_again(index):
-    given = {"metric": "m", "agent": "ann", "failure": "any", "low": "-1", "q": "a&b", "order": "score", "down": "1"}
-    query = read_query(given, index)
-    assert (query.low, query.descending, query.search) == (-1.0, True, "a&b")
-    again = {name: str(value) for name, value in as_address(query, index).items() if value is not None}
-    assert read_query(again, index) == query
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,11 @@ def view(own: Viewing, options: Options) -> None:
       goldless view runs/
       goldless view runs/ --bundle site/
     """
+    from goldless.http_serving import serve_until_told
     from goldless.models.cache import default_journal
     from goldless.viewer.bundle import write_bundle
     from goldless.viewer.library import Library
-    from goldless.viewer.server import serve
+    from goldless.viewer.server import listening
 
     library = Library(own.runs, journal=options.journal or default_journal())
     if own.bundle is not None:
@@ -63,7 +64,7 @@ def view(own: Viewing, options: Options) -> None:
         if own.browser:
             webbrowser.open(url)
 
-    run_async(functools.partial(serve, library, port=own.port, ready=ready))
+    run_async(functools.partial(serve_until_told, listening(library, port=own.port), ready))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +85,9 @@ def studio(own: Working, options: Options) -> None:
       goldless studio
       goldless studio runs/ --port 8765 --no-browser
     """
+    from goldless.http_serving import serve_until_told
     from goldless.models.cache import default_journal
-    from goldless.studio.shell import Studio, serve
+    from goldless.studio.shell import Studio, listening
 
     opened = Studio(own.folder, journal=options.journal or default_journal())
 
@@ -94,4 +96,4 @@ def studio(own: Working, options: Options) -> None:
         if own.browser:
             webbrowser.open(f"{url}?token={opened.access.ticket()}")
 
-    run_async(functools.partial(serve, opened, port=own.port, ready=ready))
+    run_async(functools.partial(serve_until_told, listening(opened, port=own.port), ready))

@@ -16,8 +16,7 @@ To add one, add it to ``MODULES``. The token, the host, the sender of a POST and
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,14 +25,14 @@ import jinja2
 from aiohttp import web
 
 from goldless.errors import UserError
-from goldless.http_serving import listening_application, serve_until_told
+from goldless.http_serving import local_application
 from goldless.studio import labelling, new_run, paste, run_pages
 from goldless.studio.access import METHODS, Access
 from goldless.studio.children import Children
 from goldless.viewer import rendering
 from goldless.viewer.library import Library, find_runs
 from goldless.viewer.links import Links
-from goldless.viewer.server import ENDING_SECONDS, HOST, Route, application, html, static_files
+from goldless.viewer.server import Route, application, html, static_folder
 
 MODULES: tuple[ModuleType, ...] = (paste, new_run, labelling)
 """The modules of pages, in the order of the navigation."""
@@ -67,11 +66,12 @@ class Studio:
 
     def application(self) -> web.Application:
         """All pages."""
-        routes: list[Route] = [("GET", "/studio/{name}", static_files("goldless.studio"))]
+        routes: list[Route] = []
         for module in (*MODULES, run_pages):
             routes += module.routes(self)
         checks = [self.access.check]
         app = application(self.library, links=self.links, routes=routes, methods=METHODS, middlewares=checks)
+        app.router.add_static("/studio", static_folder("goldless.studio"))
         app.on_cleanup.append(lambda _: self.children.end_all())
         return app
 
@@ -85,14 +85,6 @@ def environment() -> jinja2.Environment:
     return viewer.overlay(loader=jinja2.ChoiceLoader([own, viewer.loader]))
 
 
-async def serve(studio: Studio, *, port: int = 0, ready: Callable[[str], None]) -> None:
-    """Serve until interrupted or terminated. ``ready`` is called with the address, without a token."""
-    await serve_until_told(listening(studio, port=port), ready)
-
-
-@asynccontextmanager
-async def listening(studio: Studio, *, port: int = 0) -> AsyncIterator[str]:
-    """Run the studio during the block and yield its address. It listens on this machine only."""
-    app = studio.application()
-    async with listening_application(app, host=HOST, port=port, ending_seconds=ENDING_SECONDS) as url:
-        yield f"{url}/"
+def listening(studio: Studio, *, port: int = 0) -> AbstractAsyncContextManager[str]:
+    """Run the studio during the block and yield its address, without a token. It listens on this machine only."""
+    return local_application(studio.application(), port=port)

@@ -15,7 +15,7 @@ from goldless.viewer.comparison import pair_page
 from goldless.viewer.library import Library
 from goldless.viewer.links import FILES, BundleLinks, Links, folder_names
 from goldless.viewer.run_pages import failures_page, run_list, run_page, tasks_page
-from goldless.viewer.server import made_page, static_file, static_names
+from goldless.viewer.server import made_page, static_folder
 from goldless.viewer.task_pages import response_page, task_page
 
 DEFAULT_TASKS = 50
@@ -70,10 +70,7 @@ def write_bundle(
         pages += 1
 
     write("home", run_list)
-    for name in static_names():
-        target = folder / FILES["static"].format(name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(static_file(name))
+    shutil.copytree(static_folder(), folder / "static")
     for name, (of, agents) in sizes.items():
         write("run", run_page, name)
         write("tasks", partial(tasks_page, most=tasks), name)

@@ -27,19 +27,15 @@ from goldless.viewer.rendering import PLOT, bar, linked, page_number, render
 from goldless.viewer.task_index import ORDERS, SCOPES, TOKEN_VALUES, Order, Page, TaskIndex, TaskQuery, scanned
 
 FAILURES_A_PAGE = 100
+ASKED = ("metric", "agent", "failure", "missing", "low", "high", "q", "in", "order", "down")
+"""What an address of tasks may ask for, besides the page."""
 
 
-def run_list(library: Library, links: Links, given: Mapping[str, str]) -> str:
+def run_list(library: Library, links: Links, given: Mapping[str, str], *, template: str = "runs.html") -> str:
     """All runs, or those that match the search."""
     runs, search = library.summaries(), (given.get("q") or "").strip()[:200]
     found = [run for run in runs if _matches(run, search)]
-    return render("runs.html", links, runs=found, of=len(runs), search=search, root=library.root.resolve().name)
-
-
-def progress_list(library: Library, links: Links, given: Mapping[str, str]) -> str:
-    """Only the table of runs, for repeated updates of the page."""
-    search = (given.get("q") or "").strip()[:200]
-    return render("_runs.html", links, runs=[run for run in library.summaries() if _matches(run, search)])
+    return render(template, links, runs=found, of=len(runs), search=search, root=library.root.resolve().name)
 
 
 def _matches(run: RunSummary, search: str) -> bool:
@@ -157,25 +153,6 @@ def _bound(name: str, given: str | None) -> float | None:
     return value
 
 
-def as_address(query: TaskQuery, index: TaskIndex) -> dict[str, object]:
-    """The query as in an address."""
-    usual = _usual_order(index, query.metric, query.agent)
-    default = query.order == usual and query.descending == (usual == "disagreement")
-    return {
-        "metric": query.metric,
-        "agent": query.agent,
-        "failure": query.failure,
-        "missing": "1" if query.missing else None,
-        "low": query.low,
-        "high": query.high,
-        "q": query.search,
-        "in": None if query.scope == "texts" else query.scope,
-        "order": None if default else query.order,
-        "down": "1" if query.descending and not default else None,
-        "page": None if query.page == 1 else query.page,
-    }
-
-
 def tasks_page(library: Library, links: Links, given: Mapping[str, str], name: str, *, most: int | None = None) -> str:
     """The tasks of a run; ``most``: at most this many, for a static site."""
     run = library.run(name)
@@ -194,7 +171,7 @@ def tasks_page(library: Library, links: Links, given: Mapping[str, str], name: s
         agent_number=None if query.agent is None else index.agent_numbers[query.agent],
         found=found,
         ends=(scores.min() or 0.0, scores.max() or 1.0),
-        address=as_address(replace(query, page=1), index),
+        address={key: value for key, value in given.items() if key in ASKED and value},
         pairwise=index.pairwise(query.metric),
         decimals=decimals_for(row[name] for row in found.rows for name in ("score", "low", "high")),
         texts={} if links.live else {row["task"]: _haystack(index, row["task"]) for row in found.rows},

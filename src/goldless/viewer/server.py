@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from importlib import resources
+from pathlib import Path
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -14,24 +16,21 @@ from aiohttp.typedefs import Middleware
 
 from goldless.errors import UserError, kind_and_place
 from goldless.files import POLARS_FAILED
-from goldless.http_serving import foreign_request, listening_application, serve_until_told
+from goldless.http_serving import foreign_request, local_application
 from goldless.studies.tables import UNREADABLE
 from goldless.viewer.comparison import compare_page, pair_page, side_by_side_page
 from goldless.viewer.library import Library, PageNotFoundError
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import render
-from goldless.viewer.run_pages import failures_page, progress_list, progress_of, run_list, run_page, tasks_page
+from goldless.viewer.run_pages import failures_page, progress_of, run_list, run_page, tasks_page
 from goldless.viewer.task_index import DamagedRunError, damaged_files
 from goldless.viewer.task_pages import response_page, task_page
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-HOST = "127.0.0.1"
 Route = tuple[str, str, Handler]
 """Method, path and handler."""
-STATIC_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 READING = ("GET", "HEAD")
 LOGGER = logging.getLogger("goldless.viewer")
-ENDING_SECONDS = 2.0
 MOST_DAMAGED = 5
 Made = TypeVar("Made")
 PAGE_POLICY = (
@@ -56,17 +55,9 @@ HEADERS = {
 }
 
 
-async def serve(library: Library, *, port: int = 0, ready: Callable[[str], None]) -> None:
-    """Serve until interrupted or terminated. ``ready`` is called with the address; port 0 picks a free port."""
-    await serve_until_told(listening(library, port=port), ready)
-
-
-@asynccontextmanager
-async def listening(library: Library, *, port: int = 0) -> AsyncIterator[str]:
+def listening(library: Library, *, port: int = 0) -> AbstractAsyncContextManager[str]:
     """Run the server during the block and yield its address. It listens on this machine only."""
-    app = application(library)
-    async with listening_application(app, host=HOST, port=port, ending_seconds=ENDING_SECONDS) as url:
-        yield f"{url}/"
+    return local_application(application(library), port=port)
 
 
 def application(
@@ -87,9 +78,8 @@ def application(
     run, task = "/runs/{run}", "/runs/{run}/tasks/{number:[0-9]{1,9}}"
     for path, handler in (
         ("/", server.page(run_list)),
-        ("/progress", server.page(progress_list)),
+        ("/progress", server.page(partial(run_list, template="_runs.html"))),
         ("/compare", server.page(compare_page)),
-        ("/static/{name}", static_files("goldless.viewer")),
         (run, server.page(run_page)),
         (f"{run}/progress", server.progress),
         (f"{run}/report", server.report),
@@ -103,6 +93,7 @@ def application(
         app.router.add_get(path, handler)
     for method, path, handler in routes:
         app.router.add_route(method, path, handler)
+    app.router.add_static("/static", static_folder())
     return app
 
 
@@ -162,28 +153,9 @@ def made_page(make: Callable[..., Made], library: Library, links: Links, given: 
         ) from error
 
 
-def static_files(package: str) -> Handler:
-    """A handler that returns the style sheets, scripts and images of a package by name."""
-    names = static_names(package)
-
-    async def handler(request: web.Request) -> web.Response:
-        name = request.match_info["name"]
-        if name not in names:
-            raise PageNotFoundError(f"no file {name!r} here")
-        kind = STATIC_TYPES[name.rpartition(".")[2]]
-        return web.Response(body=static_file(name, package), content_type=kind, charset="utf-8")
-
-    return handler
-
-
-def static_names(package: str = "goldless.viewer") -> list[str]:
-    """The names of a package's style sheets, scripts and images."""
-    return sorted(file.name for file in (resources.files(package) / "static").iterdir())
-
-
-def static_file(name: str, package: str = "goldless.viewer") -> bytes:
-    """A style sheet, script or image."""
-    return (resources.files(package) / "static" / name).read_bytes()
+def static_folder(package: str = "goldless.viewer") -> Path:
+    """The folder of a package's style sheets, scripts and images."""
+    return Path(str(resources.files(package) / "static"))
 
 
 def html(text: str, status: int = 200) -> web.Response:

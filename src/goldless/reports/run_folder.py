@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -82,28 +82,8 @@ class Failed:
     """The message or reply; None: nothing was stored."""
 
 
-class Document(Generic[Found]):
-    """A document of a run folder, in the file of its name; None: there is none, or it cannot be read."""
-
-    def __init__(self, kind: type[Found]) -> None:
-        self.kind = kind
-
-    def __set_name__(self, _: type, name: str) -> None:
-        """Take the name of the file from the name of the field."""
-        self._name = name
-
-    def __get__(self, run: RunFolder, _: type) -> Found | None:
-        """The document."""
-        found = run.read(self._name)
-        return found if isinstance(found, self.kind) else None
-
-
 class RunFolder:
     """A folder with results, or with a run in progress. What was read once is kept, so make a new one to look again."""
-
-    leaderboard = Document(Leaderboards)
-    review = Document(ReviewReport)
-    progress = Document(RunProgress)
 
     def __init__(self, path: Path | str, name: str | None = None) -> None:
         """``name``: as messages and pages call it; by default the folder's."""
@@ -117,6 +97,25 @@ class RunFolder:
         file = self.path / f"{name}.json"
         written = stamp([file])
         return _read(file, name, written) if written else None
+
+    def _found(self, name: str, kind: type[Found]) -> Found | None:
+        found = self.read(name)
+        return found if isinstance(found, kind) else None
+
+    @property
+    def leaderboard(self) -> Leaderboards | None:
+        """The scores of metrics; None: there is no such file, or it cannot be read."""
+        return self._found("leaderboard", Leaderboards)
+
+    @property
+    def review(self) -> ReviewReport | None:
+        """The review, as above."""
+        return self._found("review", ReviewReport)
+
+    @property
+    def progress(self) -> RunProgress | None:
+        """The progress, as above."""
+        return self._found("progress", RunProgress)
 
     def required(self, name: str) -> Any:
         """The document of that name; raises UserError if the file is there and cannot be read."""
@@ -134,8 +133,7 @@ class RunFolder:
     @property
     def made_by(self) -> MadeBy:
         """How the results were made."""
-        found = self.read("made_by")
-        return found if isinstance(found, MadeBy) else MadeBy()
+        return self._found("made_by", MadeBy) or MadeBy()
 
     @property
     def has_results(self) -> bool:
@@ -331,7 +329,9 @@ OTHERS = {
 }
 """The classes of other verbs' results, by file name; a class is imported when there is such a file."""
 DOCUMENTS: dict[str, type[Any] | str] = {
-    **{name: document.kind for name, document in vars(RunFolder).items() if isinstance(document, Document)},
+    "leaderboard": Leaderboards,
+    "review": ReviewReport,
+    "progress": RunProgress,
     **OTHERS,
     "made_by": MadeBy,
 }

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from goldless.records import Preference
 
 NAME = "labels"
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-SUFFIXES = (".jsonl", *SEPARATORS, ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,44 +31,41 @@ class LabelFile:
                 f"{self.folder / NAME} is a folder of parts, to which labels cannot be added. Put its rows into "
                 f"{NAME}.jsonl"
             )
-        there = [path for suffix in SUFFIXES if (path := self.folder / f"{NAME}{suffix}").is_file()]
-        return there[0] if there else self.folder / f"{NAME}.jsonl"
+        names = [self.folder / f"{NAME}{suffix}" for suffix in (".jsonl", *SEPARATORS, ".parquet")]
+        return next((path for path in names if path.is_file()), names[0])
 
     def add(self, label: Preference) -> None:
         """Add a row."""
-        row, path = _row(label), self.path
-        if path.suffix == ".jsonl":
-            before = path.read_bytes() if path.is_file() else b""
-            line = json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-            end = b"\n" * (bool(before) and not before.endswith(b"\n"))
-            write_whole(path, partial(_write_lines, [before, end, line]))
+        row = {name: value for name, value in asdict(label).items() if value is not None}
+        if self.path.suffix == ".jsonl":
+            self._write_lines([*self._lines(), json.dumps(row, ensure_ascii=False)])
         else:
-            self._write(pl.concat([self._frame(), self._new(row)], how="diagonal_relaxed"))
+            self._write(pl.concat([self._frame(), self._as_row(row)], how="diagonal_relaxed"))
 
     def remove(self, label: Preference) -> bool:
         """Take the last such row out again; False: it is not there any more."""
-        row, path = _row(label), self.path
-        if not path.is_file():
-            return False
-        if path.suffix == ".jsonl":
-            return self._remove_line(row)
-        frame = self._frame()
-        new = self._new(row)
+        row = {name: value for name, value in asdict(label).items() if value is not None}
+        if self.path.suffix == ".jsonl":
+            lines = self._lines()
+            places = [place for place, line in enumerate(lines) if _parsed(line) == row]
+            if places:
+                self._write_lines([line for place, line in enumerate(lines) if place != places[-1]])
+            return bool(places)
+        frame, new = self._frame().with_row_index("_place"), self._as_row(row)
         same = pl.all_horizontal(pl.col(name).eq_missing(new[name][0]) for name in row if name in frame.columns)
-        places = frame.with_row_index("_place").filter(same)["_place"]
-        if not len(places):
-            return False
-        self._write(frame.with_row_index("_place").filter(pl.col("_place") != places[-1]).drop("_place"))
-        return True
+        last = frame.filter(same)["_place"].max()
+        if last is not None:
+            self._write(frame.filter(pl.col("_place") != last).drop("_place"))
+        return last is not None
 
-    def _remove_line(self, row: Mapping[str, Any]) -> bool:
-        lines = self.path.read_bytes().splitlines(keepends=True)
-        for number in range(len(lines) - 1, -1, -1):
-            if _parsed(lines[number]) == row:
-                left = lines[:number] + lines[number + 1 :]
-                write_whole(self.path, partial(_write_lines, left))
-                return True
-        return False
+    def _lines(self) -> list[str]:
+        path = self.path
+        text = path.read_text(encoding="utf-8", errors="surrogatepass") if path.is_file() else ""
+        return [line for line in text.split("\n") if line]
+
+    def _write_lines(self, lines: list[str]) -> None:
+        text = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+        write_whole(self.path, lambda fresh: fresh.write_bytes(text))
 
     def _frame(self) -> pl.DataFrame:
         path = self.path
@@ -79,7 +73,7 @@ class LabelFile:
             return pl.read_parquet(path)
         return pl.read_csv(path, separator=SEPARATORS[path.suffix], infer_schema=False)
 
-    def _new(self, row: Mapping[str, Any]) -> pl.DataFrame:
+    def _as_row(self, row: dict[str, Any]) -> pl.DataFrame:
         frame = pl.DataFrame([row])
         return frame if self.path.suffix == ".parquet" else frame.cast(pl.String)
 
@@ -91,15 +85,7 @@ class LabelFile:
             write_whole(path, lambda fresh: frame.write_csv(fresh, separator=SEPARATORS[path.suffix]))
 
 
-def _write_lines(lines: list[bytes], path: Path) -> None:
-    path.write_bytes(b"".join(lines))
-
-
-def _row(label: Preference) -> dict[str, Any]:
-    return {name: value for name, value in asdict(label).items() if value is not None}
-
-
-def _parsed(line: bytes) -> object:
+def _parsed(line: str) -> object:
     try:
         return json.loads(line)
     except ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from goldless.reports.document import cells
 from goldless.reports.html.blocks import (
@@ -164,7 +164,12 @@ def _prompts(board: Leaderboards) -> Iterator[Block]:
 
 
 def _signatures(run: RunFolder) -> Iterator[Block]:
-    found = [(what, line) for what, line in dict.fromkeys(_signature_lines(run)) if line]
+    lines = [] if run.leaderboard is None else [(name, one.signature) for name, one in run.leaderboard.metrics.items()]
+    lines += [] if run.review is None else [("review", run.review.signature)]
+    for name, result in run.others.items():
+        own = (line for table in result.tables() for line in table.signature.split(" || "))
+        lines += [(name.replace("_", " "), line) for line in own]
+    found = [(what, line) for what, line in dict.fromkeys(lines) if line]
     if not found:
         return
     yield Heading("Signatures")
@@ -185,45 +190,31 @@ def _signatures(run: RunFolder) -> Iterator[Block]:
         yield Fold("Explained", [Table("The parts of the signature", columns, parts)])
 
 
-def _signature_lines(run: RunFolder) -> Iterator[tuple[str, str]]:
-    if run.leaderboard is not None:
-        yield from ((name, metric.signature) for name, metric in run.leaderboard.metrics.items())
-    if run.review is not None:
-        yield "review", run.review.signature
-    for name, found in run.others.items():
-        lines = (line for table in found.tables() for line in table.signature.split(" || "))
-        yield from ((name.replace("_", " "), line) for line in lines)
-
-
 # --- what is missing -------------------------------------------------------------------------------------------------
 
 
 @section("missing", "What is missing", appendix=True)
 def missing_section(run: RunFolder) -> Iterator[Block]:
     """Failed calls by cause with an example each, and tasks that could not be scored; None if nothing is missing."""
-    failed = run.failed or tuple(_counted(run))
+    # only counts, for a folder without evidence
+    kinds = ((run.leaderboard, "replies used by the metrics"), (run.review, "judgements and exam answers"))
+    failed = run.failed or tuple(
+        Failed(what, cause, times, None, None, None)
+        for found, what in kinds
+        if found is not None
+        for cause, times in found.failures.items()
+    )
     if failed:
         columns = (*texts(what="what", cause="cause"), *texts("", meaning="meaning"), *counts(count="missing"))
         rows = [cells(row, meaning=CAUSES.get(row.cause)) for row in failed]
         yield Table((Term("missing", "Missing evidence"), " by cause"), columns, rows)
         yield note("It is left out of every score; it never counts as zero.")
-        yield from _examples(failed)
+        for row in failed:
+            if row.example is not None or row.task:
+                whose = note("Task ", Name(row.task or "unknown"), " · model ", Name(row.model or "unknown"))
+                text = Code(excerpt(row.example)) if row.example else note("No text was kept.")
+                yield Fold(f"Example: {row.cause.replace('_', ' ')} among {row.what}", (whose, text))
     without = () if run.leaderboard is None else run.leaderboard.tasks_without_peers
     if without:
         many = plural(len(without), "task")
         yield words(f"{many} had fewer than two responses, so nothing could be compared: ", *listed(without, 12), ".")
-
-
-def _counted(run: RunFolder) -> Iterator[Failed]:
-    """Counts only, for a folder without evidence."""
-    for found, what in ((run.leaderboard, "replies used by the metrics"), (run.review, "judgements and exam answers")):
-        for cause, times in () if found is None else found.failures.items():
-            yield Failed(what, cause, times, None, None, None)
-
-
-def _examples(failed: Sequence[Failed]) -> Iterator[Block]:
-    for row in failed:
-        if row.example is not None or row.task:
-            whose = note("Task ", Name(row.task or "unknown"), " · model ", Name(row.model or "unknown"))
-            text = Code(excerpt(row.example)) if row.example else note("No text was kept.")
-            yield Fold(f"Example: {row.cause.replace('_', ' ')} among {row.what}", (whose, text))

@@ -20,7 +20,6 @@ from goldless.reports.html.blocks import (
     Heading,
     Inline,
     Name,
-    Row,
     Table,
     Term,
     Words,
@@ -180,7 +179,14 @@ def _sizes(run: RunFolder, metric: str, board: Leaderboard, found: Sequence[tupl
         ends(decimals=decimals),
         *counts(n="tasks"),
     )
-    about_people, theirs = _people_note(people)
+    about_people, theirs = "", []
+    if people is not None:
+        theirs = [
+            {"agent": "people (mean)", "score": people.value, "low": people.low, "high": people.high, "n": people.n}
+        ]
+        bounded = people.low is not None and people.high is not None
+        what = "band is the interval around the mean" if bounded else "line is the mean"
+        about_people = f" The grey {what} of the human agents{'' if bounded else '; it has no interval'}."
     rows = [cells(row, parameters=agent.parameters, family=agent.family) for row, agent in found]
     return Figure(
         "sizes",
@@ -213,16 +219,6 @@ def _people(run: RunFolder, metric: str, board: Leaderboard) -> Estimate | None:
         return None
     (found,) = task_intervals(values[:, None], tails=True, level=board.level)
     return None if found.value is None else found
-
-
-def _people_note(people: Estimate | None) -> tuple[str, tuple[Row, ...]]:
-    """The sentence about people in the caption, and their row in the table."""
-    if people is None:
-        return "", ()
-    row = {"agent": "people (mean)", "score": people.value, "low": people.low, "high": people.high, "n": people.n}
-    if people.low is None or people.high is None:
-        return " The grey line is the mean of the human agents; it has no interval.", (row,)
-    return " The grey band is the interval around the mean of the human agents.", (row,)
 
 
 # --- raters ----------------------------------------------------------------------------------------------------------

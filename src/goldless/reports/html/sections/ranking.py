@@ -39,7 +39,14 @@ def ranking_blocks(run: RunFolder) -> Iterator[Block]:
     scales = [scale_over(board.ends, 5, width - 5) for board in boards.values()]
     drawn = list(zip(boards.values(), by_agent, scales, strict=True))
     yield Matrix(
-        [(name, _what(name, board), _above(name)) for name, board in boards.items()],
+        [
+            (
+                name,
+                f"{board.unit}, {direction(name)}",
+                "beats" if (word := comparative(name)) == "better" else f"{word} than",
+            )
+            for name, board in boards.items()
+        ],
         [
             (agent, [_cell(rows[agent], board, scale) if agent in rows else None for board, rows, scale in drawn])
             for agent in agents
@@ -57,15 +64,6 @@ def ranking_blocks(run: RunFolder) -> Iterator[Block]:
 
 
 ranking_section = section("ranking", "Ranking")(ranking_blocks)
-
-
-def _what(metric: str, board: Leaderboard) -> str:
-    return f"{board.unit}, {direction(metric)}"
-
-
-def _above(metric: str) -> str:
-    word = comparative(metric)
-    return "beats" if word == "better" else f"{word} than"
 
 
 def _cell(row: LeaderboardRow, board: Leaderboard, scale: Scale) -> ScoreCell:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from goldless.reports.findings import Name as Name  # noqa: PLC0414 - sections take all inline parts from here
 from goldless.reports.findings import named
 from goldless.reports.html.charts.svg import described, element
-from goldless.reports.html.labels import is_number, label, visible
+from goldless.reports.html.labels import excerpt, is_number, label, numeral, plural, visible
 from goldless.reports.html.words import WORDS
 from goldless.reports.report_table import Column, Kind, ReportTable
 
@@ -126,67 +126,14 @@ class Switched:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreCell:
-    """An agent under one metric."""
+class Rendered:
+    """A part of the page with a template of its own, which says in HTML what the values are."""
 
-    rank: str
-    text: str
-    """The score, or why there is none."""
-    value: str | None = None
-    """The score at full precision."""
-    ends: str = ""
-    plot: Markup | None = None
-    beats: str = ""
-    missing: str = ""
+    template: str
+    values: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """The ranking: agents by metrics."""
-
-    metrics: Sequence[tuple[str, str, str]]
-    """Name, what the numbers are, and the heading of the agents that one is above."""
-    rows: Sequence[tuple[str, Sequence[ScoreCell | None]]]
-    """An agent and its cells."""
-    linked: bool
-    """Whether the page has texts to link to."""
-
-
-@dataclass(frozen=True, slots=True)
-class CardText:
-    """A response on a card."""
-
-    agent: int
-    name: str
-    scores: str
-    text: str
-    leads: Sequence[int] = ()
-    """The metrics under which the agent is one of the two leading ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A task with some of its responses."""
-
-    number: int | None
-    """Its number in the viewer; None: unknown."""
-    task: str
-    prompt: str
-    texts: Sequence[CardText]
-    said: Mapping[int, Words]
-    """By metric, what the two leading agents scored."""
-    opened: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """Texts that can be searched and filtered by agent."""
-
-    agents: Sequence[str]
-    cards: Sequence[Card]
-
-
-Block = Paragraph | Heading | Code | Bullets | Table | Figure | Fold | Switched | Matrix | Texts
+Block = Paragraph | Heading | Code | Bullets | Table | Figure | Fold | Switched | Rendered
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +295,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"visible": visible, "label": label, "kind": lambda block: type(block).__name__}
+    found.filters |= {"visible": visible, "label": label, "numeral": numeral, "excerpt": excerpt, "plural": plural}
+    found.filters |= {"kind": lambda block: type(block).__name__}
     found.globals |= {"words": WORDS, "table_html": table_html, "described": described}
     return found
 

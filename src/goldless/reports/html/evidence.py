@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from goldless.files import POLARS_FAILED
-from goldless.reports.html.blocks import Card, CardText, Words
+from goldless.reports.html.blocks import Words
 from goldless.reports.html.labels import decimals_for, excerpt, label, numeral
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.run_folder import RunFolder
@@ -57,7 +57,7 @@ class _Chosen:
     said: dict[int, Words] = field(default_factory=dict)
 
 
-def deciding_cards(run: RunFolder) -> list[Card]:
+def deciding_cards(run: RunFolder) -> list[dict[str, Any]]:
     """The cards of all metrics, those that decide first; empty without texts or scores of responses."""
     scores = run.all_scores
     if scores is None or not has_texts(run):
@@ -131,7 +131,7 @@ def _apart(run: RunFolder, scores: pl.DataFrame, chosen: Mapping[str, _Chosen]) 
                 yield from ((by_task["task"][at], agent) for agent in (first, second))
 
 
-def _cards(run: RunFolder, chosen: dict[str, _Chosen], scores: pl.DataFrame) -> list[Card]:
+def _cards(run: RunFolder, chosen: dict[str, _Chosen], scores: pl.DataFrame) -> list[dict[str, Any]]:
     texts = {(str(row["task"]), str(row["agent"])): row.get("text") for row in _rows(run, "responses", chosen)}
     tasks = _rows(run, "tasks", chosen)
     prompts = {str(row["task"]): row.get("prompt") for row in tasks}
@@ -142,16 +142,23 @@ def _cards(run: RunFolder, chosen: dict[str, _Chosen], scores: pl.DataFrame) -> 
     values = scores.filter(pl.col("task").is_in(list(chosen)) & pl.col("metric").is_in(list(decimals)))
     for metric, task, agent, score in values.select("metric", "task", "agent", "score").iter_rows():
         by_response[task, agent].append(f"{label(metric, 24)} {numeral(score, decimals[metric])}")
-    cards: list[Card] = []
+    cards: list[dict[str, Any]] = []
     for task, one in chosen.items():
-        shown = []
-        for agent, led in one.agents.items():
-            if agent in places and (text := texts.get((task, agent))) is not None:
-                said = " · ".join(by_response[task, agent])
-                shown.append(CardText(places[agent], agent, said, excerpt(text, MOST_CHARACTERS), led))
+        shown = [
+            {
+                "agent": places[agent],
+                "name": agent,
+                "scores": " · ".join(by_response[task, agent]),
+                "text": excerpt(text, MOST_CHARACTERS),
+                "leads": led,
+            }
+            for agent, led in one.agents.items()
+            if agent in places and (text := texts.get((task, agent))) is not None
+        ]
         if shown:
             prompt = excerpt(prompts.get(task) or "", MOST_OF_PROMPT)
-            cards.append(Card(numbers.get(task), task, prompt, shown, one.said, opened=not cards))
+            card = {"number": numbers.get(task), "task": task, "prompt": prompt, "texts": shown, "said": one.said}
+            cards.append({**card, "opened": not cards})
     return cards
 
 

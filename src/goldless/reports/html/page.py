@@ -16,7 +16,7 @@ from goldless.errors import UserError
 from goldless.files import write_text
 from goldless.plugins import Catalogue, added_by_apps
 from goldless.reports.document import Unreadable
-from goldless.reports.html.blocks import Block, Section, SectionMaker, environment, warning
+from goldless.reports.html.blocks import Block, Rendered, Section, SectionMaker, environment, warning
 from goldless.reports.html.charts.svg import light_css, theme_css
 from goldless.reports.html.labels import label
 from goldless.reports.html.sections.verdict import verdict_blocks
@@ -179,7 +179,15 @@ def drawn(blocks: Iterable[Block], used: set[str] | None = None, **more: Any) ->
         .get_template("blocks.html")
         .make_module({"numbered": numbered, "use": (set() if used is None else used).add, **more})
     )
-    return Markup("").join(module.block(block) for block in blocks)
+    macros = {name: getattr(module, name) for name in ("inline", "code", "term")}
+    found = []
+    for block in blocks:
+        if isinstance(block, Rendered):
+            template = environment().get_template(block.template)
+            found.append(_trusted(template.render(**macros, **more, **block.values)))
+        else:
+            found.append(module.block(block))
+    return Markup("").join(found)
 
 
 def _policy(styles: list[Markup], script: Markup | None = None) -> str:
@@ -200,5 +208,5 @@ def _file(name: str) -> Markup:
 
 
 def _trusted(text: str) -> Markup:
-    """Our own styles and script, which contain no user data."""
+    """Our own styles, script and templates, which escape what is from the data."""
     return Markup(text)  # noqa: S704 - written by us, from files of this package

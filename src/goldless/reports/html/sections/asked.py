@@ -9,8 +9,8 @@ from goldless.reports.html.blocks import (
     Block,
     Code,
     Fold,
-    Heading,
     Name,
+    Rendered,
     Table,
     Term,
     counts,
@@ -21,7 +21,7 @@ from goldless.reports.html.blocks import (
     texts,
     words,
 )
-from goldless.reports.html.labels import excerpt, is_shortened, numeral, plural
+from goldless.reports.html.labels import excerpt, is_shortened, plural
 from goldless.reports.html.words import MEANINGS
 from goldless.reports.leaderboard import Leaderboards
 from goldless.reports.report_table import Column
@@ -46,20 +46,20 @@ CAUSES = {
 }
 
 
-MODEL_COLUMNS = (
+MODELS = (
     *texts(part="part"),
     *names(name="model"),
     *texts("unknown", revision="revision", tokenizer="tokenizer"),
     *texts("none", settings="settings"),
 )
-SPENDING_COLUMNS = (
+SPENDING = (
     *texts("", verb="verb"),
     *names(model="model"),
     *counts(calls="calls", reused="from the journal", tokens="tokens"),
     Column("cost_usd", "USD", "usd", "unknown"),
     Column("result_usd", "USD of the result", "usd", "unknown"),
 )
-AGENT_COLUMNS = (
+AGENTS = (
     *names("not given", agent="agent", group="group", family="family"),
     Column("parameters", "parameters", "large", "not given"),
     *names("not given", cutoff_date="knowledge cutoff"),
@@ -69,31 +69,13 @@ AGENT_COLUMNS = (
 @section("asked", "How this was run, and signatures", appendix=True)
 def asked_section(run: RunFolder) -> Iterator[Block]:
     """How the run was made; every report has this section."""
-    board = run.leaderboard or Leaderboards()
-    yield _facts(run, board)
-    for part in (_models(run, board), _spending(run), _agents(run), _prompts(board), _signatures(run)):
-        yield from part
-
-
-def _facts(run: RunFolder, board: Leaderboards) -> Table:
-    tasks = 0 if run.scores is None else run.scores["task"].n_unique()
-    made = run.made_by
-    rows = [
-        ("study", run.study_name or "study"),
-        ("fingerprint of tasks and responses", run.fingerprint[:16]),
-        ("tasks", f"{tasks:,}" if tasks else ""),
-        ("agents", f"{len(run.agent_notes):,}" if run.agent_notes else ""),
-        ("metrics", ", ".join(board.metrics)),
-        ("model replies used by the metrics", f"{board.asked:,}" if run.leaderboard is not None else ""),
-        *((f"made by goldless {verb}", one.at) for verb, one in made.made.items()),
-        ("version", f"goldless {made.goldless}, Python {made.python}" if made.goldless else ""),
+    board, made = run.leaderboard or Leaderboards(), run.made_by.made
+    spending = [
+        cells(row, verb=verb, tokens=row.usage.input_tokens + row.usage.output_tokens)
+        for verb, one in made.items()
+        for row in one.spending
     ]
-    columns = (*texts(what="what"), *names(value="value"))
-    return Table("The run", columns, [{"what": key, "value": value} for key, value in rows if value])
-
-
-def _models(run: RunFolder, board: Leaderboards) -> Iterator[Block]:
-    rows = [
+    models = [
         {
             "part": part,
             "name": f"{model.provider}:{model.name}",
@@ -103,91 +85,34 @@ def _models(run: RunFolder, board: Leaderboards) -> Iterator[Block]:
         }
         for part, model in board.models.items()
     ]
-    if rows:
-        yield Table("Models used", MODEL_COLUMNS, rows)
-    elif run.leaderboard is not None:
-        yield words("No model was called: the scores use evidence recorded in the study, or the texts alone.")
-    found = board.canaries
-    if found is not None:
-        noise = "an unknown amount" if found.noise_nats is None else f"{found.noise_nats:.1g} nats"
-        yield words(
-            "Before anything was scored, ",
-            Term("canary", "canaries"),
-            " checked the scorer: a text it had just read scored ",
-            f"{numeral(found.copied_nats, 1)} nats and the same words shuffled {numeral(found.shuffled_nats, 1)}; "
-            f"the same sum in other batches differed by {noise}.",
-        )
-
-
-def _spending(run: RunFolder) -> Iterator[Block]:
-    rows = [
-        cells(row, verb=verb, tokens=row.usage.input_tokens + row.usage.output_tokens)
-        for verb, one in run.made_by.made.items()
-        for row in one.spending
-    ]
-    if rows:
-        caption = "What the last process paid, and what the result cost with the replies that had been paid for before"
-        guessed = counts(estimated="estimated calls") if any(row["estimated"] for row in rows) else ()
-        yield Table(caption, (*SPENDING_COLUMNS, *guessed), rows)
-        if guessed:
-            yield note(
-                "For estimated calls the server did not report what it charged, or nothing credible: they are counted "
-                "at the most that they can cost."
-            )
-
-
-def _agents(run: RunFolder) -> Iterator[Block]:
-    rows = [cells(agent) for agent in run.agent_notes]
-    given = [column for column in AGENT_COLUMNS if any(row[column.name] for row in rows)]
-    if len(given) > 1:
-        yield Fold(f"The {plural(len(rows), 'agent')}", [Table("The agents", given, rows)])
-    long = [row.agent for row in run.agent_notes if is_shortened(row.agent)]
-    if long:
-        blocks = [block for name in long for block in (note(Name(name)), Code(name))]
-        yield Fold(f"{plural(len(long), 'name')} too long to show in full", blocks)
-
-
-def _prompts(board: Leaderboards) -> Iterator[Block]:
+    agents = [cells(agent) for agent in run.agent_notes]
     used = str(board.settings.get("template") or "").split(",") if board.models else []
-    for name in used:
-        template = board.template(name, "a custom file, as stored with the run")
-        if template is not None:
-            asked = Code(f"{template.predict}\n\n{template.question('…', '…')}")
-            summary = ("Prompt ", Name(name), ": predict a second response")
-            yield Fold(summary, (asked, note("From: ", template.source)))
-            if any(part.startswith("rewriter") for part in board.models):
-                yield Fold(("Prompt ", Name(name), ": rewrite a response"), (Code(template.rewrite),))
-        elif name and name not in board.prompts:
-            yield note("Prompt ", Name(name), ": a custom file whose text is not stored with the run.")
-    for name, text in board.prompts.items():
-        yield Fold(("Prompt ", Name(name)), (Code(text),))
+    values = {
+        "run": run,
+        "board": board,
+        "tasks": 0 if run.scores is None else run.scores["task"].n_unique(),
+        "models": (MODELS, models),
+        "spending": (SPENDING, spending),
+        "estimated": any(row["estimated"] for row in spending),
+        "agents": ([column for column in AGENTS if any(row[column.name] for row in agents)], agents),
+        "long_names": [row.agent for row in run.agent_notes if is_shortened(row.agent)],
+        "templates": {name: board.template(name, "a custom file, as stored with the run") for name in used},
+        "rewritten": any(part.startswith("rewriter") for part in board.models),
+        "signatures": list(dict.fromkeys(_signatures(run))),
+        "meanings": MEANINGS,
+        "parsed": lambda line: [pair for one in line.split(" || ") for pair in Signature.parse(one).parts.items()],
+    }
+    yield Rendered("asked.html", values)
 
 
-def _signatures(run: RunFolder) -> Iterator[Block]:
-    lines = [] if run.leaderboard is None else [(name, one.signature) for name, one in run.leaderboard.metrics.items()]
-    lines += [] if run.review is None else [("review", run.review.signature)]
+def _signatures(run: RunFolder) -> Iterator[tuple[str, str]]:
+    metrics = {} if run.leaderboard is None else run.leaderboard.metrics
+    yield from ((name, one.signature) for name, one in metrics.items() if one.signature)
+    if run.review is not None and run.review.signature:
+        yield "review", run.review.signature
     for name, result in run.others.items():
-        own = (line for table in result.tables() for line in table.signature.split(" || "))
-        lines += [(name.replace("_", " "), line) for line in own]
-    found = [(what, line) for what, line in dict.fromkeys(lines) if line]
-    if not found:
-        return
-    yield Heading("Signatures")
-    yield note(
-        "A ",
-        Term("signature"),
-        " records exactly how a number was made. Numbers with the same signature can be compared.",
-    )
-    columns = (*texts("", key="key"), *texts(value="value"), *texts("", meaning="meaning"))
-    for what, line in found:
-        parts = [
-            {"key": key, "value": value, "meaning": MEANINGS.get(key, "")}
-            for one in line.split(" || ")
-            for key, value in Signature.parse(one).parts.items()
-        ]
-        yield note(Name(what))
-        yield Code(line)
-        yield Fold("Explained", [Table("The parts of the signature", columns, parts)])
+        lines = (line for table in result.tables() for line in table.signature.split(" || "))
+        yield from ((name.replace("_", " "), line) for line in lines if line)
 
 
 # --- what is missing -------------------------------------------------------------------------------------------------

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+
+from markupsafe import Markup
 
 from goldless.reports.controls import comparative, direction
 from goldless.reports.html.blocks import (
     Block,
-    Matrix,
-    ScoreCell,
-    Texts,
+    Rendered,
     note,
     remarks,
     section,
@@ -18,7 +19,7 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts.axis import Scale, scale_over
 from goldless.reports.html.charts.row_plots import mini_interval
 from goldless.reports.html.evidence import MOST_CHARACTERS, deciding_cards, has_texts
-from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
+from goldless.reports.html.labels import decimals_for, label, percent, plural
 from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 from goldless.reports.run_folder import RunFolder
 
@@ -29,30 +30,24 @@ NAMED = 3
 
 
 def ranking_blocks(run: RunFolder) -> Iterator[Block]:
-    """One table of agents by metrics, sorted by the first metric; None if nothing ranks agents."""
+    """One table of agents by metrics, sorted by the first metric; nothing if nothing ranks agents."""
     boards = run.standings
     if not boards:
         return
-    agents = list(dict.fromkeys(row.agent for board in boards.values() for row in board.rows))
-    by_agent = [{row.agent: row for row in board.rows} for board in boards.values()]
     width = PLOT_WIDTHS.get(len(boards), LEAST_PLOT_WIDTH)
-    scales = [scale_over(board.ends, 5, width - 5) for board in boards.values()]
-    drawn = list(zip(boards.values(), by_agent, scales, strict=True))
-    yield Matrix(
-        [
-            (
-                name,
-                f"{board.unit}, {direction(name)}",
-                "beats" if (word := comparative(name)) == "better" else f"{word} than",
-            )
-            for name, board in boards.items()
-        ],
-        [
-            (agent, [_cell(rows[agent], board, scale) if agent in rows else None for board, rows, scale in drawn])
-            for agent in agents
-        ],
-        linked=has_texts(run),
-    )
+    metrics = [
+        {
+            "name": name,
+            "what": f"{board.unit}, {direction(name)}",
+            "above": {"better": "beats"}.get(word := comparative(name), f"{word} than"),
+            "rows": {row.agent: row for row in board.rows},
+            "decimals": decimals_for(board.ends),
+            "plot": partial(_plot, scale_over(board.ends, 5, width - 5)),
+            "beats": partial(_beats, board),
+        }
+        for name, board in boards.items()
+    ]
+    yield Rendered("ranking.html", {"metrics": metrics, "agents": _agents(run), "linked": has_texts(run)})
     levels = {board.level for board in boards.values()}
     yield note(
         f"Intervals of {' and '.join(percent(level) for level in sorted(levels))} over tasks. Agents with overlapping "
@@ -66,20 +61,15 @@ def ranking_blocks(run: RunFolder) -> Iterator[Block]:
 ranking_section = section("ranking", "Ranking")(ranking_blocks)
 
 
-def _cell(row: LeaderboardRow, board: Leaderboard, scale: Scale) -> ScoreCell:
-    decimals = decimals_for(board.ends)
-    missing = f"{row.missing:,}" if row.missing else "0"
-    if row.score is None:
-        return ScoreCell("", row.note or "missing", missing=missing)
-    ends = "no interval"
-    if row.low is not None and row.high is not None:
-        ends = f"{numeral(row.low, decimals)} … {numeral(row.high, decimals)}"
-    rank = "" if row.rank is None else str(row.rank)
-    plot, score = mini_interval(row.score, row.low, row.high, scale), numeral(row.score, decimals)
-    return ScoreCell(rank, score, repr(row.score), ends, plot, _beats(row, board), missing)
+def _agents(run: RunFolder) -> list[str]:
+    return list(dict.fromkeys(row.agent for board in run.standings.values() for row in board.rows))
 
 
-def _beats(row: LeaderboardRow, board: Leaderboard) -> str:
+def _plot(scale: Scale, row: LeaderboardRow) -> Markup:
+    return mini_interval(row.score, row.low, row.high, scale)
+
+
+def _beats(board: Leaderboard, row: LeaderboardRow) -> str:
     """The agents that this one is shown to be above."""
     if row.better_than is None:
         return "not tested"
@@ -96,13 +86,12 @@ def texts_section(run: RunFolder) -> Iterator[Block]:
     cards = deciding_cards(run)
     if not cards:
         return
-    agents = list(dict.fromkeys(row.agent for board in run.standings.values() for row in board.rows))
     tasks = 0 if run.all_scores is None else run.all_scores["task"].n_unique()
     yield words(
         "The tasks on which the two leading agents differ most, either way, with both responses. Choose an agent, or "
         "follow a score in the table above, to see where that agent did best and worst."
     )
-    yield Texts(agents, cards)
+    yield Rendered("texts.html", {"agents": _agents(run), "cards": cards})
     yield note(
         f"This file has texts of {plural(len(cards), 'task')} of {tasks:,}, at most {MOST_CHARACTERS:,} characters of "
         "each. All of them are in the viewer: goldless view."

@@ -114,7 +114,11 @@ def test_all_reasons_are_given_together():
 def test_reviewers_are_refused_with_all_reasons_of_all_of_them():
     other = ModelIdentity("openai", "gpt")
     bare = ModelIdentity("gguf", "smol")
-    held = [(REVIEWER, licence_of()), (other, licence_of(other, task_kind="dialogue", issued=dt.date(2025, 1, 1))), (bare, None)]
+    held = [
+        (REVIEWER, licence_of()),
+        (other, licence_of(other, task_kind="dialogue", issued=dt.date(2025, 1, 1))),
+        (bare, None),
+    ]
     asked = {"scale": "pairwise", "prompt_hash": prompt_hash(PAIRWISE, DESCRIBED), "task_kind": "news summary"}
     with pytest.raises(UserError) as caught:
         refuse(held, **asked, today=dt.date(2026, 3, 1))

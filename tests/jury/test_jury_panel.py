@@ -9,8 +9,7 @@ from goldless.errors import CapabilityError, UserError
 from goldless.judging.licences import SharedErrors, issue
 from goldless.judging.scales import find_scale
 from goldless.jury.panel import Juror, Jury, JuryError, jury_worth
-from goldless.metrics.chair import panel_verdicts
-from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, Usage
+from goldless.models.interface import ChatRequest, ModelIdentity, Usage
 from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger
@@ -91,49 +90,6 @@ async def test_a_juror_who_rates_votes_for_the_higher_rating_once():
     assert [(vote.first, vote.second, vote.value) for vote in verdict.votes] == [(0, None, 4.0), (1, None, 2.0)]
     assert verdict.shares == (1.0, 0.0)
     assert (await decide(rating, juror(prefers("bluk", "zarn"), "bob"))).winner is None
-
-
-async def test_equal_ratings_divide_the_vote_and_a_missing_one_has_none():
-    verdict = await decide(juror(always("3"), scale="5-level"))
-    assert verdict.shares == (0.5, 0.5)
-
-    def rate(request: ChatRequest):
-        return "4" if "zarn" in request.messages[-1].content else DOWN
-
-    one_rating = juror(ScriptedModel(answers=rate), "bob", scale="5-level")
-    verdict = await decide(one_rating, juror(prefers("bluk", "zarn")))
-    assert verdict.winner == 1
-    assert verdict.absent == ("bob",)
-
-
-@pytest.mark.parametrize("seed", range(5))
-async def test_shares_of_pairs_are_those_of_the_panels_chair(seed):
-    """Another implementation of the weighted vote in this project, over arrays; jurors hesitate and fail at random."""
-    chance = random.Random(seed)
-    said: dict[tuple[str, str], ChatReply | CallFailure] = {}
-
-    def hesitant(name: str) -> ScriptedModel:
-        def answer(request: ChatRequest) -> ChatReply | CallFailure:
-            share = chance.uniform(0.01, 0.99)
-            logprobs = {"one": math.log(share), "two": math.log(1 - share)}
-            reply = DOWN if chance.random() < 0.3 else ChatReply("one", "choice", choice_logprobs=logprobs)
-            return said.setdefault((name, shown_first(request, "zarn", "bluk")), reply)
-
-        return ScriptedModel(answers=answer, name=name)
-
-    weights = {name: chance.uniform(0.1, 2.0) for name in ("ann", "bob", "cy")}
-    jurors = [juror(prefers("zarn", "bluk"), "dee"), *(juror(hesitant(name), name, weights[name]) for name in weights)]
-    verdict = await decide(*jurors)
-    table = pair_judgements_from_columns(
-        [vote.juror for vote in verdict.votes],
-        ["task"] * len(verdict.votes),
-        [str(vote.first) for vote in verdict.votes],
-        [str(vote.second) for vote in verdict.votes],
-        [vote.value for vote in verdict.votes],
-        agents=["0", "1"],
-    )
-    expected = (1 + panel_verdicts(table, weights={"dee": 1.0, **weights}).margin) / 2
-    assert verdict.shares[0] == pytest.approx(float(expected[0]))
 
 
 # --- hostile answers, the journal, usage ---------------------------------------------------------------------------

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from goldless.errors import UserError
-from goldless.studies import read_study
-
 
 def test_a_number_of_tokens_that_cannot_be_is_not_known(tmp_path, goldless):
     texts = [{"task": "t", "agent": agent, "text": f"said {agent}"} for agent in ("ann", "bob")]
@@ -23,11 +18,3 @@ def test_a_number_of_tokens_that_cannot_be_is_not_known(tmp_path, goldless):
     ended = goldless("score", tmp_path, "--recorded", "--metric", "gem-raw")
     assert ended.code == 0, ended.err
     assert "1.00" in ended.out
-
-
-@pytest.mark.parametrize("sections", ["1e+308", [1], [{"text": "no title"}], {"title": "x"}])
-def test_sections_of_another_type_are_told(tmp_path, sections):
-    (tmp_path / "responses.jsonl").write_text('{"task": "t", "agent": "human", "text": "fine"}\n')
-    (tmp_path / "reviews.jsonl").write_text(json.dumps({"task": "t", "sections": sections}) + "\n")
-    with pytest.raises(UserError, match="must be a list of objects with title and text"):
-        section_titles(read_study(tmp_path))

@@ -18,8 +18,7 @@ import numpy as np
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts
-from goldless.statistics.bootstrap import Draws, draw_counts, score_intervals
-from goldless.statistics.checks import check_level
+from goldless.statistics.bootstrap import Draws, check_level, draw_counts, score_intervals
 from goldless.statistics.standings import score_table
 
 NEWTON_STEPS = 60
@@ -254,7 +253,7 @@ def _by_table(
     **draws: Unpack[Draws],
 ) -> Ranking:
     found = score_intervals(table, limits=(0.0, 1.0) if unit == WIN_RATE else None, **draws)
-    numbers = np.array([[f.mean, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
+    numbers = np.array([[f.value, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
     if unit == WIN_RATE:
         numbers = np.clip(numbers, 0.0, 1.0)
     rows = _rows(agents, numbers, np.array([f.n for f in found], dtype=np.int64), counts)

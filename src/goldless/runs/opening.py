@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
+from goldless.evidence import JudgementEvidence, Schema, VerdictEvidence, empty, is_open
 from goldless.fleet.crew import Crew, FleetModel, belongs_on_fleet
 from goldless.fleet.place import parse_place
 from goldless.models.batched import BatchedChat, batching, raise_if_waiting

@@ -282,6 +282,6 @@ def submission_results(
                 np.array([[scores[task, name] for name in complete] for task in common]), len(mine), **draws
             )
             one, best = found.interval, complete[found.best]
-            known = (one.mean, found.corrected, one.low, one.high, len(common))
+            known = (one.value, found.corrected, one.low, one.high, len(common))
             rows.append(TeamBest(metric, team, len(mine), best, *known))
     return Submissions(tuple(log), tuple(rows), draws.get("level", 0.95))

@@ -79,7 +79,7 @@ def test_raters_have_a_table_of_their_own_in_every_format(goldless, tmp_path):
     )
     assert "| tone | people (1) | 0.500 |" in grouped.out
     csv = goldless("score", folder, "--metric", "tvd-mi[labels]", "--format", "csv")
-    assert csv.out.splitlines()[0].startswith("metric,criterion,rater,value,null,p,partners,low,high,signature")
+    assert csv.out.splitlines()[0].startswith("metric,criterion,rater,value,null,excess,p,partners,low,high,signature")
     data = json.loads(goldless("score", folder, "--metric", "tvd-mi[labels]", "--json").out)
     assert data["metrics"]["tvd-mi[labels]"]["criteria"]["tone"]["value"] == pytest.approx(0.5)
 

@@ -81,8 +81,8 @@ class Command(TyperCommand):
             tables = getattr(parent.find_root().command, "tables", ())
             set_for_verb = self.settings((*parent.command_path.split()[1:], str(self.name)), tables)
         extra["default_map"] = {name: value for name, (value, _) in set_for_verb.items()}
-        if "--help-all" in args:
-            self.shows_all, args = True, ["--help"]
+        self.shows_all = "--help-all" in args
+        args = ["--help"] if self.shows_all else args
         words = [word.partition("=")[0] for word in args]
         try:
             made = super().make_context(info_name, args, parent, **extra)

@@ -95,19 +95,16 @@ def compare_held_out(
     for asked in both.partition_by("synopsis", maintain_order=True):
         metric: Literal["gem", "gem-s"] = "gem" if asked["synopsis"][0] is None else "gem-s"
         marginal, conditional = asked.filter(pl.col("given").is_null()), asked.filter(pl.col("given").is_not_null())
+        # what a given response adds to the log-likelihood of another: the mean pointwise mutual information
+        alone = marginal.select("task", "target", alone_before="before", alone_after="after")
+        paired = conditional.join(alone, on=["task", "target"], how="left", maintain_order="left")
+        added = paired.with_columns(pl.col(name) - pl.col(f"alone_{name}") for name in ("before", "after"))
         rows += [
             _row(metric, "conditional", conditional, intervals),
             _row(metric, "marginal", marginal, intervals),
-            _row(metric, "difference", _added(conditional, marginal), intervals),
+            _row(metric, "difference", added, intervals),
         ]
     return tuple(rows)
-
-
-def _added(conditional: pl.DataFrame, marginal: pl.DataFrame) -> pl.DataFrame:
-    """How much a given response adds to the log-likelihood of another: the mean pointwise mutual information."""
-    alone = marginal.select("task", "target", alone_before="before", alone_after="after")
-    paired = conditional.join(alone, on=["task", "target"], how="left", maintain_order="left")
-    return paired.with_columns(pl.col(name) - pl.col(f"alone_{name}") for name in ("before", "after"))
 
 
 def _row(metric: Literal["gem", "gem-s"], term: Term, asked: pl.DataFrame, intervals: Mapping[str, Any]) -> HeldOutRow:
@@ -241,7 +238,12 @@ class Finetuned:
 
     def tables(self) -> list[ReportTable]:
         """The log-likelihood of held-out texts before and after, by token and by response."""
-        rows = [_cells(row) for row in self.held_out]
+        rows: list[dict[str, Cell]] = []
+        for row in map(asdict, self.held_out):
+            for name in ("token", "response"):
+                change = row.pop(f"per_{name}") or {}
+                row |= {f"{name}_{field}": value for field, value in change.items()}
+            rows.append(row)
         tokens = tuple(row for row in rows if row["term"] != "difference")
         columns = [_columns("token", 4, self.level), _columns("response", 2, self.level)]
         return [
@@ -259,11 +261,3 @@ class Finetuned:
             "scorer": self.scorer.as_dict(),
             "losses": [{"step": step, "nats_per_token": loss} for step, loss in self.losses],
         }
-
-
-def _cells(row: HeldOutRow) -> dict[str, Cell]:
-    cells = asdict(row)
-    for name in ("token", "response"):
-        change = cells.pop(f"per_{name}") or {}
-        cells |= {f"{name}_{field}": value for field, value in change.items()}
-    return cells

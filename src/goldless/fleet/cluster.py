@@ -60,7 +60,8 @@ def connect(place: Place) -> tuple[Any, bool]:
         else:
             ray.init(
                 address="local",
-                num_cpus=_cores_here(place),
+                # the cores of this machine, or as many as the workers that are asked for need
+                num_cpus=max(os.cpu_count() or 1, int((place.workers or 1) * (place.cpus or 1) + 0.5)),
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level="error",
@@ -68,12 +69,6 @@ def connect(place: Place) -> tuple[Any, bool]:
     except Exception as error:  # Ray raises errors of many kinds: versions, addresses, gRPC
         raise PrerequisiteError(_why_not(address, error)) from error
     return ray, address is not None
-
-
-def _cores_here(place: Place) -> int:
-    """The cores of this machine, or as many as the workers that are asked for need."""
-    cores = os.cpu_count() or 1
-    return max(cores, int((place.workers or 1) * (place.cpus or 1) + 0.5))
 
 
 def _why_not(address: str | None, error: Exception) -> str:

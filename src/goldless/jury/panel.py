@@ -112,16 +112,6 @@ class JuryVerdict:
     worth: JuryWorth | None = None
     """What the jury is worth; None: not asked for."""
 
-    @property
-    def used(self) -> int:
-        """Number of questions with a usable value."""
-        return sum(vote.value is not None for vote in self.votes)
-
-    @property
-    def missing(self) -> int:
-        """Number of questions without one."""
-        return len(self.votes) - self.used
-
 
 @dataclass(frozen=True, slots=True)
 class JuryWorth:

@@ -313,12 +313,13 @@ def chunks(verdict: JuryVerdict, content: str, *, with_usage: bool) -> Iterator[
 
 def vote_record(verdict: JuryVerdict) -> Json:
     """All evidence behind a verdict, as plain data."""
+    used = sum(vote.value is not None for vote in verdict.votes)
     return {
         "winner": verdict.winner,
         "shares": list(verdict.shares),
         "asked": len(verdict.votes),
-        "used": verdict.used,
-        "missing": verdict.missing,
+        "used": used,
+        "missing": len(verdict.votes) - used,
         "absent": list(verdict.absent),
         **({} if verdict.worth is None else {"panel": asdict(verdict.worth)}),
         "votes": votes_data(verdict.votes),

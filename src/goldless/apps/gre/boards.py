@@ -146,6 +146,12 @@ def _run_board(folder: Path, *, name: str) -> Board:
         notes.append(result.demonstration.removesuffix("."))
     if run.leaderboard is not None and not run.leaderboard.complete:
         notes.append("the run is incomplete; run it again to collect what is missing")
+    counts = {m: {one.n for one in scores.values() if one.score is not None} for m, scores in metrics.items()}
+    if uneven := [metric for metric, papers in counts.items() if len(papers) > 1]:
+        notes.append(
+            f"{', '.join(uneven)}: agents have scores on different papers, so scores and distances to the human "
+            "baseline are not comparable; the differences printed by goldless gre score use the same papers"
+        )
     listed: dict[str, Agent] = {}
     if (table := folder / "agents.jsonl").is_file():
         with all_at_once(str(folder)) as problems:
@@ -157,24 +163,8 @@ def _run_board(folder: Path, *, name: str) -> Board:
         tuple(listed.get(name) or Agent(name) for name in names if not is_reference(name)),
         max(board.level for board in run.boards.values()),
         {metric: board.signature for metric, board in run.boards.items()},
-        notes=(*notes, *_uneven(metrics)),
+        notes=tuple(notes),
     )
-
-
-def _uneven(metrics: Mapping[str, Mapping[str, BoardScore]]) -> list[str]:
-    """A sentence about the metrics where agents have scores on different numbers of papers."""
-    alike: dict[str, list[str]] = {}
-    for metric, scores in metrics.items():
-        counts = {agent: score.n or 0 for agent, score in scores.items() if score.score is not None}
-        most = max(counts.values(), default=0)
-        fewer = [f"{agent} {n}" for agent, n in counts.items() if n < most]
-        if fewer:
-            alike.setdefault(f"{', '.join(fewer)}, the others {most}", []).append(metric)
-    return [
-        f"{', '.join(names)}: agents have scores on different papers ({counts}), so scores and distances to the human "
-        "baseline are not comparable; the differences printed by goldless gre score use the same papers"
-        for counts, names in alike.items()
-    ]
 
 
 def table_board(

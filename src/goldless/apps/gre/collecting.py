@@ -22,7 +22,6 @@ from goldless.apps.gre.edition import (
     Row,
     anchored_papers,
     draw_settings,
-    noted_draw,
     open_edition,
     table_rows,
     write_rows,
@@ -79,8 +78,10 @@ def collect_edition(
     planned = edition.planned(asked)
     config = planned.config.collect
     if edition.collected:
-        study = planned.study()
-        _refuse_other_papers(edition, planned, study)
+        study, before = planned.study(), edition.config.collect
+        if before is not None and config is not None and before.reader != config.reader:
+            said = f"reader {before.reader}, not {config.reader}"
+            raise UserError(f"{edition.folder}: the papers were drawn with other settings ({said}). Use another folder")
         later = "" if config is None or config.from_folder is None else f"; later changes in {config.from_folder}"
         later += " are not included. To include them, collect into another folder" if later else ""
         say(f"{edition.folder}: the papers are already collected{later}")
@@ -125,18 +126,6 @@ def _source(
         ) from error
     cache = edition.folder / COLLECTED
     return OpenReviewVenue(config.venue, cache=cache, reader=config.reader, say=say, **connection)
-
-
-def _refuse_other_papers(edition: Edition, planned: Edition, study: Study) -> None:
-    """Reject changed settings of the draw, as far as the study itself does not record them."""
-    before, after = edition.config.collect, planned.config.collect
-    if before is None or after is None:
-        return
-    names = set(asdict(after)) - {"fewer_ok"} if noted_draw(study) is None else {"reader"}
-    changed = [name for name in sorted(names) if getattr(after, name) != getattr(before, name)]
-    if changed:
-        shown = ", ".join(f"{name} {getattr(before, name)}, not {getattr(after, name)}" for name in changed)
-        raise UserError(f"{edition.folder}: the papers were drawn with other settings ({shown}). Use another folder")
 
 
 # --- the draw ------------------------------------------------------------------------------------------------------

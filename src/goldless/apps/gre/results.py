@@ -116,15 +116,13 @@ class EditionResult:
         """Notes on the table of all metrics."""
         if self.demonstration is not None:
             yield self.demonstration
-        uneven: dict[str, list[str]] = {}
-        for metric, board in self.boards.items():
-            counts = {row.n for row in board.rows if row.score is not None}
-            if len(counts) > 1:
-                uneven.setdefault(f"{min(counts)} to {max(counts)} of {self.papers}", []).append(metric)
-        for papers, names in uneven.items():
+        counts = {
+            metric: {row.n for row in board.rows if row.score is not None} for metric, board in self.boards.items()
+        }
+        if uneven := [metric for metric, papers in counts.items() if len(papers) > 1]:
             yield (
-                f"{', '.join(names)}: agents have scores on different papers ({papers}), so compare their differences "
-                "from human, which use the same papers, not the scores."
+                f"{', '.join(uneven)}: agents have scores on different papers, so compare their differences from "
+                "human, which use the same papers, not the scores."
             )
         if self.unlisted:
             yield f"In the study, but not in edition.toml: {', '.join(self.unlisted)}."

@@ -84,6 +84,8 @@ class _Api:
         self._pause, self._say = pause, say
         self._replies = cache / REPLIES
         self._pages_in_a_row = 0
+        self._pages: dict[str, list[str]] = {}
+        """Addresses of the pages of notes about a submission."""
         with self._storing():
             # JSON, as a pickled reply in an edition from elsewhere could run code
             self._session = CachedSession(
@@ -143,14 +145,15 @@ class _Api:
             if forum is None:
                 self._session.cache.clear()  # type: ignore[no-untyped-call]
                 return
-            about = [one for one in self._session.cache.urls() if parse_qs(urlsplit(one).query).get("forum") == [forum]]
-            self._session.cache.delete(urls=about)
+            self._session.cache.delete(urls=self._pages.pop(forum, []))
 
     # --- requests ----------------------------------------------------------------------------------------------
 
     def _listed(self, kind: str, **query: str) -> tuple[list[dict[str, Any]], int]:
         """The groups or notes in a reply, and how many there are in all."""
-        data = _fields(self._get(kind, **query).content)
+        reply = self._get(kind, **query)
+        self._pages.setdefault(query.get("forum", ""), []).append(reply.url)
+        data = _fields(reply.content)
         found, count = data.get(kind), data.get("count", 0)
         if not isinstance(found, list) or not isinstance(count, int):
             raise UnansweredError(

@@ -64,8 +64,8 @@ class ReviewArena:
     def paper(self, name: str, *, reviews: int) -> Paper:
         """One of them with all its reviews. ``reviews``: fewest that it needs. Raises if it cannot be used."""
         file, place = self._places[name]
-        (values,) = _rows(file, pl.struct(pl.all()), at=place)
-        row: dict[str, Any] = values[0]
+        known = pl.read_parquet_schema(file)
+        ((row,),) = _rows(file, pl.struct([one for one in dict.fromkeys((*NEEDED, *KEPT)) if one in known]), at=place)
         decision = str(row["decision"] or "").lower()
         for word, reason in OUTCOMES.items():
             if word in decision:
@@ -95,7 +95,7 @@ def _files(folder: Path) -> list[Path]:
             f"Samarth0710/reviewbench --repo-type dataset --local-dir {folder}"
         )
     for file in files:
-        (*_,) = _rows(file, pl.len())
+        _rows(file, pl.len())
         columns = pl.read_parquet_schema(file)
         wrong = [f"{name} ({columns.get(name, 'absent')})" for name in NEEDED if columns.get(name) != pl.String]
         if wrong:

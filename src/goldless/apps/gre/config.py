@@ -215,11 +215,7 @@ def as_given(table: Any) -> Any:
         if one.help:
             usual = defaults(table)[name]
             default = one.shown or ("" if usual is None or isinstance(usual, bool | tuple) else str(usual))
-            info = replace(one, shown=default, form=_tolerant(one.form))
+            # bounds are checked together with the rest of the file
+            info = replace(one, shown=default, form=replace(one.form, allows=lambda _: True))
             made.append((name, Any, field(default=None, metadata={"option": info})))
     return make_dataclass(f"{table.__name__}Given", made, frozen=True, kw_only=True)
-
-
-def _tolerant(form: Form) -> Form:
-    """The form without its bounds, which are checked together with the rest of the file."""
-    return replace(form, allows=lambda _: True)

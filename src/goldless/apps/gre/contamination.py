@@ -231,7 +231,11 @@ def contamination_clock(
                 _clean_score((metric, scope, agent), values, np.isin(list(dates), its), draws)
                 for agent, its in tasks.items()
             ]
-            rows += _ranked(found) if scope == "common" else sorted(found, key=_by_difference)
+            rows += (
+                _ranked(found)
+                if scope == "common"
+                else sorted(found, key=lambda row: (row.difference is None, -(row.difference or 0), -(row.score or 0)))
+            )
     return Clock(
         agents=tuple(
             AgentClock(
@@ -305,10 +309,6 @@ def _clean_score(
         all_n=len(everywhere),
         note=score.note if kept.any() else "no clean paper",
     )
-
-
-def _by_difference(row: CleanScore) -> tuple[bool, float, float]:
-    return row.difference is None, -(row.difference or 0), -(row.score or 0)
 
 
 def _ranked(rows: Sequence[CleanScore]) -> Iterator[CleanScore]:

@@ -61,7 +61,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class _Registration:
-    """The file."""
+    """The content of ``preregistration.json``."""
 
     hash: str
     """Of the hashes."""

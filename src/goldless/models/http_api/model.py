@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from typing import Any
@@ -91,14 +91,15 @@ class HttpModel:
         self._client = Client(address, said.api_key(address), self._format.headers, calling)
         self._tokenizer: LocalTokenizer | None = None
         self._lock = anyio.Lock()
-        self._listed: Mapping[str, Mapping[str, Any]] | None = None
-        """What the server lists, by name; None: it is not connected."""
+        self._listed: Mapping[str, Mapping[str, Any]] = {}
+        """What the server lists, by name."""
         self._unlisted: AttemptError | None = None
         """Why a server that should list its models did not."""
         self._rejection: AttemptError | None = None
         """Why the probe of chat failed."""
         self._dialect: Dialect | None = None
-        self._scoring_probed = False
+        self._probed: set[str] = set()
+        """Names of the methods below that were run by ``_once``."""
         self._server_tokenizer: ServerTokenizer | None = None
         """Of a server that looks as if it showed one."""
         self._counts_tokens = self._names_tokens = True
@@ -152,7 +153,7 @@ class HttpModel:
     @property
     def context_length(self) -> int | None:
         """Maximum tokens of context and target together; one is reserved for a token that a server insists on."""
-        entry = (self._listed or {}).get(self._name, {})
+        entry = self._listed.get(self._name, {})
         lengths = (entry.get(length) for length in _LENGTH_FIELDS)
         return next((length - 1 for length in lengths if isinstance(length, int) and length > 0), None)
 
@@ -166,13 +167,13 @@ class HttpModel:
         self._client.purse = purse
 
     async def prepare(self) -> None:
-        await self._connect()
+        await self._once(self._connect)
         if self._use != "scoring":
-            await self._probe_chat()
+            await self._once(self._probe_chat)
         if self._use != "chat":
-            await self._probe_scoring()
+            await self._once(self._probe_scoring)
         if self._dialect is not None and self._dialect.tokenizer.layout == "plain":
-            await self._probe_chat()  # whether a chat template is left out
+            await self._once(self._probe_chat)  # whether a chat template is left out
         self._require_known_model()
 
     async def aclose(self) -> None:
@@ -180,27 +181,31 @@ class HttpModel:
 
     # --- probing -----------------------------------------------------------------------------------------------
 
+    async def _once(self, probe: Callable[[], Awaitable[None]]) -> None:
+        """Run a probe unless it was run before, one at a time."""
+        async with self._lock:
+            if probe.__name__ not in self._probed:
+                await probe()
+                self._probed.add(probe.__name__)
+
     async def _connect(self) -> None:
         """Connect to the server, list its models, and determine the name."""
-        async with self._lock:
-            if self._listed is not None:
-                return
-            listed, url = await self._list_models(), self._client.base_url
-            if not self._name and len(listed) != 1:
-                has = f"has {len(listed)} models" if listed else "does not list its models"
-                names = f"\nIt has: {', '.join([*listed][:20])}" if listed else ""
-                raise ModelSpecError(f"{url} {has}. Name one: {url}#MODEL{names}")
-            self._name = self._name or next(iter(listed))
-            entry = listed.get(self._name, {})
-            if entry.get("owned_by") == "sglang":  # whose root is only the served name again
-                with suppress(AttemptError):
-                    self._weights = await sglang_weights(self._client.hasty())
-            elif isinstance(entry.get("root"), str):
-                self._weights = entry["root"] or None
-            if _LENGTH_FIELDS[0] in entry:  # vLLM or SGLang, which have a route to their tokenizer
-                self._server_tokenizer = ServerTokenizer(self._name)
-                self.capabilities = replace(self.capabilities, keeps_prefixes=True)
-            self._listed = listed
+        listed, url = await self._list_models(), self._client.base_url
+        if not self._name and len(listed) != 1:
+            has = f"has {len(listed)} models" if listed else "does not list its models"
+            names = f"\nIt has: {', '.join([*listed][:20])}" if listed else ""
+            raise ModelSpecError(f"{url} {has}. Name one: {url}#MODEL{names}")
+        self._name = self._name or next(iter(listed))
+        entry = listed.get(self._name, {})
+        if entry.get("owned_by") == "sglang":  # whose root is only the served name again
+            with suppress(AttemptError):
+                self._weights = await sglang_weights(self._client.hasty())
+        elif isinstance(entry.get("root"), str):
+            self._weights = entry["root"] or None
+        if _LENGTH_FIELDS[0] in entry:  # vLLM or SGLang, which have a route to their tokenizer
+            self._server_tokenizer = ServerTokenizer(self._name)
+            self.capabilities = replace(self.capabilities, keeps_prefixes=True)
+        self._listed = listed
 
     async def _list_models(self) -> Mapping[str, Mapping[str, Any]]:
         """The models that the server lists; empty if it has no list, or cannot give it now although one is named.
@@ -233,48 +238,41 @@ class HttpModel:
         self.findings += (Finding(ability, works, self._client.key.redact(answer)),)
 
     async def _probe_chat(self) -> None:
-        async with self._lock:
-            if any(finding.ability == "chat" for finding in self.findings):
-                return
-            tokens = choice = False
-            try:
-                data = (await self._ask(_CHAT_PROBE, reserved=False)).data
-                self._fingerprint = stable_fingerprint(data)
-                with reading():
-                    written = self._format.read(data)
-            except AttemptError as failure:
-                _require_affordable(failure)
-                if failure.bad_key:
-                    raise self._wrong_key(failure, f"that may use {self._name}") from None
-                self._rejection = failure
-                # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
-                works = not failure.is_answer or "limit was reached" in failure.message
-                answer = failure.message
-            else:
-                works, tokens = True, bool(written.steps)
-                choice = any(len(step.alternatives) > 1 for step in written.steps)
-                if not written.text.strip() and written.cut:
-                    self._wording = replace(self._wording, seen_thinking=True)
-                answer = f"log-probabilities of what it writes: {_YES_NO[tokens]}; with alternatives: {_YES_NO[choice]}"
-            self._found("chat", answer, works=works)
-            self.capabilities = replace(
-                self.capabilities, chat=works, choice=choice, one_call_choice=choice, token_logprobs=tokens
-            )
+        tokens = choice = False
+        try:
+            data = (await self._ask(_CHAT_PROBE, reserved=False)).data
+            self._fingerprint = stable_fingerprint(data)
+            with reading():
+                written = self._format.read(data)
+        except AttemptError as failure:
+            _require_affordable(failure)
+            if failure.bad_key:
+                raise self._wrong_key(failure, f"that may use {self._name}") from None
+            self._rejection = failure
+            # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
+            works = not failure.is_answer or "limit was reached" in failure.message
+            answer = failure.message
+        else:
+            works, tokens = True, bool(written.steps)
+            choice = any(len(step.alternatives) > 1 for step in written.steps)
+            if not written.text.strip() and written.cut:
+                self._wording = replace(self._wording, seen_thinking=True)
+            answer = f"log-probabilities of what it writes: {_YES_NO[tokens]}; with alternatives: {_YES_NO[choice]}"
+        self._found("chat", answer, works=works)
+        self.capabilities = replace(
+            self.capabilities, chat=works, choice=choice, one_call_choice=choice, token_logprobs=tokens
+        )
 
     async def _probe_scoring(self) -> None:
         """Try the dialects of the service in their order, until one works."""
-        async with self._lock:
-            if self._scoring_probed:
-                return
-            if self._said.tokenizer and self._tokenizer is None:
-                from goldless.models.http_api.tokenizer_files import open_tokenizer  # noqa: PLC0415 - seldom needed
+        if self._said.tokenizer and self._tokenizer is None:
+            from goldless.models.http_api.tokenizer_files import open_tokenizer  # noqa: PLC0415 - seldom needed
 
-                self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._said.tokenizer)
-            for name in self._service.scoring_dialects():
-                if await self._probe_dialect(name):
-                    break
-            self.capabilities = replace(self.capabilities, scoring=self._dialect is not None)
-            self._scoring_probed = True
+            self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._said.tokenizer)
+        for name in self._service.scoring_dialects():
+            if await self._probe_dialect(name):
+                break
+        self.capabilities = replace(self.capabilities, scoring=self._dialect is not None)
 
     async def _probe_dialect(self, name: str) -> bool:
         """Whether a dialect works, in any of its variants."""
@@ -302,9 +300,9 @@ class HttpModel:
         return False
 
     async def _scoring_dialect(self) -> Dialect:
-        if not self._scoring_probed:
-            await self._connect()
-            await self._probe_scoring()
+        if self._dialect is None:
+            await self._once(self._connect)
+            await self._once(self._probe_scoring)
         if self._dialect is None:
             probed = [f"  {finding.ability}: {finding.answer}" for finding in self.findings if not finding.works]
             raise CapabilityError(
@@ -316,7 +314,7 @@ class HttpModel:
 
     def _require_known_model(self) -> None:
         """Raise if the server is not ready, or the name is not listed, or nothing is, and the server rejects it."""
-        can, names = self.capabilities, tuple(self._listed or ())
+        can, names = self.capabilities, tuple(self._listed)
         if self._unlisted is not None and not can.scoring and (not can.chat or self._rejection is not None):
             raise _not_ready(self._unlisted)
         if can.chat or can.scoring or self._name in names:
@@ -419,7 +417,7 @@ class HttpModel:
         ``choice_logprobs`` is None. How probabilities are read is described in ``choices``.
         """
         if not self._name:
-            await self._connect()
+            await self._once(self._connect)
         try:
             answer = await self._ask(request)
         except AttemptError as failure:

@@ -40,7 +40,15 @@ def open_tokenizer(given: str) -> LocalTokenizer:
             f"({error})"
         ) from None
     settings, template = _settings(file.parent)
-    layout = _layout(tokenizer, json.loads(text), settings, template)
+    control = frozenset(
+        token["id"]
+        for token in json.loads(text).get("added_tokens") or ()
+        if is_control(token["content"], template or "", special=token["special"])
+    )
+    marks = [settings.get(name) or "" for name in ("bos_token", "eos_token")]
+    begin, end = (str(mark.get("content") or "") if isinstance(mark, dict) else str(mark) for mark in marks)
+    begins = bool(begin) and tokenizer.encode("a").ids[:1] == [tokenizer.token_to_id(begin)]
+    layout = ChatLayout(fast_tokenizer(tokenizer, control), template, begin, end, begins)
     return LocalTokenizer(layout, content_hash(text, template))
 
 
@@ -72,19 +80,3 @@ def _settings(folder: Path) -> tuple[dict[str, Any], str | None]:
     if isinstance(template, list):  # several, by name
         template = next((one["template"] for one in template if one.get("name") == "default"), None)
     return settings, template
-
-
-def _layout(tokenizer: Tokenizer, rules: dict[str, Any], settings: dict[str, Any], template: str | None) -> ChatLayout:
-    control = frozenset(
-        token["id"]
-        for token in rules.get("added_tokens") or ()
-        if is_control(token["content"], template or "", special=token["special"])
-    )
-    begin, end = (_written(settings.get(name)) for name in ("bos_token", "eos_token"))
-    begins = bool(begin) and tokenizer.encode("a").ids[:1] == [tokenizer.token_to_id(begin)]
-    return ChatLayout(fast_tokenizer(tokenizer, control), template, begin, end, begins)
-
-
-def _written(token: Any) -> str:
-    """A token as it is written in the settings: text, or an object with it."""
-    return str(token.get("content") or "") if isinstance(token, dict) else str(token or "")

@@ -13,46 +13,27 @@ from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.catalogue import open_model
 from goldless.models.http_api.formats import ROOM_FOR_THINKING
 from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
+from goldless.models.services import SERVICES
 from goldless.models.usage import price_of
 from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
 
 ASK = ChatRequest((Message("system", "Be brief."), Message("user", "Hello?")), max_tokens=50, temperature=0.3, seed=7)
-SPECS = {
+SPECS = {name: f"{name}:toy" for name in SERVICES} | {
     "anthropic": "anthropic:claude-toy-1",
     "google": "google:gemini-toy",
-    "bedrock": "bedrock:toy",
-    "azure": "azure:toy",
-    "openai": "openai:toy",
-    "mistral": "mistral:toy",
-    "groq": "groq:toy",
-    "deepseek": "deepseek:toy",
-    "together": "together:toy",
-    "fireworks": "fireworks:toy",
-    "openrouter": "openrouter:toy",
-    "ollama": "ollama:toy",
-    "lmstudio": "lmstudio:toy",
-    "vllm": "vllm:toy",
-    "sglang": "sglang:toy",
 }
-KEYS = ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "OPENAI_API_KEY")
-KEYS += ("MISTRAL_API_KEY", "TOGETHER_API_KEY", "OPENROUTER_API_KEY", "GROQ_API_KEY", "DEEPSEEK_API_KEY")
-KEYS += ("FIREWORKS_API_KEY",)
+AT_ROOT = ("anthropic", "google", "azure", "bedrock")
 
 
 @pytest.fixture
 def server(monkeypatch):
     with ProviderServer(Behaviour()) as running:
-        for key in KEYS:
-            monkeypatch.setenv(key, KEY)
-        for name in ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
-            monkeypatch.setenv(name, running.root)
-        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", running.root)
-        for name in ("OPENAI", "MISTRAL", "GROQ", "DEEPSEEK", "TOGETHER", "FIREWORKS", "OPENROUTER"):
-            monkeypatch.setenv(f"{name}_BASE_URL", running.url)
-        for name in ("OLLAMA", "LMSTUDIO", "VLLM", "SGLANG"):
-            monkeypatch.setenv(f"{name}_BASE_URL", running.url)
+        for name, service in SERVICES.items():
+            if not service.own:
+                monkeypatch.setenv(service.keys[0], KEY)
+            monkeypatch.setenv(service.url_variable, running.root if name in AT_ROOT else running.url)
         yield running
 
 
@@ -257,12 +238,7 @@ async def test_gemini_gives_probabilities_of_a_choice_where_its_model_does(serve
 
 @pytest.mark.parametrize(
     ("provider", "variable"),
-    [
-        ("anthropic", "ANTHROPIC_API_KEY"),
-        ("google", "GEMINI_API_KEY"),
-        ("azure", "AZURE_OPENAI_API_KEY"),
-        ("bedrock", "AWS_BEARER_TOKEN_BEDROCK"),
-    ],
+    [(name, SERVICES[name].keys[0]) for name in AT_ROOT],
 )
 async def test_a_wrong_key_names_its_variable_and_is_not_shown(server, monkeypatch, provider, variable):
     monkeypatch.setenv(variable, "wrong-secret-value")
@@ -321,8 +297,8 @@ def test_bedrock_needs_a_region_from_the_environment_or_the_specification(monkey
     ],
 )
 def test_a_providers_public_models_have_a_price(spec, monkeypatch):
-    for key in KEYS:
-        monkeypatch.setenv(key, KEY)
+    for service in SERVICES.values():
+        monkeypatch.setenv(service.keys[0], KEY)
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://toy.openai.azure.com")
     assert price_of(open_model(spec).identity).input_usd > 0

@@ -99,7 +99,7 @@ async def test_a_server_that_repeats_the_key_does_not_leak_it(serve, connect, mo
     failures = [await model.chat(ASK), await model.chat(ASK)]
     assert [failure.kind for failure in failures] == ["rejected", "server_error"]
     assert all("redacted" in failure.message for failure in failures)
-    shown = f"{failures} {model!r} {model.identity} {vars(model)} {caplog.text}"
+    shown = f"{failures} {model!r} {model.identity} {vars(model)} {vars(model._client)} {caplog.text}"
     shown += " ".join(str(vars(record)) for record in caplog.records)
     assert "sk-secret-value" not in shown
     assert set(server.authorizations) == {"Bearer sk-secret-value"}

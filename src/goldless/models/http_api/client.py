@@ -349,7 +349,7 @@ class Client:
         """``base_url`` usually ends in ``/v1``; native routes of a server are beside it."""
         self.base_url, _, self._query = base_url.rstrip("/").partition("?")
         self.key = key
-        self._headers = {"Content-Type": "application/json", "User-Agent": "goldless", **headers, **key.headers()}
+        self._headers = {"Content-Type": "application/json", "User-Agent": "goldless", **headers}
         self._proxy = proxy_for(URL(self.base_url))
         self._addresses: dict[str, URL] = {}
         self._sessions: list[aiohttp.ClientSession] = []
@@ -495,7 +495,7 @@ class Client:
             session = aiohttp.ClientSession(
                 # The limiter decides how many calls there are; a second limit here would hide from it.
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-                headers=self._headers,
+                headers=self._headers | self.key.headers(),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             )

@@ -108,17 +108,10 @@ class Format:
 
 def usage_in(counts: Any, inputs: Sequence[str], outputs: Sequence[str]) -> Usage:
     """Tokens charged, by the names of their counts; none at all if any is not a number of tokens."""
-    sums = [0, 0]
-    for side, kinds in enumerate((inputs, outputs)):
-        for kind in kinds:
-            value = part_of(counts, kind)
-            if value is None:
-                continue
-            whole = type(value) is int or (type(value) is float and value.is_integer())
-            if not whole or value < 0:
-                return Usage()
-            sums[side] += int(value)
-    return Usage(*sums)
+    sides = [[part_of(counts, kind) or 0 for kind in kinds] for kinds in (inputs, outputs)]
+    if any(type(count) not in {int, float} or count < 0 or count % 1 for side in sides for count in side):
+        return Usage()
+    return Usage(*(int(sum(side)) for side in sides))
 
 
 def listed_models(data: Any) -> dict[str, Mapping[str, Any]]:

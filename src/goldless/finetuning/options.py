@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from goldless.errors import UserError
-from goldless.runs.progress import Progress
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -65,11 +64,13 @@ class FinetuneOptions:
     resamples: Annotated[int, Field(ge=100)] = 10_000
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     journal: Path | None = None
-    progress: Callable[[Progress], None] = field(default=lambda _: None)
+    progress: Callable[[Any], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
 
     def tell(self, stage: str, total: int, tokens: Callable[[], int] = lambda: 0) -> Callable[[int], None]:
         """A function that reports the progress of a stage."""
+        from goldless.runs.progress import Progress  # noqa: PLC0415 - a help needs no frames
+
         return lambda done: self.progress(Progress(stage, done, total, tokens(), 0.0))
 
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from goldless.audit.texts import text_findings
 from goldless.errors import CapabilityError, GoldlessError
-from goldless.metrics.metric import Metric
 from goldless.models.cache import default_journal
 from goldless.models.call_paces import Kind, measured, seconds_per_call
 from goldless.models.catalogue import PROVIDERS, check_scorer, is_local, open_model, unopened_identity
@@ -139,14 +138,14 @@ class Power:
         )
         if not self.spread:
             return [how, "No evidence yet, so what that is in a metric's unit is unknown."]
-        return [how, *(_said(self.detect, one) for one in self.spread)]
-
-
-def _said(detect: float, one: Spread) -> str:
-    return (
-        f"{one.metric}: {detect:g} standard deviations are {detect * one.sd:.3g} {one.unit} here (median over "
-        f"{one.pairs} pairs of agents, up to {one.tasks} tasks)."
-    )
+        return [
+            how,
+            *(
+                f"{one.metric}: {self.detect:g} standard deviations are {self.detect * one.sd:.3g} {one.unit} here "
+                f"(median over {one.pairs} pairs of agents, up to {one.tasks} tasks)."
+                for one in self.spread
+            ),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +171,15 @@ async def plan_study(study: Study, options: Options) -> Plan:
     try:
         async with AsyncExitStack() as stack:
             models = {part.name: await _known_model(part, options, stack) for part in work.parts()}
-            estimate = _Estimate(work.options, models, journal)
             rows: list[PlannedCalls] = []
             for metric in [m for m in work.metrics if m.needs.model or m.needs.table or m.needs.labels]:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # said once already
                     alone = plan_run(study, replace(options, metrics=(metric.name,)))
-                rows += await estimate.calls(alone, metric)
-            together = await estimate.calls(work, None)
+                rows += await _counted(alone, models, journal, metric.name)
+            together = await _counted(work, models, journal, None)
             notes = (
-                *estimate.notes(work),
+                *_notes(work, list(models.values())),
                 *_not_shared(together),
                 *(f"warning: {found.message}" for found in text_findings(study)),
             )
@@ -408,55 +406,55 @@ class _Counter:
 NOT_ASKED = CallFailure("not_recorded", "counted, not asked", attempts=0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimate:
-    options: Options
-    models: dict[str, _Model]
-    journal: Journal
+async def _counted(
+    work: RunPlan, models: Mapping[str, _Model], journal: Journal, metric: str | None
+) -> list[PlannedCalls]:
+    """The calls to each model, counted by a run that asks nobody, on a sample of tasks spread over the study."""
+    if not work.asks_models:
+        return []
+    names = [task.task for task, _ in work.study.with_peers()]
+    share = max(1.0, len(names) / TASKS_MEASURED)
+    tasks = {names[int(i * share)] for i in range(min(len(names), TASKS_MEASURED))}
+    counted = {part.name: CountedModel(part, models[part.name], journal) for part in work.parts()}
+    quiet = replace(work.options, say=lambda _: None, progress=lambda _: None, so_far=None, on_too_long="skip")
+    await Collection(replace(work, options=quiet), counted, only=tasks).collect()
+    return [model.row(metric, share) for model in counted.values()]
 
-    async def calls(self, work: RunPlan, metric: Metric | None) -> list[PlannedCalls]:
-        """The calls to each model, counted by a run that asks nobody."""
-        if not work.asks_models:
-            return []
-        tasks, share = _measured(work.study)
-        counted = {part.name: CountedModel(part, self.models[part.name], self.journal) for part in work.parts()}
-        quiet = replace(work.options, say=lambda _: None, progress=lambda _: None, so_far=None, on_too_long="skip")
-        await Collection(replace(work, options=quiet), counted, only=tasks).collect()
-        return [model.row(None if metric is None else metric.name, share) for model in counted.values()]
 
-    def notes(self, work: RunPlan) -> Iterable[str]:
-        """What was estimated, and how, in sentences."""
-        tasks = work.study.n_tasks_with_peers
-        if len(work.study.agents) > 1 and tasks and (few := too_few_tasks(tasks)):
-            yield few
-        if tasks > TASKS_MEASURED:
-            yield f"counted on {TASKS_MEASURED} tasks; the others are assumed to be similar"
-        if work.rewriting:
-            yield "rewrites do not exist yet and are counted as long as the responses"
-        if work.synopses:
-            yield f"synopses do not exist yet and are counted as {SYNOPSIS_TOKENS} tokens"
-        if any(not model.local for model in self.models.values()):
-            yield (
-                f"for servers, a token is assumed to have {CHARACTERS_A_TOKEN} characters, and a call to take "
-                f"{SERVER_SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once where the journal has none"
-            )
-        yield from self._paces()
-        if work.options.batch:
-            yield "with --batch, prices are those of batches, and each round of calls takes up to 24 hours"
-        if any(model.tokens_a_second for model in self.models.values()):
-            speeds = {m.identity.short: m.tokens_a_second for m in self.models.values() if m.tokens_a_second}
-            yield "; ".join(f"{name}: {speed:,.0f} tokens per second now" for name, speed in speeds.items())
+def _notes(work: RunPlan, models: Sequence[_Model]) -> Iterator[str]:
+    """What was estimated, and how, in sentences."""
+    tasks = work.study.n_tasks_with_peers
+    if len(work.study.agents) > 1 and tasks and (few := too_few_tasks(tasks)):
+        yield few
+    if tasks > TASKS_MEASURED:
+        yield f"counted on {TASKS_MEASURED} tasks; the others are assumed to be similar"
+    if work.rewriting:
+        yield "rewrites do not exist yet and are counted as long as the responses"
+    if work.synopses:
+        yield f"synopses do not exist yet and are counted as {SYNOPSIS_TOKENS} tokens"
+    if any(not model.local for model in models):
+        yield (
+            f"for servers, a token is assumed to have {CHARACTERS_A_TOKEN} characters, and a call to take "
+            f"{SERVER_SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once where the journal has none"
+        )
+    yield from _paces(models)
+    if work.options.batch:
+        yield "with --batch, prices are those of batches, and each round of calls takes up to 24 hours"
+    speeds = {model.identity.short: model.tokens_a_second for model in models if model.tokens_a_second}
+    if speeds:
+        yield "; ".join(f"{name}: {speed:,.0f} tokens per second now" for name, speed in speeds.items())
 
-    def _paces(self) -> Iterator[str]:
-        """How long calls to servers took before."""
-        for model in {model.identity.short: model for model in self.models.values()}.values():
-            for where, seconds, at_once in (
-                ("in the journal", model.seconds_per_call, "with as many calls at once as there were"),
-                ("by goldless doctor", model.measured, f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"),
-            ):
-                if seconds:
-                    paces = ", ".join(f"a {kind} {took:.2g} s" for kind, took in seconds.items())
-                    yield f"{model.identity.short}: {where}, {paces}, {at_once}"
+
+def _paces(models: Sequence[_Model]) -> Iterator[str]:
+    """How long calls to servers took before."""
+    for model in {model.identity.short: model for model in models}.values():
+        for where, seconds, at_once in (
+            ("in the journal", model.seconds_per_call, "with as many calls at once as there were"),
+            ("by goldless doctor", model.measured, f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"),
+        ):
+            if seconds:
+                paces = ", ".join(f"a {kind} {took:.2g} s" for kind, took in seconds.items())
+                yield f"{model.identity.short}: {where}, {paces}, {at_once}"
 
 
 def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
@@ -465,15 +463,6 @@ def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
         return request.context + request.target
     text = f"{request.context}{request.target}"
     return tuple(hash(text[i : i + CHARACTERS_A_TOKEN]) for i in range(0, len(text), CHARACTERS_A_TOKEN))
-
-
-def _measured(study: Study) -> tuple[set[str], float]:
-    """A sample of tasks spread over the study, and the factor to scale its counts by."""
-    tasks = [task.task for task, _ in study.with_peers()]
-    if len(tasks) <= TASKS_MEASURED:
-        return set(tasks), 1.0
-    step = len(tasks) / TASKS_MEASURED
-    return {tasks[int(i * step)] for i in range(TASKS_MEASURED)}, len(tasks) / TASKS_MEASURED
 
 
 # --- tasks needed ----------------------------------------------------------------------------------------------------

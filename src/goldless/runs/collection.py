@@ -124,6 +124,8 @@ def _check_roles(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
             refuse_without_chat(model, "rewrite responses for gem")
         if name == SYNOPSIS_WRITER:
             refuse_without_chat(model, "write synopses")
+        if name == "critic":
+            critic_stage(plan, model)  # refuses one that cannot give verdicts
 
 
 async def _critic_noise(plan: RunPlan, critic: OpenModel, journal: Journal) -> float | None:

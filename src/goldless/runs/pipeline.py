@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
+
 from goldless.audit.texts import text_findings
 from goldless.errors import GoldlessError, MetricError
 from goldless.evidence import Evidence, failure_counts
@@ -294,7 +296,7 @@ async def _reviewed(plan: ReviewPlan, evidence: ReviewEvidence, collector: Revie
 
 async def _judgements(
     plan: ReviewPlan, evidence: ReviewEvidence, collector: ReviewCollector, qualification: Qualification
-) -> Any:
+) -> pl.DataFrame:
     """What the reviewers who passed say of the responses of the plan."""
     for model in collector.opened.values():
         model.round()

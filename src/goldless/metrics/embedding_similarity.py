@@ -36,7 +36,6 @@ class SentenceSimilarity:
 
     @property
     def unit(self) -> str:
-        """A cosine."""
         return "cosine"
 
     @property

@@ -28,7 +28,6 @@ class ReviewMetric:
 
     @property
     def needs(self) -> Needs:
-        """Ratings of every response."""
         return Needs(judgements=self.scale)
 
     def scores(self, given: Given) -> Scores:
@@ -60,7 +59,6 @@ class WinMetric:
 
     @property
     def needs(self) -> Needs:
-        """A recorded table of the study."""
         return Needs(table=self.table)
 
     def scores(self, given: Given) -> Scores:

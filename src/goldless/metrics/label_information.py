@@ -129,7 +129,6 @@ class RaterMetric:
 
     @property
     def needs(self) -> Needs:
-        """People's labels."""
         return Needs(labels=True)
 
     def scores(self, given: Given) -> Scores:

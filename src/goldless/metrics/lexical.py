@@ -110,7 +110,6 @@ class Bleu:
 
     @property
     def unit(self) -> str:
-        """A share: 0 to 1, where sacreBLEU prints 0 to 100."""
         return "BLEU (0 to 1)"
 
     @property
@@ -159,7 +158,6 @@ class Rouge:
 
     @property
     def unit(self) -> str:
-        """A share: 0 to 1."""
         return "ROUGE F (0 to 1)"
 
     @property
@@ -208,7 +206,6 @@ class Length:
 
     @property
     def unit(self) -> str:
-        """Words."""
         return "words"
 
     @property

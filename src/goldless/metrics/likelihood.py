@@ -91,7 +91,6 @@ class Likelihood:
 
     @property
     def unit(self) -> str:
-        """The unit of its scores."""
         return "nats per token" if self.per_token else "nats"
 
     @property
@@ -139,12 +138,10 @@ class LikelihoodMetric:
 
     @property
     def unit(self) -> str:
-        """The unit of its scores."""
         return self.likelihood.unit
 
     @property
     def needs(self) -> Needs:
-        """The log-probabilities it takes."""
         return Needs(
             logprobs=LogprobNeed(
                 self.text,

@@ -89,7 +89,6 @@ class PeerPrediction:
 
     @property
     def needs(self) -> Needs:
-        """The log-probabilities it takes."""
         return Needs(logprobs=LogprobNeed(synopsis=PROMPT, worked_examples=True, same=self.same))
 
     def scores(self, given: Given) -> Scores:

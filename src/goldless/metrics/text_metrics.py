@@ -55,12 +55,10 @@ class BaselineMetric:
 
     @property
     def unit(self) -> str:
-        """The unit of its scores."""
         return self.pairs.unit
 
     @property
     def needs(self) -> Needs:
-        """The responses' texts."""
         return Needs(texts=True, peers=self.against == "peers")
 
     def scores(self, given: Given) -> Scores:
@@ -115,12 +113,10 @@ class UserMetric:
 
     @property
     def unit(self) -> str:
-        """The unit of its scores."""
         return self.items.unit
 
     @property
     def needs(self) -> Needs:
-        """The responses' texts, together with the peers'."""
         return Needs(texts=True, peers=False)
 
     async def scores(self, given: Given) -> Scores:

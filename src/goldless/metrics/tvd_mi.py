@@ -42,7 +42,6 @@ class CriticMetric:
 
     @property
     def needs(self) -> Needs:
-        """A critic's verdicts."""
         return Needs(verdicts="both" if self.direction == "both" else "one direction")
 
     def scores(self, given: Given) -> Scores:

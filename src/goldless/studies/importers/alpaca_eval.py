@@ -20,7 +20,6 @@ class AlpacaEval(LogImporter):
     task_columns = ("dataset",)
 
     def is_ours(self, path: Path) -> bool:
-        """Whether it is such an array."""
         keys = first_keys(path) if path.suffix.lower() == ".json" else set()
         return keys >= ANNOTATIONS or (keys >= OUTPUTS and "output_1" not in keys)
 

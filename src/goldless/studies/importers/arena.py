@@ -27,7 +27,6 @@ class ArenaHard(LogImporter):
     task_columns = ("category",)
 
     def is_ours(self, path: Path) -> bool:
-        """Whether its first line is an answer, a judgment or a question."""
         keys = first_line(path).keys()
         return keys >= ANSWER or keys >= JUDGMENT or keys >= {*QUESTION, "category"}
 
@@ -71,7 +70,6 @@ class ArenaVotes(LogImporter):
     task_columns = ("language", "both_bad")
 
     def is_ours(self, path: Path) -> bool:
-        """Whether it is a table of votes."""
         known = path.is_file() and path.suffix.lower() in FORMATS
         return known and Source(path, path.name).first_row().keys() >= VOTE
 

@@ -21,7 +21,6 @@ class EveryEvalEver(LogImporter):
     patterns = ("*.jsonl",)
 
     def is_ours(self, path: Path) -> bool:
-        """Whether it is such a file, aggregate or by instance."""
         if path.suffix.lower() == ".jsonl":
             return first_line(path).keys() >= KEYS
         return path.suffix.lower() == ".json" and first_keys(path) >= AGGREGATE

@@ -27,7 +27,6 @@ class FastChat(LogImporter):
     task_columns = ("category",)
 
     def is_ours(self, path: Path) -> bool:
-        """Whether its first line is of a known kind."""
         return _kind(first_line(path)) is not None
 
     def read_file(self, path: Path, found: Found, problems: Problems) -> None:

@@ -23,7 +23,6 @@ class Helm(LogImporter):
     patterns = (STATE,)
 
     def is_ours(self, path: Path) -> bool:
-        """Whether it is the state of a run."""
         return path.name == STATE and first_keys(path) >= {"adapter_spec"}
 
     def read_file(self, path: Path, found: Found, problems: Problems) -> None:

@@ -22,7 +22,6 @@ class Lighteval(LogImporter):
     patterns = ("details_*.parquet",)
 
     def is_ours(self, path: Path) -> bool:
-        """Whether it is a file of details."""
         return path.suffix == ".parquet" and set(pq.read_schema(path).names) >= COLUMNS
 
     def read_file(self, path: Path, found: Found, problems: Problems) -> None:

@@ -41,7 +41,6 @@ class Promptfoo(LogImporter):
     patterns = ("*.json", "*.jsonl")
 
     def is_ours(self, path: Path) -> bool:
-        """Whether it is a file of results."""
         if path.suffix.lower() == ".jsonl":
             return first_line(path).keys() >= KEYS
         return path.suffix.lower() == ".json" and first_keys(path) >= {"evalId", "results"}

@@ -31,7 +31,6 @@ class Traces(LogImporter):
     patterns = ("*.json", "*.jsonl")
 
     def is_ours(self, path: Path) -> bool:
-        """Whether a file has spans or observations."""
         if path.suffix.lower() not in {".json", ".jsonl"}:
             return False
         with path.open("rb") as stream:

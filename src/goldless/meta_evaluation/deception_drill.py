@@ -19,7 +19,7 @@ import polars as pl
 
 from goldless.errors import UserError, nearest
 from goldless.evidence import OPEN_KINDS
-from goldless.meta_evaluation.perturbations.collusion import DECEPTIVE
+from goldless.meta_evaluation.perturbations.degradations import DECEPTIVE
 from goldless.meta_evaluation.perturbations.perturbation import copy_name, perturb_all
 from goldless.records import Agent, Response
 from goldless.reports.document import HERE_ONLY

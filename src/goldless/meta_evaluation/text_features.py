@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import polars as pl
 
-from goldless.arrays import BoolArray, FloatArray, IntArray
+from goldless.arrays import FloatArray
 from goldless.meta_evaluation.bias_report import NO_SPREAD
 from goldless.statistics.bootstrap import Draws, Estimate, task_intervals
 from goldless.studies import Study
@@ -54,20 +55,24 @@ def within_correlation(
     spread to first order. Groups in which the feature is the same for all carry no information and are left out.
     """
     known = ~np.isnan(feature) if ratings is None else ~np.isnan(feature) & ~np.isnan(ratings)
-    task, agent = np.nonzero(known)
-    x, y = feature[known], scores[known]
-    label = np.zeros(len(x)) if ratings is None else ratings[task, agent]
-    about = _varying(task, label, x)
-    used = about & ~np.isnan(y)
-    used[used] = _varying(task[used], label[used], x[used])
-    asked, n, level = int(about.sum()), int(used.sum()), draws["level"]
+    task, _ = np.nonzero(known)
+    label = np.zeros(len(task)) if ratings is None else ratings[known]
+    rows = pl.DataFrame({"task": task, "label": label, "x": feature[known], "y": scores[known]}, nan_to_null=True)
+    group = ("task", "label")
+    varies = pl.col("x").max().over(group) > pl.col("x").min().over(group)
+    about = rows.filter(varies)
+    used = about.drop_nulls("y").filter(varies)
+    asked, n, level = len(about), len(used), draws["level"]
     if not n:
         note = "no two responses to a task with the same label differ in this feature"
         return Estimate(None, None, None, 0, level, note), asked
-    sums = _sums_by_task(task[used], label[used], x[used], y[used])
+    x, y = (pl.col(name) - pl.col(name).mean().over(group) for name in ("x", "y"))
+    products = used.select("task", xx=x * x, yy=y * y, xy=x * y)
+    sums = products.group_by("task", maintain_order=True).sum().drop("task").to_numpy()
     xx, yy, xy = sums.sum(axis=0)
-    if yy <= ROUNDING * np.sum(y[used] ** 2):
-        return Estimate(None, None, None, n, level, "the score does not vary at equal label", n_tasks=len(sums)), asked
+    if yy <= ROUNDING * np.sum(used["y"].to_numpy() ** 2):
+        note = "the score does not vary at equal label"
+        return Estimate(None, None, None, n, level, note, n_tasks=len(sums)), asked
     r = float(xy / np.sqrt(xx * yy))
     if 1 - abs(r) <= ROUNDING:
         note = "no interval: the score is an exact function of the feature"
@@ -79,33 +84,6 @@ def within_correlation(
         return Estimate(r, None, None, n, level, found.note or NO_SPREAD, n_tasks=found.n), asked
     low, high = (float(np.tanh(end)) for end in (found.low, found.high))
     return Estimate(r, low, high, n, level, None, found.method, found.n), asked
-
-
-def _varying(task: IntArray, label: FloatArray, x: FloatArray) -> BoolArray:
-    """Which responses share their task and label with one that has more or less of the feature."""
-    if not len(task):
-        return np.zeros(0, dtype=np.bool_)
-    group = _groups(task, label)
-    least, most = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
-    np.minimum.at(least, group, x)
-    np.maximum.at(most, group, x)
-    found: BoolArray = (most > least)[group]
-    return found
-
-
-def _groups(task: IntArray, label: FloatArray) -> IntArray:
-    _, group = np.unique(np.stack([task.astype(np.float64), label], axis=1), axis=0, return_inverse=True)
-    numbered: IntArray = group.ravel()
-    return numbered
-
-
-def _sums_by_task(task: IntArray, label: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
-    """[tasks, 3]: sums of squares of x and of y and of products, each less its mean in the group."""
-    group = _groups(task, label)
-    counts = np.bincount(group)
-    x, y = (value - (np.bincount(group, weights=value) / counts)[group] for value in (x, y))
-    _, code = np.unique(task, return_inverse=True)
-    return np.stack([np.bincount(code, weights=value) for value in (x * x, y * y, x * y)], axis=1)
 
 
 # --- what is counted -----------------------------------------------------------------------------------------------

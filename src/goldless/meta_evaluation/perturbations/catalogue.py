@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from goldless.errors import UserError, nearest
-from goldless.meta_evaluation.perturbations.collusion import COLLUSIONS
-from goldless.meta_evaluation.perturbations.degradations import DEGRADATIONS
-from goldless.meta_evaluation.perturbations.manipulations import MANIPULATIONS
+from goldless.meta_evaluation.perturbations.degradations import COLLUSION, DECEPTIVE, DEGRADATIONS, PROMPT_COPY
+from goldless.meta_evaluation.perturbations.manipulations import MANIPULATIONS, NEAR_COPY, STYLE_OF_ALL, TRANSLATION
 from goldless.meta_evaluation.perturbations.perturbation import Perturbation
 from goldless.plugins import Catalogue
 
-OURS: tuple[Perturbation, ...] = (*DEGRADATIONS, *MANIPULATIONS, *COLLUSIONS)
+OURS: tuple[Perturbation, ...] = (
+    *(*DEGRADATIONS, *MANIPULATIONS),
+    *(COLLUSION, PROMPT_COPY, DECEPTIVE, STYLE_OF_ALL, NEAR_COPY, TRANSLATION),
+)
 """The built-in perturbations, in the order in which they are listed and applied."""
 
 PERTURBATIONS: Mapping[str, str] = {form.name: form.description for each in OURS for form in each.all_forms}

@@ -23,6 +23,7 @@ from goldless.meta_evaluation.perturbations.perturbation import (
     Perturbation,
     Setting,
     of_text,
+    rewritten,
     room_for,
     written,
 )
@@ -326,5 +327,50 @@ NULL = (
         source="this project",
         description="a custom constant text",
     )
+)
+
+# --- agents that agree on an empty text, copy, or deceive ------------------------------------------------------------
+
+BOILERPLATE = (
+    "Thank you for this question, which deserves a careful look. There are several aspects to consider, and each of "
+    "them matters in its own way. In general it is best to weigh the available options, to keep the overall goal in "
+    "mind and to proceed step by step. Results may vary with the circumstances, so it is advisable to review them "
+    "regularly and to adjust where necessary. I hope that this gives you a helpful overview, and I am happy to go into "
+    "more detail."
+)
+"""A text that fits any task and says nothing about it."""
+
+
+def _copy_prompt(setting: Setting) -> Change:
+    def copy(response: Response) -> Made:
+        prompt = setting.study.task(response.task).prompt
+        return prompt or CallFailure("not_recorded", f"task {response.task} has no prompt", attempts=0)
+
+    return copy
+
+
+DECEIVING = (
+    "Rewrite the text you are given so that it misleads its reader: keep its style, structure and length, but replace "
+    "its correct and specific statements by plausible ones that are wrong. Do not hint that anything was changed. "
+    f"{MATERIAL} Output the rewritten text and nothing else."
+)
+COLLUSION = Perturbation(
+    "collusion",
+    "degradation",
+    "this project",
+    "the same empty text from all agents, on every task",
+    of_text(lambda _: BOILERPLATE),
+    scope="everybody",
+)
+PROMPT_COPY = Perturbation(
+    "prompt-copy", "degradation", "this project", "the task's prompt, word for word", _copy_prompt
+)
+DECEPTIVE = Perturbation(
+    "deceptive",
+    "degradation",
+    "this project",
+    "rewritten by a writer to be fluent and wrong",
+    rewritten(DECEIVING, "deceptive version"),
+    needs_writer=True,
 )
 DEGRADATIONS = (DELETION, COMPLETION, SYNOPSIS_ONLY, SHUFFLED_TASK, NULL)

@@ -12,8 +12,10 @@ from goldless.meta_evaluation.perturbations.headings import Unit, heading_at_lin
 from goldless.meta_evaluation.perturbations.perturbation import (
     MATERIAL,
     Apply,
+    Change,
     Made,
     Perturbation,
+    Setting,
     of_text,
     rewritten,
     written,
@@ -382,6 +384,61 @@ PRAISE = Perturbation(
     "between generic praise",
     of_text(lambda text: f"{PRAISE_BEFORE}\n\n{text}\n\n{PRAISE_AFTER}"),
 )
+
+
+# --- copies, one dress for everyone, another language ----------------------------------------------------------------
+
+
+def swap_words(text: str, every: int = 4) -> str:
+    """The text with every fourth pair of neighboring words swapped; white space stays."""
+    pieces = re.split(r"(\s+)", text)  # words at even places
+    for place in range(0, len(pieces) - 2, 2 * every):
+        pieces[place], pieces[place + 2] = pieces[place + 2], pieces[place]
+    return "".join(pieces)
+
+
+def _copy_peer(setting: Setting) -> Change:
+    def copy(response: Response) -> Made:
+        there = {one.agent: one.text for one in setting.study.responses(response.task) if one.agent != response.agent}
+        peers = [peer for peer in setting.peers.get((response.task, response.agent), ()) if peer in there]
+        name = next(iter(peers or there), None)
+        if name is None:
+            return CallFailure("not_recorded", f"task {response.task} has no other response", attempts=0)
+        return swap_words(there[name])
+
+    return copy
+
+
+NEAR_COPY = Perturbation(
+    "near-copy",
+    "manipulation",
+    "this project",
+    "a peer's response with some neighboring words swapped",
+    _copy_peer,
+    by_default=False,  # whatever rewards agreement with peers rewards a copy of one; the audit finds those
+)
+STYLE_OF_ALL = Perturbation(
+    "style-of-all",
+    "manipulation",
+    "this project",
+    "one house style for all agents: a tag, Markdown and the same closing words",
+    lambda setting: lambda response: add_tag(f"{reformat(response.text)}\n\n{EMPTY_WORDS}", seed=setting.seed),
+    scope="everybody",
+)
+TRANSLATING = (
+    "Translate the text you are given into {language}. Keep every statement and the structure; add nothing and leave "
+    f"nothing out. {MATERIAL} Output the translation and nothing else."
+)
+LANGUAGE = "German"
+TRANSLATE = rewritten(TRANSLATING, "translation", language=LANGUAGE)
+TRANSLATION = Perturbation(
+    "translation",
+    "manipulation",
+    "this project",
+    f"translated into {LANGUAGE} by a writer",
+    TRANSLATE,
+    needs_writer=True,
+).with_open_form("LANGUAGE", TRANSLATE, description="translated into another language")
 MANIPULATIONS = (
     *(REPHRASE, ELONGATION, CASE_FLIP, FORMAT, PADDING, PATTERN),
     *(REPETITION, VERDICT_INJECTION, PRAISE),

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.special import nctdtr, stdtr, stdtrit
@@ -35,23 +34,6 @@ MOST = 10**7
 """Beyond this many tasks nothing is sought."""
 
 
-class Bound(Protocol):
-    """A kind of interval for the mean of differences."""
-
-    @property
-    def name(self) -> str:
-        """How reports call it."""
-        ...
-
-    def width(self, n: FloatArray, alpha: float) -> FloatArray:
-        """Half the width of the two-sided interval for n tasks, in standard deviations (n - 1) of the differences."""
-        ...
-
-    def p(self, n: FloatArray, ratio: FloatArray, alpha: float) -> FloatArray:
-        """Two-sided p of n differences, from their mean in standard deviations; ``alpha``: where it matters most."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Anytime:
     """The confidence sequence.
@@ -72,7 +54,10 @@ class Anytime:
         return x / self.tuned_at
 
     def width(self, n: FloatArray, alpha: float) -> FloatArray:
-        """Half the width in standard deviations; infinite for few tasks."""
+        """Half the width of the two-sided interval for n tasks, in standard deviations (n - 1) of the differences.
+
+        Infinite for few tasks.
+        """
         b = 1 / (1 + n * self.rho_squared(alpha))
         k = np.exp(-(2 * math.log(alpha) + np.log(b)) / n)
         squared = np.full(b.shape, np.inf)
@@ -80,7 +65,10 @@ class Anytime:
         return np.asarray(np.sqrt(squared), np.float64)
 
     def p(self, n: FloatArray, ratio: FloatArray, alpha: float) -> FloatArray:
-        """One over the martingale: valid whenever one stops."""
+        """Two-sided p of n differences, from their mean in standard deviations; ``alpha``: where it matters most.
+
+        One over the martingale: valid whenever one stops.
+        """
         b = 1 / (1 + n * self.rho_squared(alpha))
         y = n / (n - 1) * ratio**2
         # (1 + y) / (1 + b y), which is 1 / b where all differences are equal
@@ -95,12 +83,9 @@ class FixedSample:
     name: str = "fixed sample"
 
     def width(self, n: FloatArray, alpha: float) -> FloatArray:
-        """Half the width in standard deviations."""
         return np.asarray(stdtrit(n - 1, 1 - alpha / 2) / np.sqrt(n), np.float64)
 
-    def p(self, n: FloatArray, ratio: FloatArray, alpha: float) -> FloatArray:
-        """Of the t test."""
-        del alpha
+    def p(self, n: FloatArray, ratio: FloatArray, alpha: float) -> FloatArray:  # noqa: ARG002 - as of every bound
         return np.asarray(2 * stdtr(n - 1, -np.abs(ratio) * np.sqrt(n)), np.float64)
 
 
@@ -139,6 +124,7 @@ class Tolerance:
         return self.value * spread if self.in_sd else self.value
 
 
+Bound = Anytime | FixedSample
 ANYTIME = Anytime()
 FIXED_SAMPLE = FixedSample()
 

@@ -22,6 +22,7 @@ from goldless._version import __version__
 from goldless.errors import MetricError, UserError
 from goldless.files import alone, write_text
 from goldless.meta_evaluation.judges import response_scores
+from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import SCORES
 from goldless.runs.opening import Spending
@@ -64,6 +65,7 @@ class WatchedProcess:
     direction: str
     alarm_at: int | None
     """Number of the occasion of the alarm; None: quiet."""
+    KEYS = ("*", "state")
 
     @property
     def state(self) -> str:
@@ -89,7 +91,7 @@ class WatchReport:
     notes: tuple[str, ...] = ()
     open: int = 0
     """Calls that failed for a temporary cause: the occasion was not added."""
-    spending: tuple[Spending, ...] = ()
+    spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
 
     @property
     def changed(self) -> bool:
@@ -109,16 +111,11 @@ class WatchReport:
         )
         rows = tuple(
             # two digits; a large number by its power of ten
-            {**asdict(one), "state": one.state, "evidence": f"{one.evidence:{'.2g' if one.evidence < 1000 else '.0e'}}"}
+            {**write(one), "evidence": f"{one.evidence:{'.2g' if one.evidence < 1000 else '.0e'}}"}
             for one in self.processes
         )
         title = f"{self.model} on {self.anchors}, alarm at {1 / self.alpha:g}"
         return [ReportTable(title, columns, rows, notes=(self.verdict,))] if rows else []
-
-    def as_json(self) -> dict[str, Any]:
-        data = {name: value for name, value in asdict(self).items() if name != "spending"}
-        rows = zip(data["processes"], self.processes, strict=True)
-        return {**data, "processes": [{**row, "state": one.state} for row, one in rows]}
 
 
 # --- the folder ------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import re
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -236,8 +236,8 @@ class Sent:
 
     at: float = 0.0
     """When it was sent, in seconds on the event loop's clock."""
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    """Ends it."""
+    scope: anyio.CancelScope | None = None
+    """Ends it; None: it was not sent yet."""
 
 
 class Limiter:
@@ -296,7 +296,7 @@ class Limiter:
         if now >= self._next_renewal:  # not with every reply, because that takes time
             self._next_renewal = now + self._timeout / 100
             for other in self._sent:
-                if sent.at <= other.at + self._timeout:
+                if other.scope is not None and sent.at <= other.at + self._timeout:
                     other.scope.deadline = now + self._timeout
         # A limit nobody uses must not grow: the first burst would then test it all at once.
         if not clean or sent.at < self._changed_at or self.slots.borrowed_tokens * 2 < self.limit:

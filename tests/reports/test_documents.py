@@ -19,10 +19,10 @@ from goldless.records import Agent
 from goldless.reports.document import UnexpectedDataError, Unreadable, read, read_document, read_rows, write
 from goldless.reports.html.blocks import Figure, Fold, Table
 from goldless.reports.html.page import made_sections, write_report
-from goldless.reports.leaderboard import Leaderboard, Leaderboards, PairMeans, RaterScores
+from goldless.reports.leaderboard import Leaderboard, Leaderboards, RaterScores
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import DOCUMENTS, OTHERS, RunFolder
-from goldless.reports.run_record import MadeBy, RunProgress
+from goldless.reports.run_record import MadeBy
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
 from goldless.viewer.run_pages import run_page
@@ -157,16 +157,6 @@ def test_metrics_of_agents_and_of_raters_are_told_apart():
     assert isinstance(found.metrics["m"], Leaderboard)
     assert isinstance(found.metrics["people"], RaterScores)
     assert list(found.boards) == ["m"]
-
-
-def test_means_of_pairs_that_are_no_square_are_refused():
-    with pytest.raises(ValueError, match="must be a square"):
-        PairMeans(agents=("ann", "bob"), means=((None, 1.0),))
-
-
-@pytest.mark.parametrize(("done", "total", "share"), [(1, 4, 0.25), (9, 3, 1.0), (3, None, None), (1, 0, None)])
-def test_progress_is_a_share_where_both_numbers_are_known(done, total, share):
-    assert RunProgress(done=done, total=total).share == share
 
 
 def tables(blocks):

@@ -8,12 +8,9 @@ import polars as pl
 import pytest
 from viewer_runs import listed, written_run
 
-from goldless.reports.html.labels import numeral as number
-from goldless.reports.html.labels import visible
 from goldless.reports.run_folder import RunFolder
 from goldless.viewer.library import Library, RunSummary
 from goldless.viewer.links import Links
-from goldless.viewer.rendering import given, nats
 from goldless.viewer.run_pages import run_list, run_page
 from goldless.viewer.task_pages import task_page
 
@@ -76,24 +73,6 @@ def test_a_review_that_nobody_passed_has_results(tmp_path):
 
 
 # --- how things are written ------------------------------------------------------------------------------------------
-
-
-def test_a_filter_of_zero_stands_in_the_address_and_nothing_else_that_is_nothing():
-    query = {"low": 0.0, "high": 0, "q": "", "agent": None, "down": False}
-    assert Links().to("tasks", "r", **query) == "/runs/r/tasks?low=0.0&high=0"
-
-
-@pytest.mark.parametrize("code", [0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xD800, 0xDFFF, 0xE0000, 0xE007F, 0x202E])
-def test_what_a_screen_hides_is_spelt_out(code):
-    assert visible(f"a{chr(code)}b") == f"a⟦U+{code:04X}⟧b"
-
-
-def test_a_number_that_rounds_to_zero_has_no_minus_and_what_is_no_number_is_missing():
-    assert number(-0.001, 2) == "0.00"
-    assert number(-0.006, 2) == "\u22120.01"
-    assert nats(-0.001) == "+0.00"
-    assert [number(value) for value in (float("nan"), float("inf"), 10**400, None)] == ["missing"] * 4
-    assert (given(4.25), given(3.0), given(-0.5)) == ("4.25", "3", "\u22120.5")
 
 
 def test_ratings_stand_as_they_were_given_with_their_criterion_and_each_metric_has_its_decimals(tmp_path):

@@ -11,7 +11,7 @@ from goldless.reports.run_folder import RunFolder
 from goldless.viewer.library import Library, find_runs
 from goldless.viewer.links import Links
 from goldless.viewer.run_pages import read_query, run_page
-from goldless.viewer.task_index import TaskQuery, kept_index, make_index
+from goldless.viewer.task_index import TaskQuery, make_index
 
 SCORES = [
     ("m", "t1", "ann", 4.0),
@@ -84,12 +84,6 @@ def test_search_looks_through_prompts_and_responses_whatever_the_case_and_takes_
     assert tasks(index, search="100%") == ["t3"]
 
 
-def test_pages_divide_the_tasks_and_a_page_beyond_the_last_is_the_last(index):
-    found = [index.page(TaskQuery(metric="m", size=2, page=page)) for page in (1, 2, 9)]
-    assert [[row["task"] for row in page.rows] for page in found] == [["t1", "t2"], ["t3"], ["t3"]]
-    assert [(page.page, page.pages, page.total) for page in found] == [(1, 2, 3), (2, 2, 3), (2, 2, 3)]
-
-
 def test_judgements_are_scored_by_the_share_of_comparisons_won(tmp_path):
     """ann won 1 and 0.5 of two that could be read, so 0.75; bob 0 and 0.5; one of the three was unparsable."""
     rows = [
@@ -150,15 +144,6 @@ def test_an_address_that_means_nothing_is_told_what_is_allowed(index, given, sai
     with pytest.raises(UserError) as error:
         read_query(given, index)
     assert said in str(error.value)
-
-
-def test_an_index_is_kept_until_a_file_of_the_run_is_written(tmp_path):
-    folder = written_run(tmp_path / "run", SCORES)
-    first = kept_index(RunFolder(folder))
-    assert kept_index(RunFolder(folder)) is first
-    with (folder / "response_scores.csv").open("a") as file:
-        file.write("m,t9,ann,1.0,2,2,s\n")
-    assert "t9" in set(kept_index(RunFolder(folder)).scores["task"])
 
 
 # --- run folders -----------------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from goldless.viewer.comparison import find_map, pair_control, pair_page, scored
 from goldless.viewer.information_map import MapMaker, stored_map
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
-from goldless.viewer.rendering import shade
 
 PEER = "One thing. Two things."
 PIECES = ("One", " thing", ".", " Two", " things.", "")
@@ -46,11 +45,6 @@ def test_without_the_tokens_texts_sentences_have_no_nats_but_the_total_stays(pie
 
 def test_values_of_other_tokens_make_no_map():
     assert stored_map("Known.", PEER, GIVEN, ALONE[:-1], PIECES) is None
-
-
-def test_shades_follow_the_nats():
-    assert [shade("surprise", -x) for x in (0.0, 2.9, 3.0, 5.0, 8.0, 99.0)] == ["s0", "s0", "s1", "s2", "s3", "s3"]
-    assert [shade("token", x) for x in (-9.0, -1.5, -0.9, 0.9, 2.0, 4.0)] == ["g0", "g2", "g3", "g3", "g5", "g6"]
 
 
 def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_computes(

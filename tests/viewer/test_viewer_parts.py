@@ -12,7 +12,7 @@ from goldless.reports.html.page import write_report
 from goldless.reports.run_folder import RunFolder
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
-from goldless.viewer.task_index import kept_index, make_index
+from goldless.viewer.task_index import make_index
 from goldless.viewer.task_pages import response_page
 
 TEXTS = {f"t{i}": {"ann": f"zarn bluk {i}", "bob": f"zarn mipo {i}"} for i in range(6)}
@@ -60,16 +60,6 @@ def test_failures_are_counted_over_all_parts_by_the_viewer_and_by_the_report(tmp
     assert counted.rows() == [("refused", 2), ("timeout", 1)]
     page = write_report(folder).read_text(encoding="utf-8")
     assert "Example: refused among log-probabilities" in page
-
-
-def test_a_part_that_is_added_is_seen(tmp_path):
-    folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0)], failures=[("t1", "ann", "refused")] * 2)
-    in_parts(folder, "logprobs", 2)
-    assert kept_index(RunFolder(folder)).failures["count"].sum() == 2
-    pl.read_parquet(folder / "logprobs" / "part-00000.parquet").write_parquet(
-        folder / "logprobs" / "part-00001.parquet"
-    )
-    assert kept_index(RunFolder(folder)).failures["count"].sum() == 4
 
 
 def test_a_folder_of_parts_that_is_empty_is_a_table_without_rows(tmp_path):

@@ -80,8 +80,34 @@ class PairMeans:
         return [value for line in self.means for value in line if value is not None]
 
 
+class Tabled:
+    """What has one table."""
+
+    __slots__ = ()
+
+    def table(self) -> ReportTable:
+        """The table for people and for programs."""
+        raise NotImplementedError
+
+    def to_csv(self) -> str:
+        """Comma-separated values; the signature is the last column of every row."""
+        return self.table().to_csv()
+
+    def to_markdown(self) -> str:
+        """A Markdown table and the signature below it."""
+        return replace(self.table(), title="").to_markdown()
+
+    def to_latex(self) -> str:
+        """A booktabs LaTeX table, with the signature in a comment and in the caption."""
+        return self.table().to_latex()
+
+    def to_rich(self, width: int = 80) -> list[Table]:
+        """Tables for a terminal of that width, without the signature: print that below, so that it can be copied."""
+        return self.table().to_rich(width)
+
+
 @dataclass(frozen=True, slots=True)
-class Leaderboard:
+class Leaderboard(Tabled):
     """Agents by score, highest first, with the settings behind the numbers."""
 
     metric: str
@@ -111,14 +137,6 @@ class Leaderboard:
     def to_json(self) -> str:
         """The leaderboard as one JSON object."""
         return json.dumps(write(self), ensure_ascii=False, indent=2)
-
-    def to_csv(self) -> str:
-        """Comma-separated values; the signature is the last column of every row."""
-        return self.table().to_csv()
-
-    def to_markdown(self) -> str:
-        """A Markdown table and the signature below it."""
-        return replace(self.table(), title="").to_markdown()
 
     def to_latex(self) -> str:
         """A booktabs LaTeX table, with the signature in a comment and in the caption."""
@@ -324,7 +342,7 @@ def _peer_notes(found: Standings) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class RaterScores:
+class RaterScores(Tabled):
     """Information shared between raters' labels, with the settings behind the numbers."""
 
     metric: str
@@ -353,22 +371,6 @@ class RaterScores:
         )
         title = f"{self.metric} (total variation; chance: mean after shuffling each rater's labels)"
         return ReportTable(title, columns, rows, self.signature)
-
-    def to_markdown(self) -> str:
-        """A Markdown table and the signature below it."""
-        return replace(self.table(), title="").to_markdown()
-
-    def to_latex(self) -> str:
-        """A booktabs LaTeX table, with the signature in a comment and in the caption."""
-        return self.table().to_latex()
-
-    def to_csv(self) -> str:
-        """Comma-separated values with the signature in every row."""
-        return self.table().to_csv()
-
-    def to_rich(self, width: int = 80) -> list[Table]:
-        """Tables for a terminal of that width; print the signature below."""
-        return self.table().to_rich(width)
 
 
 def rater_rows(found: LabelInformation, criterion: str) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,6 @@ import asyncio
 import re
 import threading
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -18,8 +17,7 @@ from goldless.concurrency import in_own_thread
 from goldless.errors import GoldlessError, UserError
 from goldless.metrics.catalogue import METRICS
 from goldless.models.embedded import find_embedded
-from goldless.reports.report_table import seconds_text, usd_text
-from goldless.runs.estimate import Plan, PlannedCalls, plan_study
+from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.option_forms import declared
 from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.plan import plan_run, with_default_metrics
@@ -143,8 +141,7 @@ class _Pages:
             return self._studio.page("_plan.html", problem=str(error))
         warned = self._dropped.check(request.match_info["id"], Reading.of(request.query)).warnings
         notes = [note for note in planned.notes if note.removeprefix("warning: ") not in warned]
-        sums = {"cost": _usd(planned.together), "time": _time(planned.together)}
-        return self._studio.page("_plan.html", parts=_parts(planned), notes=notes, sums=sums)
+        return self._studio.page("_plan.html", parts=planned.together, notes=notes)
 
     def _plan(self, request: web.Request) -> Plan:
         options = Choices.of(request.query).options(journal=self._studio.journal)
@@ -176,32 +173,3 @@ class _Pages:
         journal = f"--journal={self._studio.journal.resolve()}"
         await self._studio.children.start(run, ["score", *files, *reading.words, *choices.words, journal])
         return web.Response(status=303, headers={"Location": f"/watch/{quote(run)}"})
-
-
-# --- the plan in words -----------------------------------------------------------------------------------------------
-
-
-def _parts(planned: Plan) -> list[dict[str, str]]:
-    """Each model's calls."""
-    return [
-        {
-            "part": row.part,
-            "model": row.model,
-            "calls": f"{row.calls:,}",
-            "known": "?" if row.known is None else f"{row.known:,}",
-            "tokens": f"{row.tokens:,}",
-            "cost": _usd([row]),
-            "time": _time([row]),
-        }
-        for row in planned.together
-    ]
-
-
-def _usd(rows: Iterable[PlannedCalls]) -> str:
-    costs = [row.cost_usd for row in rows]
-    return "unknown price" if None in costs else f"{usd_text(sum(filter(None, costs)))} USD"
-
-
-def _time(rows: Iterable[PlannedCalls]) -> str:
-    times = [row.seconds for row in rows]
-    return "unknown time" if None in times else seconds_text(sum(filter(None, times)))

@@ -15,7 +15,7 @@ from goldless.reports.html.charts.axis import Scale
 from goldless.reports.html.charts.row_plots import mini_interval
 from goldless.reports.html.charts.svg import element
 from goldless.reports.html.labels import is_number, label, numeral, visible
-from goldless.reports.report_table import MINUS, Column, seconds_text
+from goldless.reports.report_table import MINUS, Column, seconds_text, usd_text
 from goldless.viewer.links import Links
 
 MISSING = "missing"
@@ -62,6 +62,7 @@ def environment() -> jinja2.Environment:
         "end": lambda value: f"{value:+g}".replace("-", MINUS),
         "given": given,
         "seconds": seconds_text,
+        "usd": usd_text,
     }
     limits = {kind: limits for kind, (_, limits) in SHADES.items()}
     found.globals |= {"version": __version__, "longest": LONGEST, "limits": limits, "shade": shade}

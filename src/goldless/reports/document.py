@@ -11,14 +11,11 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
-
-if TYPE_CHECKING:
-    from goldless.reports.report_table import ReportTable
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 LARGEST = 1e18
 """Larger numbers, infinities and NaN count as missing."""
@@ -30,16 +27,6 @@ INLINE: Final[Mapping[str, str]] = {"json": "inline"}
 """Metadata of a result whose own keys are written in its place."""
 
 Kind = TypeVar("Kind")
-
-
-class Shown(Protocol):
-    """A result that says itself what it shows: for the terminal, Markdown, CSV, LaTeX, the report and the viewer."""
-
-    def findings(self) -> Iterable[tuple[Any, ...]]:
-        """Sentences, the most important first: texts, and names from the data."""
-
-    def tables(self) -> Sequence[ReportTable]:
-        """Tables, in order."""
 
 
 class UnexpectedDataError(ValueError):

@@ -148,7 +148,7 @@ class RunFolder:
 
     @property
     def others(self) -> dict[str, Any]:
-        """The results of other verbs than score and review by file name, such as ``bias``; all are ``Shown``."""
+        """Results of other verbs than score and review by file name, such as ``bias``; all have findings and tables."""
         return {name: result for name, result in self.results.items() if name in OTHERS}
 
     def _told(self, name: str) -> Iterator[str]:

@@ -155,6 +155,8 @@ Better = Literal["one", "other", "equal", "unknown"]
 BETTER: tuple[Better, ...] = get_args(Better)
 Outcome = Literal["won", "lost", "tied", "depends on the order", "no verdict"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+JUDGED = ("task", "first", "second", "reviewer", "format", "value", "rater", "criterion", "preference")
+"""Columns that say who preferred which."""
 Piece = tuple[bool, str]
 """Whether the words are only in this text, and the words."""
 
@@ -273,11 +275,14 @@ def two_texts(index: TaskIndex, tasks: Sequence[str], one: str, other: str) -> l
 
 def _judged(index: TaskIndex, tasks: Sequence[str], agents: tuple[str, str]) -> dict[str, list[dict[str, Any]]]:
     """Comparisons of two agents by reviewers and by people, by task."""
-    both = pl.col("first").is_in(agents) & pl.col("second").is_in(agents)
+    both = pl.col("first").is_in(agents) & pl.col("second").is_in(agents) & pl.col("task").is_in(list(tasks))
     found: dict[str, list[dict[str, Any]]] = {}
     for table in ("judgements", "labels"):
-        frame = index.rows(table, *tasks)
-        for row in frame.filter(both).to_dicts() if {"first", "second"} <= set(frame.columns) else ():
+        frame = scanned(index.run, table)
+        there = [] if frame is None else [name for name in frame.collect_schema().names() if name in JUDGED]
+        if frame is None or not {"task", "first", "second"} <= set(there):
+            continue
+        for row in frame.select(there).filter(both).collect().to_dicts():
             if table == "labels":
                 person = f"{row['rater']} (person{', ' + row['criterion'] if row.get('criterion') else ''})"
                 row |= {

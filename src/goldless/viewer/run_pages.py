@@ -16,7 +16,7 @@ from goldless.reports.findings import in_text
 from goldless.reports.html.blocks import table_html
 from goldless.reports.html.labels import decimals_for, label
 from goldless.reports.html.page import drawn
-from goldless.reports.html.sections.ranking import ranking_blocks
+from goldless.reports.html.sections.ranking import ranking_table
 from goldless.reports.html.sections.verdict import verdict_blocks
 from goldless.reports.leaderboard import Leaderboard, Leaderboards
 from goldless.reports.report_table import ReportTable
@@ -62,7 +62,7 @@ def run_page(library: Library, links: Links, _: Mapping[str, str], name: str) ->
         run=RunSummary.of(run),
         index=index,
         verdict=drawn(verdict_blocks(run), bare=True) if run.results else "",
-        ranking=drawn(list(ranking_blocks(run))[:1], bare=True) if len(run.standings) > 1 else "",
+        ranking=drawn([ranking_table(run)], bare=True) if len(run.standings) > 1 else "",
         boards=[(title, _board(links, index, title, metric, board), board) for title, metric, board in boards],
         no_voters=review.nobody,
         reviewers=[_html(one) for one in (review.reviewers_table(), review.exam_table())] if review.reviewers else [],
@@ -218,7 +218,10 @@ def _failed(index: TaskIndex, kind: str | None, chosen: pl.DataFrame, begin: int
         if frame is not None and begin < here and len(found) < FAILURES_A_PAGE:
             failed = pl.col("failure").is_not_null() if kind is None else pl.col("failure") == kind
             wanted = [name for name in frame.collect_schema().names() if name not in {TOKEN_VALUES, "text"}]
-            some = frame.select(wanted).filter(failed).slice(begin, FAILURES_A_PAGE - len(found)).collect()
+            rows = frame.select("failure").with_row_index("row").filter(failed)
+            at = rows.slice(begin, FAILURES_A_PAGE - len(found)).collect()["row"].to_list()
+            near = frame.select(wanted).slice(at[0], at[-1] - at[0] + 1).collect()
+            some = near[[row - at[0] for row in at]]
             found += [{"table": table, **row} for row in some.iter_rows(named=True)]
         begin = max(0, begin - here)
     return found

@@ -19,7 +19,7 @@ from goldless.reports.document import Unreadable
 from goldless.reports.html.blocks import Block, Rendered, Section, SectionMaker, environment, warning
 from goldless.reports.html.charts.svg import light_css, theme_css
 from goldless.reports.html.labels import label
-from goldless.reports.html.sections.verdict import verdict_blocks
+from goldless.reports.html.sections.verdict import verdict_blocks, whole_run_warnings
 from goldless.reports.html.words import glossary
 from goldless.reports.run_folder import RESULTS, RunFolder
 
@@ -106,7 +106,7 @@ def report_page(run: RunFolder) -> str:
     """The report as one HTML document."""
     sections = list(made_sections(run))
     used: set[str] = set()
-    verdict = drawn(verdict_blocks(run), used)
+    verdict = drawn((*whole_run_warnings(run), *verdict_blocks(run)), used)
     html = [drawn(one.blocks, used) for one in sections]
     styles, script = _styles(switch_css(len(run.standings))), _file("report.js")
     latest = max((one.at for one in run.made_by.made.values()), default="")

@@ -29,11 +29,9 @@ LEAST_PLOT_WIDTH = 84.0
 NAMED = 3
 
 
-def ranking_blocks(run: RunFolder) -> Iterator[Block]:
-    """One table of agents by metrics, sorted by the first metric; nothing if nothing ranks agents."""
+def ranking_table(run: RunFolder, *, linked: bool = False) -> Rendered:
+    """One table of agents by metrics, sorted by the first metric; ``linked``: with links to texts in the page."""
     boards = run.standings
-    if not boards:
-        return
     width = PLOT_WIDTHS.get(len(boards), LEAST_PLOT_WIDTH)
     metrics = [
         {
@@ -47,8 +45,16 @@ def ranking_blocks(run: RunFolder) -> Iterator[Block]:
         }
         for name, board in boards.items()
     ]
-    yield Rendered("ranking.html", {"metrics": metrics, "agents": _agents(run), "linked": has_texts(run)})
-    levels = {board.level for board in boards.values()}
+    return Rendered("ranking.html", {"metrics": metrics, "agents": _agents(run), "linked": linked})
+
+
+@section("ranking", "Ranking")
+def ranking_section(run: RunFolder) -> Iterator[Block]:
+    """The table and how to read it; None if nothing ranks agents."""
+    if not run.standings:
+        return
+    yield ranking_table(run, linked=has_texts(run))
+    levels = {board.level for board in run.standings.values()}
     yield note(
         f"Intervals of {' and '.join(percent(level) for level in sorted(levels))} over tasks. Agents with overlapping "
         "intervals can still differ, because they answered the same tasks: the column on the right says which are "
@@ -56,9 +62,6 @@ def ranking_blocks(run: RunFolder) -> Iterator[Block]:
     )
     if run.review is not None and len(run.review.boards) == 1 and not run.boards:
         yield from remarks(run.review.notes)
-
-
-ranking_section = section("ranking", "Ranking")(ranking_blocks)
 
 
 def _agents(run: RunFolder) -> list[str]:

@@ -14,9 +14,9 @@ ONE_BY_ONE = {"crash_test"}
 
 
 def verdict_blocks(run: RunFolder) -> tuple[Block, ...]:
-    """The first finding as a lead, the others as a list, between warnings about the report and about the ranking."""
+    """The first finding as a lead, the others as a list, and warnings about the ranking."""
     sentences = [*_scores(run), *_others(run)]
-    blocks: list[Block] = [*_about_all(run)]
+    blocks: list[Block] = []
     if sentences:
         blocks.append(Paragraph(sentences[0], style="lead"))
     if len(sentences) > 1:
@@ -28,7 +28,8 @@ def verdict_blocks(run: RunFolder) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _about_all(run: RunFolder) -> Iterator[Block]:
+def whole_run_warnings(run: RunFolder) -> Iterator[Block]:
+    """Warnings that a run is not complete, or that its files cannot be read."""
     ways = {"running": "is still in progress", "failed": "ended with an error", "interrupted": "was interrupted"}
     progress = run.progress
     if progress is not None and progress.state in ways:

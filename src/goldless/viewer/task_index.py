@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -37,6 +37,8 @@ TOKEN_VALUES = "logprobs_nats"  # noqa: S105 - a column
 """The one large column: read only for the rows shown."""
 NEAR = 2_000
 """Rows that are closer than this are read together."""
+MOST_READS = 16
+"""Rows that are in more places than this are found by reading all."""
 SCORED = {**KEYS, "asked": pl.Int64, "used": pl.Int64}
 FAILED = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": pl.String, "count": pl.UInt32}
 SPLIT = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
@@ -145,24 +147,16 @@ class TaskIndex:
                 )
         wanted = [name for name in there if name != TOKEN_VALUES]
         mine = pl.col("task") == tasks[0] if len(tasks) == 1 else pl.col("task").is_in(list(tasks))
-        return frame.select(wanted).with_row_index("row").filter(mine).collect()
+        places = frame.select("task").with_row_index("row").filter(mine).collect()["row"].to_list()
+        return _at(frame.select(wanted), places)
 
     def token_values(self, rows: Iterable[int]) -> dict[int, list[float]]:
         """Log p of every token of these rows of the logprobs table, by row; rows without them are left out."""
         frame = scanned(self.run, "logprobs")
         if frame is None or TOKEN_VALUES not in frame.collect_schema():
             return {}
-        near: list[list[int]] = []
-        for row in sorted(rows):  # what is close together is read together
-            if near and row - near[-1][-1] < NEAR:
-                near[-1].append(row)
-            else:
-                near.append([row])
-        found: dict[int, list[float]] = {}
-        for some in near:
-            values = frame.select(TOKEN_VALUES).slice(some[0], some[-1] - some[0] + 1).collect()[TOKEN_VALUES]
-            found |= {row: held.to_list() for row in some if (held := values[row - some[0]]) is not None}
-        return found
+        found = _at(frame.select(TOKEN_VALUES), sorted(rows))
+        return {row: values for row, values in found.iter_rows() if values is not None}
 
     def task(self, name: str) -> Task:
         """The task: its prompt, reference and synopses, including those written by a model."""
@@ -293,6 +287,22 @@ def scanned(run: RunFolder, table: str) -> pl.LazyFrame | None:
         return frame if frame is not None and frame.collect_schema() else None
     except (OSError, *POLARS_FAILED):
         return None
+
+
+def _at(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.DataFrame:
+    """These rows of a table, in ascending order, with their position as ``row``: what is close is read together."""
+    near: list[list[int]] = []
+    for row in rows:
+        if near and row - near[-1][-1] < NEAR:
+            near[-1].append(row)
+        else:
+            near.append([row])
+    if not 0 < len(near) <= MOST_READS:
+        return frame.with_row_index("row").filter(pl.col("row").is_in(list(rows))).collect()
+    # numbered afterwards: a row index before the slice would have the whole table read
+    parts = [(some, frame.slice(some[0], some[-1] - some[0] + 1).collect()) for some in near]
+    found = pl.concat([part[[row - some[0] for row in some]] for some, part in parts])
+    return found.insert_column(0, pl.Series("row", list(rows), pl.UInt32))
 
 
 def kept_index(run: RunFolder) -> TaskIndex:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from goldless.errors import UserError
 from goldless.reports.spreadsheets import guarded_frame
+from goldless.studio.host import Studio
 from goldless.studio.label_desk import Desk, OpenStudy, Sitting, as_table, label_agreement, read_sitting
 from goldless.studio.label_order import ORDERS, QUESTION, Pair, decide, named_pair, next_pair, pairs_in_all
 from goldless.viewer.library import PageNotFoundError
 from goldless.viewer.server import Route
 
-if TYPE_CHECKING:
-    from goldless.studio.shell import Studio
-
-NAVIGATION = ("/label", "Label")
 VERDICTS = {"a": 1.0, "b": -1.0, "tie": 0.0}
 """What a button means for the response on the left."""
 

@@ -7,7 +7,7 @@ import re
 import threading
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from aiohttp import web
@@ -25,12 +25,9 @@ from goldless.studies import Study
 from goldless.studies.importers.log import IMPORTED
 from goldless.studio.children import checked_run_name, refuse_code
 from goldless.studio.dropped import COLUMNS, MOST_BYTES, Checked, Dropped, Reading
+from goldless.studio.host import Studio
 from goldless.viewer.server import Route
 
-if TYPE_CHECKING:
-    from goldless.studio.shell import Studio
-
-NAVIGATION = ("/new", "New run")
 OFFERED = ("gem-raw", "mi", "bartscore", "gptscore", "tvd-mi", "rouge-l", "bleu", "length")
 """Metrics on the page, besides the default ones; the command line has more."""
 

@@ -8,7 +8,6 @@ import json
 import re
 from collections import OrderedDict
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -16,14 +15,11 @@ from goldless.errors import GoldlessError
 from goldless.files import write_text
 from goldless.models.embedded import find_embedded
 from goldless.studies import as_study
+from goldless.studio.host import Studio
 from goldless.viewer.information_map import PairMap
 from goldless.viewer.library import PageNotFoundError
 from goldless.viewer.server import Route
 
-if TYPE_CHECKING:
-    from goldless.studio.shell import Studio
-
-NAVIGATION = ("/paste", "Paste")
 MOST_CHARACTERS = 4_000
 """Of each text: a map scores the second text once per sentence of the first, and a reader waits for it."""
 MAPS_KEPT = 40

@@ -6,17 +6,15 @@ import asyncio
 import secrets
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from goldless.errors import UserError
 from goldless.files import cannot_write
+from goldless.studio.host import Studio
 from goldless.viewer.library import Library, PageNotFoundError, RunSummary
 from goldless.viewer.server import Route
-
-if TYPE_CHECKING:
-    from goldless.studio.shell import Studio
 
 
 def routes(studio: Studio) -> list[Route]:

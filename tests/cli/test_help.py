@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import typer.main
 
-from goldless.cli.main import MOVED, PANELS, QUESTIONS, VERBS, app
+from goldless.cli.main import PANELS, QUESTIONS, VERBS, app
+from goldless.cli.usage_errors import MOVED
 
 ROOT = typer.main.get_command(app)
 

@@ -31,7 +31,7 @@ from goldless.cli.console import (
     warnings_as_messages,
 )
 from goldless.cli.signals import Signals
-from goldless.cli.usage_errors import UsageError, usage_message
+from goldless.cli.usage_errors import MOVED, UsageError, usage_message
 from goldless.errors import GoldlessError, UserError, WaitingError
 from goldless.plugins import Catalogue, added_by_apps
 
@@ -75,26 +75,6 @@ OURS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Verbs by what one wants, as the help shows them; most are a module of that name."""
-MOVED: Mapping[str, str] = {
-    "import": "study import",
-    "metrics": "list metrics",
-    "models": "list models",
-    "models list": "list models",
-    "models pull": "doctor",
-    "plugins": "list plugins",
-    "batches": "journal batches",
-    "cache": "journal",
-    "cache show": "journal files",
-    "cache clear": "journal clear",
-    "completion": "config completion",
-    "serve-jury": "jury",
-    "quickstart": "demo --study",
-    "consistency": "compare --rankings",
-    "drill": "crashtest --drill",
-    "perturb": "crashtest --write",
-    "cost": "plan --cost",
-}
-"""Verbs of version 0.2.0 under their old names, which still work, and what they are called now."""
 QUESTIONS = {tuple(now.split()): old for old, now in MOVED.items() if " --" in now}
 """Verbs with an option that asks another question, and the module that answers it, with options of its own."""
 OF_APPS: Mapping[str, tuple[str, str, str]] = added_by_apps("goldless.verbs")

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from goldless.cli.usage_errors import MOVED
 from goldless.errors import UserError, nearest
 from goldless.runs.option_forms import Option, declared
 from goldless.runs.options import Options
@@ -93,8 +94,6 @@ class Settings:
         for key, value in self.tables.items():
             if isinstance(value, dict):
                 if key not in (*verbs, MODELS):
-                    from goldless.cli.main import MOVED
-
                     now = f". It is [{MOVED[key].replace(' ', '.')}] now" if key in MOVED else ""
                     hint = now or nearest(key, (MODELS, *verbs))
                     said = f"a table must be models or the name of a verb, got [{key}]{hint}"

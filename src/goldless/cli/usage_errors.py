@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,27 @@ KINDS = {
     "path": "a path",
     "boolean": "yes or no",
 }
+
+MOVED: Mapping[str, str] = {
+    "import": "study import",
+    "metrics": "list metrics",
+    "models": "list models",
+    "models list": "list models",
+    "models pull": "doctor",
+    "plugins": "list plugins",
+    "batches": "journal batches",
+    "cache": "journal",
+    "cache show": "journal files",
+    "cache clear": "journal clear",
+    "completion": "config completion",
+    "serve-jury": "jury",
+    "quickstart": "demo --study",
+    "consistency": "compare --rankings",
+    "drill": "crashtest --drill",
+    "perturb": "crashtest --write",
+    "cost": "plan --cost",
+}
+"""Verbs of version 0.2.0 under their old names, which still work, and what they are called now."""
 
 
 def usage_message(error: Any, verbs: Collection[str]) -> str:

@@ -19,8 +19,8 @@ from pathlib import Path
 import anyio
 import polars as pl
 
-from goldless.finetuning.options import FinetuneOptions, Recipe
-from goldless.finetuning.pipeline import finetune_study
+from goldless.apps.finetune.options import FinetuneOptions, Recipe
+from goldless.apps.finetune.pipeline import finetune_study
 from goldless.runs.options import Progress
 from goldless.studies import Study, study_from_frame
 from random_base import SHAPES, build_base

@@ -15,7 +15,7 @@ EVERY_MODULE = """
 import importlib, pkgutil, goldless
 names = [one.name for one in pkgutil.walk_packages(goldless.__path__, "goldless.")]
 for name in names:
-    if not name.endswith("__main__") and "local_weights" not in name and "finetuning" not in name:
+    if not name.endswith("__main__") and "local_weights" not in name:
         importlib.import_module(name)
 assert not any(name.startswith("goldless.apps") for name in names)
 """

@@ -11,9 +11,9 @@ import anyio
 import pytest
 
 import goldless
+from goldless.apps.studio.shell import Studio
 from goldless.errors import PrerequisiteError
 from goldless.models.cache import PackagedFiles
-from goldless.studio.shell import Studio
 
 PLANTED = ("pip", "orjson", "polars", "goldless", "sitecustomize")
 STARTING = ["cache.py", "children.py"]

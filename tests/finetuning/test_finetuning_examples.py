@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goldless.finetuning.material import TaskTexts, build_examples
+from goldless.apps.finetune.material import TaskTexts, build_examples
 from goldless.models.local_weights import HfModel
 from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.templates import NOT_AVAILABLE, find_template

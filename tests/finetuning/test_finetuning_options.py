@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from goldless.apps.finetune.options import FinetuneOptions, Recipe, check_finetune_options
 from goldless.errors import UserError
-from goldless.finetuning.options import FinetuneOptions, Recipe, check_finetune_options
 
 
 def test_the_default_recipe_is_that_of_the_papers_appendix():

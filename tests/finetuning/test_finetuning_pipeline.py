@@ -13,9 +13,9 @@ import anyio
 import polars as pl
 import pytest
 
+from goldless.apps.finetune.options import FinetuneOptions, Recipe
+from goldless.apps.finetune.pipeline import finetune_study
 from goldless.errors import CanaryError, CapabilityError, PrerequisiteError, UserError
-from goldless.finetuning.options import FinetuneOptions, Recipe
-from goldless.finetuning.pipeline import finetune_study
 from goldless.models.catalogue import open_model
 from goldless.models.interface import Message
 from goldless.studies import read_study, study_from_frame
@@ -28,7 +28,7 @@ for package in ("peft", "trl"):
 import peft  # noqa: E402
 
 from byte_tokenizer import byte_tokenizer  # noqa: E402
-from goldless.finetuning import training as training_module  # noqa: E402
+from goldless.apps.finetune import training as training_module  # noqa: E402
 from tiny_base import TEMPLATE, save_reader, toy_rows  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]

@@ -11,8 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from goldless.finetuning.material import Example, TaskTexts, build_examples
-from goldless.finetuning.options import Recipe
+from goldless.apps.finetune.material import Example, TaskTexts, build_examples
+from goldless.apps.finetune.options import Recipe
 from goldless.models.local_weights import HfModel
 from goldless.models.local_weights.specification import HfSpecification
 from goldless.scoring import ScoringStage
@@ -23,7 +23,7 @@ transformers = pytest.importorskip("transformers", reason="needs the transformer
 for package in ("peft", "trl"):
     pytest.importorskip(package, reason="needs the finetune extra: pip install 'goldless[finetune]'")
 
-from goldless.finetuning.training import train_adapter  # noqa: E402
+from goldless.apps.finetune.training import train_adapter  # noqa: E402
 from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: E402
 from tiny_base import AGENTS, toy_rows, toy_task  # noqa: E402
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from goldless.apps.finetune.result import compare_held_out
 from goldless.evidence import LOGPROBS
-from goldless.finetuning.result import compare_held_out
 
 
 def row(task: str, target: str, given: str | None, *logprobs: float, synopsis: str | None = None) -> dict[str, object]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from goldless.apps.finetune.material import choose_material
+from goldless.apps.finetune.options import FinetuneOptions, Recipe
 from goldless.errors import UserError
-from goldless.finetuning.material import choose_material
-from goldless.finetuning.options import FinetuneOptions, Recipe
 from goldless.studies import read_study, study_from_frame
 
 

@@ -12,8 +12,8 @@ import pytest
 import typer.main
 import yaml
 
+from goldless.apps.fleet.place import parse_place
 from goldless.cli.main import app
-from goldless.fleet.place import parse_place
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "docs" / "examples" / "fleet"

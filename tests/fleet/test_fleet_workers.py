@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from goldless._version import __version__
+from goldless.apps.fleet.worker import Loaded, ModelToLoad, Ready, Worker, unlike
 from goldless.errors import CapabilityError, PrerequisiteError, UserError
-from goldless.fleet.worker import Loaded, ModelToLoad, Ready, Worker, unlike
 from goldless.models.interface import ChatRequest, Message, ModelIdentity, ScoreRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure

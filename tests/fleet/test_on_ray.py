@@ -19,8 +19,8 @@ import pytest
 from booked_model import BY_CANARIES, Book, booked_model
 
 import goldless
-from goldless.fleet import crew
-from goldless.fleet.cluster import LOOPBACK, QUIET
+from goldless.apps.fleet import crew
+from goldless.apps.fleet.cluster import LOOPBACK, QUIET
 
 os.environ.update(QUIET | LOOPBACK)  # before ray is imported
 pytest.importorskip("ray", reason="needs the ray extra: pip install 'goldless[ray]'")

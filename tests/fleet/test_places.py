@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from goldless.apps.fleet.cluster import connect, room
+from goldless.apps.fleet.place import Place, parse_place
 from goldless.errors import PrerequisiteError, UserError
-from goldless.fleet.cluster import connect, room
-from goldless.fleet.place import Place, parse_place
 
 
 @pytest.mark.parametrize(

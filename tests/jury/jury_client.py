@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import openai
 from jury_models import juror, prefers
 
-from goldless.jury.panel import Jury
-from goldless.jury.server import Limits, listening
+from goldless.apps.jury.panel import Jury
+from goldless.apps.jury.server import Limits, listening
 
 ANSWERS = ["a text about zarn", "a text about bluk"]
 CASE = {"question": "What is it about?", "answers": ANSWERS}

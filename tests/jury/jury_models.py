@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import anyio
 
+from goldless.apps.jury.panel import Juror
 from goldless.judging.scales import find_scale
-from goldless.jury.panel import Juror
 from goldless.models.interface import ChatReply, ChatRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure

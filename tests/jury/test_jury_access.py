@@ -16,9 +16,9 @@ import pytest
 from jury_client import CASE, ZARN, ask, serving, user
 from jury_models import juror
 
+from goldless.apps.jury.panel import Jury
+from goldless.apps.jury.server import Limits, Tokens, listening, serve, tls_context
 from goldless.errors import PrerequisiteError, UserError
-from goldless.jury.panel import Jury
-from goldless.jury.server import Limits, Tokens, listening, serve, tls_context
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

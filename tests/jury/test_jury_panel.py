@@ -5,10 +5,10 @@ import math
 import pytest
 from jury_models import DOWN, always, juror, prefers
 
+from goldless.apps.jury.panel import Juror, Jury, JuryError, jury_worth
 from goldless.errors import CapabilityError, UserError
 from goldless.judging.licences import SharedErrors, issue
 from goldless.judging.scales import find_scale
-from goldless.jury.panel import Juror, Jury, JuryError, jury_worth
 from goldless.models.interface import ChatRequest, ModelIdentity, Usage
 from goldless.models.journalled import JournalledModel
 from goldless.models.scripted import ScriptedModel

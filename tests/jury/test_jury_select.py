@@ -9,8 +9,8 @@ import pytest
 from jury_client import ZARN
 from jury_models import juror
 
-from goldless.jury.panel import Jury
-from goldless.jury.server import Limits, listening
+from goldless.apps.jury.panel import Jury
+from goldless.apps.jury.server import Limits, listening
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Options
 

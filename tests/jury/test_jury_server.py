@@ -14,8 +14,8 @@ import pytest
 from jury_client import CASE, ZARN, ask, serving, user
 from jury_models import DOWN, Held, always, juror, prefers
 
-from goldless.jury.panel import Jury
-from goldless.jury.server import Limits, serve
+from goldless.apps.jury.panel import Jury
+from goldless.apps.jury.server import Limits, serve
 from goldless.models.scripted import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -15,6 +15,9 @@ from typing import Literal
 import pytest
 from report_folders import board, every_document, leaderboard
 
+from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.viewer.links import Links
+from goldless.apps.studio.viewer.run_pages import run_page
 from goldless.records import Agent
 from goldless.reports.document import UnexpectedDataError, Unreadable, read, read_document, read_rows, write
 from goldless.reports.html.blocks import Figure, Fold, Table
@@ -23,9 +26,6 @@ from goldless.reports.leaderboard import Leaderboard, Leaderboards, RaterScores
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_folder import DOCUMENTS, OTHERS, RunFolder
 from goldless.reports.run_record import MadeBy
-from goldless.viewer.library import Library
-from goldless.viewer.links import Links
-from goldless.viewer.run_pages import run_page
 
 OLD = Path(__file__).parents[1] / "fixtures"
 FIXTURES = OLD / "runs_of_0_1_0"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.viewer.links import Links
+from goldless.apps.studio.viewer.run_pages import run_page
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.report_table import Column
 from goldless.reports.review import ReviewReport
-from goldless.viewer.library import Library
-from goldless.viewer.links import Links
-from goldless.viewer.run_pages import run_page
 
 REVIEWED = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0" / "review"
 

@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 
 import goldless as package
+from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.viewer.server import listening
 from goldless.reports.document import write
 from goldless.reports.html.page import write_report
-from goldless.viewer.library import Library
-from goldless.viewer.server import listening
 
 FOLDERS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
 METRICS = ("gem-raw", "mi", "tvd-mi", "length")

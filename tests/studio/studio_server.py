@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from goldless.studio.shell import Studio, listening
+from goldless.apps.studio.shell import Studio, listening
 
 
 @contextmanager

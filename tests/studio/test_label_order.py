@@ -11,13 +11,13 @@ from collections import Counter
 import polars as pl
 import pytest
 
+from goldless.apps.studio.label_desk import Desk, label_agreement, read_sitting
+from goldless.apps.studio.label_file import LabelFile
+from goldless.apps.studio.label_order import Pair, Seat, decide, named_pair, next_pair, pairs_in_all
+from goldless.apps.studio.viewer.library import Library
 from goldless.errors import UserError
 from goldless.records import Preference
 from goldless.studies import read_study, study_from_frame, write_study
-from goldless.studio.label_desk import Desk, label_agreement, read_sitting
-from goldless.studio.label_file import LabelFile
-from goldless.studio.label_order import Pair, Seat, decide, named_pair, next_pair, pairs_in_all
-from goldless.viewer.library import Library
 
 ANSWERS = {f"t{i:02}": ("ann", "bob", "cy") for i in range(40)}
 SEAT = Seat("eve", None, 0)
@@ -146,7 +146,7 @@ def test_a_rater_who_is_killed_loses_no_label(tmp_path):
 import sys
 from pathlib import Path
 from goldless.records import Preference
-from goldless.studio.label_file import LabelFile
+from goldless.apps.studio.label_file import LabelFile
 for number in range(100_000):
     LabelFile(Path(sys.argv[1])).add(Preference("t1", "ann", "bob", f"r{number}", 1.0))
     print(number, flush=True)

@@ -10,10 +10,10 @@ import pytest
 from studio_server import served, tab_to
 
 import goldless
+from goldless.apps.studio.run_pages import delete_run
 from goldless.errors import UserError
 from goldless.runs.store import save_run
 from goldless.studies import read_study, study_from_frame
-from goldless.studio.run_pages import delete_run
 
 pytestmark = pytest.mark.slow
 AGENTS = ("anselm", "berengar", "columba")

@@ -8,9 +8,9 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from goldless.apps.studio.shell import Studio, listening
+from goldless.apps.studio.viewer.server import HEADERS
 from goldless.errors import UserError
-from goldless.studio.shell import Studio, listening
-from goldless.viewer.server import HEADERS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -9,9 +9,9 @@ import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
 from studio_server import served, tab_to
 
+from goldless.apps.studio.viewer.information_map import MapMaker, PairMap
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import split_sentences
-from goldless.viewer.information_map import MapMaker, PairMap
 
 pytestmark = pytest.mark.slow
 
@@ -114,7 +114,7 @@ def test_two_pasted_texts_become_a_map_whose_sentences_light_up(visit, faults, m
         marginal_nats=(-4.0,),
         without_nats=[(-3.0,), (-1.0,)],
     )
-    monkeypatch.setattr("goldless.studio.paste.find_embedded", lambda: "here")
+    monkeypatch.setattr("goldless.apps.studio.paste.find_embedded", lambda: "here")
     monkeypatch.setattr(MapMaker, "of_texts", lambda *_, **__: PairMap.of(made))
     paste_two_texts_and_light_up_a_sentence(visit, faults)
 

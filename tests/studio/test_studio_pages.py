@@ -7,10 +7,10 @@ import json
 import aiohttp
 import pytest
 
+from goldless.apps.studio import dropped
+from goldless.apps.studio.children import checked_run_name
+from goldless.apps.studio.shell import Studio, listening
 from goldless.errors import UserError
-from goldless.studio import dropped
-from goldless.studio.children import checked_run_name
-from goldless.studio.shell import Studio, listening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -95,6 +95,7 @@ def deciding(before: Path, after: Path) -> None:
     )
     assert_type(best, goldless.Selection)
     assert_type(best.texts(), dict[str, str])
+    goldless.load(Path("runs") / "first", "review")
     reward = goldless.reward("gem-raw", scorer=models(), bank=["one"], missing="group-mean")
     assert_type(reward, goldless.Reward)
     assert_type(reward(["Why?"], ["So."], reference=["Thus."]), list[float | None])

@@ -8,9 +8,7 @@ import polars as pl
 import pytest
 from viewer_runs import written_run
 
-from goldless.errors import UserError
-from goldless.reports.run_folder import RunFolder
-from goldless.viewer.comparison import (
+from goldless.apps.studio.viewer.comparison import (
     MOST_WORDS,
     compare_page,
     differences,
@@ -19,11 +17,13 @@ from goldless.viewer.comparison import (
     side_by_side_page,
     two_texts,
 )
-from goldless.viewer.library import Library
-from goldless.viewer.links import Links
-from goldless.viewer.run_pages import failures_page
-from goldless.viewer.task_index import make_index
-from goldless.viewer.task_pages import response_page
+from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.viewer.links import Links
+from goldless.apps.studio.viewer.run_pages import failures_page
+from goldless.apps.studio.viewer.task_index import make_index
+from goldless.apps.studio.viewer.task_pages import response_page
+from goldless.errors import UserError
+from goldless.reports.run_folder import RunFolder
 
 SCORES = [
     ("m", "t1", "ann", 4.0),

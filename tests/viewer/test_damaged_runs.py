@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.viewer.server import application
 from goldless.concurrency import in_own_thread
-from goldless.viewer.library import Library
-from goldless.viewer.server import application
 
 pytestmark = pytest.mark.anyio
 SOUND = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0" / "score"

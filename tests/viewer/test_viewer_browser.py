@@ -8,11 +8,11 @@ import shutil
 import pytest
 from viewer_runs import HOSTILE, chat, scored_run, served, word_scorer
 
+from goldless.apps.studio.viewer.bundle import write_bundle
+from goldless.apps.studio.viewer.information_map import MapMaker, PairMap
+from goldless.apps.studio.viewer.library import Library
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import split_sentences
-from goldless.viewer.bundle import write_bundle
-from goldless.viewer.information_map import MapMaker, PairMap
-from goldless.viewer.library import Library
 
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},

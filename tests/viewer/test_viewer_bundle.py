@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 import pytest
 from viewer_runs import scored_run, written_run
 
+from goldless.apps.studio.viewer.bundle import write_bundle
+from goldless.apps.studio.viewer.library import Library
 from goldless.errors import UserError
-from goldless.viewer.bundle import write_bundle
-from goldless.viewer.library import Library
 
 TEXTS = {f"t{i}": {"ann": f"zarn w{i}", "bob": f"zarn v{i}"} for i in range(5)}
 

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 from viewer_runs import listed, written_run
 
+from goldless.apps.studio.viewer.library import Library, RunSummary
+from goldless.apps.studio.viewer.links import Links
+from goldless.apps.studio.viewer.run_pages import run_list, run_page
+from goldless.apps.studio.viewer.task_pages import task_page
 from goldless.reports.run_folder import RunFolder
-from goldless.viewer.library import Library, RunSummary
-from goldless.viewer.links import Links
-from goldless.viewer.run_pages import run_list, run_page
-from goldless.viewer.task_pages import task_page
 
 # --- folders of strangers --------------------------------------------------------------------------------------------
 

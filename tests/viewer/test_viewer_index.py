@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 from viewer_runs import listed, written_run
 
+from goldless.apps.studio.viewer.library import Library, find_runs
+from goldless.apps.studio.viewer.links import Links
+from goldless.apps.studio.viewer.run_pages import read_query, run_page
+from goldless.apps.studio.viewer.task_index import TaskQuery, make_index
 from goldless.errors import UserError
 from goldless.reports.run_folder import RunFolder
-from goldless.viewer.library import Library, find_runs
-from goldless.viewer.links import Links
-from goldless.viewer.run_pages import read_query, run_page
-from goldless.viewer.task_index import TaskQuery, make_index
 
 SCORES = [
     ("m", "t1", "ann", 4.0),

@@ -8,6 +8,10 @@ import anyio
 import pytest
 from viewer_runs import scored_run, word_scorer
 
+from goldless.apps.studio.viewer.comparison import find_map, pair_control, pair_page, scored_ways
+from goldless.apps.studio.viewer.information_map import MapMaker, stored_map
+from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.viewer.links import Links
 from goldless.errors import UserError
 from goldless.records import CallFailure
 from goldless.runs.explaining import ExplainOptions, explain_pair
@@ -15,10 +19,6 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
 from goldless.studies import read_study, sample_study
-from goldless.viewer.comparison import find_map, pair_control, pair_page, scored_ways
-from goldless.viewer.information_map import MapMaker, stored_map
-from goldless.viewer.library import Library
-from goldless.viewer.links import Links
 
 PEER = "One thing. Two things."
 PIECES = ("One", " thing", ".", " Two", " things.", "")
@@ -66,7 +66,7 @@ def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_comput
 
 
 def test_a_template_that_a_run_names_is_never_opened_as_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("goldless.viewer.information_map.find_embedded", lambda: tmp_path)
+    monkeypatch.setattr("goldless.apps.studio.viewer.information_map.find_embedded", lambda: tmp_path)
     maker = MapMaker(tmp_path / "j.sqlite")
     row = {"scorer": "embedded:x", "template": str(tmp_path / "mine.toml"), "task": "t", "given": "a", "target": "b"}
     assert maker.offers({**row, "template": "general"})

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 from viewer_runs import scored_run, written_run
 
+from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.viewer.links import Links
+from goldless.apps.studio.viewer.task_index import make_index
+from goldless.apps.studio.viewer.task_pages import response_page
 from goldless.reports.html.page import write_report
 from goldless.reports.run_folder import RunFolder
-from goldless.viewer.library import Library
-from goldless.viewer.links import Links
-from goldless.viewer.task_index import make_index
-from goldless.viewer.task_pages import response_page
 
 TEXTS = {f"t{i}": {"ann": f"zarn bluk {i}", "bob": f"zarn mipo {i}"} for i in range(6)}
 

@@ -10,15 +10,15 @@ import polars as pl
 from viewer_runs import chat, scored_run, word_scorer
 
 import goldless
+from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.viewer.prompts import Prompt
+from goldless.apps.studio.viewer.task_pages import Evidence
 from goldless.models.interface import ChatReply
 from goldless.records import CallFailure
 from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_review, save_run
 from goldless.studies import study_from_frame
-from goldless.viewer.library import Library
-from goldless.viewer.prompts import Prompt
-from goldless.viewer.task_pages import Evidence
 
 TEXTS = {
     "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},

@@ -13,12 +13,12 @@ from viewer_runs import HOSTILE, chat, scored_run, word_scorer, written_run
 from yarl import URL
 
 import goldless
+from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.viewer.server import listening
 from goldless.errors import UserError
 from goldless.records import CallFailure
 from goldless.runs.store import save_run
 from goldless.studies import study_from_frame
-from goldless.viewer.library import Library
-from goldless.viewer.server import listening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

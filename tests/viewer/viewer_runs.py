@@ -12,13 +12,13 @@ import anyio
 import polars as pl
 
 import goldless
+from goldless.apps.studio.viewer.library import Library, RunSummary
+from goldless.apps.studio.viewer.server import listening
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.store import save_run
 from goldless.studies import study_from_frame
-from goldless.viewer.library import Library, RunSummary
-from goldless.viewer.server import listening
 
 HOSTILE = {
     "script": "<script>document.title='run by a text'</script><img src=x onerror=\"document.title='run'\">",

@@ -39,8 +39,6 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "Start": {
         "demo": "Score a sample study on this machine: no account, key or GPU.",
         "doctor": "Test what a model can do, how exactly and how fast.",
-        "studio": "Work in your browser: paste two texts, drop a file, press Run, look at the results.",
-        "view": "Browse runs, down to the prompt and reply behind each number.",
     },
     "Which is better?": {
         "score": "Score a study and print the leaderboard.",
@@ -69,10 +67,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "journal": "Look after the replies of models that are kept on this machine.",
         "config": "Show or trust the project's settings; completion for your shell.",
     },
-    "Apps": {
-        "jury": "Serve a panel of licensed reviewers as one OpenAI-compatible model.",
-        "finetune": "Train an adapter that makes a scorer predict responses better.",
-    },
+    "Apps": {},
 }
 """Verbs by what one wants, as the help shows them; most are a module of that name."""
 QUESTIONS = {tuple(now.split()): old for old, now in MOVED.items() if " --" in now}
@@ -90,7 +85,7 @@ ADDED = Catalogue[Any](
     lambda value: None if isinstance(value, Verb) else f"must be made by goldless.cli.command.verb, got {value!r}",
 )
 """Verbs that plugins add."""
-MODULES = {"list": "lists", "view": "browser", "studio": "browser"}
+MODULES = {"list": "lists"}
 """Modules that are not named as their verb is."""
 
 
@@ -131,7 +126,7 @@ class _ByName(Mapping[str, Any]):
 def panels() -> Mapping[str, Mapping[str, str]]:
     """The verbs with what they do, by what one wants; those of plugins are imported for it."""
     added = {name: (one.__doc__ or "").partition("\n")[0] for name, one in ADDED.all().items() if one}
-    return {**PANELS, "Added by plugins": added} if added else PANELS
+    return {panel: verbs for panel, verbs in {**PANELS, "Added by plugins": added}.items() if verbs}
 
 
 class Verbs(Group):

@@ -16,8 +16,6 @@ import polars as pl
 
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
 from goldless.evidence import JudgementEvidence, Schema, VerdictEvidence, empty, is_open
-from goldless.fleet.crew import Crew, FleetModel, belongs_on_fleet
-from goldless.fleet.place import parse_place
 from goldless.models.batched import BatchedChat, batching, raise_if_waiting
 from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer as check_canaries
@@ -40,6 +38,7 @@ from goldless.models.usage import Budget, Ledger, batch_share, price_of
 from goldless.records import CallFailure, Response, Task
 from goldless.reports.run_record import Spending as Spending  # noqa: PLC0414 - verbs take it from here
 from goldless.runs.options import Options
+from goldless.runs.places import Workers, find_place
 from goldless.runs.progress import Progress
 from goldless.templates import TEMPLATES, Template
 
@@ -144,8 +143,8 @@ class OpenModel:
 
     def at_once(self, calls: int, *, here: int = 1) -> int:
         """Requests under way: ``calls`` at a server, ``here`` on this machine, some for each worker of a fleet."""
-        if isinstance(self.model, FleetModel):
-            return self.model.crew.at_once
+        if self.crew is not None:
+            return self.crew.at_once
         return here if self.local else calls
 
     def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
@@ -156,7 +155,12 @@ class OpenModel:
     @property
     def workers(self) -> int | None:
         """Of the fleet that computes it; None: there is none."""
-        return self.model.crew.size if isinstance(self.model, FleetModel) else None
+        return None if self.crew is None else self.crew.size
+
+    @property
+    def crew(self) -> Workers | None:
+        """The workers elsewhere that compute it; None: there are none."""
+        return getattr(self.model, "crew", None)
 
 
 class Batches(Generic[Row]):
@@ -207,7 +211,7 @@ async def open_models(
     """
     budget = None if options.budget_usd is None else Budget(options.budget_usd)
     unique = _unique(parts)
-    crew = None if options.on is None else Crew(parse_place(options.on), options.say)
+    crew = None if options.on is None else find_place(options.on).workers(options.on, options.say)
     models = [_open(played, options, crew) for played in unique]
     ledgers = [_early_ledger(model, options, budget) for model in models]
     opened: dict[str, OpenModel] = {}
@@ -275,13 +279,13 @@ def _unique(parts: Sequence[Part]) -> list[list[Part]]:
     return groups
 
 
-def _open(played: Sequence[Part], options: Options, crew: Crew | None) -> Any:
+def _open(played: Sequence[Part], options: Options, crew: Workers | None) -> Any:
     given, uses = played[0].given, {part.use for part in played}
     if isinstance(given, str) and "scoring" in uses:
         check_scorer(given)
     use = uses.pop() if len(uses) == 1 else "both"
-    if crew is not None and belongs_on_fleet(given):
-        return FleetModel(crew, given, use)
+    if crew is not None and (elsewhere := crew.model(given, use)) is not None:
+        return elsewhere
     if not isinstance(given, str):
         return given
     model = open_model(given, use=use, say=options.say)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 from goldless.errors import UserError, nearest
-from goldless.fleet.place import FORMS, is_place, parse_place
+from goldless.runs.places import find_place
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -228,8 +228,16 @@ def metric_names(given: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _place(written: str) -> str:
-    parse_place(written)
+    find_place(written)
     return written
+
+
+def _is_place(written: object) -> bool:
+    try:
+        find_place(str(written))
+    except UserError:
+        return False
+    return isinstance(written, str)
 
 
 TEXT = Form(str)
@@ -255,7 +263,7 @@ MODEL = Form(
     must_be="a model specification or a model object",
     allows=lambda given: isinstance(given, str) or hasattr(given, "prepare"),
 )
-PLACE = Form(str, parse=_place, must_be=FORMS, allows=is_place)
+PLACE = Form(str, parse=_place, must_be="a place such as ray", allows=_is_place)
 LEVEL = Form(
     float,
     must_be="a number between 0 and 1",

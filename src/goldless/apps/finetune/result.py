@@ -1,0 +1,263 @@
+"""Results of fine-tuning: how well a model predicts the held-out tasks before and after, by the code that scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from pydantic_core import to_jsonable_python
+
+from goldless.apps.finetune.material import TaskTexts
+from goldless.apps.finetune.training_folder import TrainingPlan
+from goldless.evidence import LOGPROBS, empty
+from goldless.models.canaries import CanaryReport
+from goldless.models.interface import ModelIdentity
+from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.collection import QUESTIONS_TOGETHER, task_groups
+from goldless.runs.opening import Spending
+from goldless.scoring import ScoringJob, ScoringStage, score_together
+from goldless.signature import Signature
+from goldless.statistics.bootstrap import task_intervals
+
+Term = Literal["conditional", "marginal", "difference"]
+KEY = ("synopsis", "task", "target", "given")
+"""Columns that identify a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A mean over tasks before and after, and the change with its interval over tasks."""
+
+    before: float | None
+    after: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    note: str | None = None
+    """Why there is no interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutRow:
+    """The log-likelihood of held-out texts in one way of asking, in nats; higher is better predicted."""
+
+    metric: Literal["gem", "gem-s"]
+    term: Term
+    """``conditional``: given another response; ``marginal``: given none; ``difference``: what the first adds."""
+    tasks: int
+    asked: int
+    """Texts to predict, each once per response given."""
+    missing: int
+    tokens: int
+    """Tokens of those predicted both before and after."""
+    per_token: Change | None
+    """Nats per token of a task. None for a difference."""
+    per_response: Change
+    """Nats per predicted text of a task."""
+
+
+async def held_out_evidence(
+    tasks: Sequence[TaskTexts], stages: Sequence[ScoringStage], *, done: Callable[[int], None] = lambda _: None
+) -> pl.DataFrame:
+    """The log-probabilities of every marginal and pair of the held-out tasks; ``done`` gets the count so far.
+
+    A scorer that is faster with many questions gets many tasks in one call, as when it scores a study.
+    """
+    by_task = [[ScoringJob(stage, each.task, each.texts, each.questions) for stage in stages] for each in tasks]
+    least = QUESTIONS_TOGETHER if stages and stages[0].scorer.capabilities.together else 1
+    found = [empty(LOGPROBS)]
+    for places in task_groups([sum(len(job.questions) for job in jobs) for jobs in by_task], least):
+        jobs = [job for place in places for job in by_task[place]]
+        found.append((await score_together(jobs)).select(*LOGPROBS))
+        done(places.stop)
+    return pl.concat(found)
+
+
+def compare_held_out(
+    before: pl.DataFrame,
+    after: pl.DataFrame,
+    *,
+    seed: int = 42,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> tuple[HeldOutRow, ...]:
+    """What the training changed, row by row. A text that either model could not predict is missing in both."""
+    tokens = pl.col("tokens").fill_null(0)
+    both = before.select(*KEY, tokens, before="sum_logprob_nats").join(
+        after.select(*KEY, after="sum_logprob_nats"), on=KEY, how="left", nulls_equal=True, maintain_order="left"
+    )
+    intervals = {"seed": seed, "resamples": resamples, "level": level}
+    rows: list[HeldOutRow] = []
+    for asked in both.partition_by("synopsis", maintain_order=True):
+        metric: Literal["gem", "gem-s"] = "gem" if asked["synopsis"][0] is None else "gem-s"
+        marginal, conditional = asked.filter(pl.col("given").is_null()), asked.filter(pl.col("given").is_not_null())
+        # what a given response adds to the log-likelihood of another: the mean pointwise mutual information
+        alone = marginal.select("task", "target", alone_before="before", alone_after="after")
+        paired = conditional.join(alone, on=["task", "target"], how="left", maintain_order="left")
+        added = paired.with_columns(pl.col(name) - pl.col(f"alone_{name}") for name in ("before", "after"))
+        rows += [
+            _row(metric, "conditional", conditional, intervals),
+            _row(metric, "marginal", marginal, intervals),
+            _row(metric, "difference", added, intervals),
+        ]
+    return tuple(rows)
+
+
+def _row(metric: Literal["gem", "gem-s"], term: Term, asked: pl.DataFrame, intervals: Mapping[str, Any]) -> HeldOutRow:
+    used = asked.filter(pl.all_horizontal(pl.col("before", "after").is_not_null()))
+    return HeldOutRow(
+        metric=metric,
+        term=term,
+        tasks=used["task"].n_unique(),
+        asked=len(asked),
+        missing=len(asked) - len(used),
+        tokens=int(used["tokens"].sum()),
+        per_token=None if term == "difference" else _change(used, used["tokens"], intervals),
+        per_response=_change(used, pl.repeat(1, len(used), eager=True), intervals),
+    )
+
+
+def _change(used: pl.DataFrame, sizes: pl.Series, intervals: Mapping[str, Any]) -> Change:
+    """Means over tasks of sums over sizes, and of their change."""
+    if not len(used):
+        return Change(None, None, None, None, None, "no task could be scored")
+    places = {task: place for place, task in enumerate(used["task"].unique(maintain_order=True))}
+    tasks = [places[task] for task in used["task"]]
+    before, after, size = (np.bincount(tasks, weights=column) for column in (used["before"], used["after"], sizes))
+    table = np.stack([before / size, after / size], axis=1)
+    (interval,) = task_intervals(table[:, 1:] - table[:, :1], **intervals)
+    first, second = (float(mean) for mean in table.mean(axis=0))
+    return Change(first, second, interval.value, interval.low, interval.high, interval.note)
+
+
+# --- the whole result ---------------------------------------------------------------------------------------------
+
+
+def _columns(name: str, decimals: int, level: float) -> tuple[Column, ...]:
+    interval = f"{level * 100:g}% interval"
+    return (
+        Column("metric", "asked as"),
+        Column("term", "term"),
+        Column("tasks", "tasks", "count"),
+        Column("missing asked", "missing", "fraction"),
+        Column(f"{name}_before", "before", "number", decimals=decimals),
+        Column(f"{name}_after", "after", "number", decimals=decimals),
+        Column(f"{name}_change", "change", "signed", decimals=decimals),
+        Column(f"{name}_low {name}_high", interval, "signed interval", decimals=decimals, reason=f"{name}_note"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was used and what was left out."""
+
+    tasks_trained: int
+    tasks_held_out: int
+    tasks_too_few: int
+    """Tasks with fewer than three usable responses."""
+    texts_missing: int
+    """Responses without a recorded rewrite."""
+    held_out_texts_seen: int
+    """Held-out texts that also occur verbatim in training."""
+    held_out_synopses_seen: int
+    """Held-out tasks whose synopsis also occurs verbatim in training."""
+    examples: int
+    tokens: int
+    """Predicted tokens of all examples."""
+    left_out: Mapping[str, int]
+    """Questions without an example, by reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canaries:
+    """Canary results of the base before training, and of the adapter afterwards."""
+
+    base: CanaryReport | None
+    """None: not tested, as requested."""
+    adapter: CanaryReport | None
+    """None: failed; it must not be used as a scorer."""
+    refused: str | None
+    """Why it failed."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The same in sentences."""
+        untested = () if self.base else ("The base was not tested with canaries.",)
+        if self.adapter is None:
+            return (*untested, f"The adapter failed the canaries and must not be used as a scorer: {self.refused}")
+        noise = f"{self.adapter.noise_nats:.1e} nats"
+        return (*untested, f"With the adapter, sums differ between batches of this engine by up to {noise}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Finetuned:
+    """An adapter and what it changed."""
+
+    study: str
+    fingerprint: str
+    plan: TrainingPlan
+    scorer: ModelIdentity
+    """The base with the adapter on it."""
+    adapter: Path
+    specification: str
+    """The same as a scorer spec."""
+    held_out_tasks: tuple[str, ...]
+    counts: Counts
+    steps: int
+    resumed_at: int
+    losses: tuple[tuple[int, float], ...]
+    held_out: tuple[HeldOutRow, ...]
+    level: float
+    canaries: Canaries
+    spending: tuple[Spending, ...] = ()
+
+    @property
+    def signature(self) -> str:
+        """The signature of training and measurement."""
+        plan, recipe = self.plan, self.plan.recipe
+        settings = {
+            # the plan does not say how the base scores, and the numbers are of that way
+            "base": replace(plan.base, settings=self.scorer.settings).short,
+            "template": plan.template["name"],
+            "texts": plan.texts,
+            "synopsis": plan.synopsis or "none",
+            "lora": f"r{recipe.rank},alpha{recipe.alpha},dropout{recipe.dropout:g}",
+            "optimizer": f"{plan.optimizer},lr{recipe.learning_rate:g},{recipe.schedule},warmup{recipe.warmup_steps},"
+            f"decay{recipe.weight_decay:g}",
+            "batch": f"{recipe.batch_size}x{recipe.accumulation}",
+            "epochs": str(recipe.epochs),
+            "max-length": str(recipe.max_length),
+            "seed": str(recipe.seed),
+            "held-out": f"{self.counts.tasks_held_out} of {self.counts.tasks_trained + self.counts.tasks_held_out}",
+        }
+        return str(Signature("finetune", settings))
+
+    def tables(self) -> list[ReportTable]:
+        """The log-likelihood of held-out texts before and after, by token and by response."""
+        rows: list[dict[str, Cell]] = []
+        for row in map(asdict, self.held_out):
+            for name in ("token", "response"):
+                change = row.pop(f"per_{name}") or {}
+                row |= {f"{name}_{field}": value for field, value in change.items()}
+            rows.append(row)
+        tokens = tuple(row for row in rows if row["term"] != "difference")
+        columns = [_columns("token", 4, self.level), _columns("response", 2, self.level)]
+        return [
+            ReportTable("Held out: nats per token", columns[0], tokens, self.signature),
+            ReportTable("Held out: nats per response", columns[1], tuple(rows), self.signature, self.canaries.notes),
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data; nothing in it depends on when or how fast it ran."""
+        plain = to_jsonable_python(self, exclude={"plan", "scorer", "adapter", "resumed_at", "losses", "spending"})
+        return {
+            **plain,
+            "signature": self.signature,
+            "plan": asdict(self.plan),
+            "scorer": self.scorer.as_dict(),
+            "losses": [{"step": step, "nats_per_token": loss} for step, loss in self.losses],
+        }

@@ -1,0 +1,141 @@
+"""``goldless jury``: a qualified jury behind one OpenAI-compatible address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goldless.cli.command import verb
+from goldless.cli.console import say
+from goldless.cli.signals import run_async
+from goldless.errors import UserError
+from goldless.runs.option_forms import LINES, argument, option
+from goldless.runs.options import CALLING, Options
+
+if TYPE_CHECKING:
+    from goldless.judging.licences import Licence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """Options of ``jury``."""
+
+    licences: list[str] = argument(
+        "LICENCE…",
+        "Licence files; FILE=MODEL if the licence does not say how to reach its model (gguf, a server).",
+        form=LINES,
+    )
+    host: str = option("127.0.0.1", "Address to listen on.")
+    port: int = option(8321, "Port to listen on.")
+    select_with: str | None = option(
+        None, "Scorer that chooses the best of several answers at /v1/select, such as embedded.", "MODEL"
+    )
+    select_metric: str = option(
+        "default", "Metric to choose by.", "NAME", shown="gem-raw+control; for a single question gem-raw"
+    )
+    token_variable: str | None = option(
+        None,
+        "Environment variable with the bearer token, or several, of which clients must send one.",
+        "NAME",
+        group="Access",
+    )
+    token_file: Path | None = option(None, "File with such tokens, one per line; read again on SIGHUP.", "FILE")
+    tls_cert: Path | None = option(None, "Certificate chain (PEM), to serve https.", "FILE")
+    tls_key: Path | None = option(None, "Key of the certificate (PEM).", "FILE")
+
+
+@verb(
+    "task_description",
+    *("journal", *CALLING),
+    first=("host", "port", "task_description", "journal"),
+    helps={"task_description": "Task description as in the exam."},
+)
+def jury(own: Serving, options: Options) -> None:
+    """Answer chat completions with the weighted, order-balanced verdict of licensed reviewers. Stop it with Ctrl-C.
+
+    Examples:
+      goldless jury licences/*.json
+      goldless jury licences/a.json licences/b.json --port 8000
+    """
+    from goldless.apps.jury.server import Tokens, tls_context
+
+    held = dict(map(_split, own.licences))
+    if len(held) < len(own.licences):
+        raise UserError("a licence was given twice; name each once")
+    if own.token_variable is not None and own.token_file is not None:
+        raise UserError("--token-variable and --token-file exclude each other. Give one")
+    named = own.token_variable is not None or own.token_file is not None
+    tokens = Tokens(variable=own.token_variable, file=own.token_file) if named else None
+    place = {"host": own.host, "port": own.port, "tokens": tokens, "tls": tls_context(own.tls_cert, own.tls_key)}
+    run_async(_serve, held, place, replace(options, metrics=(own.select_metric,)), own.select_with)
+
+
+def _split(item: str) -> tuple[Path, str]:
+    """The licence's file and its model."""
+    from goldless.judging.licences import read_licence
+
+    path, equals, spec = item.partition("=")
+    if equals and not spec:
+        raise UserError(f"a licence must be FILE or FILE=MODEL, got {item!r}")
+    return Path(path), spec or _spec_of(read_licence(Path(path)))
+
+
+def _spec_of(licence: Licence) -> str:
+    from goldless.models.catalogue import specification_of
+
+    spec = specification_of(licence.identity)
+    if spec is not None:
+        return spec
+    raise UserError(
+        f"the licence of {licence.reviewer} does not say how to reach its model. Try FILE.json=gguf:PATH or "
+        "FILE.json=http://HOST:PORT/v1#MODEL"
+    )
+
+
+async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options, select_with: str | None) -> None:
+    from goldless.apps.jury.panel import Juror, Jury, jury_worth
+    from goldless.apps.jury.server import serve
+    from goldless.judging.judges import find_judge
+    from goldless.judging.licences import prompt_hash, read_licence, refuse
+    from goldless.runs.opening import Part, open_journal, open_models
+    from goldless.runs.options import check_options
+
+    found = {path: read_licence(path) for path in held}
+    scales = {licence.scale for licence in found.values()}
+    kinds = {licence.task_kind for licence in found.values()}
+    if len(scales) > 1 or len(kinds) > 1:
+        raise UserError(
+            f"all licences must be for one task kind and one scale, got {', '.join(sorted(scales | kinds))}"
+        )
+    scale = find_judge(scales.pop())
+    wording, kind = prompt_hash(scale, options.task_description), kinds.pop()
+    claimed = [(licence.identity, licence) for licence in found.values()]
+    refuse(claimed, scale=scale.name, prompt_hash=wording, task_kind=kind)  # before any model is reached
+    parts = [Part(str(path), spec, "both") for path, spec in held.items()]
+    if select_with is not None:
+        check_options(options)
+        parts.append(Part("", select_with, "scoring"))
+    async with (
+        open_journal(options.journal) as journal,
+        open_models(parts, replace(options, say=say), journal) as models,
+    ):
+        pairs = [(models[str(path)].identity, licence) for path, licence in found.items()]
+        refuse(pairs, scale=scale.name, prompt_hash=wording, task_kind=kind)
+        jurors = []
+        for path, licence in found.items():
+            model = models[str(path)]
+            jurors.append(
+                Juror(
+                    path.stem,
+                    model.judge,
+                    scale,
+                    licence.weight,
+                    task_description=options.task_description,
+                )
+            )
+        worth = jury_worth(list(found.values()))
+        say(str(worth))
+        jury = Jury(jurors, worth=worth)
+        selecting = None if select_with is None else replace(options, scorer=models[""].model)
+        await serve(jury, **place, selecting=selecting, ready=lambda url: say(f"jury listens on {url}"))

@@ -1,0 +1,390 @@
+"""The jury's server: OpenAI's chat completions, answered by a jury, and ``/v1/select``, answered by one scorer.
+
+By default it listens on this machine only; on another address it requires a token. It logs no content of requests. A
+case is finished even if its client has disconnected: its replies are paid for, and the journal has them when the
+client asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import os
+import re
+import ssl
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+from aiohttp import web
+
+from goldless.apps.jury.panel import Jury, JuryError
+from goldless.apps.jury.wire import (
+    ACCEPTED,
+    MODEL,
+    SELECT_FORM,
+    ChatBody,
+    RequestError,
+    SelectBody,
+    chunks,
+    completion,
+    error_body,
+    model_entry,
+    read_body,
+    read_case,
+    votes_data,
+)
+from goldless.errors import (
+    GoldlessError,
+    MetricError,
+    PrerequisiteError,
+    TextTooLongError,
+    UserError,
+    kind_and_place,
+)
+from goldless.http_serving import LOCAL_NAMES, is_local, listening_application, serve_until_told
+from goldless.runs.options import Options
+from goldless.selection.selecting import samples_study, select_responses
+from goldless.statistics.deciding import Tolerance
+
+LOGGER = logging.getLogger("goldless.apps.jury")
+
+DEFAULT_PORT = 8321
+LEAVING_SECONDS = 2.0
+"""For replies on their way when the server closes; cases in progress have ended by then."""
+HEALTH = "/healthz"
+ROUTES = "POST /v1/chat/completions, POST /v1/select, GET /v1/models and GET /v1/models/MODEL"
+REQUEST_ID = "X-Request-Id"
+CURRENT_ID: ContextVar[str] = ContextVar("goldless_request_id", default="none")
+"""The id of the request that is being answered."""
+NO_RETRY = {"X-Should-Retry": "false"}
+HEADERS = {429: {"Retry-After": "1"}, 503: {"Retry-After": "10"}, 401: {"WWW-Authenticate": "Bearer"}}
+"""Further headers of an error, by its status."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits on what a client may send."""
+
+    most_bytes: int = 4 * 1024 * 1024
+    """Maximum bytes of a request."""
+    most_samples: int = 256
+    """Answers in a request to select."""
+    most_answers: int = 8
+    """Maximum answers of a case; a round robin of 8 asks each juror on a pairwise scale 56 times."""
+    longest_text: int = 200_000
+    """Maximum characters of the question, and of each answer."""
+    at_once: int = 32
+    """Cases in progress; others wait."""
+    waiting: int = 512
+    """Waiting cases; further ones get status 429."""
+    reading_seconds: float = 30.0
+    """Time limit for receiving a request."""
+    ending_seconds: float = 60.0
+    """Time limit for cases in progress when the server is stopped."""
+
+
+# --- who may call -----------------------------------------------------------------------------------------------------
+
+
+class Tokens:
+    """The tokens that open the jury, any one of them: while clients change over, the old and the new one.
+
+    They come from an environment variable or a file, separated by white space; a file is read again on ``reread``.
+    """
+
+    def __init__(self, *, variable: str | None = None, file: Path | str | None = None) -> None:
+        """Read them. Raises PrerequisiteError if there is none."""
+        self._variable = variable
+        self._file = None if file is None else Path(file)
+        self._accepted: tuple[bytes, ...] = ()
+        self.reread()
+
+    def reread(self) -> None:
+        """Read them again; if there is none now, the earlier ones stay and PrerequisiteError is raised."""
+        if self._file is None:
+            place, text = str(self._variable), os.environ.get(str(self._variable), "")
+            advice = f"Set it to the token that clients must send: export {place}=…"
+        else:
+            place, advice = str(self._file), "Write the tokens that clients may send to it, one per line"
+            try:
+                text = self._file.read_text(encoding="utf-8")
+            except (OSError, UnicodeError) as error:
+                raise PrerequisiteError(f"{place}: cannot read the tokens ({error}). {advice}") from None
+        found = text.split()
+        if not found:
+            raise PrerequisiteError(f"{place} has no token. {advice}")
+        if not all(token.isascii() and token.isprintable() for token in found):
+            raise PrerequisiteError(f"{place} has characters that a token cannot contain, such as é or a control code")
+        self._accepted = tuple(f"Bearer {token}".encode() for token in found)
+
+    def admit(self, authorization: str) -> bool:
+        """Whether an Authorization header has one of them; compared in constant time."""
+        brought = authorization.encode(errors="surrogateescape")
+        return sum(hmac.compare_digest(brought, accepted) for accepted in self._accepted) > 0  # all are compared
+
+
+def tls_context(certificate: Path | str | None, key: Path | str | None) -> ssl.SSLContext | None:
+    """TLS with this certificate chain and key, both PEM files; None without them."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise UserError("TLS needs a certificate and its key, got only one of them. Give both")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # an encrypted key would be asked for on the terminal
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{certificate}, {key}: cannot be used for TLS ({error}). Give a PEM certificate chain and its key, not "
+            "encrypted"
+        ) from None
+    return context
+
+
+def _gate(tokens: Tokens | None) -> Any:
+    """Admit requests with a token; without tokens, only requests to this machine's local names.
+
+    The health page is open: it says nothing but whether the jury takes cases.
+    """
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path != HEALTH:
+            if tokens is None and not is_local(request):
+                # a web page whose name was made to point here must not reach the jury through the user's browser
+                raise RequestError("without a token this jury can only be called as 127.0.0.1 or localhost", status=403)
+            if tokens is not None and not tokens.admit(request.headers.get("Authorization", "")):
+                raise RequestError("missing or wrong bearer token", status=401, code="invalid_api_key")
+        return await handler(request)
+
+    return check
+
+
+# --- serving ----------------------------------------------------------------------------------------------------------
+
+
+async def serve(jury: Jury, *, tokens: Tokens | None = None, ready: Callable[[str], None], **place: Any) -> None:
+    """Serve until cancelled, interrupted or terminated; cases in progress are finished first.
+
+    ``ready`` is called with the address to give clients as ``base_url``. On SIGHUP the tokens are read again.
+    ``place``: the other arguments of ``listening``.
+    """
+
+    def reread() -> None:
+        assert tokens is not None
+        try:
+            tokens.reread()
+        except PrerequisiteError as error:
+            LOGGER.error("the tokens stay as they were: %s", error)  # noqa: TRY400 - the message says it all
+        else:
+            LOGGER.warning("the tokens were read again")
+
+    await serve_until_told(listening(jury, tokens=tokens, **place), ready, None if tokens is None else reread)
+
+
+@asynccontextmanager
+async def listening(
+    jury: Jury,
+    *,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    tokens: Tokens | None = None,
+    tls: ssl.SSLContext | None = None,
+    limits: Limits | None = None,
+    selecting: Options | None = None,
+) -> AsyncIterator[str]:
+    """Run the server during the block and yield its address; at the end cases in progress are finished.
+
+    Port 0 picks a free port. ``selecting``: the metric, the scorer already open and the journal for ``/v1/select``.
+    """
+    limits = limits or Limits()
+    if host not in LOCAL_NAMES and tokens is None:
+        raise UserError(
+            f"listening on {host} needs a token: without one, anyone who reaches the jury could spend your calls. "
+            "Set a token, or use host 127.0.0.1"
+        )
+    server = _Server(jury, limits, selecting)
+    app = web.Application(client_max_size=limits.most_bytes, middlewares=[_errors, _gate(tokens)])
+    app.on_response_prepare.append(_add_request_id)
+    app.router.add_get(HEALTH, server.health)
+    app.router.add_post("/v1/chat/completions", server.complete)
+    app.router.add_post("/v1/select", server.select)
+    app.router.add_get("/v1/models", server.models)
+    app.router.add_get("/v1/models/{model:.+}", server.model)
+    async with listening_application(app, host=host, port=port, ending_seconds=LEAVING_SECONDS, tls=tls) as url:
+        try:
+            yield f"{url}/v1"
+        finally:
+            await server.drain()
+
+
+class _Server:
+    """Answers requests."""
+
+    def __init__(self, jury: Jury, limits: Limits, selecting: Options | None = None) -> None:
+        self._jury = jury
+        self._limits = limits
+        self._selecting = selecting
+        self._selecting_now = anyio.Lock()
+        self._slots = asyncio.Semaphore(limits.at_once)
+        self._present = 0
+        self._stopping = False
+
+    async def drain(self) -> None:
+        """Refuse new cases and those that wait; return when those in progress are finished, or at the time limit."""
+        self._stopping = True
+        with anyio.CancelScope(shield=True), anyio.move_on_after(self._limits.ending_seconds):
+            while self._present:  # noqa: ASYNC110 - once, at the end
+                await anyio.sleep(0.02)
+
+    async def health(self, _: web.Request) -> web.Response:
+        return _json({"status": "stopping" if self._stopping else "ok"}, status=503 if self._stopping else 200)
+
+    async def models(self, _: web.Request) -> web.Response:
+        return _json({"object": "list", "data": [model_entry(self._jury.worth)]})
+
+    async def model(self, request: web.Request) -> web.Response:
+        if request.match_info["model"] != MODEL:
+            raise RequestError(f"unknown model. The only model here is {MODEL}", status=404, code="model_not_found")
+        return _json(model_entry(self._jury.worth))
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        body = read_body(ChatBody, await self._body(request), accepted=ACCEPTED)
+        case = read_case(body)
+        self._check((case.question, case.answers), most=self._limits.most_answers, param="messages")
+        async with self._in_progress():
+            verdict = await self._jury.decide(case.question, case.answers)
+        content = case.worded(verdict)
+        if not body.stream:
+            return _json(completion(verdict, content))
+        with_usage = bool((body.stream_options or {}).get("include_usage"))
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+        await response.prepare(request)
+        for chunk in chunks(verdict, content, with_usage=with_usage):
+            await response.write(b"data: " + orjson.dumps(chunk) + b"\n\n")
+        await response.write(b"data: [DONE]\n\n")
+        await response.write_eof()
+        return response
+
+    async def select(self, request: web.Request) -> web.Response:
+        """The most informative of several answers to each question, by one scorer, without jurors."""
+        if self._selecting is None:
+            raise RequestError("this server does not select: it was started without --select-with", status=404)
+        asked = read_body(SelectBody, await self._body(request), accepted=SELECT_FORM)
+        cases = [(case.question, case.answers) for case in asked.given()]
+        self._check(*cases, most=self._limits.most_samples)
+        try:
+            Tolerance.parse(asked.tolerance)
+        except UserError as error:
+            raise RequestError(str(error), param="tolerance") from error
+        try:
+            async with self._in_progress(), self._selecting_now:  # a request's answers are already scored together
+                found = await select_responses(samples_study(cases), self._selecting, tolerance=asked.tolerance)
+        except (MetricError, TextTooLongError) as error:
+            raise RequestError(str(error)) from error
+        choices = []
+        for choice in map(asdict, found.choices):
+            del choice["task"]
+            # answers by their index, counted from 0
+            names = {"winner": choice.pop("chosen"), "runner_up": choice.pop("runner_up")}
+            choices.append({key: None if name is None else int(name) - 1 for key, name in names.items()} | choice)
+        return _json(
+            {
+                "object": "goldless.selection",
+                "metric": found.metric,
+                "unit": found.unit,
+                "choices": choices,
+                "missing": dict(found.failures or {}),
+                "signature": found.signature,
+            }
+        )
+
+    @asynccontextmanager
+    async def _in_progress(self) -> AsyncIterator[None]:
+        """A case that has arrived in full: requests that never do must not take the places of others."""
+        if self._present >= self._limits.at_once + self._limits.waiting:
+            raise RequestError("too many cases are waiting. Try again in a moment", status=429, code="rate_limit")
+        self._present += 1
+        try:
+            async with self._slots:
+                self._refuse_if_stopping()
+                yield
+        finally:
+            self._present -= 1
+
+    def _refuse_if_stopping(self) -> None:
+        if self._stopping:
+            raise RequestError("the jury is being stopped. Try again later", status=503, code="stopping")
+
+    async def _body(self, request: web.Request) -> bytes:
+        self._refuse_if_stopping()
+        # a web page can send other types to this machine without being asked whether it may
+        if request.content_type != "application/json":
+            raise RequestError("the body must be JSON, with Content-Type: application/json", status=415)
+        try:
+            async with asyncio.timeout(self._limits.reading_seconds):
+                return await request.read()
+        except TimeoutError:
+            raise RequestError("timed out while receiving the request", status=408) from None
+        except web.RequestPayloadError:
+            raise RequestError("the body does not match its headers, such as an invalid gzip encoding") from None
+
+    def _check(self, *cases: tuple[str | None, Sequence[str]], most: int, param: str | None = None) -> None:
+        """Refuse cases with too many answers, or with a text that is too long."""
+        answers = sum(len(texts) for _, texts in cases)
+        if answers > most:
+            raise RequestError(f"a request must have at most {most} answers, got {answers}", param=param)
+        longest = max(len(text) for question, texts in cases for text in (question or "", *texts))
+        if longest > self._limits.longest_text:
+            raise RequestError(
+                f"the question and each answer must have at most {self._limits.longest_text:,} characters, got "
+                f"{longest:,}",
+                param=param,
+            )
+
+
+async def _add_request_id(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers[REQUEST_ID] = CURRENT_ID.get()
+
+
+@web.middleware
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn everything that goes wrong into OpenAI's error format, with the request's id: the client's, if plain."""
+    name = request.headers.get(REQUEST_ID, "")
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
+        name = uuid.uuid4().hex
+    CURRENT_ID.set(name)
+    problem = partial(error_body, request_id=name)
+    try:
+        return await handler(request)
+    except RequestError as error:
+        body = problem(str(error), status=error.status, param=error.param, code=error.code)
+        return _json(body, status=error.status, headers=HEADERS.get(error.status))
+    except JuryError as error:
+        body = problem(str(error), status=502, code="no_verdict")
+        # the jurors were asked again as often as makes sense: a client that insists would only pay more
+        return _json({**body, "goldless": {"votes": votes_data(error.votes)}}, status=502, headers=NO_RETRY)
+    except web.HTTPException as error:
+        said = f"{error.reason}. The routes are {ROUTES}; requests have a size limit"
+        allowed = {name: value for name, value in error.headers.items() if name == "Allow"}
+        return _json(problem(said, status=error.status), status=error.status, headers=allowed)
+    except GoldlessError as error:
+        LOGGER.error("request %s: no verdict: %s", name, error)  # noqa: TRY400 - the message says it all
+    except Exception as error:  # noqa: BLE001 - whatever it is, clients get JSON, and no text of theirs is logged
+        LOGGER.error("request %s: no verdict: %s", name, kind_and_place(error))  # noqa: TRY400
+    said = f"the jury failed on this case; see request {name} in the server's log"
+    return _json(problem(said, status=500), status=500, headers=NO_RETRY)
+
+
+def _json(data: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(body=orjson.dumps(data), status=status, headers=headers, content_type="application/json")

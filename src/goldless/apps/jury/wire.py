@@ -1,0 +1,350 @@
+"""The jury's wire format: requests and replies in the format of OpenAI's chat completions.
+
+The last user message of a request has the question and the answers. It is JSON, or laid out like one of the common
+judge prompts, with a marker before each answer. Answers are untrusted and may contain markers themselves. The layout
+is the one whose marker comes first, so an answer cannot choose another one; and each of its markers must be in the
+message exactly once, so an answer cannot end itself or begin the other one. An ambiguous message is rejected, never
+guessed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+import orjson
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from goldless.apps.jury.panel import JuryVerdict, JuryWorth, Vote
+from goldless.errors import UserError
+from goldless.models.interface import Usage
+from goldless.selection.selecting import TOLERANCE
+
+MODEL = "goldless-jury"
+"""The only model of a jury's server."""
+Json = dict[str, Any]
+SELECT_FORM = 'Send {"question": "…", "answers": ["…", "…", "…"]} or {"cases": [{"question": "…", "answers": […]}, …]}'
+JSON_FORM = '{"question": "…", "answers": ["…", "…"]}'
+ACCEPTED = (
+    f"The last user message must be JSON, {JSON_FORM}, or a judge prompt with two marked answers: [The Start of "
+    "Assistant A's Answer] … [The End of Assistant A's Answer] and the same for B; <|The Start of Assistant A's "
+    "Answer|> … <|The End of Assistant A's Answer|> and the same for B; or [Response A] and [Response B] on "
+    "separate lines. The question comes first, after [User Question], [Question] or [Task Description] (<|User "
+    "Prompt|> in the second)"
+)
+
+
+class RequestError(UserError):
+    """A rejected request: the status, and the fields of OpenAI's error format."""
+
+    def __init__(self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> None:
+        """Keep what the reply needs."""
+        self.status = status
+        self.param = param
+        """The invalid field of the request."""
+        self.code = code
+        super().__init__(message)
+
+
+# --- what is asked ------------------------------------------------------------------------------------------------
+
+
+class Body(BaseModel):
+    """A JSON object that a client sends."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class GivenCase(Body):
+    """A question and answers to it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str | None = None
+    answers: Annotated[list[str], Field(min_length=2)]
+
+
+def _left_out(value: Any) -> Any:
+    if value:
+        raise ValueError("this is not supported. Leave it out")
+    return value
+
+
+Unsupported = Annotated[Any, AfterValidator(_left_out)]
+"""An option that would change the shape of the reply; sampling parameters are ignored."""
+
+
+class ChatBody(Body):
+    """A request for a chat completion."""
+
+    messages: list[dict[str, Any]]
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+    response_format: dict[str, Any] | None = None
+    n: Literal[1] | None = None
+    tools: Unsupported = None
+    functions: Unsupported = None
+    logprobs: Unsupported = None
+    audio: Unsupported = None
+    modalities: Unsupported = None
+
+    @property
+    def user_text(self) -> str:
+        """The text of the last user message."""
+        said = [message.get("content") for message in self.messages if message.get("role") == "user"]
+        content = said[-1] if said else None
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        texts = [
+            part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
+            for part in (parts if isinstance(parts, list) else [])
+        ]
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise RequestError(f"the last user message must have text, and text only. {ACCEPTED}", param="messages")
+        return "".join(map(str, texts))
+
+
+class SelectBody(Body):
+    """A request to select, of one case or of several.
+
+    With several, what answers share with those to other questions does not count (task control).
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str | None = None
+    answers: list[str] | None = None
+    cases: Annotated[list[GivenCase], Field(min_length=1)] | None = None
+    tolerance: float | int | str = TOLERANCE
+    model: Any = None
+
+    def given(self) -> list[GivenCase]:
+        """The cases, of either form."""
+        if self.cases is None:
+            if self.answers is None or len(self.answers) < 2:
+                raise RequestError(f"answers must be a list of at least two strings. {SELECT_FORM}", param="answers")
+            return [GivenCase(question=self.question, answers=self.answers)]
+        if self.answers is not None or self.question is not None:
+            raise RequestError(f"a request has one case or a list of cases, got both. {SELECT_FORM}", param="cases")
+        return self.cases
+
+
+Form = TypeVar("Form", bound=BaseModel)
+
+
+def read_body(form: type[Form], body: bytes | str, *, accepted: str, param: str | None = None) -> Form:
+    """The JSON text as such an object. Raises RequestError with all that is wrong and what is accepted."""
+    try:
+        return form.model_validate_json(body)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        wrong = [f"{'.'.join(map(str, each['loc'])) or 'the text'}: {each['msg']}" for each in found]
+        name = param or (str(found[0]["loc"][0]) if found[0]["loc"] else None)
+        code = "unsupported_parameter" if found[0]["type"] in {"value_error", "literal_error"} else None
+        raise RequestError(f"{'; '.join(wrong[:5])}. {accepted}", param=name, code=code) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a jury must decide, and the form of its reply."""
+
+    question: str | None
+    answers: tuple[str, ...]
+    verdicts: tuple[str, str, str] | None = None
+    """Text for the first, the second, and a tie; None: JSON."""
+
+    def worded(self, verdict: JuryVerdict) -> str:
+        """The verdict in the requested form."""
+        if self.verdicts is not None:
+            return self.verdicts[2 if verdict.winner is None else verdict.winner]
+        said = {"winner": verdict.winner, "tie": verdict.winner is None, "shares": verdict.shares}
+        return orjson.dumps(said).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A judge prompt with two marked answers. Markers are regular expressions in which ``@`` means A or B."""
+
+    question: str
+    start: str
+    end: str
+    ends_needed: bool
+    """False: without both end markers, A ends where B begins, and B ends with the message."""
+    verdicts: tuple[str, str, str]
+
+    def begins(self, text: str) -> int | None:
+        """The position of the first answer marker; None: there is none."""
+        found = re.search(self.start.replace("@", "[AB]"), text, re.MULTILINE)
+        return None if found is None else found.start()
+
+    def read(self, text: str) -> Case:
+        """The question and both answers. Raises RequestError if the markers are ambiguous."""
+        starts, ends = ([_places(mark.replace("@", name), text) for name in "AB"] for mark in (self.start, self.end))
+        marked = self.ends_needed or any(ends)
+        places = [starts[0], ends[0], starts[1], ends[1]] if marked else starts
+        if any(len(found) != 1 for found in places):
+            raise _ambiguous("each answer marker must be in the message exactly once")
+        spans = [found[0] for found in places]
+        if any(before[1] > after[0] for before, after in itertools.pairwise(spans)):
+            raise _ambiguous("the markers must be in order: answer A from start to end, then answer B")
+        first, second = text[spans[0][1] : spans[1][0]], text[spans[-2][1] : spans[-1][0]]
+        if not marked:
+            second = text[spans[1][1] :]
+            if re.search(r"\[\[|\[(?:End of )?Response [AB]\]", second):
+                raise _ambiguous(
+                    "the text after [Response B] mentions verdicts or responses. Mark the ends of the answers"
+                )
+        question = self._question(text[: spans[0][0]])
+        return Case(question, (first.strip(), second.strip()), self.verdicts)
+
+    def _question(self, before: str) -> str | None:
+        """The text between the question's marker and the first answer; None if there is none."""
+        if "The Start of Reference Answer" in before:
+            raise RequestError("the jury compares without a reference answer. Leave it out", param="messages")
+        marks = _places(self.question, before)
+        if not marks and not before.strip():
+            return None
+        if len(marks) != 1:
+            raise _ambiguous("the text before the answers must have exactly one question marker")
+        return before[marks[0][1] :].strip() or None
+
+
+_APOSTROPHE = "['\u2019]"
+_SQUARE_QUESTION = r"\[(?:User Question|Question|Task Description)\]"
+
+LAYOUTS = (
+    Layout(
+        question=_SQUARE_QUESTION,
+        start=rf"\[The Start of Assistant @{_APOSTROPHE}s Answer\]",
+        end=rf"\[The End of Assistant @{_APOSTROPHE}s Answer\]",
+        ends_needed=True,
+        verdicts=("[[A]]", "[[B]]", "[[C]]"),
+    ),
+    Layout(
+        question=r"<\|User Prompt\|>",
+        start=rf"<\|The Start of Assistant @{_APOSTROPHE}s Answer\|>",
+        end=rf"<\|The End of Assistant @{_APOSTROPHE}s Answer\|>",
+        ends_needed=True,
+        verdicts=("[[A>B]]", "[[B>A]]", "[[A=B]]"),
+    ),
+    Layout(
+        question=_SQUARE_QUESTION,
+        start=r"^\[Response @\][^\S\n]*$",
+        end=r"^\[End of Response @\][^\S\n]*$",
+        ends_needed=False,
+        verdicts=("[[A]]", "[[B]]", "[[C]]"),
+    ),
+)
+
+
+def read_case(body: ChatBody) -> Case:
+    """The case in the last user message. Raises RequestError with what is accepted."""
+    text, form = body.user_text, (body.response_format or {"type": "text"}).get("type")
+    is_json = text.lstrip().startswith("{")
+    if form != "text" and not (form == "json_object" and is_json):
+        raise RequestError(
+            "unsupported response_format. Use json_object for a case sent as JSON, or leave it out for a verdict such "
+            "as [[A]]",
+            param="response_format",
+        )
+    if is_json:
+        given = read_body(GivenCase, text, accepted=ACCEPTED, param="messages")
+        return Case(given.question, tuple(given.answers))
+    begun = [(place, layout) for layout in LAYOUTS if (place := layout.begins(text)) is not None]
+    if not begun:
+        raise RequestError(f"the message has no answers to compare. {ACCEPTED}", param="messages")
+    return min(begun, key=lambda found: found[0])[1].read(text)
+
+
+def _places(mark: str, text: str) -> Sequence[tuple[int, int]]:
+    return [found.span() for found in re.finditer(mark, text, re.MULTILINE)]
+
+
+def _ambiguous(why: str) -> RequestError:
+    return RequestError(
+        f"{why}. If an answer itself contains such a marker, send JSON: {JSON_FORM}",
+        param="messages",
+        code="ambiguous_layout",
+    )
+
+
+# --- what is replied ----------------------------------------------------------------------------------------------
+
+
+def error_body(
+    message: str, *, request_id: str, status: int, param: str | None = None, code: str | None = None
+) -> Json:
+    """An error in OpenAI's format, with the id by which the server's log names the request."""
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    if status == 429:
+        kind = "rate_limit_error"
+    return {"error": {"message": message, "type": kind, "param": param, "code": code, "request_id": request_id}}
+
+
+def model_entry(worth: JuryWorth) -> Json:
+    """The jury as an entry of ``/v1/models``, with what it is worth under ``goldless``."""
+    return {"id": MODEL, "object": "model", "created": 0, "owned_by": "goldless", "goldless": asdict(worth)}
+
+
+def completion(verdict: JuryVerdict, content: str) -> Json:
+    """A chat completion: the verdict's wording, the tokens charged, and the votes under ``goldless``."""
+    message = {"role": "assistant", "content": content, "refusal": None}
+    return {
+        **_reply("chat.completion", {"message": message, "finish_reason": "stop"}),
+        "usage": _usage(verdict.usage),
+        "goldless": vote_record(verdict),
+    }
+
+
+def chunks(verdict: JuryVerdict, content: str, *, with_usage: bool) -> Iterator[Json]:
+    """The same completion as stream events: the content, its end with the votes, and the usage if requested."""
+    said = {"delta": {"role": "assistant", "content": content}, "finish_reason": None}
+    whole = _reply("chat.completion.chunk", said) | ({"usage": None} if with_usage else {})
+    yield whole
+    ended = {**whole["choices"][0], "delta": {}, "finish_reason": "stop"}
+    yield {**whole, "choices": [ended], "goldless": vote_record(verdict)}
+    if with_usage:
+        yield {**whole, "choices": [], "usage": _usage(verdict.usage)}
+
+
+def vote_record(verdict: JuryVerdict) -> Json:
+    """All evidence behind a verdict, as plain data."""
+    used = sum(vote.value is not None for vote in verdict.votes)
+    return {
+        "winner": verdict.winner,
+        "shares": list(verdict.shares),
+        "asked": len(verdict.votes),
+        "used": used,
+        "missing": len(verdict.votes) - used,
+        "absent": list(verdict.absent),
+        **({} if verdict.worth is None else {"panel": asdict(verdict.worth)}),
+        "votes": votes_data(verdict.votes),
+    }
+
+
+def votes_data(votes: tuple[Vote, ...]) -> list[Json]:
+    """The votes as plain data."""
+    data = [asdict(vote) for vote in votes]
+    for vote in data:
+        if vote["failure"] is not None:
+            del vote["failure"]["charged"]  # for the ledger only
+    return data
+
+
+def _reply(kind: str, choice: Json) -> Json:
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": MODEL,
+        "choices": [{"index": 0, "logprobs": None, **choice}],
+    }
+
+
+def _usage(usage: Usage) -> Json:
+    total = usage.input_tokens + usage.output_tokens
+    return {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens, "total_tokens": total}

@@ -1,0 +1,99 @@
+"""``goldless view`` and ``goldless studio``: runs in the browser of this machine, to look at and to work with."""
+
+from __future__ import annotations
+
+import functools
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+
+from goldless.cli.command import verb
+from goldless.cli.console import say
+from goldless.cli.signals import run_async
+from goldless.runs.option_forms import Form, argument, option
+from goldless.runs.options import Options
+
+PORT = Form(int, must_be="between 0 and 65535", allows=lambda given: 0 <= given <= 65535)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Browsing:
+    """Where pages are served."""
+
+    port: int = option(0, "Port to listen on; 0 picks a free one.", group=None, form=PORT)
+    browser: bool = option(True, "Open the page in your browser.", "--browser/--no-browser")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Viewing(Browsing):
+    """Options of ``view``."""
+
+    runs: Path = argument("RUNS", "A folder of run folders, or one run folder.")
+    bundle: Path | None = option(None, "Write a static site to this folder instead.", "FOLDER")
+    tasks: int = option(50, "Number of tasks of each run in a static site.")
+    maps: bool = option(False, "Add information maps to a static site, a page per pair of responses.")
+
+
+@verb("journal", first=("port", "browser", "bundle", "tasks", "maps"))
+def view(own: Viewing, options: Options) -> None:
+    """Browse runs: leaderboards, tasks, and the prompt and reply behind every number. Stop it with Ctrl-C.
+
+    It listens on this machine only and writes nothing to run folders. A whole information map, if you request one, is
+    computed by the embedded model, and its replies are kept in the journal.
+
+    Examples:
+      goldless view runs/
+      goldless view runs/ --bundle site/
+    """
+    from goldless.apps.studio.viewer.bundle import write_bundle
+    from goldless.apps.studio.viewer.library import Library
+    from goldless.apps.studio.viewer.server import listening
+    from goldless.http_serving import serve_until_told
+    from goldless.models.cache import default_journal
+
+    library = Library(own.runs, journal=options.journal or default_journal())
+    if own.bundle is not None:
+        made = write_bundle(library, own.bundle, tasks=own.tasks, maps=own.maps, say=say)
+        for name, left in made.left_out.items():
+            say(f"note: {left} tasks of {name} are not in the site (--tasks)", style="yellow")
+        say(f"{made.pages} pages; open {made.first_page}")
+        return
+
+    def ready(url: str) -> None:
+        say(f"viewer: {url} (stop it with Ctrl-C)")
+        if own.browser:
+            webbrowser.open(url)
+
+    run_async(functools.partial(serve_until_told, listening(library, port=own.port), ready))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Working(Browsing):
+    """Options of ``studio``."""
+
+    folder: Path = argument("FOLDER", "The folder for runs; it is made if it does not exist.", Path("runs"))
+
+
+@verb("journal", first=("port", "browser"))
+def studio(own: Working, options: Options) -> None:
+    """Work in your browser: paste two texts, drop a file, press Run, look at the results. Stop it with Ctrl-C.
+
+    It listens on this machine only, and only a browser that was opened with its token may use it. Keys of models come
+    from the environment; the pages never ask for one.
+
+    Examples:
+      goldless studio
+      goldless studio runs/ --port 8765 --no-browser
+    """
+    from goldless.apps.studio.shell import Studio, listening
+    from goldless.http_serving import serve_until_told
+    from goldless.models.cache import default_journal
+
+    opened = Studio(own.folder, journal=options.journal or default_journal())
+
+    def ready(url: str) -> None:
+        say(f"studio: {url}?token={opened.access.token} (stop it with Ctrl-C)")
+        if own.browser:
+            webbrowser.open(f"{url}?token={opened.access.ticket()}")
+
+    run_async(functools.partial(serve_until_told, listening(opened, port=own.port), ready))

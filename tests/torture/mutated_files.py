@@ -143,7 +143,7 @@ def of_settings(folder: Path, out: Path, script: str) -> list[Words]:
         *[("config", "show"), ("config", "show", "score"), ("score", answers)],
         ("score", answers, "--metric", "gem-raw", "--scorer", "toy", *QUICK, "--out", out),
         ("score", answers, "--metric", "gem-raw", "--template", folder / "words.toml", "--scorer", script),
-        ("serve-jury", folder / "licence.json"),
+        ("jury", folder / "licence.json"),
         ("doctor", script),
         *[("metrics",), ("plugins",), ("models", "list"), ("cache", "show"), ("batches",), ("completion", "bash")],
         ("quickstart", out),

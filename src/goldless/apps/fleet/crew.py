@@ -17,7 +17,7 @@ from typing import Any
 
 from goldless._version import __version__
 from goldless.apps.fleet.cluster import Room, connect, room
-from goldless.apps.fleet.place import Place
+from goldless.apps.fleet.place import FORMS, Place, parse_place
 from goldless.apps.fleet.worker import Done, Loaded, ModelToLoad, Ready, Reply, Request, Worker, unlike
 from goldless.errors import CapabilityError, GoldlessError, ModelError, PrerequisiteError, UserError
 from goldless.models.catalogue import find_provider, is_local, open_model
@@ -342,3 +342,20 @@ class FleetModel(WrappedModel):
         """The reply of one worker."""
         (reply,) = await self.crew.answer(self._number, [request])
         return reply  # type: ignore[return-value] # a chat was asked for
+
+
+class Ray:
+    """The place ``ray``."""
+
+    forms = FORMS
+
+    def check(self, written: str) -> None:
+        """Raise UserError for what is no such place."""
+        parse_place(written)
+
+    def workers(self, written: str, say: Say) -> Crew:
+        """Workers of a Ray cluster."""
+        return Crew(parse_place(written), say)
+
+
+RAY = Ray()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from goldless.errors import UserError, nearest
-from goldless.runs.places import Workers
 
 FORMS = "ray, or ray://HOST:PORT for the Ray client of a cluster, with options such as ?workers=4&gpus=1"
 ITEM_SECONDS = 3600.0
@@ -60,22 +59,3 @@ def parse_place(written: str) -> Place:
         if not least <= found[name] < math.inf:
             raise UserError(f"{name} in --on must be {must_be}, got {value!r}")
     return Place(address=None if address == "ray" else address, **found)
-
-
-class Ray:
-    """The place ``ray``."""
-
-    forms = FORMS
-
-    def check(self, written: str) -> None:
-        """Raise UserError for what is no such place."""
-        parse_place(written)
-
-    def workers(self, written: str, say: Callable[[str], None]) -> Workers:
-        """Workers of a Ray cluster."""
-        from goldless.apps.fleet.crew import Crew  # noqa: PLC0415 - an option needs no workers
-
-        return Crew(parse_place(written), say)
-
-
-RAY = Ray()

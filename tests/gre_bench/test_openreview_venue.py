@@ -5,9 +5,13 @@ The real client library asks a loopback server that lays notes out as OpenReview
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import re
+import signal
 import sqlite3
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -362,3 +366,174 @@ def test_without_a_package_of_the_extra_the_install_command_is_given(tmp_path, m
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[gre\]'"):
         collect_edition(open_or_begin(tmp_path / "e"), {"venue": VENUE})
+
+
+# --- what must not leak or be lost -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "not-to-be-kept")
+
+
+def written(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.usefixtures("_account")
+@pytest.mark.parametrize("status", [302, 307])
+def test_a_redirect_to_another_host_takes_no_token_along_and_none_is_kept(server, open_venue, tmp_path, status):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    with OpenReviewServer() as elsewhere:
+        elsewhere.add(VENUE, [Submitted("a", THREE)], api=2)
+        for place in ("/groups", "/notes", "/pdf"):
+            server.faults.append((place, (status, {"Location": f"{elsewhere.api2}{place}?id={VENUE}&forum=a"}, b"")))
+        elsewhere.pdfs[VENUE] = elsewhere.pdfs["a"]
+        first = collect(open_venue())
+        assert isinstance(first["a"], Paper)
+        before = len(server.asked)
+        assert collect(open_venue()) == first
+        assert server.asked[before:] == ["POST /v2/login"]
+        assert len(elsewhere.asked) == 3
+        assert not any("Authorization" in headers for headers in elsewhere.headers)
+    assert server.headers[before - 1]["Authorization"] == f"Bearer {TOKEN}"
+    assert TOKEN.encode() not in written(tmp_path)
+
+
+@pytest.mark.usefixtures("_account")
+def test_a_login_that_is_redirected_gives_the_password_to_nobody_else(server, open_venue):
+    with OpenReviewServer() as elsewhere:
+        server.faults = [("/login", (307, {"Location": f"{elsewhere.api2}/login"}, b""))]
+        with pytest.raises(UserError, match=r"rejected the account .* status 307"):
+            open_venue().papers()
+        assert elsewhere.asked == []
+
+
+@pytest.mark.usefixtures("_account")
+def test_addresses_in_answers_are_not_followed(server, open_venue):
+    with OpenReviewServer() as elsewhere:
+        there = f"{elsewhere.api2}/pdf?id=a"
+        fields = {"a": there, "b": there.removeprefix("http:"), "c": f"/../../{there}"}
+        server.add(VENUE, [Submitted(name, THREE, pdf_field=field) for name, field in fields.items()], api=2)
+        found = collect(open_venue())
+        assert (found["a"].reason, elsewhere.asked) == ("no_paper", [])
+    assert {one for one in server.asked if "/pdf" in one} == {"GET /v2/pdf?id=b", "GET /v2/pdf?id=c"}
+
+
+@pytest.mark.usefixtures("_account")
+@pytest.mark.parametrize("status", [400, 403, 503])
+@pytest.mark.parametrize("body", [{"message": f"You sent {TOKEN}"}, {"message": "x" * 290 + TOKEN}, {"name": TOKEN}])
+def test_a_server_that_repeats_the_token_does_not_get_it_shown(server, open_venue, caplog, status, body):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/notes", (status, {}, json.dumps(body).encode()))] * ATTEMPTS
+    said: list[str] = []
+    with caplog.at_level("DEBUG"), pytest.raises(UserError) as caught:
+        collect(open_venue(say=said.append))
+    shown = "".join([str(caught.value), repr(caught.value.__cause__), *said, caplog.text])
+    assert str(status) in shown
+    assert TOKEN[:9] not in shown
+    assert "not-to-be-kept" not in shown
+
+
+def test_requests_keep_their_distance_also_after_a_lost_connection(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/pdf", "cut"), ("/pdf", (503, {}, b""))]
+    collect(open_venue(seconds_between_requests=0.2))
+    assert len(server.times) == 6  # group, list, replies, and the PDF three times
+    # from when the server took one to when it took the next, less what the first took on its way
+    assert all(later - earlier >= 0.18 for earlier, later in itertools.pairwise(server.times))
+
+
+COLLECTOR = """
+import sys
+from pathlib import Path
+from goldless.apps.gre.openreview import OpenReviewVenue
+venue, api1, api2, cache = sys.argv[1:]
+source = OpenReviewVenue(venue, cache=Path(cache), api1=api1, api2=api2, seconds_between_requests=0.0)
+for name in source.papers():
+    source.paper(name, reviews=3)
+"""
+
+
+@pytest.mark.parametrize("stopped_at", ["after=p1", "/pdf?id=p2"])
+def test_after_kill_9_only_what_was_not_answered_is_asked_again(server, open_venue, tmp_path, stopped_at):
+    server.most_a_page = 2
+    server.add(VENUE, [Submitted(f"p{n}", THREE) for n in range(4)], api=2)
+    command = [sys.executable, "-c", COLLECTOR, VENUE, server.api1, server.api2, str(tmp_path / "cache")]
+    server.holds = lambda target: stopped_at in target
+    with subprocess.Popen(command) as collecting:
+        assert server.held.wait(60)
+        collecting.send_signal(signal.SIGKILL)
+    assert collecting.returncode == -signal.SIGKILL
+    server.holds = lambda _: False
+    before = list(server.asked)
+    assert all(isinstance(paper, Paper) for paper in collect(open_venue()).values())
+    assert set(before) & set(server.asked[len(before) :]) == {before[-1]}
+    assert stopped_at in before[-1]
+    assert max(Counter(before).values()) == 1
+
+
+def spoil_all(file: Path) -> None:
+    file.write_bytes(b"This is no database. " * 100)
+
+
+def spoil_the_pages(file: Path) -> None:
+    """Leave the head of the database, so that it opens."""
+    file.write_bytes(file.read_bytes()[:4096] + b"no page " * 4096)
+
+
+def make_a_folder_of(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize("spoil", [spoil_all, spoil_the_pages, make_a_folder_of])
+def test_a_damaged_file_of_replies_ends_in_a_sentence(server, open_venue, tmp_path, spoil):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    collect(open_venue())
+    spoil(tmp_path / "cache" / "replies.sqlite")
+    with pytest.raises(UserError, match=r"replies.sqlite: cannot store replies .* delete the file if it is damaged"):
+        collect(open_venue())
+
+
+def test_a_kept_reply_that_cannot_be_read_is_asked_for_again(server, open_venue, tmp_path):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    first = collect(open_venue())
+    with closing(sqlite3.connect(tmp_path / "cache" / "replies.sqlite")) as database:
+        database.execute("""UPDATE responses SET value = '{"half'""")
+        database.commit()
+    assert collect(open_venue()) == first
+
+
+def test_no_name_of_a_paper_leads_out_of_the_folder(server, tmp_path):
+    server.add(VENUE, [Submitted("../../x", THREE), Submitted("/tmp/y", THREE), Submitted("a\0b", THREE)], api=2)
+    server.notes["v2"].append({**server.notes["v2"][0], "id": None})
+    edition = open_or_begin(tmp_path / "below" / "edition")
+    asked = {"venue": VENUE}
+    made, _ = collect_edition(edition, asked, seconds_between_requests=0, api1=server.api1, api2=server.api2)
+    assert made.study().task("../../x").extra["address"] == "https://openreview.net/forum?id=..%2F..%2Fx"
+    assert [path.name for path in tmp_path.iterdir()] == ["below"]
+    assert [path.name for path in (tmp_path / "below").iterdir()] == ["edition"]
+    assert {path.name for path in made.folder.rglob("*") if path.is_dir()} == {"collected", "study"}
+
+
+def test_a_collection_that_came_too_early_does_not_change_a_later_draw(server, tmp_path):
+    server.add(VENUE, [Submitted(f"p{n}", THREE) for n in range(12)], api=2)
+    public = [*server.notes["v2"]]
+
+    def drawn(folder: str) -> set[str]:
+        asked = {"venue": VENUE, "papers": 4, "seed": 1}
+        begun = open_or_begin(tmp_path / folder)
+        made, _ = collect_edition(begun, asked, seconds_between_requests=0, api1=server.api1, api2=server.api2)
+        return set(made.study().tasks)
+
+    server.notes["v2"] = [note for note in public if "-r" not in note["id"]]
+    with pytest.raises(UserError, match=r"0 of 12 papers are usable.*few_reviews 12"):
+        drawn("early")
+    late = [f"forum={name}&" for name in ("p0", "p1", "p2", "p3")]
+    server.faults = [(one, (429, {"Retry-After": "9999"}, b"{}")) for one in late]
+    with pytest.raises(UnansweredError):
+        drawn("early")
+    server.notes["v2"], server.faults = public, []
+    assert drawn("early") == drawn("on time")

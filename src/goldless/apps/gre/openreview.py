@@ -180,7 +180,7 @@ class _Api:
                         f"{f'after {then:%Y-%m-%d %H:%M:%S} UTC' if after else 'later'} to resume"
                     ) from refusal
                 self._say(f"{refusal}; waiting before attempt {attempt + 1} of {ATTEMPTS}")
-                time.sleep(max(after, FIRST_WAIT_SECONDS * 2 ** (attempt - 1)))
+                time.sleep(max(after, self._pause, FIRST_WAIT_SECONDS * 2 ** (attempt - 1)))
         raise AssertionError("unreachable")
 
     def _once(self, address: str, query: Mapping[str, str]) -> requests.Response:
@@ -196,8 +196,8 @@ class _Api:
         if status < 400:
             return reply
         fields = _fields(reply.content)
-        name = str(fields.get("name") or "")
-        said = " ".join(str(fields.get("message") or "" if fields else reply.text).split())[:300]
+        name = self._hidden(str(fields.get("name") or ""))
+        said = " ".join(self._hidden(str(fields.get("message") or "" if fields else reply.text)).split())[:300]
         if status in BUSY:
             details = fields.get("details")
             reset = details.get("resetTime") if isinstance(details, dict) else None  # of OpenReview's rate limit
@@ -205,12 +205,15 @@ class _Api:
             pause = "" if after is None else f", retry after {round(after, 1):g} seconds"
             shown = f"status {status}{pause}{f' ({said})' if said else ''}"
             raise _RefusedError(shown, status=status, retry_after=after or 0.0)
-        said = said.replace(self._token, "…") if self._token else said
         shown = f"{address} returned {status}{f' {name[:60]}' if name else ''}: {said or 'no message'}"
         refused = _RefusedError(shown, status=status, name=name)
         if status in {401, 403} and not refused.is_private:
             raise UserError(f"{shown}. {self._advice()}")
         raise refused
+
+    def _hidden(self, text: str) -> str:
+        """A text of the server without the account's token, which it may repeat."""
+        return text.replace(self._token, "…") if self._token else text
 
     def _login(self) -> str:
         """The token of the account in the environment; empty for a guest."""
@@ -224,7 +227,8 @@ class _Api:
         given: Any = {"id": username, "password": password, "expiresIn": TOKEN_SECONDS}
         headers = {"User-Agent": self._session.headers["User-Agent"]}
         try:
-            reply = requests.post(f"{self.base}/login", json=given, headers=headers, timeout=60)
+            # a redirect could take the password to another host
+            reply = requests.post(f"{self.base}/login", json=given, headers=headers, timeout=60, allow_redirects=False)
         except requests.exceptions.RequestException as error:
             raise UnansweredError(
                 f"{self.base}/login did not reply ({type(error).__name__}). Try again later"
@@ -258,7 +262,9 @@ class _Api:
 
 
 def _is_final(reply: requests.Response) -> bool:
-    """Whether a reply may be kept: not a proxy's page, and not likely to change."""
+    """Whether a reply may be kept: not a proxy's page, and not likely to change. Takes the token out of it."""
+    for redirect in reply.history:  # requests-cache takes the token out of the last request only
+        redirect.request.headers.pop("Authorization", None)
     asked = reply.history[0] if reply.history else reply
     kind = urlsplit(asked.url).path.rpartition("/")[2]
     if kind == "pdf":

@@ -6,6 +6,7 @@ import pytest
 from edition_folders import QUICK, reviewed
 
 from goldless.apps.gre.edition import open_edition
+from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.errors import UserError
 
@@ -24,6 +25,18 @@ def edit(edition, old, new):
 
 
 # --- what is stored ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["http://me:SECRETPW@127.0.0.1:9/v1#m", "http://127.0.0.1:9/v1?api_key=SECRETPW#m", "scripted:/nowhere/x.jsonl"],
+)
+async def test_a_model_that_cannot_be_asked_is_refused_and_not_stored_and_no_password_is_shown(edition, asking, spec):
+    before = config_text(edition)
+    with pytest.raises(UserError) as refused:
+        await review_edition(edition, {"max_tokens": 7}, models={"x": {"model": spec}}, options=asking)
+    assert "SECRETPW" not in str(refused.value)
+    assert config_text(edition) == before
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,19 @@ async def test_a_review_that_labels_or_evidence_are_about_is_not_replaced(folder
     assert contents(path) == before
 
 
+async def test_reviews_do_not_go_into_another_study_nor_over_a_persons(folder, generate, tmp_path):
+    path = folder()
+    generated = await generate(path, {"a": scripted("a")})
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "responses.jsonl").write_text('{"task": "q", "agent": "x", "text": "y"}\n')
+    (other / "agents.jsonl").write_text('{"agent": "x"}\n{"agent": "a", "group": "human"}\n')
+    before = contents(other)
+    with pytest.raises(UserError, match=r"(?s)'a' is reserved for human reviews.*no tasks named 'p1', 'p2'"):
+        add_reviews(other, generated)
+    assert contents(other) == before
+
+
 @pytest.mark.parametrize("text", ["</summary><summary>\x00 null", "line\u2028feed \r\n return", '"quoted", comma\t🎉'])
 async def test_hostile_replies_stand_in_the_study_as_they_are(folder, generate, text):
     path, reply = folder(), f"<weaknesses>{text}</weaknesses>"

@@ -194,6 +194,13 @@ def test_no_named_file_leads_out_of_the_folder(make, tmp_path, file):
     assert problems(folder) == [f"papers.jsonl:1: file {file!r} is outside the folder. Papers must be inside it"]
 
 
+def test_no_name_of_a_paper_leads_out_of_the_folder(make, tmp_path):
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    papers = [{**PAPERS[0], "paper": "../../secret"}, {**PAPERS[1], "paper": "x" * 5000}]
+    found = problems(make(papers=papers, reviews=[{"paper": "../../secret", "review": "r", "text": "T"}]))
+    assert found == ["papers.jsonl:1: paper '../../secret' is outside the folder. Papers must be inside it"]
+
+
 @pytest.mark.parametrize(
     ("tables", "said"),
     [

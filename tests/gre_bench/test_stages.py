@@ -77,6 +77,13 @@ def test_an_edition_is_not_begun_in_a_folder_with_something_else(tmp_path):
         open_or_begin(tmp_path / "letters")
 
 
+@pytest.mark.parametrize("name", ["../elsewhere", "study", "collected", ""])
+def test_a_run_is_a_folder_of_the_edition(edition, name):
+    assert edition.run_folder() == edition.folder / "run"
+    with pytest.raises(UserError, match="--run"):
+        edition.run_folder(name)
+
+
 # --- the offline edition -------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from edition_folders import QUICK, papers_folder, write_rows
+from edition_folders import QUICK, papers_folder, reviewed, write_rows
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_or_begin
@@ -88,6 +88,13 @@ def test_a_name_a_file_and_another_spelling_of_a_team_are_taken_once(edition, fi
     with pytest.raises(UserError, match="was submitted as first before"):
         submit(edition, mine, name="first", team="Lab")
     assert len(read_log(edition.folder)) == 1
+
+
+async def test_a_model_cannot_replace_a_submission(edition, file, asking):
+    submit(edition, file(reviews("zarn")), name="first", team="Lab")
+    with pytest.raises(UserError, match="names of submissions: first"):
+        await reviewed(edition, asking, first={})
+    assert edition.study().response("p1", "first").text == "Summary:\n\nzarn"
 
 
 def test_an_interrupted_submission_is_completed_by_the_same_command(edition, file, monkeypatch):

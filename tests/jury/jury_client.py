@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
 
 import openai
 from jury_models import juror, prefers
+from yarl import URL
 
 from goldless.apps.jury.panel import Jury
 from goldless.apps.jury.server import Limits, listening
@@ -50,3 +52,13 @@ async def serving(*jurors, tokens=None, sent="any", **limits):
 async def ask(client, content, **options):
     messages = user(content if isinstance(content, str) else json.dumps(content))
     return await client.chat.completions.create(model="goldless-jury", messages=messages, **options)
+
+
+async def half_sent(url, text=None):
+    """A connection on which a text is sent, by default a request whose body does not come."""
+    place = URL(url)
+    reader, writer = await asyncio.open_connection(place.host, place.port)
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {place.host}\r\nContent-Type: application/json\r\n"
+    writer.write((text or f"{head}Content-Length: 100\r\n\r\n{{").encode())
+    await writer.drain()
+    return reader, writer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import aiohttp
 import anyio
 import openai
 import pytest
-from jury_client import CASE, ZARN, ask, serving, user
+from jury_client import CASE, ZARN, ask, half_sent, serving, user
 from jury_models import juror
 
 from goldless.apps.jury.panel import Jury
@@ -43,6 +44,29 @@ async def test_the_right_token_opens_and_any_other_does_not(token_file):
             assert "s3cret" not in caught.value.response.text
             with pytest.raises(openai.AuthenticationError):
                 await client.models.list()
+
+
+async def test_the_token_is_never_logged_or_answered(token_file, caplog, capfd):
+    """Neither a wrong one nor the right one, in a request that is understood or in bytes that are none."""
+    heads = ["GARBAGE s3cret", "POST /v1/models HTTP/1.1\r\nAuthorization: Bearer s3cret\x00"]
+    with caplog.at_level(logging.DEBUG):
+        for sent in ("s3cret?", "s3cret"):
+            async with serving(tokens=Tokens(file=token_file), sent=sent) as (_, url):
+                headers = {"Authorization": f"Bearer {sent}", "Content-Type": "application/json"}
+                async with aiohttp.ClientSession(headers=headers) as session:
+                    for path in ("chat/completions", "embeddings", "select"):
+                        reply = await session.post(f"{url}/{path}", data=b"no json")
+                        assert reply.status in {400, 401, 404}
+                        assert "s3cret" not in await reply.text()
+        async with serving(tokens=Tokens(file=token_file)) as (_, url):
+            for head in heads:
+                reader, writer = await half_sent(url, f"{head}\r\n\r\n")
+                reply = await reader.read()
+                writer.close()
+                assert b" 400 " in reply.splitlines()[0]
+                assert b"Traceback" not in reply
+    ours = [record for record in caplog.records if record.name.startswith(("goldless", "aiohttp"))]
+    assert (ours, capfd.readouterr()) == ([], ("", ""))
 
 
 def test_tokens_come_from_the_environment_and_any_of_several_opens(monkeypatch):

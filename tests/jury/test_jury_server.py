@@ -11,11 +11,12 @@ import aiohttp
 import anyio
 import openai
 import pytest
-from jury_client import CASE, ZARN, ask, serving, user
+from jury_client import CASE, ZARN, ask, half_sent, serving, user
 from jury_models import DOWN, Held, always, juror, prefers
 
-from goldless.apps.jury.panel import Jury
-from goldless.apps.jury.server import Limits, serve
+from goldless.errors import UserError
+from goldless.jury.panel import Jury
+from goldless.jury.server import Limits, serve
 from goldless.models.scripted import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -145,6 +146,15 @@ async def test_more_than_allowed_is_refused_never_cut(limits, case, status, said
     assert caught.value.status_code == status
 
 
+async def test_half_sent_requests_take_no_place_and_are_given_up():
+    async with serving(at_once=1, waiting=0, reading_seconds=1) as (client, url):
+        held = [await half_sent(url) for _ in range(20)]
+        assert await ask(client, CASE)
+        for reader, writer in held:
+            assert b" 408 " in await reader.readline()
+            writer.close()
+
+
 async def test_cases_over_the_limit_wait_and_those_beyond_are_told_to_come_again():
     """1 under way, 1 waiting: of the next two whoever comes later is refused, the others are answered."""
     model, answered, refused = Held(ZARN), [], []
@@ -167,6 +177,37 @@ async def test_cases_over_the_limit_wait_and_those_beyond_are_told_to_come_again
 
 
 # --- the server's life -----------------------------------------------------------------------------------------
+
+
+async def test_where_it_cannot_listen_the_jury_says_why():
+    for host in ("0.0.0.0", "::", "", "127.0.0.2"):
+        with pytest.raises(UserError, match=f"listening on {host} needs a token"):
+            await serve(Jury([juror(ZARN)]), host=host, port=0, ready=print)
+    async with serving() as (_, url):
+        port = int(url.split(":")[2].removesuffix("/v1"))
+        with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1, port {port}"):
+            await serve(Jury([juror(ZARN)]), port=port, ready=print)
+    with pytest.raises(UserError, match=r"cannot listen on 127\.0\.0\.1, port 99999"):
+        await serve(Jury([juror(ZARN)]), port=99_999, ready=print)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status", "said"),
+    [
+        # a web page may send text/plain to this machine without asking
+        ("POST", "/chat/completions", {"Content-Type": "text/plain"}, 415, "application/json"),
+        ("POST", "/select", {"Content-Type": "text/plain"}, 404, "--select-with"),
+        ("POST", "/chat/completions", {"Content-Encoding": "gzip"}, 400, "its headers"),
+        ("GET", "/chat/completions", {}, 405, "/v1/chat/completions"),
+        ("POST", "/embeddings", {}, 404, "/v1/chat/completions"),
+    ],
+)
+async def test_a_request_of_another_kind_gets_a_json_error(method, path, headers, status, said):
+    async with serving() as (_, url), aiohttp.ClientSession() as session:
+        body = {} if method == "GET" else {"data": b"no gzip"}
+        sent = {"Content-Type": "application/json", **headers}
+        reply = await session.request(method, f"{url}{path}", headers=sent, **body)
+        assert (reply.status, said in (await reply.json())["error"]["message"]) == (status, True)
 
 
 async def test_while_it_stops_the_jury_finishes_what_runs_and_refuses_what_waits_and_what_is_new():

@@ -137,6 +137,32 @@ def server():
         yield running
 
 
+def asked_for(server) -> int:
+    return len(server.bodies("/v1/chat/completions"))
+
+
+async def test_what_the_study_could_not_take_is_refused_before_anything_is_asked_or_stored(edition, asking, server):
+    (edition.study_folder / "notes.txt").write_text("mine")
+    before = (edition.folder / "edition.toml").read_text()
+    with pytest.raises(UserError, match=r"notes\.txt"):
+        await review_edition(edition, {}, models={"m": {"model": f"{server.url}#toy"}}, options=asking)
+    assert (asked_for(server), (edition.folder / "edition.toml").read_text()) == (0, before)
+
+
+async def test_reviews_with_labels_are_not_asked_for_in_another_way(edition, asking, server):
+    models = {"m": {"model": f"{server.url}#toy"}}
+    edition, _ = await review_edition(edition, {}, models=models, options=asking)
+    write_rows(edition.study_folder / "labels.jsonl", [{"task": "p1", "agent": "m", "rater": "ann", "score": 1}])
+    before, config = asked_for(server), (edition.folder / "edition.toml").read_text()
+    with pytest.raises(UserError, match="1 rows of the table labels are about reviews of m that would be replaced"):
+        await review_edition(edition, {"max_tokens": 50}, options=asking)
+    assert (asked_for(server), (edition.folder / "edition.toml").read_text()) == (before, config)
+    # what changes no review that is there goes on, and so does another model
+    await review_edition(edition, {"cut": "keep", "truncate": True}, options=asking)
+    await review_edition(edition, {}, models={"n": {"model": f"{server.url}/#toy"}}, options=asking)
+    assert edition.study().response("p1", "n") is not None
+
+
 async def test_a_finished_model_on_a_server_needs_no_key(edition, asking, server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)

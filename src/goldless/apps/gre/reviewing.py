@@ -51,6 +51,8 @@ SUBMITTED = "submission "
 OWN_ITEMS = frozenset({GENERATIONS, "exams"})
 """Tables whose rows are not about the responses of a study."""
 
+ONLY_FITTING = ("truncate", "cut")
+"""Settings that change no request about a paper that fits."""
 Pair = tuple[str, str]
 """A task and an agent."""
 
@@ -260,6 +262,8 @@ async def review_edition(
     check_target(edition.study_folder, overwrite=True)
     for folder in (edition.folder, edition.study_folder):
         try_writing(folder, "Reviews are added to the study there; make it writable")
+    if wrong := list(_rests_on(study, request.replaced(study))):
+        raise UserError("\n".join(wrong))
     if (registered := check_registration(planned)) is not None:
         options.say(registered.sentence)
     generated = await generate_reviews(study, request)
@@ -332,11 +336,17 @@ class ReviewRequest:
         }
 
     def asked(self, name: str, paper: str | None) -> str | None:
-        """A hash of what a model is asked about a paper, as an address is nobody else's business; None: a stand-in."""
+        """What a model is asked about a paper, as ``REQUEST-FIT``; None: a stand-in.
+
+        Hashes, as an address is nobody else's business. With the same ``REQUEST``, a paper that fits is asked about in
+        the same words.
+        """
         if name in self.stand_ins:
             return None
         config = self.models[name]
-        return content_hash(config.model, self.settings, config.context_length, paper)[:16]
+        request = {key: value for key, value in self.settings.items() if key not in ONLY_FITTING}
+        fit = [self.settings[key] for key in ONLY_FITTING]
+        return f"{content_hash(config.model, request, paper)[:16]}-{content_hash(fit, config.context_length)[:8]}"
 
     def settled(self, study: Study) -> dict[Pair, GeneratedReview]:
         """The reviews that the study has of models on servers, asked for in the same way.
@@ -351,6 +361,17 @@ class ReviewRequest:
             if agent in served and task in tasks and noted.text
             if noted.asked == self.asked(agent, study.task(task).prompt)
         }
+
+    def replaced(self, study: Study) -> set[Pair]:
+        """The reviews that the study has of these models, but asked for in another way."""
+        noted, found = noted_reviews(study), set()
+        for task, responses in study:
+            for pair in [(task.task, response.agent) for response in responses if response.agent in self.models]:
+                before = noted[pair].asked if pair in noted else ""
+                now = self.asked(pair[1], task.prompt)
+                if before is not None and now is not None and before.partition("-")[0] != now.partition("-")[0]:
+                    found.add(pair)
+        return found
 
     def check(self, study: Study) -> None:
         """Reject what can be known to be wrong before any model is opened, with all problems at once."""
@@ -526,12 +547,7 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
     if strange := list(dict.fromkeys(repr(task) for task, _ in reviews if task not in set(study.tasks))):
         wrong.append(f"{study.name} has no tasks named {', '.join(strange[:10])}. Is it another study?")
     replaced = {pair for pair, review in reviews.items() if pair in there and there[pair] != review.text}
-    wrong += [
-        f"{rows} rows of the table {table} are about reviews of {', '.join(sorted({a for _, a in replaced}))} that "
-        "would be replaced. Remove them, or add the new reviews under another name"
-        for table, rows in _rows_about(study, replaced).items()
-        if rows
-    ]
+    wrong += _rests_on(study, replaced)
     if wrong:
         raise UserError("\n".join(wrong))
     known = {agent.agent: agent for agent in study.agents}
@@ -559,6 +575,17 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
             if file is not None and table != GENERATIONS:
                 copy_table(file, fresh)
         return write_study(read_study(fresh), study_folder, overwrite=True)
+
+
+def _rests_on(study: Study, replaced: set[Pair]) -> Iterator[str]:
+    """Why reviews cannot be replaced: labels or evidence are about them."""
+    agents = ", ".join(sorted({agent for _, agent in replaced}))
+    for table, rows in _rows_about(study, replaced).items():
+        if rows:
+            yield (
+                f"{rows} rows of the table {table} are about reviews of {agents} that would be replaced. Remove them, "
+                "or add the new reviews under another name"
+            )
 
 
 def _rows_about(study: Study, pairs: set[Pair]) -> dict[str, int]:

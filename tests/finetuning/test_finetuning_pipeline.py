@@ -73,6 +73,14 @@ def tuned(base: Path, tmp_path_factory: pytest.TempPathFactory):
     return found, options, handed
 
 
+def test_held_out_tasks_are_never_trained_on(tuned):
+    found, _, handed = tuned
+    assert len(found.held_out_tasks) == 3
+    assert handed == {f"t{i}" for i in range(TASKS)} - set(found.held_out_tasks)
+    assert found.counts.examples == 18 * 9
+    assert found.counts.held_out_texts_seen == 0
+
+
 def test_the_adapter_raises_the_likelihood_of_held_out_texts_in_every_way_of_asking(tuned):
     found, _, _ = tuned
     rows = [row for row in found.held_out if row.term != "difference"]

@@ -15,6 +15,7 @@ import pytest
 
 from goldless.errors import MetricError
 from goldless.records import Task, TextItem
+from goldless.user_metrics import commands
 from goldless.user_metrics.catalogue import find_user_metric
 
 pytestmark = pytest.mark.slow
@@ -93,6 +94,26 @@ def test_texts_arrive_as_they_are_whatever_is_in_them(metric):
 # --- much data ------------------------------------------------------------------------------------------------------
 
 
+def test_megabytes_of_input_and_output_at_once_do_not_block_each_other(metric):
+    # It answers each line before it reads the next, with padding, so that both pipes are full unless both are served.
+    program = (
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps({'score': json.loads(line)['id'], 'why': 'x' * 20000}))\n"
+    )
+    given = items(*["word " * 4000] * 300)
+    assert values(metric(program), given) == [float(n) for n in range(300)]
+
+
+def test_output_is_limited_for_each_response_and_for_all_together(metric, monkeypatch):
+    monkeypatch.setattr(commands, "OUTPUT_PER_ITEM", 100)
+    flood = metric("while True: print('1' * 1000)")
+    assert "the limit is 1,600 bytes" in message(flood)  # at least 16 responses
+    assert "the limit is 2,000 bytes" in message(flood, items(*["x"] * 20))
+    monkeypatch.setattr(commands, "MOST_OUTPUT", 1_800)
+    assert "the limit is 1,800 bytes" in message(flood, items(*["x"] * 20))
+
+
 # --- what goes wrong ------------------------------------------------------------------------------------------------
 
 
@@ -127,6 +148,40 @@ def test_a_program_that_hangs_is_killed_with_what_it_started_and_its_last_lines_
     assert "    0.5" in said
     assert "    loading the model" in said
     assert all(until_gone(int(process)) for process in (tmp_path / "pids").read_text().split())
+
+
+def test_a_grandchild_that_holds_the_pipes_does_not_delay_the_scores_and_does_not_survive(metric, tmp_path):
+    program = READ + (
+        "import subprocess\n"
+        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(grandchild.pid))\n"
+        "print('1\\n2\\n3')\n"
+    )
+    assert values(metric(program, timeout_seconds=120), items()) == [1.0, 2.0, 3.0]
+    assert until_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_cancelling_leaves_neither_the_program_nor_what_it_started(metric, tmp_path):
+    file = tmp_path / "pids"
+    waiting = metric(
+        "import os, subprocess, sys, time\n"
+        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(file)!r}, 'w').write(f'{{os.getpid()}} {{grandchild.pid}}.')\n"
+        "time.sleep(600)\n"
+    )
+
+    async def cancelled() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(waiting.scores, items())
+            while not (file.exists() and file.read_text().endswith(".")):  # noqa: ASYNC110 - another process writes it
+                await anyio.sleep(0.02)
+            tasks.cancel_scope.cancel()
+
+    anyio.run(cancelled)
+    program, grandchild = map(int, file.read_text().rstrip(".").split())
+    with pytest.raises(ProcessLookupError):  # gone before it goes on
+        os.kill(program, 0)
+    assert until_gone(grandchild)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -165,6 +220,15 @@ def test_a_signal_that_ends_goldless_ends_the_program_and_what_it_started(tmp_pa
 def test_a_command_that_cannot_be_run_is_refused_when_it_is_named(name, said):
     with pytest.raises(MetricError, match=said):
         find_user_metric(name)
+
+
+def test_words_are_not_given_to_a_shell(metric, tmp_path):
+    program = (
+        "import sys\nsys.stdin.read()\nprint(float(sys.argv[1:] == ['$HOME', ';', 'a b', '`id`', '>', sys.argv[6]]))"
+    )
+    arguments = f"$HOME ';' 'a b' '`id`' > {shlex.quote(str(tmp_path / 'made'))}"
+    assert values(metric(program, arguments=arguments), items("x")) == [1.0]
+    assert not (tmp_path / "made").exists()
 
 
 def test_the_settings_tell_two_versions_of_a_script_apart(metric):

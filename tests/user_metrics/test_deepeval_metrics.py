@@ -123,6 +123,11 @@ def test_what_a_metric_cannot_measure_is_missing_with_its_reason(deepeval):
     assert scores(deepeval("Failing"))[1] == ItemScore(None, "RuntimeError: no input")
 
 
+def test_deepeval_is_told_to_send_no_usage_data(deepeval):
+    deepeval("words")
+    assert os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] == "YES"
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

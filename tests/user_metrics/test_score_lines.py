@@ -26,6 +26,17 @@ def test_a_number_is_taken_as_programs_print_it(text, number):
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["nan", "NaN", "inf", "-Infinity", "1,5", "0x10", "true", '"1"', "[1]", "one", '{"score": "1"}',
+     '{"score": true}', '{"score": NaN}', '{"score": 1e999}', "1e999", '{"value": 1}', '{"score": 1', "9" * 400,
+     "[" * 100_000],
+)  # fmt: skip
+def test_what_is_no_finite_number_is_a_problem_and_never_a_score(text):
+    found, wrong = read_score_lines(text.encode(), 1)
+    assert (found, len(wrong), wrong[0][:8]) == ({}, 1, "line 1: ")
+
+
+@pytest.mark.parametrize(
     ("output", "said"), [("1\n2", "2 lines for 3 items"), ("1\n2\n3\n4", "4 lines for 3 items"), ("", "0 lines for 3")]
 )
 def test_the_wrong_number_of_lines_is_a_problem(output, said):

@@ -14,9 +14,9 @@ import pytest
 from jury_client import CASE, ZARN, ask, half_sent, serving, user
 from jury_models import DOWN, Held, always, juror, prefers
 
+from goldless.apps.jury.panel import Jury
+from goldless.apps.jury.server import Limits, serve
 from goldless.errors import UserError
-from goldless.jury.panel import Jury
-from goldless.jury.server import Limits, serve
 from goldless.models.scripted import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

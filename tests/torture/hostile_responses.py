@@ -158,7 +158,8 @@ async def conversations(response: str) -> list[tuple[str, tuple[Message, ...], s
     question = [ReviewQuestion("t", "ann", "bob")]
     await ReviewStage(model, JUDGES["pairwise"], verdicts="labels").review(question, asked, {"t": response})
     await DebateStage(model, JUDGES["pairwise"], C2).review(question, asked, {"t": response})
-    await ChangingStage(model).items({"t": response}, asked, relevant="bob")
+    if response.strip():  # a prompt without a word is none
+        await ChangingStage(model).items({"t": response}, asked, relevant="bob")
     await written(model, "Say it in other words.", response, what="paraphrase", most_tokens=64)
     return [*found, *(("conversation", call.messages, "") for call in model.calls)]
 

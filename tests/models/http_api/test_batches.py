@@ -102,7 +102,7 @@ async def test_a_call_in_a_batch_that_is_out_is_not_paid_again_by_a_command_with
         in_batch = await chat.chat(request("a"))
         await model.aclose()
     assert in_batch.kind == "waiting"
-    assert "goldless batches" in in_batch.message
+    assert "goldless journal batches" in in_batch.message
     assert len(server.asked) == asked
     server.end()
     assert await run("a") == ["Reply to a"]
@@ -155,7 +155,7 @@ async def test_a_batch_that_is_gone_is_said_to_be_gone_with_the_way_out(server, 
     await run("a", "b")
     [name] = server.batches
     server.batches.clear()
-    with pytest.raises(UserError, match=f"goldless batches --forget {name}"):
+    with pytest.raises(UserError, match=f"goldless journal batches --forget {name}"):
         await run("a", "b")
     with closing(Journal(run.path)) as journal:
         book = BatchBook(journal)

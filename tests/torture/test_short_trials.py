@@ -31,5 +31,6 @@ def test_nothing_is_lost_paid_twice_or_changed(trial, count):
 
 def test_mutated_files_are_read_by_every_verb():
     here = Path()
-    tried = {MOVED.get(words[0], words[0]).split()[0] for kind in mutated_files.KINDS for words in mutated_files.commands(kind, here, here, here)}
+    lines = [words for kind in mutated_files.KINDS for words in mutated_files.commands(kind, here, here, here)]
+    tried = {MOVED.get(words[0], words[0]).split()[0] for words in lines}
     assert set(VERBS) - tried == NO_FILES

@@ -39,7 +39,7 @@ _HOMES = {
     "goldless.selection.selecting": "Selection",
     "goldless.studies": "Study import_study read_study sample_study study_from_frame write_study",
 }
-"""Where each public name is defined. Names are imported on first use, because importing them all takes seconds."""
+"""Modules that define the public names. Names are imported on first use, because importing them all takes seconds."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted(["__version__", *_HOME_OF])  # noqa: PLE0605 - type checkers read __init__.pyi
 

@@ -40,7 +40,7 @@ class Problem:
     """One thing wrong in a study."""
 
     message: str
-    """What was given and what is allowed."""
+    """Given and allowed values."""
     file: str = ""
     """The file, as the user named it; empty for a table passed from Python."""
     line: int | None = None

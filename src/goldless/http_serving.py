@@ -82,7 +82,7 @@ LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def is_local(request: web.Request) -> bool:
-    """Whether the request calls this machine by a local name.
+    """True if the request calls this machine by a local name.
 
     A web page whose name was made to point here must not reach it through the user's browser.
     """

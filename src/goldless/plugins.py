@@ -56,7 +56,7 @@ def plugins(group: str) -> tuple[Plugin, ...]:
 
 @cache
 def added_by_apps(group: str) -> dict[str, Any]:
-    """What goldless's own apps add to a group, by name; nothing where their folder is not installed."""
+    """Additions of goldless's own apps to a group, by name; nothing where their folder is not installed."""
     try:
         folder = import_module("goldless.apps").__path__
     except ModuleNotFoundError:
@@ -90,7 +90,7 @@ class Catalogue(Generic[T]):
         self._check = check
 
     def plugins(self) -> Iterator[Plugin]:
-        """What packages add, each with the reason if it cannot be used."""
+        """Additions of packages, each with the reason if it cannot be used."""
         taken = dict.fromkeys(self._ours, "goldless itself")
         for plugin in plugins(self.group):
             failure = plugin.failure or self._check(plugin.value)

@@ -13,7 +13,7 @@ MOST_TOKENS = 1024
 
 @dataclass(frozen=True, slots=True)
 class RewritingStage:
-    """How responses are sent to a rewriter."""
+    """The form in which responses are sent to a rewriter."""
 
     rewriter: Writer
     template: Template

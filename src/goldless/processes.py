@@ -38,6 +38,6 @@ def is_running(pid: int) -> bool:
 
 
 def has_ended(name: str) -> bool:
-    """Whether a process, given by name, is one of this machine and has ended."""
+    """True if a process, given by name, is one of this machine and has ended."""
     where, _, pid = name.rpartition("-")
     return where == machine() and pid.isdecimal() and not is_running(int(pid))

@@ -80,7 +80,7 @@ def _lines(text: str) -> Iterator[Span]:
 
 
 def _closes(line: str, fence: str) -> bool:
-    """Whether a line closes the code block opened by this fence: the same character, at least as many times."""
+    """True if a line closes the code block opened by this fence: the same character, at least as many times."""
     bare = line.strip()
     return len(bare) >= len(fence) and set(bare) == set(fence)
 

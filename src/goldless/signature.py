@@ -20,7 +20,7 @@ NOTHING = np.uint64(0x2545F4914F6CDD1D)
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How a number was computed: ``metric|key:value|…|goldless:version``. Equal lines mean comparable numbers."""
+    """A number's making in one line: ``metric|key:value|…|goldless:version``. Equal lines mean comparable numbers."""
 
     metric: str
     settings: Mapping[str, str]

@@ -48,7 +48,7 @@ PROMPTS = {"abstract": ABSTRACT, "assw": ASSW}
 
 @dataclass(frozen=True, slots=True)
 class SynopsisStage:
-    """How tasks are sent to a writer."""
+    """The form in which tasks are sent to a writer."""
 
     writer: Writer
 

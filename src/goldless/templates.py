@@ -15,7 +15,7 @@ from goldless.errors import UserError, nearest
 NOT_AVAILABLE = "Not available"
 """The text for an absent synopsis or candidate, as in the paper."""
 EXAMPLES = "+examples-"
-"""What the name of a template has where worked examples are shown before the question."""
+"""The part of a template's name for worked examples before the question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def _check_model(option: str, identity: ModelIdentity, known: set[str]) -> None:
 
 
 def _reading(said: str) -> Verdicts:
-    """How verdicts are asked for; ``auto`` reads probabilities where there are any."""
+    """The way verdicts are asked for; ``auto`` reads probabilities where there are any."""
     return "labels" if said.startswith("label") else "auto"
 
 

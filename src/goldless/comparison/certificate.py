@@ -67,7 +67,7 @@ class Judged:
     scale: str | None = None
     """Of reviewers."""
     rates: bool = False
-    """Whether single responses are rated."""
+    """True if single responses are rated."""
     voters: tuple[str, ...] = ()
     """Reviewers that count; empty: all."""
 
@@ -191,7 +191,7 @@ TWICE = len(TEXTS) ** 2
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What is known about the noise of the judge behind a score."""
+    """Evidence about the noise of the judge behind a score."""
 
     state: State
     """``missing``: a judge that was not asked twice. ``not needed``: no model decides anything."""
@@ -205,7 +205,7 @@ class Certificate:
     noise_nats: float | None = None
     """Largest change of a log-probability when the same texts were scored again."""
     shift: float = 0.0
-    """How far this noise can move a difference of scores."""
+    """The most this noise can move a difference of scores."""
     KEYS = ("*", "rate")
 
     @property
@@ -227,7 +227,7 @@ def flip_bound(flips: int, asked: int, alpha: float) -> float:
 
 
 def verdicts_needed(flips: int, alpha: float) -> int | None:
-    """How many verdicts must be asked twice for a bound of at most alpha, with as many flips as there are."""
+    """The number of verdicts that must be asked twice for a bound of at most alpha, with as many flips as there are."""
     if flip_bound(flips, MOST_VERDICTS, alpha) > alpha:
         return None
     return next(n for n in itertools.count(flips + 1) if flip_bound(flips, n, alpha) <= alpha)

@@ -161,7 +161,7 @@ class MetricDifference:
     more_tasks_high: int | None
     """The most; None: no end can be given."""
     skewed: bool
-    """Whether it would be decided if the differences were not skewed."""
+    """True if it would be decided if the differences were not skewed."""
     signature: str
     pulls: tuple[TaskPull, ...] = ()
     notes: tuple[str, ...] = ()

@@ -258,7 +258,7 @@ def _of_the_board(sides: Sides, scored: Scored, own: FloatArray) -> FloatArray:
 
 
 def _over(scored: Scored) -> OverPeers | None:
-    """What the scores are over, by their signature."""
+    """The peers the scores are over, by their signature."""
     said = Signature.parse(scored.signature).settings.get("over", "")
     known: tuple[OverPeers, ...] = ("common", "but-closest")
     return next((one for one in known if said.startswith(one)), "own" if said else None)

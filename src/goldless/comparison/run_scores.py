@@ -173,7 +173,7 @@ class ReviewedMetric:
 
     @property
     def meets(self) -> bool:
-        """Whether responses were compared in pairs."""
+        """True if responses were compared in pairs."""
         return find_judge(self.review.scale).pairwise
 
     @cached_property

@@ -34,7 +34,7 @@ Verdicts = Literal["auto", "probabilities", "labels"]
 """``probabilities``: the mean over the labels' probabilities. ``labels``: the label the model wrote.
 ``auto``: probabilities if the model returns them."""
 Reading = Literal["probabilities-scored", "probabilities-chosen", "labels"]
-"""How verdicts are read: each label scored as the reply; its probability where the reply begins, or scored where the
+"""Ways to read verdicts: each label scored as the reply; its probability where the reply begins, or scored where the
 reply does not show it and the model can score; the written label."""
 Texts = Mapping[tuple[str, str], str | CallFailure]
 """By task and agent; a failure in place of a missing text."""
@@ -55,12 +55,12 @@ Found = TypeVar("Found")
 
 
 def reads_by_scoring(capabilities: Capabilities, verdicts: Verdicts) -> bool:
-    """Whether verdicts are read by scoring the labels."""
+    """True if verdicts are read by scoring the labels."""
     return verdicts != "labels" and capabilities.scoring and not capabilities.one_call_choice
 
 
 def find_reading(model: Model, verdicts: Verdicts, *, role: str) -> Reading:
-    """How the model's verdicts are read; raises if the model cannot do it."""
+    """The way the model's verdicts are read; raises if the model cannot do it."""
     if verdicts not in {"auto", "probabilities", "labels"}:
         raise UserError(f"verdicts must be auto, probabilities or labels, got {verdicts!r}")
     can = model.capabilities
@@ -105,7 +105,7 @@ class VerdictReply(Generic[Found]):
     """The model's last reply, if any."""
     failure: CallFailure | None = None
     without_probabilities: bool = False
-    """Whether there was a reply, but without the labels' probabilities."""
+    """True if there was a reply, but without the labels' probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

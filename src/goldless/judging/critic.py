@@ -197,7 +197,7 @@ class CriticStage:
 
     @property
     def reading(self) -> Reading:
-        """How verdicts are read, for the signature."""
+        """The way verdicts are read, for the signature."""
         return find_reading(self.model, self.verdicts, role=ROLE)
 
     async def judge(

@@ -1,4 +1,4 @@
-"""Which pairs of responses a critic is shown: matched ones, and shuffled ones to compare them with.
+"""The pairs of responses a critic is shown: matched ones, and shuffled ones to compare them with.
 
 A matched pair answers the same task; a shuffled pair takes the second response from another task. The second tasks are
 drawn by derangements, permutations that leave no task in its place: a task paired with itself would count matched
@@ -121,7 +121,7 @@ def other_tasks(common: Sequence[str], shuffles: int, seed: str) -> dict[str, li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """How many questions a critic gets: ``rings`` distributed evenly over ``tasks``."""
+    """The number of questions a critic gets: ``rings`` distributed evenly over ``tasks``."""
 
     tasks: int
     """Tasks with at least one ring."""
@@ -188,7 +188,7 @@ def chosen_pairs(
 
 
 def _stride(tasks: int, steps: int) -> int:
-    """How far the steps advance from one lap over the tasks to the next.
+    """The advance of the steps from one lap over the tasks to the next.
 
     The number of tasks goes on where the lap ended, so that all steps are used equally often. Where it shares a
     divisor with the number of steps, a task would get one step twice: the next number that shares none is taken.

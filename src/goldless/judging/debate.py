@@ -78,7 +78,7 @@ def find_debate(name: str) -> Debate:
 
 
 Turn = tuple[str, str]
-"""Who spoke, and the text."""
+"""The speaker, and the text."""
 
 
 @dataclass(frozen=True, slots=True)

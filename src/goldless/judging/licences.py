@@ -27,7 +27,7 @@ from goldless.models.interface import ModelIdentity, content_hash
 FORMAT = 1
 SUFFIX = ".licence.json"
 VALID_DAYS = 90
-"""How long a licence is valid."""
+"""The lifetime of a licence."""
 
 Setting = str | int | float | bool | None
 """The type of an exam's setting."""
@@ -65,7 +65,7 @@ class Sitting:
 
 @dataclass(frozen=True, slots=True)
 class SharedErrors:
-    """How far a reviewer errs, or votes, together with another that passed the same exams."""
+    """Shared errors, or votes, of a reviewer and another that passed the same exams."""
 
     __pydantic_config__: ClassVar = STRICT
 
@@ -77,7 +77,7 @@ class SharedErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Licence:
-    """What a reviewer is licensed to judge, and with which weight."""
+    """A reviewer's licence to judge, with its weight."""
 
     __pydantic_config__: ClassVar = STRICT
 

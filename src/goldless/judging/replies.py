@@ -48,7 +48,7 @@ GAP = r"[\s*_\"'`\u201c\u2018:(\[]{0,8}"
 
 
 class Reader(Protocol):
-    """How a verdict is read from a text."""
+    """A rule that reads a verdict from a text."""
 
     def find(self, text: str, *, marked: bool = False) -> float | None:
         """The value that the text marks as its verdict, or else mentions first; ``marked``: only a marked one."""

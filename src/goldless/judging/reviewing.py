@@ -73,7 +73,7 @@ class Judgement:
 
     value: float
     output: str
-    """What the model wrote, or its likeliest label."""
+    """The model's text, or its likeliest label."""
     read_from: Literal["probabilities", "label"]
     label_logprobs: Mapping[str, float] | None = None
 
@@ -88,7 +88,7 @@ class ReviewStage:
     reviewer: str | None = None
     """Its name in the evidence; None: the model's short name."""
     task_description: str = ""
-    """What is judged and what counts; empty: the scale's neutral description."""
+    """A description of what is judged and what counts; empty: the scale's neutral description."""
     verdicts: Verdicts = "auto"
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class ReviewStage:
 
     @property
     def reading(self) -> Reading:
-        """How verdicts are read, for the signature."""
+        """The way verdicts are read, for the signature."""
         verdicts = self.verdicts
         if not self.scale.labels:
             if verdicts == "probabilities":

@@ -53,7 +53,7 @@ class Scale:
     written: str = "{label}"
     """One label as the reviewer should write it."""
     one_message: bool = False
-    """Whether everything is sent as the user's message."""
+    """True if everything is sent as the user's message."""
     most_tokens: int = 64
     """Token limit for a verdict as text, including any explanation."""
 

@@ -146,7 +146,7 @@ def panel_scores(
 
 
 def usual_fusion(convention: Convention) -> Normalisation:
-    """How ratings are added up: z-normalised by default and in PRE, raw in Auto-PRE."""
+    """The way ratings are added up: z-normalised by default and in PRE, raw in Auto-PRE."""
     return "raw" if convention in {"paper", "auto-pre"} else "z"
 
 

@@ -38,7 +38,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Sureness:
-    """How sure a reviewer was of the items of one set (Auto-PRE, tables 10 and 11, figure 4)."""
+    """A reviewer's confidence in the items of one set (Auto-PRE, tables 10 and 11, figure 4)."""
 
     unit: Literal["levels", "nats"]
     n: int
@@ -171,7 +171,7 @@ def peers(
 
 
 def confidence_levels(labels: Iterable[tuple[str, str | None]]) -> list[ConfidenceItem]:
-    """How sure the reviewer said it was of each item, from 1 to 5, from (item, label); None: unknown label."""
+    """The reviewer's stated confidence in each item, from 1 to 5, from (item, label); None: unknown label."""
     return [
         (item, None if label is None else CONFIDENCE_LEVELS.get(label.strip().strip(".\"'").lower()))
         for item, label in labels

@@ -26,7 +26,7 @@ class TokenGain:
     """Index of its first character in the peer's text."""
     end: int
     gain_nats: float
-    """How much likelier the candidate makes it, in nats; negative where the candidate misleads."""
+    """Nats by which the candidate makes it likelier; negative where the candidate misleads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class CandidateSentence:
 
 @dataclass(frozen=True, slots=True)
 class InformationMap:
-    """Which sentences of a candidate's response carry information about which parts of a peer's."""
+    """The sentences of a candidate's response that tell about a peer's, and the parts they tell about."""
 
     task: str
     agent: str
@@ -75,7 +75,7 @@ class InformationMap:
     peer_text: str
     """The text as the scorer's tokens spell it."""
     signature: str
-    """How the numbers were computed."""
+    """The signature of the numbers."""
 
     def helps_most(self, candidate_sentence: int) -> int | None:
         """The peer sentence that loses most without this one; None if none loses anything."""

@@ -21,7 +21,7 @@ from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, nearest
 
 Convention = Literal["default", "paper", "pre", "auto-pre"]
-"""How judgements are counted. ``default``: a missing one is left out and reported as missing. ``pre`` and ``auto-pre``:
+"""Rules for counting judgements. ``default``: a missing one is left out and reported as missing. ``pre``, ``auto-pre``:
 a missing comparison counts as no preference, 0.5, and a missing rating as 0; they differ in how a panel adds up
 ratings and weighs votes. ``paper``: the same as ``auto-pre``."""
 NEITHER = 0.5
@@ -30,7 +30,7 @@ NEITHER = 0.5
 
 @dataclass(frozen=True, eq=False)
 class JudgementTable:
-    """What reviewers said on one scale."""
+    """Reviewers' judgements on one scale."""
 
     reviewers: tuple[str, ...]
     tasks: tuple[str, ...]

@@ -27,7 +27,7 @@ from goldless.statistics.rank_correlation import Coefficient, rank_correlations
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCredits:
-    """What one judge earns on each decided pair of the labels, in their order."""
+    """Credits of one judge on each decided pair of the labels, in their order."""
 
     name: str
     labels: PairLabels

@@ -41,7 +41,7 @@ labelled."""
 
 @dataclass(frozen=True, slots=True)
 class CategoryLabel:
-    """What one rater said of one item."""
+    """One rater's label of one item."""
 
     rater: str
     item: tuple[str, ...]
@@ -122,7 +122,7 @@ class LabelInformation:
 
 @dataclass(frozen=True, slots=True)
 class RaterMetric:
-    """How much raters' labels reveal about each other's: preferences by their sign, else ratings by their value."""
+    """Information of raters' labels about each other's: preferences by their sign, else ratings by their value."""
 
     name: str
     unit: str = "total variation"

@@ -233,7 +233,7 @@ class _Counted:
 
 
 def _shared(one: NGrams, other: NGrams) -> int:
-    """How many n-grams two texts share, each as often as it is in both."""
+    """The number of n-grams two texts share, each as often as it is in both."""
     if len(other) < len(one):
         one, other = other, one
     return sum(min(count, other[ngram]) for ngram, count in one.items() if ngram in other)

@@ -47,7 +47,7 @@ def gem_both(peer_given_agent: Number, peer: Number, agent_given_peer: Number, a
 
 
 def mean_token_mi(peer_given_agent: Number, peer: Number, agent_given_peer: Number, agent: Number) -> Number:
-    """How much likelier each response makes the other, in nats per token, mean of both directions.
+    """Nats per token by which each response makes the other likelier, mean of both directions.
 
     Averaged over tasks, the two terms are a difference of entropies per token, H(Y) - H(Y | X).
     """
@@ -70,7 +70,7 @@ def bartscore_precision(agent_given_peer: Number) -> Number:
 
 
 def bartscore_f1(peer_given_agent: Number, agent_given_peer: Number) -> Number:
-    """What BARTScore calls F1: the arithmetic mean of recall and precision."""
+    """F1 as BARTScore defines it: the arithmetic mean of recall and precision."""
     return (peer_given_agent + agent_given_peer) / 2
 
 
@@ -87,7 +87,7 @@ class Likelihood:
     """Linear in its terms, without a constant: task control rests on it."""
     terms: tuple[Term, ...]
     per_token: bool
-    """Whether the terms are means over tokens; else sums."""
+    """True if the terms are means over tokens; else sums."""
 
     @property
     def unit(self) -> str:
@@ -95,19 +95,19 @@ class Likelihood:
 
     @property
     def both_directions(self) -> bool:
-        """Whether it also takes the agent's response given the peer's."""
+        """True if it also takes the agent's response given the peer's."""
         return "agent given peer" in self.terms
 
     @property
     def marginals(self) -> bool:
-        """Whether it takes responses alone."""
+        """True if it takes responses alone."""
         return "peer" in self.terms or "agent" in self.terms
 
 
 CONTROL = "+control"
-"""What a metric's name has where what two agents share on other tasks is taken off."""
+"""The part of a metric's name that takes off what two agents share on other tasks."""
 BOTH = "+both"
-"""What a metric's name ends in where it is the mean of both directions."""
+"""The end of a metric's name that makes it the mean of both directions."""
 GEM = Likelihood(gem, ("peer given agent", "peer"), per_token=False)
 GEM_BOTH = Likelihood(gem_both, ("peer given agent", "peer", "agent given peer", "agent"), per_token=False)
 RELATIVES: Mapping[str, Likelihood] = {
@@ -130,9 +130,9 @@ class LikelihoodMetric:
     synopsis: str | None = None
     """Name of the synopsis everything is conditioned on."""
     control: bool = False
-    """Whether what the two agents share on other tasks is taken off."""
+    """True if what the two agents share on other tasks is taken off."""
     but_closest: bool = False
-    """Whether the peer that a response shares most with is left out, if there are many."""
+    """True if the peer that a response shares most with is left out, if there are many."""
     short_for: str = ""
     """The name of the same with all peers."""
 
@@ -266,7 +266,7 @@ def _of_wording(rows: pl.DataFrame, wording: Wording) -> pl.DataFrame:
 
 
 def _control_settings(given: Given, controls: Mapping[Wording, pl.DataFrame]) -> dict[str, str]:
-    """How many other tasks there are for each pair, and whose evidence they are."""
+    """The number of other tasks for each pair, and the source of their evidence."""
     if not controls:
         return {}
     there = [

@@ -23,9 +23,9 @@ from goldless.statistics.additive import adjusted_for_peers
 from goldless.studies import Study
 
 Text = Literal["responses", "rewrites", "rewrites if any"]
-"""What is scored: responses as they are, rewrites of them, or rewrites where there are any."""
+"""The texts that are scored: responses as they are, rewrites of them, or rewrites where there are any."""
 OverPeers = Literal["common", "own", "but-closest"]
-"""What a response's score is over: the same peers for all agents, each agent's own, as in the papers, or its own but
+"""The peers a response's score is over: the same for all agents, each agent's own, as in the papers, or its own but
 the one that it shares most with."""
 ENOUGH_PEERS = 7
 """With fewer none is left out: where half of eight agents say something, two such peers of each are left."""
@@ -35,7 +35,7 @@ Pairing = Mapping[tuple[str, str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class LogprobNeed:
-    """Which log-probabilities a metric takes: of a peer's response given the agent's, and those enabled below."""
+    """The log-probabilities a metric takes: of a peer's response given the agent's, and those enabled below."""
 
     text: Text = "responses"
     synopsis: str | None = None
@@ -45,18 +45,18 @@ class LogprobNeed:
     marginals: bool = True
     """Also of a response alone."""
     per_token: bool = False
-    """Whether means over tokens are enough; otherwise sums are needed."""
+    """True if means over tokens are enough; otherwise sums are needed."""
     control: bool = False
     """Also of the peer's responses to other tasks."""
     worked_examples: bool = False
-    """Whether worked examples are shown first; then one sample of an agent informs and another is predicted."""
+    """True if worked examples are shown first; then one sample of an agent informs and another is predicted."""
     same: str | None = None
     """The column of the tasks table in which worked examples have the same value; None: they are any other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a metric needs."""
+    """The evidence and options a metric needs."""
 
     logprobs: LogprobNeed | None = None
     verdicts: Literal["both", "one direction"] | None = None
@@ -64,7 +64,7 @@ class Needs:
     texts: bool = False
     """The responses' texts, with the texts they are compared with."""
     peers: bool = False
-    """Whether responses are compared with the texts of peers' responses."""
+    """True if responses are compared with the texts of peers' responses."""
     table: str | None = None
     """The name of a recorded table of the study."""
     judgements: str | None = None
@@ -74,12 +74,12 @@ class Needs:
 
     @property
     def model(self) -> bool:
-        """Whether a model must be called if the evidence is not recorded."""
+        """True if a model must be called if the evidence is not recorded."""
         return self.compares or self.judgements is not None
 
     @property
     def compares(self) -> bool:
-        """Whether a model is called to compare responses."""
+        """True if a model is called to compare responses."""
         return self.logprobs is not None or self.verdicts is not None
 
 
@@ -97,7 +97,7 @@ RESPONSES: Schema = {
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What a metric returns, before ranking."""
+    """The result of a metric, before ranking."""
 
     responses: pl.DataFrame
     """Columns of ``RESPONSES``."""
@@ -112,7 +112,7 @@ class Scores:
     by_peer: pl.DataFrame | None = None
     """Columns of ``PAIRS``: the scores with each peer that responses' scores are over; None: there are none."""
     over: OverPeers | None = None
-    """Which peers that are; None: responses' scores are not over peers."""
+    """Those peers; None: responses' scores are not over peers."""
     summary: Mapping[str, float] = field(default_factory=dict)
     """Numbers about the study as a whole, by name; for the JSON document, the report and ``-v``."""
     raters: Any = None
@@ -133,7 +133,7 @@ class Metric(Protocol):
 
     @property
     def needs(self) -> Needs:
-        """What it needs."""
+        """Its needs."""
 
     def scores(self, given: Given) -> Scores | Awaitable[Scores]:
         """The scores of pairs and responses, higher is better; null where missing."""
@@ -151,7 +151,7 @@ class Given:
     """The peers of each response that is scored; None: those of ``peers``."""
     over_peers: OverPeers = "common"
     recorded: bool = False
-    """Whether the evidence is recorded in the study."""
+    """True if the evidence is recorded in the study."""
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Recorded tables that metrics named, checked."""
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Which of two responses people found better: one label per pair of agents on a task.
+"""Labels of which of two responses people found better: one per pair of agents on a task.
 
 By default a pair's label is the sign of the difference of the medians of its ratings. Where the medians tie, people's
 preferences are votes: those beyond ``LEAST_PREFERENCE`` count, and a net margin of ``least_margin`` votes decides.
@@ -28,7 +28,7 @@ LEAST_PREFERENCE = 0.5
 PAPERS_MARGIN = 2.0
 """The margin of votes by which preferences decide, in the papers."""
 MANY_VOTES = 3
-"""Where pairs have fewer votes than this, a majority of one decides, since a margin of two is hardly possible."""
+"""A majority of one decides where pairs have fewer votes than this, since a margin of two is hardly possible."""
 ROUNDING = 1e-9
 """Differences up to this count as zero: means of the same numbers in another order differ in the last digit."""
 
@@ -59,15 +59,15 @@ class PairLabels:
     sign: IntArray
     """1: low is better; -1: high is; 0: a tie."""
     by_preference: BoolArray
-    """Whether preferences decided."""
+    """True if preferences decided."""
     contradicted: BoolArray
-    """Whether ratings and preferences contradict each other."""
+    """True if ratings and preferences contradict each other."""
     margin: float
     """The margin of votes by which preferences decide."""
 
     @property
     def rule(self) -> str:
-        """How the labels were computed, for signatures."""
+        """The rule of the labels, for signatures."""
         return f"sign-of-medians,then-votes-beyond-{LEAST_PREFERENCE:g}-ahead-by-{self.margin:g}"
 
     @property
@@ -224,7 +224,7 @@ def _rating_signs(table: RatingTable) -> Signs:
 
 
 def _vote_signs(preferences: Sequence[Preference], tasks: Sequence[str], agents: Sequence[str], margin: float) -> Signs:
-    """Which side of every compared pair has the votes."""
+    """The side of every compared pair that has the votes."""
     task_number, agent_number = _numbers(tasks), _numbers(agents)
     voices: dict[tuple[int, str], list[float]] = {}
     for label in preferences:

@@ -1,4 +1,4 @@
-"""What a panel is worth: its effective number of votes, and the order of its reviewers without labels.
+"""The worth of a panel: its effective number of votes, and the order of its reviewers without labels.
 
 The order is Dawid and Skene's, on every pair as named and the other way round, so that names of agents do not matter;
 judge-aware Bradley-Terry is a second opinion. It can be an exam (``exam_traits.peers``); it is never a vote.
@@ -50,7 +50,7 @@ class PeerEstimate:
 
 @dataclass(frozen=True, slots=True)
 class PanelWorth:
-    """What a panel is worth."""
+    """The worth of a panel."""
 
     reviewers: tuple[str, ...]
     errors: EffectiveVotes | None
@@ -62,7 +62,7 @@ class PanelWorth:
     claimed: float | None = None
     """Mean confidence of Dawid and Skene's model, on labelled pairs where there are labels."""
     right: float | None = None
-    """How often its verdict is right on these; None: no labels."""
+    """The share of these on which its verdict is right; None: no labels."""
     n_claimed: int = 0
     notes: tuple[str, ...] = ()
 
@@ -75,7 +75,7 @@ class PanelWorth:
 
     @property
     def effective_votes(self) -> float | None:
-        """How many independent votes the panel is worth."""
+        """The number of independent votes the panel is worth."""
         return self.best.votes
 
     @property
@@ -183,7 +183,7 @@ def panel_worth(
     convention: Convention = "default",
     **draws: Unpack[Draws],
 ) -> PanelWorth:
-    """What these reviewers are worth together. ``levels``: of the scale, for the warning that belongs to three or more.
+    """The worth of these reviewers together. ``levels``: of the scale, for the warning that belongs to three or more.
 
     With labels, n_eff is computed from errors too, one minus the credit on each labelled pair.
     """

@@ -26,7 +26,7 @@ PROMPT = "prompt"
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which sample of an agent plays which part."""
+    """The part that each sample of an agent plays."""
 
     informants: frozenset[str]
     """The first sample of each agent, or its only one: it informs, and is shown in worked examples."""
@@ -131,7 +131,7 @@ class PeerPrediction:
 
 
 def _predicted(given: Given) -> str:
-    """Whether the response that is predicted is another one than the one that informs, for signatures."""
+    """True if the response that is predicted is another one than the one that informs, for signatures."""
     single = len(Roles.of(given.study.agents).single)
     agents = len({given.study.samples.get(name, name) for name in given.agents})
     return "second-sample" if not single else "only-sample" if single == agents else "second-or-only-sample"

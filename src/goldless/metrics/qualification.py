@@ -125,7 +125,7 @@ def _limit(traits: Mapping[str, Mapping[str, Trait]], name: str, threshold: Thre
 
 
 def _lacking(trait: Trait | None, limit: float) -> float | None:
-    """How much is lacking; None: nothing, the trait is passed."""
+    """The shortfall; None: the trait is passed."""
     if trait is None or trait.value is None:
         return max(limit, 0.0)
     return None if trait.value > limit else limit - trait.value

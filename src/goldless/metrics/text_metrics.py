@@ -51,7 +51,7 @@ class BaselineMetric:
     name: str
     pairs: TextPairMetric
     against: Against = "peers"
-    """What a response is compared with."""
+    """The texts a response is compared with."""
 
     @property
     def unit(self) -> str:

@@ -141,7 +141,7 @@ def _turned(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def peer_scores(pairs: pl.DataFrame, **which: Unpack[_Which]) -> pl.DataFrame:
-    """What each partner adds to a response's score: the contrast in this direction, or the mean of both."""
+    """Share of each partner in a response's score: the contrast in this direction, or the mean of both."""
     direction, compared, turned = which["direction"], which["compared"], _turned(pairs)
     if direction != "both":
         return compared(pairs if direction == "given" else turned)
@@ -156,7 +156,7 @@ def read_counts(verdicts: pl.DataFrame) -> dict[str, int]:
 
 
 def reading(read: Mapping[str, int], name: str | None = None) -> str:
-    """How verdicts were read, with the number read another way than requested; ``name``: the requested way."""
+    """The way verdicts were read, with the number read another way than requested; ``name``: the requested way."""
     if name is None:
         return "+".join(f"{kind}-{count}" for kind, count in sorted(read.items())) or "recorded"
     labels = read.get("label", 0)

@@ -28,7 +28,7 @@ ELEMENTS_AT_ONCE = 1 << 25
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """Which of two agents, by their numbers, is better; decided either way."""
+    """The question which of two agents, by their numbers, is better; decided either way."""
 
     first: int
     second: int
@@ -56,7 +56,7 @@ class Versus:
         return True
 
     def answer(self, beats: BoolArray, names: Sequence[str]) -> str:
-        """What is known, in words."""
+        """The state of knowledge, in words."""
         one, other = names[self.first], names[self.second]
         if beats[self.first, self.second]:
             return f"{one} is better than {other}"
@@ -65,7 +65,7 @@ class Versus:
 
 @dataclass(frozen=True, slots=True)
 class Baseline(Versus):
-    """Who is better and who is worse than one agent, which is both ``first`` and ``second``."""
+    """The question who is better and who is worse than one agent, which is both ``first`` and ``second``."""
 
     def tests(self, agents: int, decided: int = 0) -> int:
         """Each other agent that is not yet decided: by Holm's argument, since each p is valid whenever one stops."""
@@ -89,7 +89,7 @@ class Baseline(Versus):
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """Who the best m are.
+    """The question who the best m are.
 
     An agent is in once it beats k - m others and out once m beat it; a wrong call needs a wrong decision on a pair
     across the true border, of which there are m (k - m). Once m are in the others are out, and the other way round.
@@ -107,7 +107,7 @@ class Top:
         return list(itertools.combinations(range(agents), 2))
 
     def places(self, beats: BoolArray) -> tuple[BoolArray, BoolArray]:
-        """Who is in and who is out."""
+        """The agents that are in and those that are out."""
         others = len(beats) - self.m
         inside, outside = beats.sum(axis=1) >= others, beats.sum(axis=0) >= self.m
         if inside.sum() == self.m:

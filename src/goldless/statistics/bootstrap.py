@@ -37,7 +37,7 @@ ELEMENTS_AT_ONCE = 1 << 21
 
 
 class Draws(TypedDict, total=False):
-    """How tasks are resampled; every function that computes intervals takes these keyword arguments."""
+    """Settings of resampling tasks; every function that computes intervals takes these keyword arguments."""
 
     seed: int
     """Default: 0."""
@@ -96,7 +96,7 @@ def group_sums(rows: FloatArray, groups: IntArray) -> FloatArray:
 
 
 def groups_name(tasks: int) -> dict[str, str]:
-    """What signatures say of groups; nothing where each task is drawn on its own."""
+    """The signature's part about groups; nothing where each task is drawn on its own."""
     return {"task-groups": str(GROUPS)} if tasks > MOST_TASKS else {}
 
 
@@ -139,7 +139,7 @@ limits, such as 0 and 1, or all the same. ``wilson``: of judgements that are all
 Limits = tuple[float, float]
 """The smallest and the largest score that there can be."""
 TAIL = 2.0
-"""How often the skewness of so few tasks counts: 88 % of the intervals of five lognormal scores then hold the mean."""
+"""Factor of the skewness of so few tasks: 88 % of the intervals of five lognormal scores then hold the mean."""
 FEW_TASKS = 10
 """With fewer tasks the interval is Student's t: too few different resamples exist to estimate a distribution."""
 FARTHEST = 2.0
@@ -163,7 +163,7 @@ class Estimate:
     level: float = LEVEL
     note: str | None = None
     method: Method | None = None
-    """How the interval was computed; None: there is none."""
+    """The method of the interval; None: there is none."""
     n_tasks: int = field(default=0, metadata={"json": "if any"})
     """Of a share: the tasks that its judgements are on."""
     KEYS = ("value", "low", "high", "n", "n_tasks", "level", "method", "note")
@@ -226,7 +226,7 @@ def score_intervals(values: FloatArray, *, limits: Limits | None = None, **draws
 
 
 def interval_name(level: float, limits: Limits | None = None, *, tails: bool = False) -> str:
-    """How intervals are computed, for signatures."""
+    """The method of intervals, for signatures."""
     few = "skew-t" if tails and limits is None else "t"
     exact = ",exact-at-limits" * (limits is not None)
     return f"tasks-bootstrap-t-or-t-{level:g}({few}-under-{FEW_TASKS}{exact})"

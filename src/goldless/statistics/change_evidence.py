@@ -44,7 +44,7 @@ class ChangeEvidence:
     evidence: float
     """1 at the start; 20 is an alarm with a false-alarm rate of 0.05."""
     direction: Direction
-    """Where the values of this occasion are among the earlier ones."""
+    """The ranks of this occasion's values among the earlier ones."""
     ranked: int
     """Values that had earlier ones to be ranked among."""
     alarm: bool

@@ -1,4 +1,4 @@
-"""Which agent is better than which: paired differences over common tasks, corrected for all comparisons made.
+"""Comparisons of agents: paired differences over common tasks, corrected for all comparisons made.
 
 The signs of the differences are flipped, in the same way for all pairs, and the largest statistic of each flip is what
 a pair's own statistic is compared with (Westfall and Young's step-down max-T). All pairs share a flip, so the smallest
@@ -56,7 +56,7 @@ class Comparison:
     more_tasks_high: int | None = None
     """The most; in 80 % the number that it takes is between the two. None: no end can be given."""
     skewed: bool = False
-    """Whether it would be decided if the differences were not skewed."""
+    """True if it would be decided if the differences were not skewed."""
     alpha: float = SIGNIFICANT
     """Below it a corrected p decides."""
 
@@ -81,12 +81,12 @@ class Pairs:
 
 
 def fewest_tasks(level: float = SIGNIFICANT) -> int:
-    """How many common tasks a difference needs to be significant at all: 2 / 2^n must be below the level."""
+    """The number of common tasks a difference needs to be significant at all: 2 / 2^n must be below the level."""
     return next(n for n in itertools.count(2) if 2.0 ** (1 - n) < level)
 
 
 def too_few_tasks(tasks: int) -> str | None:
-    """What to say where so few tasks can decide nothing; None: they can."""
+    """A warning that so few tasks can decide nothing, or None."""
     if tasks >= fewest_tasks():
         return None
     some = f"{tasks} common task{'s' * (tasks != 1)}"
@@ -304,7 +304,7 @@ def _without_skew(observed: FloatArray, skew: FloatArray, n: FloatArray) -> Floa
 
 
 def _scaled(differences: FloatArray, there: npt.NDArray[np.bool_], *, seed: int) -> FloatArray:
-    """What is flipped: the differences of each task, or sums of groups of very many tasks, in units of their size.
+    """The values to flip: the differences of each task, or sums of groups of very many tasks, in units of their size.
 
     ``there``: the tasks on which any pair has one.
     """

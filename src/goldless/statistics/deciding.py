@@ -25,7 +25,7 @@ AT_LEAST = 10
 TUNED_AT = 30
 """The number of tasks at which the sequence is tightest; another one costs little."""
 IN_RANGE = 0.8
-"""How often the tasks that an undecided difference needs are in the range that is told."""
+"""The share of undecided differences whose needed tasks are in the range that is told."""
 RANGE_LEVEL = 0.62
 """The level of the mean's interval whose ends give such a range (``benchmarks/decisions.py --only outlook``)."""
 FAR = 100
@@ -95,11 +95,11 @@ class Tolerance:
 
     value: float
     in_sd: bool = False
-    """Whether it is in standard deviations of scores; else in the metric's unit."""
+    """True if it is in standard deviations of scores; else in the metric's unit."""
 
     @classmethod
     def parse(cls, given: str | float | Tolerance, name: str = "tolerance") -> Tolerance:
-        """What is written as 0.5 or 0.2sd; ``name``: of the option, for a message."""
+        """Parse 0.5 or 0.2sd; ``name``: of the option, for a message."""
         if isinstance(given, Tolerance):
             return given
         written = str(given).strip().lower()
@@ -132,7 +132,7 @@ FIXED_SAMPLE = FixedSample()
 def outlook(
     n: int, low: int | None, high: int | None, usd_per_task: float | None = None, *, skewed: bool = False
 ) -> str:
-    """What an undecided difference would take, from the ends of a range of tasks."""
+    """A sentence about what an undecided difference would take, from the ends of a range of tasks."""
     if skewed:
         return f"not by {n} tasks: skewed scores could explain it"
     if low is None:
@@ -206,7 +206,7 @@ def tasks_to_detect(
         raise UserError(f"the difference to detect must be above 0 standard deviations, got {effect:g}. Try 0.3")
 
     def enough(n: int) -> bool:
-        """Whether t of n normal differences is as often beyond the interval, on the side of the true difference."""
+        """True if t of n normal differences is as often beyond the interval, on the side of the true difference."""
         width, root = float(bound.width(np.asarray(n, np.float64), alpha)), math.sqrt(n)
         return float(1 - nctdtr(n - 1, effect * root, width * root)) >= power
 

@@ -48,7 +48,7 @@ class GroupComparison:
     n_second: int
     level: float
     method: Method | None
-    """How the interval was computed; None: there is none."""
+    """The method of the interval; None: there is none."""
     notes: tuple[str, ...] = ()
     """Why a number is missing."""
 

@@ -17,7 +17,7 @@ TIED = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """How one task affects one agent's mean."""
+    """The effect of one task on one agent's mean."""
 
     agent: str
     task: str
@@ -27,7 +27,7 @@ class Influence:
     """The agent's rank with the task: one more than the number of agents with a higher mean."""
     rank_without: int
     ranking_changes: bool
-    """Whether any agent's rank changes when the task is left out for all."""
+    """True if any agent's rank changes when the task is left out for all."""
 
 
 def leave_one_out_changes(values: FloatArray) -> FloatArray:

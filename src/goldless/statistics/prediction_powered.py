@@ -74,7 +74,7 @@ class PoweredMean:
 
     @property
     def labels_worth(self) -> float:
-        """How many labelled tasks would give the same variance without proxies."""
+        """The number of labelled tasks that would give the same variance without proxies."""
         return self.label_variance / self.error**2 if self.error > 0 else float(self.n)
 
     @property
@@ -86,7 +86,7 @@ class PoweredMean:
         return float(2 * stdtr(self.degrees, -abs(self.mean) / self.error))
 
     def labels_to_decide(self, alpha: float) -> int | None:
-        """How many labelled tasks exclude a mean of zero if the mean stays as it is; None: all are not enough.
+        """Labelled tasks that exclude a mean of zero if the mean stays as it is; None: all are not enough.
 
         With m of the T tasks labelled the variance is about residual (1 / m - 1 / T) + Var(u) / T.
         """
@@ -99,7 +99,7 @@ class PoweredMean:
         return int(counts[np.argmax(enough)]) if enough.any() else None
 
     def tasks_to_decide(self, alpha: float) -> int | None:
-        """How many tasks, all labelled, would exclude a mean of zero; None: no number, the mean is zero."""
+        """The number of tasks, all labelled, that would exclude a mean of zero; None: no number, the mean is zero."""
         if self.mean == 0:
             return None
         return math.ceil(float(stdtrit(1e6, 1 - alpha / 2)) ** 2 * self.label_variance / self.mean**2)

@@ -23,7 +23,7 @@ NO_SPREAD = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class EffectiveVotes:
-    """What a panel is worth."""
+    """The worth of a panel."""
 
     judges: int
     """Judges that are compared."""

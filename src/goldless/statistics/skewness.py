@@ -1,4 +1,4 @@
-"""How far skewness lets Student's t overstate a mean.
+"""Bounds on how far skewness lets Student's t overstate a mean.
 
 Where scores have a long tail on one side, few tasks often have none of it: their mean lies away from the tail, their
 spread is too small, and t overstates. By Johnson's expansion (Journal of the American Statistical Association 73, 1978)
@@ -79,7 +79,7 @@ def _unbiased(n: FloatArray, second: FloatArray, third: FloatArray) -> FloatArra
 
 
 def further(t: FloatArray, skew: FloatArray, n: FloatArray, times: float | None = None) -> FloatArray:
-    """What t must exceed where Student's distribution says t, for a mean above zero; ``skew`` below zero counts.
+    """The value t must exceed where Student's distribution says t, for a mean above zero; ``skew`` below zero counts.
 
     ``times``: how often the skewness counts; None: 2 + 50 / n times.
     """

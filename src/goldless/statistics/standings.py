@@ -30,7 +30,7 @@ from goldless.statistics.skewness import further, skewness
 
 FEWEST_PEERS = 4
 TAIL = 3.0
-"""How often the skewness of peers counts: with exponential effects 91 % of the intervals then hold the mean."""
+"""Factor of the skewness of peers: with exponential effects 91 % of the intervals then hold the mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class NewPeers:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What to take for missing scores in the worst case."""
+    """Substitutes for missing scores in the worst case."""
 
     share: FloatArray
     """[tasks, agents]: the share of each score that is there; 0: the score is missing, 1: it is whole."""

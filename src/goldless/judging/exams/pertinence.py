@@ -168,7 +168,7 @@ class PromptSimilarity:
 
 
 def same_words(one: str, other: str) -> bool:
-    """Whether two texts differ only in case, spaces and punctuation at their ends."""
+    """True if two texts differ only in case, spaces and punctuation at their ends."""
     return _plain(one) == _plain(other)
 
 

@@ -182,7 +182,7 @@ class ConfidenceStage:
     reviewer: str | None = None
     """The reviewer's name in its answers; None: the model's short name."""
     task_description: str = ""
-    """What is judged and what counts; empty: a neutral description."""
+    """A description of what is judged and what counts; empty: a neutral description."""
     reading: Verdicts = "auto"
     """``auto``: by probabilities if the model returns them, otherwise by labels, the same for all pairs."""
 

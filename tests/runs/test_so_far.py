@@ -77,11 +77,15 @@ def test_means_follow_the_tasks_and_the_last_look_is_the_leaderboard(tmp_path):
 
 
 @pytest.mark.usefixtures("always")
-def test_a_critic_is_seen_after_every_answer_and_metrics_without_a_model_at_the_end(tmp_path):
-    result, boards = seen(evaluate_study, tmp_path, metrics=("tvd-mi", "length"), critic=critic())
+def test_length_is_seen_at_once_a_critic_after_every_answer_and_other_metrics_at_the_end(tmp_path):
+    metrics = ("tvd-mi", "length", "rouge-l")
+    result, boards = seen(evaluate_study, tmp_path, metrics=metrics, critic=critic())
     assert len(boards) > len(result.evidence.verdicts) / 2
-    assert all([board.metric for board in looked] == ["tvd-mi"] for looked in boards[:-1])
-    assert [board.metric for board in boards[-1]] == ["tvd-mi", "length"]
+    begun = [[board.metric for board in looked] for looked in boards[:-1]]
+    assert begun[0] == ["length"]
+    assert all(names == ["length"] for names in begun if "tvd-mi" not in names)
+    assert begun[-1] == ["tvd-mi", "length"]
+    assert [board.metric for board in boards[-1]] == [*metrics]
     final = [(row.agent, pytest.approx(row.score), row.n) for row in result.leaderboard("tvd-mi").rows]
     assert shown(boards[-2][0]) == shown(boards[-1][0]) == final
     assert shown(boards[-1][1]) == [("ann", 4.0, 4), ("bob", 3.0, 4), ("cy", 2.0, 4)]  # words: one and the worth

@@ -22,6 +22,7 @@ from goldless.judging.critic import find_critic_prompt
 from goldless.metrics.metric import Given, Metric, Scores, checked_scores
 from goldless.metrics.qualification import Qualification
 from goldless.preprocessing import MOST_TOKENS
+from goldless.reports.controls import comparative
 from goldless.reports.decisions import Stopped
 from goldless.reports.leaderboard import RaterScores
 from goldless.reports.run_record import BoardSoFar, Spending
@@ -36,7 +37,7 @@ from goldless.runs.evaluation import (
     metric_outcome,
     signature,
 )
-from goldless.runs.opening import open_journal, open_models, stop_if_waiting
+from goldless.runs.opening import OpenModel, open_journal, open_models, stop_if_waiting
 from goldless.runs.options import Options
 from goldless.runs.plan import RunPlan, model_name, plan_run
 from goldless.runs.progress import Arriving
@@ -96,6 +97,8 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     seen = text_findings(plan.agents)
     for finding in seen:
         options.say(f"warning: {finding.message}")
+    if options.so_far is not None and (at_once := _boards(plan, {}, {})):
+        options.so_far(at_once)
     scored = await _scored(plan)
     stopped, evidence = scored.stopped, scored.evidence
     ranking = plan.asked if stopped is None else scored.plan.options
@@ -150,10 +153,10 @@ async def _scored(plan: RunPlan) -> Scored:
         for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
 
             def boards(tables: dict[str, Any], now: RunPlan = now) -> Sequence[BoardSoFar]:
-                return _boards(now, collector, tables)
+                return _boards(now, collector.models, tables)
 
             evidence = await collector.collect(now, Arriving(boards, plan.options.so_far))
-            given = _given(now, evidence, collector)
+            given = _given(now, evidence, collector.models)
             scores = {metric.name: await _metric_scores(metric, given, now.options) for metric in now.metrics}
             scored = Scored(now, collector, evidence, scores)
             if rounds is not None:
@@ -184,12 +187,11 @@ def _looked(scored: Scored, rounds: Rounds) -> Scored:
     return replace(scored, scores=scores, stopped=stopped)
 
 
-def _given(plan: RunPlan, evidence: Evidence, collector: Collector) -> Given:
+def _given(plan: RunPlan, evidence: Evidence, models: Mapping[str, OpenModel]) -> Given:
     """What the metrics are given."""
     study, options = plan.study, plan.options
     families = dict(options.juror_families)
     if not options.recorded:  # by the names of jurors in the evidence
-        models = collector.models
         named = {models[part].identity.short: model_name(one) for part, one in plan.jurors.items() if part in models}
         families = {short: families[name] for short, name in named.items() if name in families}
     # the usual limit is not said: signatures made before it could be another stay as they were
@@ -221,15 +223,16 @@ async def _metric_scores(metric: Metric, given: Given, options: Options) -> Metr
     return MetricScores(metric, scores, signature(metric, scores, given, options))
 
 
-def _boards(plan: RunPlan, collector: Collector, tables: dict[str, Any]) -> Sequence[BoardSoFar]:
-    """Interim leaderboards of the metrics whose evidence has begun to arrive."""
+def _boards(plan: RunPlan, models: Mapping[str, OpenModel], tables: dict[str, Any]) -> Sequence[BoardSoFar]:
+    """Interim leaderboards of length, which needs none, and of the metrics whose evidence has begun to arrive."""
     if "logprobs" in tables:
         tables["logprobs"], tables["control"] = by_table(tables["logprobs"])
-    given = replace(_given(plan, Evidence(**tables), collector), say=lambda _: None)
+    given = replace(_given(plan, Evidence(**tables), models), say=lambda _: None)
     boards = []
     for metric in plan.metrics:
         asked = {table for table in EVIDENCE if getattr(metric.needs, table) is not None}
-        scores = metric.scores(given) if asked and asked <= set(tables) else None
+        ready = asked <= set(tables) if asked else comparative(metric.name) == "longer"
+        scores = metric.scores(given) if ready else None
         if isinstance(scores, Scores) and scores.raters is None:
             boards.append(metric_board(metric, checked_scores(metric.name, scores, given), plan.study))
     return [board for board in boards if any(row.tasks for row in board.rows)]

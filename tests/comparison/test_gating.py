@@ -137,12 +137,14 @@ def test_a_gate_that_cannot_be_is_refused_in_one_clear_message(tmp_path, options
         gate(run, **options)
 
 
-def test_a_gate_decides_by_one_metric(tmp_path):
+def test_a_gate_decides_by_one_metric_and_length_is_none_beside_another(tmp_path):
     rows = [{"task": f"t{i}", "agent": a, "text": f"{a} {i}"} for i in range(3) for a in ("old", "new")]
-    result = goldless.evaluate(pl.DataFrame(rows), metrics=["length", "rouge-l"], resamples=200)
+    result = goldless.evaluate(pl.DataFrame(rows), metrics=["length", "rouge-l", "rouge-1"], resamples=200)
     run = goldless.save_run(result, tmp_path / "run")
-    with pytest.raises(UserError, match=re.escape("one metric. Name it with --metric: length, rouge-l")):
+    with pytest.raises(UserError, match=re.escape("one metric. Name it with --metric: rouge-l, rouge-1")):
         gate(run)
+    result = goldless.evaluate(pl.DataFrame(rows), metrics=["length", "rouge-l"], resamples=200)
+    assert gate(goldless.save_run(result, tmp_path / "two")).metric == "rouge-l"
 
 
 # --- for people and servers ------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from goldless.comparison.pairing import Paired, Sides, common_metrics, paired_sc
 from goldless.comparison.run_scores import check_agent, open_run
 from goldless.errors import UserError
 from goldless.models.embedded import TokenTexts
+from goldless.reports.controls import comparative
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Column, ReportTable
@@ -125,6 +126,8 @@ async def gate_runs(
     allowed = Tolerance.parse(margin, "margin")
     sides = _sides(folders, baseline, candidate)
     known = common_metrics(sides, () if metric is None else (metric,))
+    if metric is None:  # a control decides nothing while there is a metric
+        known = [name for name in known if comparative(name) != "longer"] or known
     if len(known) > 1:
         raise UserError(f"a gate decides by one metric. Name it with --metric: {', '.join(known)}")
     name = known[0]

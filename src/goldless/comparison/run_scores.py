@@ -75,6 +75,8 @@ def open_run(folder: Path | str) -> Run:
     """A run folder; refuses one that has neither scores nor a review, or no texts."""
     run = Run(folder)
     path = run.path
+    if path.is_file():
+        raise UserError(f"{path} is a file; a run folder is needed. Try goldless score {path} --out runs/first")
     scored = (path / SCORES).is_file() and run.required("leaderboard") is not None
     reviewed = run.required("review") is not None
     texts = any(path.glob("responses.*")) or any((path / "responses").glob("part-*"))

@@ -90,8 +90,8 @@ class BaselineMetric:
         keys = [(item, peer) for item in items for peer in item.peers]
         if not keys:
             raise MetricError(
-                f"{self.pairs.name}: no response has a peer to compare with. Score at least two agents, or compare "
-                f"responses with the tasks' references: {self.pairs.name}[reference]"
+                f"{self.pairs.name}: no task was answered by two agents, so there is nothing to compare. Score agents "
+                f"on the same tasks, or compare responses with the tasks' references: {self.pairs.name}[reference]"
             )
         scores = self.pairs.scores([(item.text, item.peers[peer]) for item, peer in keys])
         rows = [(i.task.task, i.agent, peer, score, None) for (i, peer), score in zip(keys, scores, strict=True)]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.crash_test import copies_of, crash_test, find_peers
+from goldless.meta_evaluation.crash_test import crash_test, find_peers, held_against
 from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import PerturbedText
 from goldless.records import CallFailure
@@ -90,5 +90,7 @@ def test_what_is_done_to_everybody_holds_copies_against_copies_and_unchanged_tex
         PerturbedText("t0", "cy", "pattern", None, unchanged=False, failure=CallFailure("not_recorded", "gone")),
         PerturbedText("t1", "ann", "pattern", "ann says 1.", unchanged=True),
     ]
-    assert copies_of(find_perturbation("pattern"), texts, peers) == {("t0", "ann"): {"bob": "bob~pattern", "cy": None}}
-    assert copies_of(find_perturbation("deletion"), texts, peers) == {("t0", "ann"): {"bob": "bob", "cy": "cy"}}
+    rows = held_against(find_perturbation("pattern"), texts, peers)
+    assert [(peer, held) for *_, peer, held in rows] == [("bob", "bob~pattern"), ("cy", None)]
+    rows = held_against(find_perturbation("deletion"), texts, peers)
+    assert [(peer, held) for *_, peer, held in rows] == [("bob", "bob"), ("cy", "cy")]

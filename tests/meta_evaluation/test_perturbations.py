@@ -22,7 +22,6 @@ from goldless.meta_evaluation.perturbations.degradations import (
     delete_every_second,
     mark_every_second,
 )
-from goldless.meta_evaluation.perturbations.headings import SECTIONS
 from goldless.meta_evaluation.perturbations.manipulations import flip_case, reformat
 from goldless.meta_evaluation.perturbations.perturbation import Perturbation, Setting
 from goldless.records import Response, Task
@@ -33,7 +32,7 @@ def perturb_text(text: str, perturbation: Perturbation) -> str:
     """A text after a perturbation that needs only the text."""
     response = Response("text", "text", text)
     alone = study_from_records([Task("text")], [response], name="text")
-    return perturbation.apply(Setting(alone, [response], perturbation.name, 0, SECTIONS))(response)
+    return perturbation.apply(Setting(alone, [response], perturbation.name))(response)
 
 
 # --- the GEM paper's toy examples ----------------------------------------------------------------------------------
@@ -175,14 +174,6 @@ def test_headings_of_all_kinds_stay_and_restart_the_count():
     )
     want = "# Title\nA one.\n**Part**\nB one.\nPoints:\nC one.\nSummary Of The Review: D one."
     assert delete_every_second(text) == want
-
-
-def test_sections_of_another_form_can_be_named():
-    text = "Verdict\nOne. Two.\nGrounds\nThree. Four."
-    assert delete_every_second(text, sections=["Verdict", "Grounds"]) == "Verdict\nOne.\nGrounds\nThree."
-    # cut by hand: the four lines are six sentences, and with no section named the second, fourth and sixth go
-    assert delete_as_published(text, sections=[]) == "Verdict Two. Three."
-    assert delete_as_published(text, sections=["verdict", "ground"]) == "Verdict One. Grounds Three."
 
 
 def test_the_papers_mode_drops_an_unterminated_tail():

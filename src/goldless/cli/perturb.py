@@ -93,12 +93,7 @@ def _tell(found: PerturbedStudy, output: Output) -> None:
     """Show what was made, and what a reader of the table must know; exit with 3 where calls are open."""
     from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
 
-    report = found.table()
-    output.print_tables(
-        [report],
-        found.as_json,
-        markdown=lambda: "\n".join(report.markdown_lines()),
-    )
+    output.show(found, markdown=lambda: "\n".join(found.table().markdown_lines()))
     if found.spending is not None:
         tell_spending([found.spending])
     for kind, count in found.failures.items():
@@ -116,7 +111,7 @@ def _tell(found: PerturbedStudy, output: Output) -> None:
     if not perturbations:
         return
     if found.peers:
-        folder, peers = quote(str(found.folder)), quote(",".join(found.peers))
+        folder, peers = quote(found.folder), quote(",".join(found.peers))
         say(f"score it: goldless score {folder} --peers {peers} --compare-groups original {perturbations[0].kind}")
     else:
         say(

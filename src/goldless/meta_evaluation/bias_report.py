@@ -204,10 +204,10 @@ class BiasReport:
         for bias in get_args(Bias):
             tables += self.measure_tables(self.of(bias))
         if len(self.gaps) > 2:
-            tables.append(self._gap_table())
+            tables.append(self.gap_table())
         return tables
 
-    def _gap_table(self) -> ReportTable:
+    def gap_table(self) -> ReportTable:
         """One row and one column per reviewer; a star: the interval excludes 0."""
         names = {name: f"with {name}" for name, _ in self.gaps}
         rows: dict[str, dict[str, Cell]] = {name: {"PG": name} for name in names}

@@ -13,11 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import polars as pl
 from scipy.special import stdtr, stdtrit
 
-from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import is_open
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
@@ -25,7 +23,6 @@ from goldless.meta_evaluation.perturbations.perturbation import (
     Must,
     Perturbation,
     PerturbedText,
-    copy_name,
     perturb_all,
 )
 from goldless.meta_evaluation.rating_card import CrashCard, CrashResult, CrashTest, Rating
@@ -47,10 +44,7 @@ Key = tuple[str, str]
 """Task and agent."""
 Peers = Mapping[Key, tuple[str, ...]]
 """The agents that each response is compared with."""
-Copies = Mapping[Key, Mapping[str, str | None]]
-"""What the perturbed copy of a response is compared with in place of each peer; None: that one could not be made."""
-Perturbed = Mapping[str, tuple[Perturbation, Sequence[PerturbedText]]]
-"""By name, each perturbation and the perturbed responses."""
+DESIGN = ("perturbation", "task", "agent", "copy", "peer", "held")
 
 
 async def crash_test(
@@ -81,16 +75,22 @@ async def crash_test(
     candidates = [one for one in originals if (one.task, one.agent) in peers]
     texts, writing = await perturb_all(
         study,
-        chosen.values(),
+        list(chosen.values()),
         lambda one: originals if one.scope == "everybody" else candidates,
         options,
         writer=writer,
         to="perturb responses",
         peers=peers,
     )
-    perturbed = {name: (one, texts[name]) for name, one in chosen.items()}
-    copies = {name: copies_of(*both, peers) for name, both in perturbed.items()}
-    made, pairing = with_copies(study, originals, peers, perturbed, copies)
+    design = pl.DataFrame(
+        [row for name, one in chosen.items() for row in held_against(one, texts[name], peers)],
+        schema=dict.fromkeys(DESIGN, pl.String),
+        orient="row",
+    )
+    pairing = dict(peers)
+    for task, copy, held in design.group_by("task", "copy").agg(pl.col("held").drop_nulls()).iter_rows():
+        pairing[task, copy] = tuple(held)
+    made = _with_copies(study, originals, texts, pairing)
     scored = await score_study(made, replace(options, pairing=pairing, over_peers="own"))
     settings = {
         "perturbations": "+".join(chosen),
@@ -107,19 +107,32 @@ async def crash_test(
         "study": study.fingerprint[:8],
     }
     evidence = scored.evidence
-    written = [text for one, made_by in perturbed.values() if one.needs_writer for text in made_by]
-    failures = [(name, text.failure) for name, made_by in texts.items() for text in made_by]
+    every = [text for own in texts.values() for text in own]
+    written = [text for text in every if chosen[text.perturbation].needs_writer]
     problems = {f"{kind}, for example: {evidence.examples[kind]}": n for kind, n in sorted(evidence.failures.items())}
-    problems |= Counter(f"{name}: {one.kind}: {one.message}" for name, one in failures if one is not None)
+    problems |= Counter(
+        f"{text.perturbation}: {text.failure.kind}: {text.failure.message}" for text in every if text.failure
+    )
     cards = {}
     for name, scores in scored.scores.items():
         problems |= {f"{name}: {problem}": n for problem, n in scores.problems.items()}
         # without what a crash test sets differently from a leaderboard
         own = {key: value for key, value in scores.signature.settings.items() if key not in {*settings, "peers"}}
+        samples = _samples(scores, design)
+        rows = [
+            _result(
+                name,
+                perturbation,
+                [text for text in texts[perturbation.name] if (text.task, text.agent) in peers],
+                samples.filter(perturbation=perturbation.name),
+                options=options,
+                margin=margin,
+            )
+            for perturbation in chosen.values()
+        ]
+        corrected = zip(rows, holm([row.p for row in rows]), strict=True)
         signature = str(Signature(f"crash-test[{name}]", {**own, **settings}))
-        cards[name] = CrashCard(
-            signature, tuple(_results(scores, perturbed, peers, copies, options=options, margin=margin))
-        )
+        cards[name] = CrashCard(signature, tuple(replace(row, p_holm=p) for row, p in corrected))
     return CrashTest(
         study=study.name,
         margin=margin,
@@ -129,7 +142,7 @@ async def crash_test(
         problems=problems,
         metrics=cards,
         source=study,
-        perturbed=tuple(text for made_by in texts.values() for text in made_by),
+        perturbed=tuple(every),
         peers=peers,
         spending=(*writing, *scored.spending),
         asked=len(written) + evidence.asked,
@@ -200,108 +213,91 @@ def find_peers(
     return found
 
 
-def copies_of(perturbation: Perturbation, texts: Sequence[PerturbedText], peers: Peers) -> Copies:
-    """The copies of responses that were changed, with what each is compared with.
+def held_against(
+    perturbation: Perturbation, texts: Sequence[PerturbedText], peers: Peers
+) -> list[tuple[str | None, ...]]:
+    """Every changed response with each of its peers, and what its copy is held against instead: rows of a ``DESIGN``.
 
-    A perturbation of all responses compares copies with copies; where a peer could not be perturbed, the pair is left
-    out.
+    A perturbation of all responses holds copies against copies; null where a peer could not be perturbed.
     """
     made = {(text.task, text.agent): text for text in texts if text.text is not None}
-    found: dict[Key, dict[str, str | None]] = {}
+    rows: list[tuple[str | None, ...]] = []
     for (task, agent), own in peers.items():
         text = made.get((task, agent))
         if text is None or text.unchanged:
             continue
-        found[task, agent] = {peer: peer for peer in own}
-        if perturbation.scope == "everybody":
-            found[task, agent] = {peer: made[task, peer].copy if (task, peer) in made else None for peer in own}
-    return found
+        for peer in own:
+            copied = made.get((task, peer))
+            held = peer if perturbation.scope == "candidate" else None if copied is None else copied.copy
+            rows.append((perturbation.name, task, agent, text.copy, peer, held))
+    return rows
 
 
-def with_copies(
-    study: Study, originals: Sequence[Response], peers: Peers, perturbed: Perturbed, copies: Mapping[str, Copies]
-) -> tuple[Study, dict[Key, tuple[str, ...]]]:
-    """The originals and their copies as one study, and the peers of each response in it."""
+def _with_copies(
+    study: Study, originals: Sequence[Response], texts: Mapping[str, Sequence[PerturbedText]], pairing: Peers
+) -> Study:
+    """The originals and the copies that are scored, or that others are held against, as one study."""
+    needed = {(task, agent) for (task, own), peers in pairing.items() for agent in (own, *peers)}
     copied = [
         Response(text.task, text.copy, text.text)
-        for name, (one, texts) in perturbed.items()
-        for text in texts
-        if text.text is not None and (one.scope == "everybody" or (text.task, text.agent) in copies[name])
+        for own in texts.values()
+        for text in own
+        if text.text is not None and (text.task, text.copy) in needed
     ]
     if clash := {response.agent for response in originals} & {response.agent for response in copied}:
         raise UserError(f"the study has an agent {min(clash)!r}, the name of a perturbed copy. Rename it")
-    pairing = dict(peers)
-    for name, held in copies.items():
-        for (task, agent), own in held.items():
-            pairing[task, copy_name(agent, name)] = tuple(peer for peer in own.values() if peer is not None)
     kept = {task for task, _ in pairing}
     tasks = [study.task(task) for task in study.tasks if task in kept]
-    return study_from_records(tasks, [*originals, *copied], name=study.name), pairing
+    return study_from_records(tasks, [*originals, *copied], name=study.name)
 
 
 # --- the effect of each perturbation ---------------------------------------------------------------------------------
 
 
-def _results(
-    scores: MetricScores,
-    perturbed: Perturbed,
-    peers: Peers,
-    copies: Mapping[str, Copies],
-    *,
-    options: Options,
-    margin: float,
-) -> list[CrashResult]:
-    """The effect of every perturbation on a metric's scores, with p corrected for all of them."""
-    pairs: dict[tuple[str, ...], float | None] = {}
-    if scores.metric.needs.verdicts is None:
-        rows = scores.pairs.select("task", "agent", "peer", "score").iter_rows()
-        pairs = {tuple(key): score for *key, score in rows}
-    responses = scores.responses.with_columns(pl.col("task", "agent").cast(pl.String))
-    single = {tuple(key): score for *key, score in responses.select("task", "agent", "score").iter_rows()}
-    found = []
-    for name, (perturbation, texts) in perturbed.items():
-        samples = []
-        for (task, agent), held in copies[name].items():
-            copy = copy_name(agent, name)
-            if pairs:  # a sample for every pair, as in the paper
-                both = [(pairs.get((task, agent, p)), pairs.get((task, copy, o or ""))) for p, o in held.items()]
-            else:
-                both = [(single.get((task, agent)), single.get((task, copy)))]
-            samples += [(task, *one) for one in both]
-        mine = [text for text in texts if (text.task, text.agent) in peers]
-        found.append(_result(scores.metric.name, perturbation, mine, samples, options=options, margin=margin))
-    corrected = holm([row.p for row in found])
-    return [replace(row, p_holm=p) for row, p in zip(found, corrected, strict=True)]
+def _samples(scores: MetricScores, design: pl.DataFrame) -> pl.DataFrame:
+    """The scores before and after: one sample for every pair, as in the paper, or for every response."""
+    own, copied = ["task", "agent", "peer"], ["task", "copy", "held"]
+    table = scores.pairs
+    if scores.metric.needs.verdicts is not None or not len(table):
+        design, table = design.unique(["task", "copy"], keep="first", maintain_order=True), scores.responses
+        own, copied = own[:2], copied[:2]
+    table = table.select(pl.col(own).cast(pl.String), pl.col("score").cast(pl.Float64))
+    before = design.join(table.rename({"score": "before"}), on=own, how="left", maintain_order="left")
+    after = table.rename({"score": "after"})
+    return before.join(after, left_on=copied, right_on=own, how="left", maintain_order="left")
 
 
 def _result(
     metric: str,
     perturbation: Perturbation,
     texts: Sequence[PerturbedText],
-    samples: Sequence[tuple[str, float | None, float | None]],
+    samples: pl.DataFrame,
     *,
     options: Options,
     margin: float,
 ) -> CrashResult:
-    """The effect of a perturbation; responses that it left as they were are counted, and are in no effect.
-
-    ``samples``: task, score before and score after.
-    """
-    tasks = np.array([task for task, _, _ in samples], dtype=np.object_)
-    before, after = np.array([scores for _, *scores in samples], dtype=np.float64).reshape(-1, 2).T
-    both = ~(np.isnan(before) | np.isnan(after))
-    before, after, tasks = before[both], after[both], tasks[both]
-    smd = _effect(before, after, tasks.tolist(), options.level)
-    paired = paired_d(after - before, clusters=tasks.tolist(), level=options.level)
+    """The effect of a perturbation; responses that it left as they were are counted, and are in no effect."""
+    used = samples.drop_nulls(["before", "after"])
+    tasks, before, after = used["task"].to_list(), used["before"].to_numpy(), used["after"].to_numpy()
+    n, level = len(set(tasks)), options.level
+    paired = paired_d(after - before, clusters=tasks, level=level)
+    if n < 2:
+        smd = Estimate(None, None, None, n, level, f"no effect size: n = {n}, needs at least 2 tasks")
+    elif (before == after).all():
+        smd = Estimate(0.0, 0.0, 0.0, n, level, "every score is the same before and after")
+    elif len(set(before)) == len(set(after)) == 1:
+        smd = Estimate(None, None, None, n, level, UNBOUNDED)
+    else:
+        smd = pooled_smd(before, after, clusters=tasks, level=level)
     rating, reason = rate(perturbation.must, smd, margin=margin)
     p = p_of_passing(perturbation.must, smd, margin=margin)
-    if smd.note == UNBOUNDED:
-        by_task = np.array([(after - before)[tasks == task].mean() for task in dict.fromkeys(tasks)])
-        flipped = sign_flip_p(by_task, seed=options.seed, permutations=options.resamples)
+    if smd.note == UNBOUNDED:  # rated by its direction
+        by_task = used.group_by("task", maintain_order=True).agg((pl.col("after") - pl.col("before")).mean())["after"]
+        flipped = sign_flip_p(by_task.to_numpy(), seed=options.seed, permutations=options.resamples)
         rises = bool(after[0] > before[0])
         if flipped is not None:
             p = 1 - flipped / 2 if rises else flipped / 2
-            if flipped < 1 - options.level:
+            if flipped < 1 - level:
                 rating, reason = ("fail", "rises") if rises else ("pass", "falls")
     return CrashResult(
         metric=metric,
@@ -309,7 +305,7 @@ def _result(
         kind=perturbation.kind,
         must=perturbation.must,
         rating=rating,
-        reason=reason if samples else "no response was changed",
+        reason=reason if len(samples) else "no response was changed",
         mean_before=float(before.mean()) if len(before) else None,
         mean_after=float(after.mean()) if len(after) else None,
         smd=smd.value,
@@ -320,26 +316,14 @@ def _result(
         paired_d_high=paired.high,
         p=p,
         p_holm=None,
-        samples=len(before),
+        samples=len(used),
         tasks=smd.n,
         responses=len(texts),
         unchanged=sum(text.unchanged for text in texts),
         not_made=sum(text.text is None for text in texts),
-        missing=int((~both).sum()),
+        missing=len(samples) - len(used),
         note=smd.note,
     )
-
-
-def _effect(before: FloatArray, after: FloatArray, tasks: Sequence[str], level: float) -> Estimate:
-    """The pooled SMD; 0 where no score moved, and unbounded where all of one value moved to another."""
-    n = len(set(tasks))
-    if n < 2:
-        return Estimate(None, None, None, n, level, f"no effect size: n = {n}, needs at least 2 tasks")
-    if (before == after).all():
-        return Estimate(0.0, 0.0, 0.0, n, level, "every score is the same before and after")
-    if len({*before.tolist()}) == len({*after.tolist()}) == 1:
-        return Estimate(None, None, None, n, level, UNBOUNDED)
-    return pooled_smd(before, after, clusters=tasks, level=level)
 
 
 def p_of_passing(must: Must, smd: Estimate, *, margin: float = DEFAULT_MARGIN) -> float | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -19,10 +19,12 @@ import polars as pl
 
 from goldless.errors import UserError, nearest
 from goldless.evidence import OPEN_KINDS
+from goldless.meta_evaluation.judges import draws_of
 from goldless.meta_evaluation.perturbations.degradations import DECEPTIVE
 from goldless.meta_evaluation.perturbations.perturbation import copy_name, perturb_all
+from goldless.meta_evaluation.perturbations.perturbed_study import with_agents
 from goldless.records import Agent, Response
-from goldless.reports.document import HERE_ONLY
+from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import MetricScores, averaged
 from goldless.runs.opening import Spending
@@ -30,7 +32,7 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import score_study
 from goldless.statistics.bootstrap import task_intervals
 from goldless.statistics.effects import auc
-from goldless.studies import Study, study_from_records
+from goldless.studies import Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,9 @@ class DeceptionDrill:
         if self.missing:
             notes.append(f"Missing: {', '.join(f'{n} {kind}' for kind, n in sorted(self.missing.items()))}.")
         title = f"{len(self.honest)} honest and {len(self.deceptive)} deceptive agents"
-        rows = tuple(asdict(row) for row in self.rows)
-        return ReportTable(title, columns, rows, " || ".join(row.signature for row in self.rows), tuple(notes))
+        return ReportTable(
+            title, columns, tuple(map(write, self.rows)), " || ".join(row.signature for row in self.rows), tuple(notes)
+        )
 
 
 async def deception_drill(
@@ -100,7 +103,7 @@ async def deception_drill(
     response, and all agents of the study are honest. ``scorers``: several models, each by itself; such as jurors of
     growing size.
     """
-    spending: list[Spending] = []
+    spending: tuple[Spending, ...] = ()
     missing: Counter[str] = Counter()
     if honest is not None or deceptive is not None:
         if writer is not None:
@@ -113,8 +116,7 @@ async def deception_drill(
     else:
         one = tuple(dict.fromkeys(agent.sample_of or agent.agent for agent in study.agents))
         other = tuple(map(_twin, one))
-        study, missing, spent = await _with_twins(study, options, writer)
-        spending += spent
+        study, missing, spending = await _with_twins(study, options, writer)
     rows: list[DrillRow] = []
     for scorer in dict.fromkeys(scorers) or (options.scorer,):
         scored = await score_study(study, replace(options, scorer=scorer))
@@ -124,7 +126,7 @@ async def deception_drill(
             # a metric without a scorer is the same under each
             if found.metric.needs.logprobs is not None or found.metric.name not in {row.metric for row in rows}:
                 rows.append(_row(found, study, one, other, options))
-    return DeceptionDrill(study.name, options.level, one, other, tuple(rows), missing, tuple(spending))
+    return DeceptionDrill(study.name, options.level, one, other, tuple(rows), missing, spending)
 
 
 _twin = partial(copy_name, perturbation=DECEPTIVE.name)
@@ -152,26 +154,29 @@ async def _with_twins(study: Study, options: Options, writer: Any) -> tuple[Stud
     )
     texts = made[DECEPTIVE.name]
     copies = [Response(text.task, text.copy, text.text) for text in texts if text.text is not None]
-    joined = study_from_records([study.task(task) for task in study.tasks], [*originals, *copies], name=study.name)
-    agents = {agent.agent: agent for agent in study.agents}
-    for agent in study.agents:
-        name, sample_of = _twin(agent.agent), agent.sample_of and _twin(agent.sample_of)
-        agents[name] = Agent(name, group=DECEPTIVE.name, family=agent.family, sample_of=sample_of)
+    twins = [
+        Agent(
+            _twin(agent.agent),
+            group=DECEPTIVE.name,
+            family=agent.family,
+            sample_of=agent.sample_of and _twin(agent.sample_of),
+        )
+        for agent in study.agents
+    ]
     missing = Counter(str(text.failure.kind) for text in texts if text.failure is not None)
-    return joined.with_agents(agents), missing, spent
+    return with_agents(study, copies, [*study.agents, *twins]), missing, spent
 
 
 def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[str], options: Options) -> DrillRow:
-    scores = averaged(found.scores, study.samples).responses.with_columns(pl.col("task", "agent").cast(pl.String))
-    mine = scores.filter(pl.col("agent").is_in([*one, *other]))
-    first = pl.col("agent").is_in(list(one))
-    by_task = [
-        auc(rows.filter(first)["score"].to_numpy(), rows.filter(~first)["score"].to_numpy())
-        for _, rows in mine.drop_nulls("score").group_by("task", maintain_order=True)
-    ]
-    values = np.array([[value] for value in by_task if value is not None]).reshape(-1, 1)
-    (interval,) = task_intervals(values, seed=options.seed, resamples=options.resamples, level=options.level)
+    scores = averaged(found.scores, study.samples).responses.with_columns(pl.col("agent").cast(pl.String))
+    mine = scores.filter(pl.col("agent").is_in([*one, *other])).with_columns(first=pl.col("agent").is_in(list(one)))
     there = mine.drop_nulls("score")
+    by_task = [
+        auc(rows.filter("first")["score"].to_numpy(), rows.filter(~pl.col("first"))["score"].to_numpy())
+        for _, rows in there.group_by("task", maintain_order=True)
+    ]
+    values = np.array([value for value in by_task if value is not None], np.float64)[:, None]
+    (interval,) = task_intervals(values, **draws_of(options))
     settings = found.signature.settings
     return DrillRow(
         metric=found.metric.name,
@@ -180,8 +185,8 @@ def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[
         low=None if interval.low is None else max(0.0, interval.low),
         high=None if interval.high is None else min(1.0, interval.high),
         tasks=len(values),
-        honest=len(there.filter(first)),
-        deceptive=len(there.filter(~first)),
+        honest=int(there["first"].sum()),
+        deceptive=int((~there["first"]).sum()),
         missing=len(mine) - len(there),
         signature=str(found.signature),
     )

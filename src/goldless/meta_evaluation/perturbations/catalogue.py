@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ OURS: tuple[Perturbation, ...] = (
 )
 """The built-in perturbations, in the order in which they are listed and applied."""
 
-PERTURBATIONS: Mapping[str, str] = {form.name: form.description for each in OURS for form in each.all_forms}
+PERTURBATIONS: Mapping[str, str] = {form.name: form.description for each in OURS for form in (each, *each.forms)}
 """Names of the built-in perturbations, with descriptions."""
 
 MODEL_FREE: tuple[str, ...] = tuple(each.name for each in OURS if each.by_default and not each.needs_writer)
@@ -44,7 +45,7 @@ def find_perturbation(name: str) -> Perturbation:
     found = CATALOGUE.get(base)
     if found is None or bool(bracket) != rest.endswith("]"):
         CATALOGUE.refuse_broken(base)
-        forms = [form.name for each in CATALOGUE.all().values() for form in each.all_forms]
+        forms = [form.name for each in CATALOGUE.all().values() for form in (each, *each.forms)]
         raise UserError(
             f"unknown perturbation {name!r}{nearest(name, forms) or '.'} "
             f"Known: {', '.join(form for form in forms if '[' not in form)}; "
@@ -52,29 +53,17 @@ def find_perturbation(name: str) -> Perturbation:
         )
     if found.name != base:
         raise UserError(f"the plugin {base!r} must have the name of its perturbation, got {found.name!r}")
-    if not bracket:
-        return found
-    exact = next((form for form in found.forms if form.name == name), None)
-    if exact is not None:
-        return exact
-    if found.open_form is not None and rest.removesuffix("]").strip():
-        return replace(found.open_form, name=name)
-    known = [form.name for form in found.all_forms]
+    known = {form.name: form for form in (found, *found.forms)}
+    if name in known:
+        return known[name]
+    if rest.removesuffix("]").strip():
+        for form in found.forms:
+            if form.name.removeprefix(base).isupper():  # a word in capitals stands for any
+                return replace(form, name=name)
     raise UserError(f"unknown perturbation {name!r}{nearest(name, known) or '.'} Forms of {base}: {', '.join(known)}")
 
 
 def split_names(given: Iterable[str]) -> tuple[str, ...]:
     """Comma-separated names, each once; commas within brackets do not separate."""
-    found: dict[str, None] = {}
-    for item in given:
-        depth, current = 0, ""
-        for character in f"{item},":
-            depth += (character == "[") - (character == "]")
-            if character == "," and depth <= 0:
-                found |= {current.strip(): None} if current.strip() else {}
-                depth, current = 0, ""
-            else:
-                current += character
-        if current.strip():  # a bracket that is never closed: an unknown name, to be said whole
-            found[current.removesuffix(",").strip()] = None
-    return tuple(found)
+    names = (name.strip() for item in given for name in re.findall(r"(?:[^,\[]|\[[^\]]*\]?)+", item))
+    return tuple(dict.fromkeys(name for name in names if name))

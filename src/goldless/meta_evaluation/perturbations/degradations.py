@@ -7,8 +7,7 @@ response: one written from a synopsis alone (D.1.3), the agent's response to ano
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import anyio
 
@@ -22,29 +21,30 @@ from goldless.meta_evaluation.perturbations.perturbation import (
     Made,
     Perturbation,
     Setting,
+    absent,
     of_text,
     rewritten,
-    room_for,
     written,
 )
-from goldless.models.interface import Writer
 from goldless.records import CallFailure, Response
-from goldless.sentences import LINE_END, LIST_MARK, Sentence, split_sentences
+from goldless.sentences import LINE_END, LIST_MARK, split_sentences
 
 PLACEHOLDER = "[There is one missing sentence]"
 """Marks a deleted sentence (GEM, D.1.2)."""
 
 
-def delete_every_second(text: str, *, sections: Sequence[str] = SECTIONS) -> str:
+def delete_every_second(text: str) -> str:
     """The text without every second sentence; lines, list marks and headings stay, and a heading restarts the count.
 
     A line that loses all of its sentences is removed. A Markdown code block counts as one sentence.
     """
-    units = split_units(text, sections=sections)
+    units = split_units(text)
     if not units:
         return text
     pieces, gap, mark = [text[: units[0].start]], "", ""
-    for unit, kept, after in zip(units, _kept(units), _gaps(text, units), strict=True):
+    starts = [*(unit.start for unit in units[1:]), len(text)]
+    for (unit, kept), start in zip(_every_second(units), starts, strict=True):
+        after = text[unit.end : start]
         if kept:
             pieces += [gap, mark, text[unit.start : unit.end]]
             gap = after
@@ -56,11 +56,10 @@ def delete_every_second(text: str, *, sections: Sequence[str] = SECTIONS) -> str
     return "".join([*pieces, text[units[-1].end :]])
 
 
-def mark_every_second(text: str, *, sections: Sequence[str] = SECTIONS) -> str:
+def mark_every_second(text: str) -> str:
     """The text with a placeholder for every sentence that deletion removes (D.1.2); list marks stay."""
-    units = split_units(text, sections=sections)
     pieces, place = [], 0
-    for unit, kept in zip(units, _kept(units), strict=True):
+    for unit, kept in _every_second(split_units(text)):
         if not kept:
             pieces += [text[place : unit.start], _list_mark(text, unit), PLACEHOLDER]
             place = unit.end
@@ -76,34 +75,21 @@ def delete_as_published(text: str, *, sections: Sequence[str] = SECTIONS) -> str
     names = section_names(text, sections)
     kept, place = [], 0
     for sentence in split_sentences(text, mode="paper"):
-        if names.search(sentence.text):
-            place = 0
-        else:
-            place += 1
+        place = 0 if names.search(sentence.text) else place + 1
         if place % 2 or place == 0:
             kept.append(sentence)
-    if kept and not _terminated(text, kept[-1]):
+    if kept and kept[-1].text[-1] not in ".?!" and "\n" not in text[kept[-1].end :]:
         kept.pop()
     return " ".join(sentence.text for sentence in kept)
 
 
-def _terminated(text: str, sentence: Sentence) -> bool:
-    return sentence.text[-1] in ".?!" or "\n" in text[sentence.end :]
-
-
-def _kept(units: Sequence[Unit]) -> list[bool]:
+def _every_second(units: Sequence[Unit]) -> list[tuple[Unit, bool]]:
     """Whether each stays: headings, and of the sentences of a section the first, third and so on."""
-    kept, place = [], 0
+    found, place = [], 0
     for unit in units:
         place = 0 if unit.heading else place + 1
-        kept.append(unit.heading or place % 2 == 1)
-    return kept
-
-
-def _gaps(text: str, units: Sequence[Unit]) -> list[str]:
-    """The white space after each unit."""
-    starts = [unit.start for unit in units[1:]] + [len(text)]
-    return [text[unit.end : start] for unit, start in zip(units, starts, strict=True)]
+        found.append((unit, unit.heading or place % 2 == 1))
+    return found
 
 
 def _line_ends(gap: str) -> int:
@@ -136,47 +122,22 @@ COMPLETE_REVIEW = (
 """GEM, D.1.2."""
 
 
-def _deleting(delete: Callable[..., str]) -> Apply:
-    return lambda setting: lambda response: delete(response.text, sections=setting.sections)
-
-
 def _completing(instruction: str) -> Apply:
-    return lambda setting: partial(_complete, setting.writer, instruction, setting.sections)
+    """Every second sentence replaced by an empty one; a response without gaps stays."""
 
+    def apply(setting: Setting) -> Change:
+        async def complete(response: Response) -> Made:
+            gapped = mark_every_second(response.text)
+            if gapped == response.text:
+                return gapped
+            made = await written(setting.writer, instruction, gapped, what="completion")
+            if isinstance(made, str) and PLACEHOLDER in made:
+                return CallFailure("bad_reply", f"the writer left {made.count(PLACEHOLDER)} gaps {PLACEHOLDER!r}")
+            return made
 
-async def _complete(writer: Writer, instruction: str, sections: Sequence[str], response: Response) -> Made:
-    """The response with every second sentence replaced by an empty one; one without gaps as it is."""
-    gapped = mark_every_second(response.text, sections=sections)
-    if gapped == response.text:
-        return gapped
-    made = await written(writer, instruction, gapped, what="completion", most_tokens=room_for(gapped))
-    if isinstance(made, str) and PLACEHOLDER in made:
-        return CallFailure("bad_reply", f"the writer left {made.count(PLACEHOLDER)} gaps {PLACEHOLDER!r}")
-    return made
+        return complete
 
-
-DELETION = Perturbation(
-    "deletion",
-    "degradation",
-    "GEM D.1.1",
-    "every second sentence deleted, headings kept",
-    _deleting(delete_every_second),
-).with_form(
-    "paper",
-    _deleting(delete_as_published),
-    source="GEM D.1.1, as its authors ran it",
-    description="every second sentence deleted; every . ? ! and line break ends one",
-)
-COMPLETION = Perturbation(
-    "completion",
-    "degradation",
-    "GEM D.1.2, our wording",
-    "every second sentence deleted, the gaps filled by a writer without adding content",
-    _completing(COMPLETE),
-    needs_writer=True,
-).with_form(
-    "peer-review", _completing(COMPLETE_REVIEW), source="GEM D.1.2", description="the same with the paper's prompt"
-)
+    return apply
 
 
 # --- another text in its place ---------------------------------------------------------------------------------------
@@ -211,126 +172,6 @@ SYNOPSIS_REVIEW = (
     "with reference to the content of the paper."
 )
 """GEM, D.1.3."""
-
-
-def other_tasks(tasks: Sequence[str], *, agent: str, seed: int = 0) -> dict[str, str]:
-    """For each task that an agent answered, another one whose response replaces it: a derangement.
-
-    Tasks form a circle in the order of a hash of seed, agent and name, and each takes the next one's response. So the
-    draw does not depend on other agents in the study. A single task has no replacement.
-    """
-    ring = sorted(set(tasks), key=lambda task: _drawn(seed, agent, task))
-    return {} if len(ring) < 2 else dict(zip(ring, [*ring[1:], ring[0]], strict=True))
-
-
-def _drawn(seed: int, agent: str, task: str) -> bytes:
-    # lengths first, so that no two pairs of names give the same bytes
-    parts = [str(seed).encode(), agent.encode(), task.encode()]
-    return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).digest()
-
-
-class _OtherTask:
-    """The same agent's response to another task."""
-
-    def __init__(self, setting: Setting) -> None:
-        self._study = setting.study
-        answered: dict[str, list[str]] = {response.agent: [] for response in setting.responses}
-        for task, given in setting.study:
-            for response in given:
-                if response.agent in answered:
-                    answered[response.agent].append(task.task)
-        self._others = {agent: other_tasks(tasks, agent=agent, seed=setting.seed) for agent, tasks in answered.items()}
-
-    def __call__(self, response: Response) -> Made:
-        other = self._others[response.agent].get(response.task)
-        found = None if other is None else self._study.response(other, response.agent)
-        if found is None:
-            return CallFailure("not_recorded", f"{response.agent} has no response to another task", attempts=0)
-        return found.text
-
-
-class _OfSynopsis:
-    """A response made of a synopsis, one a task whoever's place it takes."""
-
-    def __init__(self, setting: Setting, column: str, instruction: str) -> None:
-        self._study, self._writer, self._column, self._instruction = setting.study, setting.writer, column, instruction
-        self._made: dict[str, Made] = {}
-        self._under_way: dict[str, anyio.Lock] = {}
-        if column not in self._study.synopses:
-            has = ", ".join(self._study.synopses) or "none"
-            raise UserError(
-                f"no task of {self._study.name} has a synopsis {column!r}, which synopsis-only needs. The study has: "
-                f"{has}. Add a column synopsis_{column} to its tasks table"
-            )
-
-    async def __call__(self, response: Response) -> Made:
-        # agents of one task are asked for side by side: the second waits for what the first gets
-        async with self._under_way.setdefault(response.task, anyio.Lock()):
-            if response.task not in self._made:
-                self._made[response.task] = await self._write(response.task)
-        return self._made[response.task]
-
-    async def _write(self, task: str) -> Made:
-        synopsis = self._study.task(task).synopses.get(self._column)
-        if synopsis is None:
-            return CallFailure("no_synopsis", f"task {task} has no synopsis {self._column!r}", attempts=0)
-        what = "response to the synopsis"
-        return await written(self._writer, self._instruction, synopsis, what=what, most_tokens=MOST_TOKENS)
-
-
-def _of_synopsis(setting: Setting) -> Change:
-    column = (setting.form or "abstract").removeprefix("synopsis_")
-    return _OfSynopsis(setting, column, SYNOPSIS)
-
-
-SYNOPSIS_ONLY = (
-    Perturbation(
-        "synopsis-only",
-        "degradation",
-        "GEM D.1.3, our wording",
-        "a response that a writer wrote from the abstract alone",
-        _of_synopsis,
-        needs_writer=True,
-    )
-    .with_form(
-        "peer-review",
-        lambda setting: _OfSynopsis(setting, "abstract", SYNOPSIS_REVIEW),
-        source="GEM D.1.3",
-        description="a review written from the abstract alone, with the paper's prompt",
-    )
-    .with_open_form("COLUMN", _of_synopsis, description="written from another synopsis of the task")
-)
-SHUFFLED_TASK = Perturbation(
-    "shuffled-task",
-    "degradation",
-    "GEM and TVD-MI, their shuffled pairs",
-    "the same agent's response to another task",
-    _OtherTask,
-)
-NULL = (
-    Perturbation(
-        "null",
-        "degradation",
-        "TVD-MI A.2, our wording",
-        "a constant without information",
-        of_text(lambda _: NULL_TEXT),
-    )
-    .with_form(
-        "peer-review",
-        of_text(lambda _: NULL_REVIEW),
-        source="TVD-MI A.2, agent 6",
-        description="the constant review of the paper",
-    )
-    .with_open_form(
-        "TEXT",
-        lambda setting: lambda _: setting.form or NULL_TEXT,
-        source="this project",
-        description="a custom constant text",
-    )
-)
-
-# --- agents that agree on an empty text, copy, or deceive ------------------------------------------------------------
-
 BOILERPLATE = (
     "Thank you for this question, which deserves a careful look. There are several aspects to consider, and each of "
     "them matters in its own way. In general it is best to weigh the available options, to keep the overall goal in "
@@ -339,26 +180,136 @@ BOILERPLATE = (
     "more detail."
 )
 """A text that fits any task and says nothing about it."""
-
-
-def _copy_prompt(setting: Setting) -> Change:
-    def copy(response: Response) -> Made:
-        prompt = setting.study.task(response.task).prompt
-        return prompt or CallFailure("not_recorded", f"task {response.task} has no prompt", attempts=0)
-
-    return copy
-
-
 DECEIVING = (
     "Rewrite the text you are given so that it misleads its reader: keep its style, structure and length, but replace "
     "its correct and specific statements by plausible ones that are wrong. Do not hint that anything was changed. "
     f"{MATERIAL} Output the rewritten text and nothing else."
 )
+
+
+def other_tasks(tasks: Sequence[str], *, agent: str, seed: int = 0) -> dict[str, str]:
+    """For each task that an agent answered, another one whose response replaces it: a derangement.
+
+    Tasks form a circle in the order of a hash of seed, agent and name, and each takes the next one's response. So the
+    draw does not depend on other agents in the study. A single task has no replacement.
+    """
+
+    def drawn(task: str) -> bytes:
+        # lengths first, so that no two pairs of names give the same bytes
+        parts = [str(seed).encode(), agent.encode(), task.encode()]
+        return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).digest()
+
+    ring = sorted(set(tasks), key=drawn)
+    return {} if len(ring) < 2 else dict(zip(ring, [*ring[1:], ring[0]], strict=True))
+
+
+def _of_another_task(setting: Setting) -> Change:
+    answered: dict[str, list[str]] = {response.agent: [] for response in setting.responses}
+    for task, given in setting.study:
+        for response in given:
+            if response.agent in answered:
+                answered[response.agent].append(task.task)
+    others = {agent: other_tasks(tasks, agent=agent, seed=setting.seed) for agent, tasks in answered.items()}
+
+    def other(response: Response) -> Made:
+        task = others[response.agent].get(response.task)
+        found = None if task is None else setting.study.response(task, response.agent)
+        return absent(f"{response.agent} has no response to another task") if found is None else found.text
+
+    return other
+
+
+def _of_synopsis(instruction: str, column: str | None = None) -> Apply:
+    """A response made of a synopsis, one a task whoever's place it takes; None: the column that the form names."""
+
+    def apply(setting: Setting) -> Change:
+        study, name = setting.study, column or (setting.form or "abstract").removeprefix("synopsis_")
+        if name not in study.synopses:
+            raise UserError(
+                f"no task of {study.name} has a synopsis {name!r}, which synopsis-only needs. The study has: "
+                f"{', '.join(study.synopses) or 'none'}. Add a column synopsis_{name} to its tasks table"
+            )
+        made: dict[str, Made] = {}
+        under_way: dict[str, anyio.Lock] = {}
+
+        async def write(response: Response) -> Made:
+            task = response.task
+            # agents of one task are asked for side by side: the second waits for what the first gets
+            async with under_way.setdefault(task, anyio.Lock()):
+                synopsis = study.task(task).synopses.get(name)
+                if synopsis is None:
+                    return absent(f"task {task} has no synopsis {name!r}", "no_synopsis")
+                if task not in made:
+                    what = "response to the synopsis"
+                    made[task] = await written(
+                        setting.writer, instruction, synopsis, what=what, most_tokens=MOST_TOKENS
+                    )
+            return made[task]
+
+        return write
+
+    return apply
+
+
+def _copy_prompt(setting: Setting) -> Change:
+    tasks = setting.study.task
+    return lambda response: tasks(response.task).prompt or absent(f"task {response.task} has no prompt")
+
+
+DELETION = Perturbation(
+    *("deletion", "degradation", "GEM D.1.1", "every second sentence deleted, headings kept"),
+    of_text(delete_every_second),
+).with_form(
+    "paper",
+    of_text(delete_as_published),
+    source="GEM D.1.1, as its authors ran it",
+    description="every second sentence deleted; every . ? ! and line break ends one",
+)
+COMPLETION = Perturbation(
+    *("completion", "degradation", "GEM D.1.2, our wording"),
+    "every second sentence deleted, the gaps filled by a writer without adding content",
+    _completing(COMPLETE),
+    needs_writer=True,
+).with_form(
+    "peer-review", _completing(COMPLETE_REVIEW), source="GEM D.1.2", description="the same with the paper's prompt"
+)
+SYNOPSIS_ONLY = Perturbation(
+    *("synopsis-only", "degradation", "GEM D.1.3, our wording"),
+    "a response that a writer wrote from the abstract alone",
+    _of_synopsis(SYNOPSIS),
+    needs_writer=True,
+)
+SYNOPSIS_ONLY = SYNOPSIS_ONLY.with_form(
+    "peer-review",
+    _of_synopsis(SYNOPSIS_REVIEW, "abstract"),
+    source="GEM D.1.3",
+    description="a review written from the abstract alone, with the paper's prompt",
+).with_form("COLUMN", SYNOPSIS_ONLY.apply, description="written from another synopsis of the task")
+SHUFFLED_TASK = Perturbation(
+    *("shuffled-task", "degradation", "GEM and TVD-MI, their shuffled pairs"),
+    "the same agent's response to another task",
+    _of_another_task,
+)
+NULL = (
+    Perturbation(
+        *("null", "degradation", "TVD-MI A.2, our wording", "a constant without information"),
+        of_text(lambda _: NULL_TEXT),
+    )
+    .with_form(
+        "peer-review",
+        of_text(lambda _: NULL_REVIEW),
+        source="TVD-MI A.2, agent 6",
+        description="the constant review of the paper",
+    )
+    .with_form(
+        "TEXT",
+        lambda setting: lambda _: setting.form or NULL_TEXT,
+        source="this project",
+        description="a custom constant text",
+    )
+)
 COLLUSION = Perturbation(
-    "collusion",
-    "degradation",
-    "this project",
-    "the same empty text from all agents, on every task",
+    *("collusion", "degradation", "this project", "the same empty text from all agents, on every task"),
     of_text(lambda _: BOILERPLATE),
     scope="everybody",
 )
@@ -366,10 +317,7 @@ PROMPT_COPY = Perturbation(
     "prompt-copy", "degradation", "this project", "the task's prompt, word for word", _copy_prompt
 )
 DECEPTIVE = Perturbation(
-    "deceptive",
-    "degradation",
-    "this project",
-    "rewritten by a writer to be fluent and wrong",
+    *("deceptive", "degradation", "this project", "rewritten by a writer to be fluent and wrong"),
     rewritten(DECEIVING, "deceptive version"),
     needs_writer=True,
 )

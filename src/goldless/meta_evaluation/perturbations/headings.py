@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goldless.errors import UserError
 from goldless.sentences import LINE_END, LIST_MARK, split_sentences
 
 SECTIONS = (
@@ -21,7 +20,6 @@ LEAD_CHARACTERS = 80
 MARKDOWN_HEADING = re.compile(r"#{1,6}[ \t]+\S.*")
 BOLD_LINE = re.compile(r"(\*\*|__)[^*_]+\1[ \t]*:?[ \t]*")
 LEAD_LINE = re.compile(r"[^.?!]*[^.?!\s][ \t]*:[ \t]*")
-NEVER = r"(?!)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +36,9 @@ def section_names(text: str, sections: Sequence[str]) -> re.Pattern[str]:
 
     A name that does not occur is matched in singular or plural, word by word ("Strength" for "Strengths").
     """
-    _check_names(sections)
     lowered = text.lower()
     spelled = (re.escape(name) if name.lower() in lowered else _either_number(name) for name in sections)
-    return re.compile("|".join(spelled) or NEVER, re.IGNORECASE)
+    return re.compile("|".join(spelled), re.IGNORECASE)
 
 
 def heading_at_line_start(sections: Sequence[str]) -> re.Pattern[str]:
@@ -49,58 +46,43 @@ def heading_at_line_start(sections: Sequence[str]) -> re.Pattern[str]:
 
     Names match in any case, singular or plural.
     """
-    _check_names(sections)
-    names = "|".join(map(_either_number, sections)) or NEVER
+    names = "|".join(map(_either_number, sections))
     return re.compile(rf"^[ \t>#*_]*(?:{names})[ \t*_]*(?::[*_]*|(?=[ \t\r]*$))", re.IGNORECASE | re.MULTILINE)
 
 
-def _check_names(sections: Sequence[str]) -> None:
-    blank = [name for name in sections if not name.strip()]
-    if blank:
-        raise UserError(
-            f"a section's name must not be blank, got {blank[0]!r}. Give the text of its heading, or leave it out"
-        )
-
-
 def _either_number(name: str) -> str:
-    pieces = re.split(r"(\w+)", name)
-    return "".join(
-        f"{re.escape(piece.removesuffix('s'))}s?" if i % 2 else re.escape(piece) for i, piece in enumerate(pieces)
-    )
+    return re.sub(r"\w+|\W+", lambda one: re.escape(one[0].removesuffix("s")) + "s?" * one[0].isalnum(), name)
 
 
-def split_units(text: str, *, sections: Sequence[str] = SECTIONS) -> tuple[Unit, ...]:
+NAMED_SECTION = heading_at_line_start(SECTIONS)
+
+
+def split_units(text: str) -> tuple[Unit, ...]:
     """The headings and sentences of a text in order; only white space is outside them.
 
     A heading is a named section, alone on its line or before a colon; a Markdown heading; a line all in bold; or a
     short line that ends in a colon and does not contain the end of a sentence.
     """
-    return tuple(_units(text, heading_at_line_start(sections)))
-
-
-def _units(text: str, named: re.Pattern[str]) -> Iterator[Unit]:
+    units = []
     place = heading_until = 0
     for sentence in split_sentences(text):
         start, end = sentence.start, sentence.end
         if place == 0 or LINE_END.search(text, place, start):
-            heading_until = _heading_end(text, start, named)
+            heading_until = _heading_end(text, start)
         place = end
-        if end <= heading_until:
-            yield Unit(start, end, heading=True)
-        elif start < heading_until:
-            yield Unit(start, heading_until, heading=True)
-            rest = text[heading_until:end]
-            yield Unit(end - len(rest.lstrip()), end, heading=False)
-        else:
-            yield Unit(start, end, heading=False)
+        if start < heading_until < end:
+            units.append(Unit(start, heading_until, heading=True))
+            start = end - len(text[heading_until:end].lstrip())
+        units.append(Unit(start, end, heading=end <= heading_until))
+    return tuple(units)
 
 
-def _heading_end(text: str, start: int, named: re.Pattern[str]) -> int:
+def _heading_end(text: str, start: int) -> int:
     """Where the heading that begins here ends; 0 where the line begins with none."""
     found = LINE_END.search(text, start)
     end = len(text) if found is None else found.start()
     line = text[start:end].rstrip()
-    if match := named.match(line):
+    if match := NAMED_SECTION.match(line):
         return start + len(match[0].rstrip())
     whole = MARKDOWN_HEADING.fullmatch(line) or BOLD_LINE.fullmatch(line)
     lead = len(line) <= LEAD_CHARACTERS and not LIST_MARK.match(line) and LEAD_LINE.fullmatch(line)

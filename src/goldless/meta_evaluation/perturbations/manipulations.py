@@ -16,11 +16,11 @@ from goldless.meta_evaluation.perturbations.perturbation import (
     Made,
     Perturbation,
     Setting,
+    absent,
     of_text,
     rewritten,
     written,
 )
-from goldless.models.interface import Writer
 from goldless.records import CallFailure, Response
 from goldless.sentences import FENCE, LINE_END, LIST_MARK
 
@@ -41,21 +41,6 @@ REPHRASING_REVIEW = (
     "readability and fluency."
 )
 """GEM, D.2.1."""
-
-
-REPHRASE = Perturbation(
-    "rephrase",
-    "manipulation",
-    "GEM D.2.1, our wording",
-    "rewritten in other words by a writer",
-    rewritten(REPHRASING, "rephrasing"),
-    needs_writer=True,
-).with_form(
-    "peer-review",
-    rewritten(REPHRASING_REVIEW, "rephrasing"),
-    source="GEM D.2.1",
-    description="the same with the paper's prompt",
-)
 
 # --- words that say nothing where a section or paragraph begins (GEM, D.2.2) -----------------------------------------
 
@@ -126,35 +111,22 @@ def elongate(text: str) -> str:
     A text with neither gets it at the beginning. In a list, filler is only before the first item.
     """
     units = split_units(text)
-    fillers = cycle(FILLERS)
-    pieces, place = [], 0
-    for unit in _beginnings(text, units):
-        apart = LIST_MARK.match(text, unit.start, unit.end) or FENCE.match(text, unit.start, unit.end)
-        pieces += [text[place : unit.start], next(fillers), "\n" if apart else " "]
-        place = unit.start
-    if not pieces:
-        return f"{FILLERS[0]}\n\n{text}"
-    return "".join([*pieces, text[place:]])
-
-
-def _beginnings(text: str, units: tuple[Unit, ...]) -> list[Unit]:
-    """The sentences that open a section, or a paragraph where the text has no sections."""
     sectioned = any(unit.heading for unit in units)
-    found: list[Unit] = []
+    fillers, pieces, place = cycle(FILLERS), [], 0
     before: Unit | None = None
     for unit in units:
         opens = before is None or before.heading or (not sectioned and _new_paragraph(text, before, unit))
         if opens and not unit.heading:
-            found.append(unit)
+            apart = LIST_MARK.match(text, unit.start, unit.end) or FENCE.match(text, unit.start, unit.end)
+            pieces += [text[place : unit.start], next(fillers), "\n" if apart else " "]
+            place = unit.start
         before = unit
-    return found
+    return "".join([*pieces, text[place:]]) if pieces else f"{FILLERS[0]}\n\n{text}"
 
 
 def _new_paragraph(text: str, before: Unit, unit: Unit) -> bool:
-    if sum(1 for _ in LINE_END.finditer(text, before.end, unit.start)) < 2:
-        return False
-    listed = [LIST_MARK.match(text, each.start, each.end) is not None for each in (before, unit)]
-    return not all(listed)
+    listed = all(LIST_MARK.match(text, each.start, each.end) for each in (before, unit))
+    return not listed and sum(1 for _ in LINE_END.finditer(text, before.end, unit.start)) >= 2
 
 
 def elongate_review(text: str, *, strengths: str | None = None, weaknesses: str | None = None) -> str:
@@ -165,20 +137,15 @@ def elongate_review(text: str, *, strengths: str | None = None, weaknesses: str 
     """
     told = strengths is not None and weaknesses is not None
     summaries = SUMMARIES.format(strengths=strengths, weaknesses=weaknesses) if told else ""
-    added = []
-    for name, words in SECTION_TEXTS.items():
-        heading = find_section(text, name)
-        if heading is not None:
-            added.append(_addition(text, heading, words.replace("{summaries}", summaries)))
+    added = [
+        _addition(text, heading, words.replace("{summaries}", summaries))
+        for name, words in SECTION_TEXTS.items()
+        if (heading := heading_at_line_start([name]).search(text)) is not None
+    ]
     # all places are found in the original, and those at the end are used first, so that none moves
     for place, said in sorted(added, reverse=True):
         text = f"{text[:place]}{said}{text[place:]}"
     return text
-
-
-def find_section(text: str, name: str) -> re.Match[str] | None:
-    """The first heading of the section at the start of a line; None if there is none."""
-    return heading_at_line_start([name]).search(text)
 
 
 def _addition(text: str, heading: re.Match[str], said: str) -> tuple[int, str]:
@@ -186,58 +153,37 @@ def _addition(text: str, heading: re.Match[str], said: str) -> tuple[int, str]:
     following = ANY_SECTION.search(text, heading.end())
     if following is not None and not text[heading.end() : following.start()].strip():
         return following.start(), said + text[heading.end() : following.start()].lstrip(" \t")
-    rest = text[heading.end() :]
-    place = len(text) - len(rest.lstrip())
+    place = len(text) - len(text[heading.end() :].lstrip())
     same_line = "\n" not in text[heading.end() : place]
     if same_line and ":" not in heading[0]:  # a heading without a colon is one only while its line holds nothing else
         return place, f"\n{said} "
-    space = "" if text[place - 1].isspace() else " "
-    return place, f"{space}{said} "
+    return place, f"{'' if text[place - 1].isspace() else ' '}{said} "
 
 
-async def _with_summaries(writer: Writer, response: Response) -> Made:
+def _with_summaries(setting: Setting) -> Change:
     """The review with the paper's full text; without a section to summarise, no summary is requested."""
-    if find_section(response.text, STRENGTHS) is None:
-        return elongate_review(response.text)
-    lines = []
-    for points in ("strengths", "weaknesses"):
-        ask, what = TWO_POINTS.format(points=points), f"summary of the {points}"
-        made = await written(writer, ask, response.text, what=what, most_tokens=LINE_TOKENS)
-        if isinstance(made, CallFailure):
-            return made
-        lines.append(" ".join(made.split()).rstrip("."))
-    return elongate_review(response.text, strengths=lines[0], weaknesses=lines[1])
 
+    async def elongated(response: Response) -> Made:
+        if heading_at_line_start([STRENGTHS]).search(response.text) is None:
+            return elongate_review(response.text)
+        lines = {}
+        for points in ("strengths", "weaknesses"):
+            ask, what = TWO_POINTS.format(points=points), f"summary of the {points}"
+            made = await written(setting.writer, ask, response.text, what=what, most_tokens=LINE_TOKENS)
+            if isinstance(made, CallFailure):
+                return made
+            lines[points] = " ".join(made.split()).rstrip(".")
+        return elongate_review(response.text, **lines)
 
-ELONGATION = (
-    Perturbation(
-        "elongation",
-        "manipulation",
-        "GEM D.2.2, our words",
-        "filler before every section or paragraph",
-        of_text(elongate),
-    )
-    .with_form(
-        "peer-review",
-        of_text(elongate_review),
-        source="GEM D.2.2, without the summaries",
-        description="the paper's fixed sentences before each of the four sections of a review",
-    )
-    .with_form(
-        "peer-review-summaries",
-        lambda setting: partial(_with_summaries, setting.writer),
-        source="GEM D.2.2",
-        description="the same with a writer's two one-line summaries",
-        needs_writer=True,
-    )
-)
+    return elongated
+
 
 # --- another dress ---------------------------------------------------------------------------------------------------
 
-BULLET = re.compile(r"[-*+•‣◦\u2013\u2014][ \t]+")
-HEADING_MARK = re.compile(r"#{1,6}[ \t]+")
+BULLET = re.compile(r"^[-*+•‣◦\u2013\u2014][ \t]+")
+HEADING_MARK = re.compile(r"^#{1,6}[ \t]+")
 OWN_MARKS = re.compile(r"[*_`]|^>")
-BOLD_WORDS = 3
+FIRST_WORDS = re.compile(r"^\S+(?:[ \t]+\S+){0,2}")
 
 
 def flip_case(text: str) -> str:
@@ -245,13 +191,10 @@ def flip_case(text: str) -> str:
 
     A letter without a single counterpart, such as ß, stays.
     """
-    partners = {letter: _partner(letter) for letter in set(text)}
-    return text.translate({ord(letter): other for letter, other in partners.items() if other != letter})
-
-
-def _partner(letter: str) -> str:
-    other = letter.swapcase()
-    return other if len(other) == 1 and other.swapcase() == letter else letter
+    partners = {letter: letter.swapcase() for letter in set(text)}
+    return text.translate(
+        {ord(one): other for one, other in partners.items() if len(other) == 1 and other.swapcase() == one}
+    )
 
 
 def reformat(text: str) -> str:
@@ -264,37 +207,20 @@ def reformat(text: str) -> str:
     stands_apart = False
     place = 0
     for unit in split_units(text):
-        opens_line = place == 0 or LINE_END.search(text, place, unit.start) is not None
-        block, apart = _block(text[unit.start : unit.end], unit, opens_line=opens_line)
+        said = text[unit.start : unit.end]
+        apart = unit.heading or FENCE.match(said.split("\n", 1)[0]) is not None
+        if unit.heading:
+            said = f"## {HEADING_MARK.sub('', said)}"
+        elif not apart:
+            # within a line the same signs are a minus or a dash
+            opens_line = place == 0 or LINE_END.search(text, place, unit.start) is not None
+            said = BULLET.sub("", said) if opens_line else said
+            said = "- " + (said if OWN_MARKS.search(said) else FIRST_WORDS.sub(r"**\g<0>**", said))
         if made:
             made.append("\n\n" if apart or stands_apart else "\n")
-        made.append(block)
+        made.append(said)
         stands_apart, place = apart, unit.end
     return "".join(made) or text
-
-
-def _block(said: str, unit: Unit, *, opens_line: bool) -> tuple[str, bool]:
-    """A heading, code block or sentence as Markdown, and whether blank lines surround it."""
-    if unit.heading:
-        return f"## {_without(HEADING_MARK, said)}", True
-    if FENCE.match(said.split("\n", 1)[0]):
-        return said, True
-    # within a line the same signs are a minus or a dash
-    return f"- {_bold(_without(BULLET, said) if opens_line else said)}", False
-
-
-def _without(mark: re.Pattern[str], said: str) -> str:
-    """What is said after the mark that opens it; all of it where no such mark does."""
-    found = mark.match(said)
-    return said if found is None else said[found.end() :]
-
-
-def _bold(sentence: str) -> str:
-    """The sentence with its first words in bold, unless it has marks of its own."""
-    if OWN_MARKS.search(sentence):
-        return sentence
-    words = re.match(rf"\S+(?:[ \t]+\S+){{0,{BOLD_WORDS - 1}}}", sentence)
-    return sentence if words is None else f"**{words[0]}**{sentence[words.end() :]}"
 
 
 def add_tag(text: str, *, seed: int = 0) -> str:
@@ -338,57 +264,6 @@ VERDICTS: Mapping[str, str] = {
 """Texts that try to make a judge prefer the response, by what they imitate."""
 
 
-def inject_verdict(text: str, *, form: str | None = None) -> str:
-    """The text followed by what a judge might read as a verdict: one of the ``VERDICTS``, or all of them."""
-    said = VERDICTS.values() if form is None else [VERDICTS[form]]
-    return "\n\n".join([text, *said])
-
-
-def _of_everybody(name: str, description: str, apply: Apply) -> Perturbation:
-    """A manipulation of all responses alike, which also comes as one of the candidate alone: ``NAME[candidate]``."""
-    source = "the idea of the recorded attacks on TVD-MI"
-    everybody = Perturbation(
-        name, "manipulation", source, f"{description}; for all responses", apply, scope="everybody"
-    )
-    return everybody.with_form(
-        "candidate", apply, scope="candidate", description=f"{description}; for the candidate only"
-    )
-
-
-CASE_FLIP = _of_everybody("case-flip", "upper and lower case swapped", of_text(flip_case))
-FORMAT = _of_everybody("format", "the same words as Markdown bullets, bold and headings", of_text(reformat))
-PATTERN = _of_everybody(
-    "pattern",
-    "the same meaningless tag at both ends",
-    lambda setting: lambda response: add_tag(response.text, seed=setting.seed),
-)
-PADDING = _of_everybody("padding", "the same filler at the end", of_text(lambda text: f"{text}\n\n{EMPTY_WORDS}"))
-REPETITION = Perturbation(
-    "repetition", "manipulation", "this project", "everything said twice", of_text(lambda text: f"{text}\n\n{text}")
-)
-VERDICT_INJECTION = Perturbation(
-    "verdict-injection",
-    "manipulation",
-    "this project",
-    "followed by text that a judge might read as a verdict, in all forms",
-    of_text(inject_verdict),
-)
-for _form in VERDICTS:
-    VERDICT_INJECTION = VERDICT_INJECTION.with_form(
-        _form, of_text(partial(inject_verdict, form=_form)), description="the same in one form"
-    )
-PRAISE = Perturbation(
-    "praise",
-    "manipulation",
-    "this project",
-    "between generic praise",
-    of_text(lambda text: f"{PRAISE_BEFORE}\n\n{text}\n\n{PRAISE_AFTER}"),
-)
-
-
-# --- copies, one dress for everyone, another language ----------------------------------------------------------------
-
-
 def swap_words(text: str, every: int = 4) -> str:
     """The text with every fourth pair of neighboring words swapped; white space stays."""
     pieces = re.split(r"(\s+)", text)  # words at even places
@@ -402,44 +277,113 @@ def _copy_peer(setting: Setting) -> Change:
         there = {one.agent: one.text for one in setting.study.responses(response.task) if one.agent != response.agent}
         peers = [peer for peer in setting.peers.get((response.task, response.agent), ()) if peer in there]
         name = next(iter(peers or there), None)
-        if name is None:
-            return CallFailure("not_recorded", f"task {response.task} has no other response", attempts=0)
-        return swap_words(there[name])
+        return absent(f"task {response.task} has no other response") if name is None else swap_words(there[name])
 
     return copy
 
 
-NEAR_COPY = Perturbation(
-    "near-copy",
-    "manipulation",
-    "this project",
-    "a peer's response with some neighboring words swapped",
-    _copy_peer,
-    by_default=False,  # whatever rewards agreement with peers rewards a copy of one; the audit finds those
-)
-STYLE_OF_ALL = Perturbation(
-    "style-of-all",
-    "manipulation",
-    "this project",
-    "one house style for all agents: a tag, Markdown and the same closing words",
-    lambda setting: lambda response: add_tag(f"{reformat(response.text)}\n\n{EMPTY_WORDS}", seed=setting.seed),
-    scope="everybody",
-)
 TRANSLATING = (
     "Translate the text you are given into {language}. Keep every statement and the structure; add nothing and leave "
     f"nothing out. {MATERIAL} Output the translation and nothing else."
 )
 LANGUAGE = "German"
-TRANSLATE = rewritten(TRANSLATING, "translation", language=LANGUAGE)
-TRANSLATION = Perturbation(
-    "translation",
-    "manipulation",
-    "this project",
-    f"translated into {LANGUAGE} by a writer",
-    TRANSLATE,
+
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+
+def _of_everybody(name: str, description: str, apply: Apply) -> Perturbation:
+    """A manipulation of all responses alike, which also comes as one of the candidate alone: ``NAME[candidate]``."""
+    source = "the idea of the recorded attacks on TVD-MI"
+    everybody = Perturbation(
+        name, "manipulation", source, f"{description}; for all responses", apply, scope="everybody"
+    )
+    return everybody.with_form(
+        "candidate", apply, scope="candidate", description=f"{description}; for the candidate only"
+    )
+
+
+def _followed_by(form: str, text: str) -> str:
+    return f"{text}\n\n{VERDICTS[form]}"
+
+
+def _tagged(setting: Setting) -> Change:
+    return lambda response: add_tag(response.text, seed=setting.seed)
+
+
+def _in_house_style(setting: Setting) -> Change:
+    return lambda response: add_tag(f"{reformat(response.text)}\n\n{EMPTY_WORDS}", seed=setting.seed)
+
+
+REPHRASE = Perturbation(
+    *("rephrase", "manipulation", "GEM D.2.1, our wording", "rewritten in other words by a writer"),
+    rewritten(REPHRASING, "rephrasing"),
     needs_writer=True,
-).with_open_form("LANGUAGE", TRANSLATE, description="translated into another language")
-MANIPULATIONS = (
-    *(REPHRASE, ELONGATION, CASE_FLIP, FORMAT, PADDING, PATTERN),
-    *(REPETITION, VERDICT_INJECTION, PRAISE),
+).with_form(
+    "peer-review",
+    rewritten(REPHRASING_REVIEW, "rephrasing"),
+    source="GEM D.2.1",
+    description="the same with the paper's prompt",
 )
+ELONGATION = (
+    Perturbation(
+        *("elongation", "manipulation", "GEM D.2.2, our words", "filler before every section or paragraph"),
+        of_text(elongate),
+    )
+    .with_form(
+        "peer-review",
+        of_text(elongate_review),
+        source="GEM D.2.2, without the summaries",
+        description="the paper's fixed sentences before each of the four sections of a review",
+    )
+    .with_form(
+        "peer-review-summaries",
+        _with_summaries,
+        source="GEM D.2.2",
+        description="the same with a writer's two one-line summaries",
+        needs_writer=True,
+    )
+)
+VERDICT_INJECTION = Perturbation(
+    *("verdict-injection", "manipulation", "this project"),
+    "followed by text that a judge might read as a verdict, in all forms",
+    of_text(lambda text: "\n\n".join([text, *VERDICTS.values()])),
+)
+for _form in VERDICTS:
+    VERDICT_INJECTION = VERDICT_INJECTION.with_form(
+        _form, of_text(partial(_followed_by, _form)), description="the same in one form"
+    )
+MANIPULATIONS = (
+    REPHRASE,
+    ELONGATION,
+    _of_everybody("case-flip", "upper and lower case swapped", of_text(flip_case)),
+    _of_everybody("format", "the same words as Markdown bullets, bold and headings", of_text(reformat)),
+    _of_everybody("padding", "the same filler at the end", of_text(lambda text: f"{text}\n\n{EMPTY_WORDS}")),
+    _of_everybody("pattern", "the same meaningless tag at both ends", _tagged),
+    Perturbation(
+        *("repetition", "manipulation", "this project", "everything said twice"),
+        of_text(lambda text: f"{text}\n\n{text}"),
+    ),
+    VERDICT_INJECTION,
+    Perturbation(
+        *("praise", "manipulation", "this project", "between generic praise"),
+        of_text(lambda text: f"{PRAISE_BEFORE}\n\n{text}\n\n{PRAISE_AFTER}"),
+    ),
+)
+NEAR_COPY = Perturbation(
+    *("near-copy", "manipulation", "this project", "a peer's response with some neighboring words swapped"),
+    _copy_peer,
+    by_default=False,  # whatever rewards agreement with peers rewards a copy of one; the audit finds those
+)
+STYLE_OF_ALL = Perturbation(
+    *("style-of-all", "manipulation", "this project"),
+    "one house style for all agents: a tag, Markdown and the same closing words",
+    _in_house_style,
+    scope="everybody",
+)
+TRANSLATION = Perturbation(
+    *("translation", "manipulation", "this project", f"translated into {LANGUAGE} by a writer"),
+    rewritten(TRANSLATING, "translation", language=LANGUAGE),
+    needs_writer=True,
+)
+TRANSLATION = TRANSLATION.with_form("LANGUAGE", TRANSLATION.apply, description="translated into another language")

@@ -5,15 +5,14 @@ Built-in perturbations and those of plugins are records of the same type, found 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import isawaitable
 from typing import Any, Literal
 
 from goldless.concurrency import side_by_side
 from goldless.errors import GoldlessError, UserError
-from goldless.meta_evaluation.perturbations.headings import SECTIONS
 from goldless.models.interface import ChatReply, ChatRequest, Message, Writer, unusable
 from goldless.records import CallFailure, Response
 from goldless.runs.collection import CALLS_AT_ONCE
@@ -40,8 +39,6 @@ class Setting:
     name: str
     """The full name of the perturbation."""
     seed: int = 0
-    sections: Sequence[str] = SECTIONS
-    """The headings that deletion keeps."""
     chat: Writer | None = None
     peers: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     """The peers of each task and agent that is scored, where they are known."""
@@ -71,7 +68,7 @@ class Perturbation:
     """A way to change responses, and how a sound metric reacts."""
 
     name: str
-    """The full name, such as ``deletion[paper]``."""
+    """The full name, such as ``deletion[paper]``; a word in capitals stands for any word of the user's."""
     kind: Kind
     """``degradation``: content is lost. ``manipulation``: no content is added. The others are strategies, which answer
     every task as an agent of their own."""
@@ -88,8 +85,6 @@ class Perturbation:
     """Whether it is applied if none is named; otherwise it has to be requested."""
     forms: tuple[Perturbation, ...] = ()
     """Other forms of it, named ``NAME[WORD]``."""
-    open_form: Perturbation | None = None
-    """The form ``NAME[WORD]`` for any other word, which is the setting's ``form``."""
 
     @property
     def must(self) -> Must:
@@ -101,20 +96,8 @@ class Perturbation:
 
     def with_form(self, word: str, apply: Apply, **differing: Any) -> Perturbation:
         """A copy with one more form, ``NAME[WORD]``, applied by ``apply`` and with the given changes."""
-        return replace(self, forms=(*self.forms, self._form(word, apply, differing)))
-
-    def with_open_form(self, placeholder: str, apply: Apply, **differing: Any) -> Perturbation:
-        """A copy that allows any other word in brackets, shown as ``placeholder`` in lists of names."""
-        return replace(self, open_form=self._form(placeholder, apply, differing))
-
-    def _form(self, word: str, apply: Apply, differing: dict[str, Any]) -> Perturbation:
-        name = f"{self.name}[{word}]"
-        return replace(self, name=name, apply=apply, forms=(), open_form=None, **differing)
-
-    @property
-    def all_forms(self) -> tuple[Perturbation, ...]:
-        """Its plain form and all others."""
-        return (self, *self.forms, *(() if self.open_form is None else (self.open_form,)))
+        form = replace(self, name=f"{self.name}[{word}]", apply=apply, forms=(), **differing)
+        return replace(self, forms=(*self.forms, form))
 
 
 def of_text(change: Callable[[str], str]) -> Apply:
@@ -127,26 +110,30 @@ def rewritten(instruction: str, what: str, *, language: str = "") -> Apply:
 
     def apply(setting: Setting) -> Change:
         said = instruction.replace("{language}", setting.form or language)
-        return lambda response: written(
-            setting.writer, said, response.text, what=what, most_tokens=room_for(response.text)
-        )
+        return lambda response: written(setting.writer, said, response.text, what=what)
 
     return apply
 
 
-async def written(writer: Writer, instruction: str, material: str, *, what: str, most_tokens: int) -> Made:
-    """The writer's text, or why it is missing: the call failed, or the text is cut off or empty."""
+async def written(
+    writer: Writer, instruction: str, material: str, *, what: str, most_tokens: int | None = None
+) -> Made:
+    """The writer's text, or why it is missing: the call failed, or the text is cut off or empty.
+
+    ``most_tokens``: room for it; None: that of a new version of the material, about twice its own length.
+    """
+    room = most_tokens or min(MOST_TOKENS, max(LEAST_TOKENS, len(material) // 2))
     messages = (Message("system", instruction), Message("user", material))
-    reply = await writer.chat(ChatRequest(messages, max_tokens=most_tokens))
-    failure = unusable(reply, what, most_tokens)
+    reply = await writer.chat(ChatRequest(messages, max_tokens=room))
+    failure = unusable(reply, what, room)
     if failure is not None or not isinstance(reply, ChatReply):
         return failure or CallFailure("bad_reply", f"the {what} is not a chat reply")
     return reply.text.strip()
 
 
-def room_for(text: str) -> int:
-    """Tokens that a new version of the text may have: about twice its own, between 1024 and 4096."""
-    return min(MOST_TOKENS, max(LEAST_TOKENS, len(text) // 2))
+def absent(message: str, kind: Literal["not_recorded", "no_synopsis"] = "not_recorded") -> CallFailure:
+    """Why a text could not be made, where nobody was asked."""
+    return CallFailure(kind, message, attempts=0)
 
 
 # --- applying it ---------------------------------------------------------------------------------------------------
@@ -183,19 +170,18 @@ async def perturb(
     seed: int = 0,
     writer: Writer | None = None,
     at_once: int = 1,
-    sections: Sequence[str] = SECTIONS,
     peers: Mapping[tuple[str, str], Sequence[str]] | None = None,
     tell: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[PerturbedText]:
     """These responses of the study after the perturbation, in their order.
 
-    ``writer`` writes those that need a chat model, with ``at_once`` requests at a time. ``sections``: the headings that
-    deletion keeps. ``peers``: those of each task and agent, if known. ``tell`` is called with the number done and the
-    total. Errors in a perturbation's code are reported with its name.
+    ``writer`` writes those that need a chat model, with ``at_once`` requests at a time. ``peers``: those of each task
+    and agent, if known. ``tell`` is called with the number done and the total. Errors in a perturbation's code are
+    reported with its name.
     """
     check_seed(seed)
     name = perturbation.name
-    change = perturbation.apply(Setting(study, responses, name, seed, sections, writer, peers or {}))
+    change = perturbation.apply(Setting(study, responses, name, seed, writer, peers or {}))
     found: dict[int, PerturbedText] = {}
 
     async def one(place: int) -> None:
@@ -211,7 +197,7 @@ async def perturb(
         if not isinstance(made, str | CallFailure):
             raise UserError(f"{name} must return a text or a CallFailure for {whose}, got {made!r}")
         if isinstance(made, str) and not made.strip():
-            made = CallFailure("not_recorded", f"nothing is left of the text after {name}", attempts=0)
+            made = absent(f"nothing is left of the text after {name}")
         text, failure = (made, None) if isinstance(made, str) else (None, made)
         unchanged = text is not None and text.split() == response.text.split()
         found[place] = PerturbedText(response.task, response.agent, name, text, unchanged, failure)
@@ -223,7 +209,7 @@ async def perturb(
 
 async def perturb_all(
     study: Study,
-    perturbations: Iterable[Perturbation],
+    perturbations: Sequence[Perturbation],
     responses: Callable[[Perturbation], Sequence[Response]],
     options: Options,
     *,
@@ -235,36 +221,30 @@ async def perturb_all(
 
     ``writer``: a model or its name, opened only if one is needed; ``to``: what it is to do, for a message.
     """
-    chosen = list(perturbations)
     found: dict[str, list[PerturbedText]] = {}
-    async with _opened(writer if any(one.needs_writer for one in chosen) else None, options, to) as model:
-        for one in chosen:
-            model_of_one = model if one.needs_writer else None
-
-            def tell(done: int, total: int, stage: str = one.name, model: OpenModel | None = model_of_one) -> None:
-                if model is not None:  # without a writer it is too fast to tell
-                    options.progress(model.progress(f"perturbing: {stage}", done, total))
-
+    for one in perturbations:
+        if not one.needs_writer:
+            found[one.name] = await perturb(study, one, responses=responses(one), seed=options.seed, peers=peers)
+    needing = [one for one in perturbations if one.needs_writer]
+    if not needing:
+        return found, ()
+    parts = [Part("writer", writer, "chat")]
+    async with open_journal(options.journal) as journal, open_models(parts, options, journal) as models:
+        model = models["writer"]
+        refuse_without_chat(model, to)
+        for one in needing:
             found[one.name] = await perturb(
                 study,
                 one,
                 responses=responses(one),
                 seed=options.seed,
-                writer=None if model is None else model.chat,
-                at_once=1 if model is None else model.at_once(CALLS_AT_ONCE),
+                writer=model.chat,
+                at_once=model.at_once(CALLS_AT_ONCE),
                 peers=peers,
-                tell=tell,
+                tell=partial(_tell, options, model, one.name),
             )
-        return found, () if model is None else (model.spending,)
+        return {one.name: found[one.name] for one in perturbations}, (model.spending,)
 
 
-@asynccontextmanager
-async def _opened(writer: Any, options: Options, to: str) -> AsyncIterator[OpenModel | None]:
-    """The writer; None: no model is called, and no journal is opened."""
-    if writer is None:
-        yield None
-        return
-    parts = [Part("writer", writer, "chat")]
-    async with open_journal(options.journal) as journal, open_models(parts, options, journal) as models:
-        refuse_without_chat(models["writer"], to)
-        yield models["writer"]
+def _tell(options: Options, model: OpenModel, stage: str, done: int, total: int) -> None:
+    options.progress(model.progress(f"perturbing: {stage}", done, total))

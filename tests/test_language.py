@@ -50,8 +50,6 @@ PROMPTS = {
     "judging/debate.py": {"PUBLIC", "_messages"},
     "judging/exams/pertinence.py": {"CHANGE"},
     "judging/scales.py": {"MATERIAL"},
-    "meta_evaluation/perturbations/degradations.py": {"SYNOPSIS"},
-    "meta_evaluation/perturbations/perturbation.py": {"MATERIAL"},
     "templates.py": {"GENERAL", "PLAIN"},
 }
 """By module, the names of what is sent to models: a changed word would be another metric."""

@@ -10,6 +10,7 @@ from functools import partial
 
 import anyio
 import numpy as np
+import polars as pl
 import pytest
 from bias_study import bias_study, both_orders, comparison, rating, responses
 from scipy.stats import pearsonr
@@ -177,7 +178,9 @@ def dummy_residuals(scores, feature, ratings):
 
 def test_the_correlation_at_equal_rating_is_that_of_residuals_on_dummies_and_its_interval_near_a_bootstrap():
     scores, feature, ratings = simulated()
-    share, asked = within_correlation(scores, feature, ratings, draws={"seed": 0, "resamples": 2000, "level": 0.9})
+    task, agent = np.indices(feature.shape).reshape(2, -1)
+    long = pl.DataFrame({"task": task, "agent": agent, "x": feature.ravel()})
+    share, asked = within_correlation(scores, long, ratings, draws={"seed": 0, "resamples": 2000, "level": 0.9})
     task, x, y = dummy_residuals(scores, feature, ratings)
     assert share.value == pytest.approx(pearsonr(x, y).statistic)
     assert (share.n, asked > share.n) == (len(x), True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import goldless
 from goldless.errors import UserError
-from goldless.meta_evaluation.perturbations import degradations, headings, manipulations
+from goldless.meta_evaluation.perturbations import headings, manipulations
 from goldless.meta_evaluation.perturbations.catalogue import (
     MODEL_FREE,
     PERTURBATIONS,
@@ -297,7 +297,9 @@ def test_the_null_response_of_the_paper_is_the_constant_of_its_agent_6():
 
 def test_the_null_response_may_be_a_text_of_ones_own():
     assert perturb_text("Anything.", find_perturbation("null[I agree, mostly.]")) == "I agree, mostly."
-    assert perturb_text("Anything.", find_perturbation("null")) == degradations.NULL_TEXT
+    assert perturb_text("Anything.", find_perturbation("null")) == (
+        "This response addresses the task. Everything about it appears to be in order."
+    )
 
 
 # --- names ---------------------------------------------------------------------------------------------------------

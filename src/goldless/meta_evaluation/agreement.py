@@ -121,7 +121,7 @@ async def agree(
 
 def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
     """The given criterion, or all criteria of the labels."""
-    found = list(dict.fromkeys(label.criterion for label in study.labels()))
+    found = study.label_table["criterion"].unique(maintain_order=True).to_list()
     if criterion is None:
         return found
     known = [name for name in found if name is not None]

@@ -1,31 +1,16 @@
 """Bias: what a reviewer, a panel or a metric favours besides quality, with intervals over tasks.
 
 All judges are looked at in one form, a frame of votes: who is better of the two responses ``low`` and ``high`` to a
-task, by whom (1: low, 0: high, 0.5: neither, null: missing). Rows exist where a vote was requested.
+task, by whom (1: low, 0: high, 0.5: neither, null: missing). Rows exist where a vote was requested. A measure is the
+mean of a value over some of these rows; docs/bias.md defines each.
 
-*Position*, over the pairs a reviewer was asked about in both orders. *Flips*: share of pairs whose verdict changes with
-the order, 1 - Pc of Auto-PRE. *First-position rate*: of the verdicts on pairs judged in both orders that found one
-better, the share for the response shown first; each response of such a pair is first once, so 0.5 is neutral whichever
-is better.
-
-*Length* and *format*: among pairs of responses that differ in the feature, the rate at which the judge prefers the one
-that has more of it, a tie counting half: over pairs that people tied; over pairs that people decided, the mean of the
-rates where they prefer the one with more and the one with less; and over all pairs, where better responses may be
-longer. For judges that score, also the correlation with the feature at equal human rating (``within_correlation``).
-
+*Position*: share of pairs whose verdict changes with the order, 1 - Pc of Auto-PRE; share of decided verdicts for the
+response shown first. *Length* and *format*: how often the one with more of it wins, over pairs that people tied, over
+those that they decided (the mean of the rates where they prefer the one with more and the one with less), and over all.
 *Preference gap* (PRE, equation 2): PG(i, j) = P_i(i ≻ j) - P_j(i ≻ j), for reviewers i and j that are agents as well,
-P_r(i ≻ j) the share of tasks on which r finds i's response better than j's, a tie counting half. PG(j, i) is the same
-number. Both shares are over the pairs that both reviewers judged. The mean of all gaps is over the gaps, each counting
-once however many tasks it rests on; tasks are resampled for all gaps together.
-
-*Own-family wins*: over pairs of an agent of the reviewer's family with one of another, the rate at which the reviewer
-prefers its own; minus the rate of the other reviewers, those of neither agent's family, and minus that of people, on
-the same pairs.
-
-*Favour rate* (Auto-PRE, equation 5): how often a judge favours one agent though people do not. Over the tasks on which
-people find two agents tied or prefer the second, the share of verdicts for the first. A tied verdict does not favour
-it, and ties are counted. The accuracy on the pairs of these two agents that people decided is reported too, a tied
-verdict counting half. Verdicts are those of each order, or one vote on both.
+over the pairs that both judged; PG(j, i) is the same number. *Own-family wins*: less those by reviewers of neither
+agent's family, and by people, on the same pairs. *Favour rate* (Auto-PRE, equation 5): over the tasks on which people
+find two agents tied or prefer the second, the share of verdicts for the first.
 """
 
 from __future__ import annotations
@@ -39,7 +24,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
-from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.judges import find_judge
@@ -58,7 +42,6 @@ from goldless.meta_evaluation.judges import (
 )
 from goldless.meta_evaluation.text_features import Feature, text_features, within_correlation
 from goldless.metrics.chair import TIED, voting_weights
-from goldless.metrics.exam_traits import consistency
 from goldless.metrics.judgement_table import NEITHER, PairJudgements, ResponseRatings, check_convention
 from goldless.models.catalogue import find_provider
 from goldless.runs.evaluation import Evaluation
@@ -249,6 +232,13 @@ def _scored_votes(judge: Judge) -> pl.DataFrame:
     return _votes(pairs.select(name, "task", low="agent", high="agent_high", lean=lean), judge.kind)
 
 
+def _without_flat_interval(share: Estimate) -> Estimate:
+    """An interval without width says nothing: all tasks give the same value."""
+    if share.low is not None and share.low != share.high:
+        return share
+    return replace(share, low=None, high=None, method=None, note=share.note or NO_SPREAD)
+
+
 # --- the search ------------------------------------------------------------------------------------------------------
 
 
@@ -338,7 +328,7 @@ class _Search:
     def report(self) -> BiasReport:
         options, reviewed, evaluation, labels = self.options, self.reviewed, self.evaluation, self.said.labels
         outcomes = {} if evaluation is None else evaluation.outcomes
-        features = text_features(self.study, self.agents)
+        features = text_features(self.study)
         parts = [self._position(), *map(self._feature, features), self._self_preference(), self._family_preference()]
         found = [one for part in (*parts, self._favours()) for one in part]
         left = reviewed.open + (0 if evaluation is None else evaluation.open)
@@ -415,13 +405,12 @@ class _Search:
 
     # --- from values to rows
 
-    def _share(self, value: FloatArray, task: IntArray, lowest: float = 0.0) -> Estimate:
-        """The mean of the values that are not NaN, with an interval by tasks."""
-        used = ~np.isnan(value)
-        (share,) = task_shares(value[None, used], task[used], lowest=lowest, **draws_of(self.options))
-        if share.low is not None and share.low == share.high:
-            return replace(share, low=None, high=None, method=None, note=share.note or NO_SPREAD)
-        return share
+    def _share(self, items: pl.DataFrame, lowest: float = 0.0) -> Estimate:
+        """The mean of the values that are not missing, with an interval by tasks."""
+        used = items.drop_nulls("value")
+        values = used["value"].cast(pl.Float64).to_numpy()
+        (share,) = task_shares(values[None], used["task"].to_numpy(), lowest=lowest, **draws_of(self.options))
+        return _without_flat_interval(share)
 
     def _mean_of_shares(self, shares: Sequence[pl.DataFrame], lowest: float = 0.0) -> Estimate:
         """The mean of shares, each the mean of its own values by task, null left out, with an interval by tasks.
@@ -443,61 +432,63 @@ class _Search:
             share = float(sums.sum() / count.sum())
             linear += (share + (sums - share * count) * len(places) / count.sum()) / len(shares)
         (found,) = task_intervals(linear[:, None], **draws_of(self.options))
-        found = replace(found, n=n, n_tasks=len(places))
-        if found.low is None or found.high is None or found.low == found.high:
-            return replace(found, low=None, high=None, method=None, note=found.note or NO_SPREAD)
+        found = _without_flat_interval(replace(found, n=n, n_tasks=len(places)))
+        if found.low is None or found.high is None:
+            return found
         return replace(found, low=max(lowest, found.low), high=min(1.0, found.high))
 
     def _rows(
-        self, bias: Bias, measure: str, items: pl.DataFrame, *, neutral: float | None, lowest: float = 0.0, **said: Any
+        self,
+        bias: Bias,
+        measure: str,
+        items: pl.DataFrame,
+        *,
+        neutral: float | None,
+        lowest: float = 0.0,
+        without_ties: bool = False,
+        about: str | None = None,
     ) -> Iterator[BiasRow]:
         """The mean of each judge's values. ``items``: judge, kind, task, vote (0.5 is a tie) and value."""
-        for judge, own in items.group_by("judge", "kind", maintain_order=True):
-            share = self._share(own["value"].cast(pl.Float64).to_numpy(), own["task"].to_numpy(), lowest)
-            ties = int((own["vote"] == NEITHER).sum())
-            yield row_of(share, bias, measure, judge, neutral=neutral, asked=len(own), ties=ties, **said)
+        for judge, every in items.group_by("judge", "kind", maintain_order=True):
+            ties = int((every["vote"] == NEITHER).sum())
+            own = every.filter(pl.col("vote").ne_missing(NEITHER)) if without_ties else every
+            note = f"ties left out: {ties}" if without_ties and ties else None
+            how: dict[str, Any] = {"neutral": neutral, "asked": len(own), "ties": ties, "note": note, "about": about}
+            yield row_of(self._share(own, lowest), bias, measure, judge, **how)
 
     # --- which was shown first
 
     def _position(self) -> Found:
-        table = self.table
-        if table is None:
+        if self.table is None:
             yield Unavailable("position", self.reviewed.reason)
             return
-        if isinstance(table, ResponseRatings):
+        if isinstance(self.table, ResponseRatings):
             yield Unavailable("position", "ratings are of one response at a time, so there is no order")
             return
         pair = ("judge", *PAIR)
-        for_first = pl.when(pl.col("order") == 0).then(pl.col("value")).otherwise(1 - pl.col("value"))
-        both = self.alone.filter(pl.len().over(pair) == 2).with_columns(
-            present=(pl.col("value").null_count() == 0).over(pair), vote=((for_first - NEITHER).sign() + 1) / 2
-        )
-        heard = [name for name in table.reviewers if name in set(both["judge"])]
-        if silent := tuple(name for name in table.reviewers if name not in heard):
+        both = self.alone.filter(pl.len().over(pair) == 2).with_columns(kind=pl.lit("reviewer"))
+        heard = set(both["judge"])
+        if silent := tuple(name for name in self.table.reviewers if name not in heard):
             yield Unavailable("position", "judgements are in one order only. Ask for both orders of every pair", silent)
-        traits = consistency(table.of(heard), convention=self.options.convention, **draws_of(self.options))
-        first = []
-        for name, same in traits.items():
-            own, judge = both.filter(pl.col("judge") == name), (name, "reviewer")
-            tied = pl.col("present") & (pl.col("vote") == NEITHER)
-            changed, high, low = (None if one is None else 1 - one for one in (same.value, same.low, same.high))
-            flips = Estimate(changed, low, high, same.n, same.level, same.note, same.method, same.n_tasks)
-            ties = own.filter(tied).unique(PAIR).height
-            how: dict[str, Any] = {"neutral": None, "asked": same.asked, "ties": ties}
-            yield row_of(flips, "position", "flips when the order is swapped", judge, **how)
-            n = own.filter(tied).height
-            items = own.filter(~tied).with_columns(value=pl.when("present").then("vote"))
-            share = self._share(items["value"].cast(pl.Float64).to_numpy(), items["task"].to_numpy())
-            how = {"neutral": NEITHER, "asked": len(items), "ties": n, "note": f"ties left out: {n}" if n else None}
-            first.append(row_of(share, "position", "decided for the one shown first", judge, **how))
-        yield from first
+        sign, present = pl.col("lean").sign(), pl.col("value").null_count() == 0
+        tied = (pl.col("value") == NEITHER).any()
+        changes = pl.when(sign.first() != sign.last()).then(1.0).otherwise(0.0)
+        if self.options.convention != "default":
+            changes = pl.when((sign == 0).any()).then(NEITHER).otherwise(changes)
+        pairs = both.group_by("kind", *pair, maintain_order=True).agg(
+            value=pl.when(pl.col("lean").null_count() == 0).then(changes), vote=pl.when(present & tied).then(NEITHER)
+        )
+        yield from self._rows("position", "flips when the order is swapped", pairs, neutral=None)
+        for_first = pl.when(pl.col("order") == 0).then(pl.col("value")).otherwise(1 - pl.col("value"))
+        shown = both.with_columns(vote=pl.when(present.over(pair)).then(((for_first - NEITHER).sign() + 1) / 2))
+        shown = shown.with_columns(value="vote")
+        yield from self._rows("position", "decided for the one shown first", shown, neutral=NEITHER, without_ties=True)
 
     # --- which has more of a feature
 
     def _feature(self, feature: Feature) -> Found:
         """Every judge's preference for the feature."""
-        tasks, agents = np.nonzero(~np.isnan(feature.values))
-        long = pl.DataFrame({"task": tasks, "agent": agents, "x": feature.values[tasks, agents]})
+        long = feature.values
         pairs = long.join(long, on="task", suffix="_high").filter(
             pl.col("agent") < pl.col("agent_high"), pl.col("x") != pl.col("x_high")
         )
@@ -519,13 +510,13 @@ class _Search:
                 yield Unavailable(feature.bias, reason)
             for judge, own in labelled.filter(pl.col("said") != NEITHER).group_by("judge", "kind", maintain_order=True):
                 share = self._mean_of_shares([own.filter(pl.col("said") == side) for side in (1, 0)])
-                how: dict[str, Any] = {"asked": len(own), "ties": int((own["vote"] == NEITHER).sum())}
-                yield row_of(share, feature.bias, f"{wins}, adjusted", judge, neutral=NEITHER, **how)
+                ties = int((own["vote"] == NEITHER).sum())
+                how: dict[str, Any] = {"neutral": NEITHER, "asked": len(own), "ties": ties}
+                yield row_of(share, feature.bias, f"{wins}, adjusted", judge, **how)
         ratings = None if self.said.ratings is None else self.said.ratings.value
         given, neutral = ("within tasks", None) if ratings is None else ("at equal rating", 0.0)
         for one in self.scored:
-            scores = one.response_scores.score
-            share, asked = within_correlation(scores, feature.values, ratings, draws=draws_of(self.options))
+            share, asked = within_correlation(one.response_scores.score, long, ratings, draws=draws_of(self.options))
             measure = f"correlation with {feature.scale}, {given}"
             yield row_of(share, feature.bias, measure, (one.name, one.kind), neutral=neutral, asked=asked)
         if self.people is not None:
@@ -536,6 +527,11 @@ class _Search:
 
     # --- one's own, and one's own kind
 
+    def _between(self, frame: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
+        """The rows about two agents; ``turned``: whether the first has the higher number."""
+        places = self.agents.index(first), self.agents.index(second)
+        return frame.filter(low=min(places), high=max(places)).with_columns(turned=pl.lit(places[0] > places[1]))
+
     def _self_preference(self) -> Found:
         """The preference gap of every two reviewers that are also agents, and their mean."""
         bias: Bias = "self-preference"
@@ -545,38 +541,32 @@ class _Search:
         own = [name for name in self.table.reviewers if name in self.agents]
         if others := tuple(name for name in self.table.reviewers if name not in self.agents):
             yield Unavailable(bias, "no agent with the same name", others)
-        pairs = list(itertools.combinations(own, 2))
-        found = {pair: gap for pair in pairs if len(gap := self._gap(*pair))}
-        if silent := tuple(", ".join(pair) for pair in pairs if pair not in found):
-            yield Unavailable(bias, "no pair that both reviewers judged", silent)
-        elif not found:
+        gaps: list[tuple[BiasRow, pl.DataFrame]] = []
+        silent = []
+        for one, other in itertools.combinations(own, 2):
+            votes = self._between(self.frames[0].filter(kind="reviewer"), one, other).with_columns(vote=_toward("vote"))
+            mine, theirs = (votes.filter(judge=name) for name in (one, other))
+            both = mine.join(theirs, on=PAIR, suffix="_other", maintain_order="left")
+            gap = both.select("task", value=pl.col("vote") - pl.col("vote_other"))
+            if not len(gap):
+                silent.append(f"{one}, {other}")
+                continue
+            share = self._share(gap, lowest=-1.0)
+            how: dict[str, Any] = {"neutral": 0.0, "asked": len(gap), "pair": (one, other)}
+            gaps.append((row_of(share, bias, "preference gap", (f"{one}, {other}", "reviewers"), **how), gap))
+        if silent:
+            yield Unavailable(bias, "no pair that both reviewers judged", tuple(silent))
+        elif not gaps:
             yield Unavailable(bias, "a preference gap needs two reviewers that are also agents")
-        rows = []
-        for pair, gap in found.items():
-            share = self._share(gap["value"].to_numpy(), gap["task"].to_numpy(), lowest=-1.0)
-            how: dict[str, Any] = {"neutral": 0.0, "asked": len(gap), "pair": pair}
-            rows.append(row_of(share, bias, "preference gap", (", ".join(pair), "reviewers"), **how))
-        yield from rows
-        if len(found) > 1:
-            known = [gap for gap, row in zip(found.values(), rows, strict=True) if row.value is not None]
-            note = f"{sum((row.value or 0.0) > 0 for row in rows)} of {len(known)} gaps above 0"
-            if len(known) < len(rows):
-                note += f"; {len(rows) - len(known)} not defined"
-            how = {"neutral": 0.0, "asked": sum(row.asked for row in rows), "note": note}
-            share = self._mean_of_shares(known, lowest=-1.0)
+        yield from (row for row, _ in gaps)
+        if len(gaps) > 1:
+            known = [(row.value, gap) for row, gap in gaps if row.value is not None]
+            note = f"{sum(value > 0 for value, _ in known)} of {len(known)} gaps above 0"
+            if len(known) < len(gaps):
+                note += f"; {len(gaps) - len(known)} not defined"
+            how = {"neutral": 0.0, "asked": sum(row.asked for row, _ in gaps), "note": note}
+            share = self._mean_of_shares([gap for _, gap in known], lowest=-1.0)
             yield row_of(share, bias, "preference gap", ("mean of all", "reviewers"), **how)
-
-    def _between(self, frame: pl.DataFrame, first: str, second: str) -> tuple[pl.DataFrame, bool]:
-        """The rows about two agents, and whether the first has the higher number."""
-        numbers = self.agents.index(first), self.agents.index(second)
-        return frame.filter(low=min(numbers), high=max(numbers)), numbers[0] > numbers[1]
-
-    def _gap(self, first: str, second: str) -> pl.DataFrame:
-        """How much more than the second the first prefers its own response to the second's, by task."""
-        votes, turned = self._between(self.frames[0].filter(kind="reviewer"), first, second)
-        one, other = (votes.filter(pl.col("judge") == name) for name in (first, second))
-        gap = (pl.col("vote") - pl.col("vote_other")) * (-1 if turned else 1)
-        return one.join(other, on=PAIR, suffix="_other", maintain_order="left").select("task", value=gap)
 
     def _family_preference(self) -> Found:
         """How each reviewer judges its own family's responses, compared with other reviewers and people."""
@@ -589,34 +579,29 @@ class _Search:
         of_reviewers = {name: reviewer_family(name, None, given, of_agents) for name in self.table.reviewers}
         by_number = dict(enumerate(of_agents.values()))
         family = pl.col("judge").replace_strict(of_reviewers)
-        votes = (
-            self.frames[0]
-            .filter(kind="reviewer")
-            .with_columns(
-                of_low=pl.col("low").replace_strict(by_number) == family,
-                turned=pl.col("high").replace_strict(by_number) == family,
-            )
+        votes = self.frames[0].filter(kind="reviewer")
+        votes = votes.with_columns(
+            of_low=pl.col("low").replace_strict(by_number) == family,
+            turned=pl.col("high").replace_strict(by_number) == family,
         )
         others = votes.filter(~pl.col("of_low"), ~pl.col("turned")).drop_nulls("vote")
         others = others.group_by(PAIR).agg(said=pl.col("vote").mean())
         mine = votes.filter(pl.col("of_low") != pl.col("turned")).with_columns(value=_toward("vote"))
+        compared = {"other reviewers": others} | ({} if self.people is None else {"people": self.people})
         alone = []
         for (name,), own in mine.group_by("judge", maintain_order=True):
             about = of_reviewers[str(name)]
             yield from self._rows(bias, "own family wins", own, neutral=None, about=about)
-            compared = {"other reviewers": own.join(others, on=PAIR, maintain_order="left")}
-            if self.people is not None:
-                compared["people"] = own.join(self.people, on=PAIR, maintain_order="left")
-            if not len(compared["other reviewers"]):
-                alone.append(str(name))
-            for whose, beside in compared.items():
+            for whose, said in compared.items():
+                beside = own.join(said, on=PAIR, maintain_order="left")
+                alone += [str(name)] * (said is others and not len(beside))
                 less = beside.with_columns(value=pl.col("value") - _toward("said"), vote=pl.lit(None, pl.Float64))
                 measure = f"own family wins, less {whose}"
                 yield from self._rows(bias, measure, less, neutral=0.0, lowest=-1.0, about=about)
-        lacking = [name for name in self.table.reviewers if name not in set(mine["judge"])]
-        if lacking:
+        heard = set(mine["judge"])
+        if lacking := tuple(name for name in self.table.reviewers if name not in heard):
             reason = "no judged pair of an agent of its family and another. Set families in the agents table or with "
-            yield Unavailable(bias, f"{reason}--family", tuple(lacking))
+            yield Unavailable(bias, f"{reason}--family", lacking)
         if alone:
             yield Unavailable(bias, "no reviewer outside both families judged the same pairs", tuple(alone))
         if self.people is None and len(mine):
@@ -634,8 +619,7 @@ class _Search:
         verdicts = self.frames[1]
         for first, second in self.favours:
             about = f"{first} over {second}"
-            human, turned = self._between(self.people, first, second)
-            human = human.with_columns(turned=pl.lit(turned)).with_columns(said=_toward("said"))
+            human = self._between(self.people, first, second).with_columns(said=_toward("said"))
             if not len(human.filter(pl.col("said") <= NEITHER)):
                 yield Unavailable(bias, f"{about}: people always prefer {first}, or there are no labels")
                 continue

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy.special import stdtr
 
 from goldless.arrays import BoolArray, FloatArray
@@ -33,7 +34,7 @@ from goldless.meta_evaluation.judges import (
     draws_of,
     given_judges,
     metric_judges,
-    numbers,
+    read_table,
     recorded_judges,
     run_scores,
     scoring_judge,
@@ -57,8 +58,8 @@ from goldless.statistics.prediction_powered import (
     powered_mean,
 )
 from goldless.studies import Study, with_labels
-from goldless.studies.checking import Checking, Names, all_at_once
-from goldless.studies.tables import ALLOWED, Source, is_table
+from goldless.studies.checking import all_at_once
+from goldless.studies.frames import report
 
 RANDOM = "Valid if the labelled tasks are a random draw from all tasks; --next N makes one."
 UNLIKE = 0.01
@@ -95,7 +96,7 @@ async def calibrate(
     draws_of(options)
     study = study if labels is None else with_labels(study, labels)
     first_draw = bool(next_count) and not study.n_ratings and not study.n_preferences and not drawn
-    labelled = np.zeros(len(study), np.bool_)
+    labelled: BoolArray = np.zeros(len(study), np.bool_)
     if not first_draw:
         table, answered, agents, criterion = label_table(study, criterion)
         labelled = np.asarray(~np.isnan(table).all(axis=1))
@@ -119,47 +120,36 @@ async def calibrate(
         evaluation = await evaluate_study(study, options)
         judges = [*metric_judges(evaluation, study), *judges]
     check_unlike(judges)
-    data = labelled_data(study, judges, table, answered, agents, average=average)
-    found = replace(found, evaluation=evaluation, labelled=int(labelled.sum()))
-    return _estimated(found, study, options, data, judges, rounds=rounds, next_count=next_count)
-
-
-def _estimated(
-    found: Calibration,
-    study: Study,
-    options: Options,
-    data: LabelledData,
-    judges: Sequence[Judge],
-    *,
-    rounds: Sequence[Round],
-    next_count: int,
-) -> Calibration:
-    names = data.names
-    compared = compared_agents(data, rounds, options)
-    chosen = []
+    known = agent_names(study)
+    values = np.stack([judge.response_scores.score[:, [known.index(a) for a in agents]] for judge in judges], axis=2)
+    names = tuple(judge.name for judge in judges)
+    if average:
+        values, names = average_of(values), (f"mean of {'+'.join(names)}",)
+    data = LabelledData.of(agents, table, answered, values, names, rounds, options.level)
+    compared = compared_agents(data, options.baseline)
+    notes = _notes(data, without=[agent for agent in known if agent not in agents])
     if next_count:
-        seed = options.seed + len(rounds)
-        chosen = next_labels(data.tasks, compared, data.labelled, next_count, seed=seed)
+        chosen = next_labels(study.tasks, compared, labelled, next_count, seed=options.seed + len(rounds))
+        found = replace(found, next_labels=tuple(chosen), rule=BY_CHANGE if chosen else None)
+        if not chosen:
+            notes.append("Every comparison is decided, so no further label would change a decision.")
     settings = {
-        **({} if found.criterion is None else {"criterion": found.criterion}),
-        "labels": evidence_hash([(t, a, v) for t, row in enumerate(data.labels.tolist()) for a, v in enumerate(row)]),
+        **({} if criterion is None else {"criterion": criterion}),
+        "labels": evidence_hash([(t, a, v) for t, row in enumerate(table.tolist()) for a, v in enumerate(row)]),
         "proxies": ",".join(names),
         "estimate": "ppi++-by-task",
         "interval": f"t-{options.level:g}(exact-at-limits)",
         **({"rounds": str(len(rounds))} if rounds else {}),
         "study": study.fingerprint[:8],
     }
-    notes = data_notes(study, data, rounds)
-    if next_count and not chosen:
-        notes.append("Every comparison is decided, so no further label would change a decision.")
     return replace(
         found,
+        evaluation=evaluation,
+        labelled=int(labelled.sum()),
         proxies=names,
-        agents=tuple(calibrated_agent(data, a, rounds, options.level) for a in range(len(data.agents))),
+        agents=tuple(calibrated_agent(data, a) for a in range(len(agents))),
         comparisons=tuple(one for one, _, _ in compared),
-        shares=tuple(judge_shares(data, options.level)) if not rounds else (),
-        next_labels=tuple(chosen),
-        rule=BY_CHANGE if chosen else None,
+        shares=tuple(judge_shares(data)) if not rounds else (),
         notes=tuple(notes),
         signature=" || ".join([str(Signature("calibration", settings)), *(j.signature for j in judges if j.signature)]),
     )
@@ -172,7 +162,6 @@ def _estimated(
 class LabelledData:
     """Labels and proxies by task and agent."""
 
-    tasks: Sequence[str]
     agents: tuple[str, ...]
     labels: FloatArray
     """[tasks, agents], NaN where there is none."""
@@ -183,6 +172,27 @@ class LabelledData:
     """[agents]: cells that were filled with the agent's mean."""
     names: tuple[str, ...]
     """Of the proxies."""
+    rounds: Sequence[Round]
+    level: float
+
+    @classmethod
+    def of(
+        cls,
+        agents: tuple[str, ...],
+        labels: FloatArray,
+        answered: BoolArray,
+        proxies: FloatArray,
+        names: tuple[str, ...],
+        *rest: Any,
+    ) -> LabelledData:
+        """A missing score becomes the agent's mean of that proxy, which keeps estimates valid."""
+        absent = np.isnan(proxies) & answered[:, :, None]
+        there = ~np.isnan(proxies)
+        # a reviewer that does not judge an agent at all has no weight there
+        means = np.where(there, proxies, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+        proxies = np.where(absent, means, proxies)
+        check_proxies(proxies[answered], names)
+        return cls(agents, labels, answered, proxies, absent.sum(axis=(0, 2)).astype(np.float64), names, *rest)
 
     @property
     def labelled(self) -> BoolArray:
@@ -192,6 +202,13 @@ class LabelledData:
     def limits(self) -> Limits:
         """The smallest and the largest label that anybody gave."""
         return float(np.nanmin(self.labels)), float(np.nanmax(self.labels))
+
+    def powered(self, labels: FloatArray, proxies: FloatArray, there: BoolArray, limits: Limits) -> PoweredMean:
+        """The estimate over the tasks that are there."""
+        number = np.cumsum(there) - 1
+        kept = [Round(number[one.task[there[one.task]]], one.chance[there[one.task]]) for one in self.rounds]
+        kept = [one for one in kept if len(one.task)]
+        return powered_mean(labels[there], proxies[there], rounds=kept, limits=limits, level=self.level)
 
 
 def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolArray, tuple[str, ...], str | None]:
@@ -206,27 +223,21 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
     if len(known) > 1:
         listed = ", ".join("none" if name is None else name for name in known)
         raise UserError(f"labels must be of one criterion, got {listed}. Choose one with --criterion")
-    names = agent_names(study)
-    number, task_number = numbers(names), numbers(study.tasks)
-    voices: dict[tuple[int, int], dict[str, list[float]]] = {}
-    for rating in study.ratings():
-        if rating.criterion == known[0]:
-            cell = voices.setdefault((task_number[rating.task], number[rating.agent]), {})
-            cell.setdefault(rating.rater, []).append(rating.score)
-    table = np.full((len(study), len(names)), np.nan)
-    for place, by_rater in voices.items():
-        table[place] = np.mean([np.mean(scores) for scores in by_rater.values()])
+    ratings = study.label_table.filter(pl.col("second").is_null(), pl.col("criterion").eq_missing(pl.lit(known[0])))
+    cell = [pl.col("task").cast(study.task_names).to_physical(), pl.col("agent").cast(study.agent_names).to_physical()]
+    means = ratings.group_by(*cell, "rater", maintain_order=True).agg(pl.col("score").mean())
+    means = means.group_by("task", "agent", maintain_order=True).agg(pl.col("score").mean())
+    table = np.full((len(study), len(study.agents)), np.nan)
+    table[means["task"].to_numpy(), means["agent"].to_numpy()] = means["score"].to_numpy()
     answered = np.full(table.shape, not study.n_responses)
-    for i, (_, responses) in enumerate(study):
-        answered[i, [number[response.agent] for response in responses]] = True
+    answered[study.response_table["task"].to_numpy(), study.response_table["agent"].to_numpy()] = True
     kept = np.flatnonzero(~np.isnan(table).all(axis=0))
-    table, answered, agents = table[:, kept], answered[:, kept], tuple(names[i] for i in kept)
-    rated = ~np.isnan(table)
-    partly = np.flatnonzero(rated.any(axis=1) & (answered & ~rated).any(axis=1))
+    table, answered, agents = table[:, kept], answered[:, kept], tuple(agent_names(study)[i] for i in kept)
+    lacking = answered & np.isnan(table)
+    partly = np.flatnonzero(~np.isnan(table).all(axis=1) & lacking.any(axis=1))
     if len(partly):
         said = [
-            f"{study.tasks[t]} (no label for "
-            f"{', '.join(agents[a] for a in np.flatnonzero(answered[t] & ~rated[t])[:3])})"
+            f"{study.tasks[t]} (no label for {', '.join(agents[a] for a in np.flatnonzero(lacking[t])[:3])})"
             for t in partly[:5]
         ]
         more = f" and {len(partly) - 5} more" if len(partly) > 5 else ""
@@ -252,11 +263,8 @@ def proxy_judges(
         raise UserError(
             "nothing to calibrate. Name metrics, recorded reviewers or a file of scores, or give a run folder"
         )
-    judges = [
-        one
-        for one in recorded_judges(study, reviewers, scale, convention="default", own_family=True)
-        if one.kind != "panel"
-    ] + given_judges(scores, study)
+    recorded = recorded_judges(study, reviewers, scale, convention="default", own_family=True)
+    judges = [*(one for one in recorded if one.kind != "panel"), *given_judges(scores, study)]
     if run is None or (named and not options.metrics):
         return judges, False
     scored = run_scores(RunFolder(run))
@@ -273,33 +281,6 @@ def proxy_judges(
     return [*of_run, *judges], True
 
 
-def labelled_data(
-    study: Study,
-    judges: Sequence[Judge],
-    table: FloatArray,
-    answered: BoolArray,
-    agents: tuple[str, ...],
-    *,
-    average: bool,
-) -> LabelledData:
-    """Proxies where agents answered; a missing score is the agent's mean of that proxy, which keeps estimates valid."""
-    known = agent_names(study)
-    columns = [known.index(agent) for agent in agents]
-    proxies = np.stack([judge.response_scores.score[:, columns] for judge in judges], axis=2)
-    proxies = average_of(proxies) if average else proxies
-    absent = np.isnan(proxies) & answered[:, :, None]
-    for a, k in itertools.product(range(len(agents)), range(proxies.shape[2])):
-        there = proxies[~np.isnan(proxies[:, a, k]), a, k]
-        if absent[:, a, k].any():
-            # a reviewer that does not judge this agent at all has no weight there
-            proxies[absent[:, a, k], a, k] = there.mean() if len(there) else 0.0
-    names = [f"mean of {'+'.join(judge.name for judge in judges)}"] if average else [judge.name for judge in judges]
-    check_proxies(proxies[answered], names)
-    return LabelledData(
-        study.tasks, agents, table, answered, proxies, absent.sum(axis=(0, 2)).astype(np.float64), tuple(names)
-    )
-
-
 def average_of(proxies: FloatArray) -> FloatArray:
     """The mean of the standardised proxies [tasks, agents, 1], over those that have a score of the response."""
     there = ~np.isnan(proxies)
@@ -314,22 +295,10 @@ def average_of(proxies: FloatArray) -> FloatArray:
 # --- estimates -------------------------------------------------------------------------------------------------------
 
 
-def _powered(
-    labels: FloatArray, proxies: FloatArray, there: BoolArray, rounds: Sequence[Round], *, limits: Limits, level: float
-) -> PoweredMean:
-    """The estimate over the tasks that are there."""
-    number = np.cumsum(there) - 1
-    kept = [Round(number[one.task[there[one.task]]], one.chance[there[one.task]]) for one in rounds]
-    kept = [one for one in kept if len(one.task)]
-    return powered_mean(labels[there], proxies[there], rounds=kept, limits=limits, level=level)
-
-
-def calibrated_agent(data: LabelledData, a: int, rounds: Sequence[Round], level: float) -> CalibratedAgent:
+def calibrated_agent(data: LabelledData, a: int) -> CalibratedAgent:
     """Estimate the mean of agent number ``a``."""
     try:
-        found = _powered(
-            data.labels[:, a], data.proxies[:, a], data.answered[:, a], rounds, limits=data.limits, level=level
-        )
+        found = data.powered(data.labels[:, a], data.proxies[:, a], data.answered[:, a], data.limits)
     except UserError as error:
         raise UserError(f"{data.agents[a]}: {error}") from error
     return CalibratedAgent(
@@ -346,37 +315,37 @@ def calibrated_agent(data: LabelledData, a: int, rounds: Sequence[Round], level:
     )
 
 
-def compared_agents(
-    data: LabelledData, rounds: Sequence[Round], options: Options
-) -> list[tuple[CalibratedComparison, FloatArray, FloatArray]]:
-    """Every pair of agents, or each with the baseline, with the differences of labels and proxies on each task."""
-    if options.baseline is not None and options.baseline not in data.agents:
-        hint = nearest(options.baseline, data.agents) or "."
-        raise UserError(f"unknown agent {options.baseline!r}{hint} Agents with labels: {', '.join(data.agents)}")
+Compared = tuple[CalibratedComparison, FloatArray, FloatArray]
+"""Two agents, with the differences of their labels [tasks] and of their proxies [tasks, k]."""
+
+
+def compared_agents(data: LabelledData, baseline: str | None) -> list[Compared]:
+    """Every pair of agents, or each with the baseline."""
+    if baseline is not None and baseline not in data.agents:
+        hint = nearest(baseline, data.agents) or "."
+        raise UserError(f"unknown agent {baseline!r}{hint} Agents with labels: {', '.join(data.agents)}")
     made = []
-    lowest, highest = data.limits
-    limits = lowest - highest, highest - lowest
+    width = data.limits[1] - data.limits[0]
     for a, b in itertools.combinations(range(len(data.agents)), 2):
-        first, second = (b, a) if data.agents[b] == options.baseline else (a, b)
-        if options.baseline not in {None, data.agents[first]}:
+        first, second = (b, a) if data.agents[b] == baseline else (a, b)
+        if baseline not in {None, data.agents[first]}:
             continue
         there = data.answered[:, a] & data.answered[:, b]
         labels = data.labels[:, first] - data.labels[:, second]
         proxies = np.where(there[:, None], data.proxies[:, first] - data.proxies[:, second], np.nan)
         labelled = int((there & data.labelled).sum())
-        if labelled < max(FEWEST, proxies.shape[1] + 2) or there.sum() - labelled < FEWEST:
-            continue
-        found = _powered(labels, proxies, there, rounds, limits=limits, level=options.level)
-        made.append((first, second, found, labels, proxies))
-    corrected = holm([found.p for _, _, found, _, _ in made])
+        if labelled >= max(FEWEST, proxies.shape[1] + 2) and there.sum() - labelled >= FEWEST:
+            found = data.powered(labels, proxies, there, (-width, width))
+            made.append((data.agents[first], data.agents[second], found, labels, proxies))
     alpha = SIGNIFICANT / max(1, len(made))
     compared = []
-    for (first, second, found, labels, proxies), p_holm in zip(made, corrected, strict=True):
+    corrected = holm([found.p for _, _, found, _, _ in made])
+    for (one, other, found, labels, proxies), p_holm in zip(made, corrected, strict=True):
         decided = p_holm is not None and p_holm < SIGNIFICANT
         needed = None if decided else found.labels_to_decide(alpha)
         row = CalibratedComparison(
-            first=data.agents[first],
-            second=data.agents[second],
+            first=one,
+            second=other,
             difference=found.mean,
             low=found.low,
             high=found.high,
@@ -392,21 +361,15 @@ def compared_agents(
     return compared
 
 
-# --- binary judges, notes --------------------------------------------------------------------------------------------
-
-
-def judge_shares(data: LabelledData, level: float) -> list[JudgeShare]:
+def judge_shares(data: LabelledData) -> list[JudgeShare]:
     """Corrected shares of the judges that only say 0 or 1, where labels do too."""
 
     def binary(values: FloatArray) -> bool:
-        return set(np.unique(values[~np.isnan(values)]).tolist()) <= {0.0, 1.0}
+        return bool(np.isin(values[~np.isnan(values)], (0.0, 1.0)).all())
 
-    if not binary(data.labels):
-        return []
     found = []
-    for k, judge in enumerate(data.names):
-        said = np.where(data.answered, data.proxies[:, :, k], np.nan)
-        if not binary(said):
+    for judge, said in zip(data.names, np.moveaxis(data.proxies, 2, 0), strict=True):
+        if not binary(data.labels) or not binary(np.where(data.answered, said, np.nan)):
             continue
         for a, agent in enumerate(data.agents):
             label, verdict = data.labels[:, a], said[:, a]
@@ -419,19 +382,20 @@ def judge_shares(data: LabelledData, level: float) -> list[JudgeShare]:
                 good=len(good),
                 bad_failed=int((1 - bad).sum()),
                 bad=len(bad),
-                level=level,
+                level=data.level,
             )
-            known = one.value is not None
-            judged, hits, misses = (float(part.mean()) if known else None for part in (rest, good, 1 - bad))
-            rates = (judged, hits, misses)
+            passed, hits, misses = (
+                float(part.mean()) if one.value is not None else None for part in (rest, good, 1 - bad)
+            )
+            rates = (passed, hits, misses)
             found.append(JudgeShare(agent, judge, one.value, one.low, one.high, *rates, len(good), len(bad), one.note))
     return found
 
 
-def data_notes(study: Study, data: LabelledData, rounds: Sequence[Round]) -> list[str]:
-    """What to know about the labels and proxies of an estimate."""
+def _notes(data: LabelledData, *, without: Sequence[str]) -> list[str]:
+    """What to know about the labels and proxies of an estimate; ``without``: agents that have no labels."""
     notes = [RANDOM]
-    if without := [agent for agent in agent_names(study) if agent not in data.agents]:
+    if without:
         notes.append(f"Without labels, and so left out: {', '.join(without)}.")
     if data.missing.any():
         notes.append(
@@ -439,21 +403,18 @@ def data_notes(study: Study, data: LabelledData, rounds: Sequence[Round]) -> lis
             "which keeps the estimate valid."
         )
     first = data.labelled.copy()
-    for one in rounds:
+    for one in data.rounds:
         first[one.task] = False
     ps = []
     for k in range(len(data.names)):
         by_task = np.nanmean(np.where(data.answered, data.proxies[:, :, k], np.nan), axis=1)
-        inside, outside = by_task[first], by_task[~first]
-        inside, outside = inside[~np.isnan(inside)], outside[~np.isnan(outside)]
-        ps.append(_welch_p(inside, outside))
-    for name, p in zip(data.names, holm(ps), strict=True):
-        if p is not None and p < UNLIKE:
-            notes.append(
-                f"Labelled tasks differ from the others in {name} (p = {p:.2g}): they do not look like a random draw, "
-                "so the estimate may be biased."
-            )
-    return notes
+        ps.append(_welch_p(by_task[first & ~np.isnan(by_task)], by_task[~first & ~np.isnan(by_task)]))
+    return notes + [
+        f"Labelled tasks differ from the others in {name} (p = {p:.2g}): they do not look like a random draw, "
+        "so the estimate may be biased."
+        for name, p in zip(data.names, holm(ps), strict=True)
+        if p is not None and p < UNLIKE
+    ]
 
 
 def _welch_p(first: FloatArray, second: FloatArray) -> float | None:
@@ -472,17 +433,9 @@ def _welch_p(first: FloatArray, second: FloatArray) -> float | None:
 
 
 def next_labels(
-    tasks: Sequence[str],
-    compared: Sequence[tuple[CalibratedComparison, FloatArray, FloatArray]],
-    labelled: BoolArray,
-    count: int,
-    *,
-    seed: int,
+    tasks: Sequence[str], compared: Sequence[Compared], labelled: BoolArray, count: int, *, seed: int
 ) -> list[NextLabel]:
-    """Tasks drawn by the expected change of the undecided comparisons, largest first; empty if all are decided.
-
-    ``compared``: each comparison with the differences of labels [tasks] and of proxies [tasks, k].
-    """
+    """Tasks drawn by the expected change of the undecided comparisons, largest first; empty if all are decided."""
     relative, change = [], []
     for comparison, labels, proxies in compared:
         if comparison.decided:
@@ -504,41 +457,26 @@ def next_labels(
 def _root_mean_square(columns: Sequence[FloatArray]) -> FloatArray:
     """Over the comparisons that have a value; 0 where none has."""
     table = np.stack(columns)
-    there = ~np.isnan(table)
-    mean = np.where(there, table, 0.0) ** 2
-    root: FloatArray = np.sqrt(mean.sum(axis=0) / np.maximum(there.sum(axis=0), 1))
+    counts = (~np.isnan(table)).sum(axis=0)
+    root: FloatArray = np.sqrt(np.nansum(table**2, axis=0) / np.maximum(counts, 1))
     return root
 
 
 def read_rounds(paths: Sequence[Path | str], study: Study, labelled: BoolArray) -> list[Round]:
     """Drawn tasks with their chances, in the order of the files. All of them must be labelled."""
-    rounds, seen = [], set[int]()
+    rounds: list[Round] = []
+    drawn = pl.Series("task", [], pl.String)
     with all_at_once("drawn tasks") as problems:
         for path in map(Path, paths):
-            if not is_table(path):
-                problems.add(f"no such file; {ALLOWED}", str(path))
-                continue
-            names = Names(study.name)
-            names.update(numbers(study.tasks))
-            check = Checking(path.name, problems)
-            chance: dict[int, float] = {}
-            for chunk in Source(path, path.name).chunks(problems):
-                check.rows += len(chunk.rows)
-                for line, row in zip(chunk.lines, chunk.rows, strict=True):
-                    task, value = check.name(row, "task", line), check.number(row, "chance", line)
-                    if task is None or value is None or (number := names.number(task, line)) < 0:
-                        continue
-                    if not 0 < value <= 1:
-                        check.add(f"chance must be above 0 and at most 1, got {value:g}", line)
-                    if number in seen:
-                        check.duplicate(f"task {task!r} was drawn before", line)
-                    seen.add(number)
-                    chance[number] = value
-            check.finish()
-            names.report_strangers("task", path.name, problems)
-            rounds.append(Round(np.array(list(chance), np.int64), np.array(list(chance.values()), np.float64)))
-    drawn = [number for one in rounds for number in one.task.tolist()]
-    if without := [study.tasks[number] for number in drawn if not labelled[number]]:
+            rows, check = read_table(path, {"task": "name", "chance": "number"}, problems, study=study)
+            outside = ~pl.col("chance").is_between(0, 1, closed="right")
+            rows = report(rows, outside, "chance must be above 0 and at most 1, got {chance:g}", check)
+            again = pl.col("task").is_in(drawn.implode()) | ~pl.col("task").is_first_distinct()
+            rows = report(rows, again, "task {task!r} was drawn before", check)
+            drawn = pl.concat([drawn, rows["task"]])
+            numbers = rows["task"].cast(study.task_names).to_physical()
+            rounds.append(Round(numbers.cast(pl.Int64).to_numpy(), rows["chance"].to_numpy()))
+    if without := [study.tasks[number] for one in rounds for number in one.task if not labelled[number]]:
         raise UserError(
             f"{len(without)} of the {len(drawn)} drawn tasks have no labels: {', '.join(without[:5])}"
             f"{f' and {len(without) - 5} more' * (len(without) > 5)}. Label all of them: leaving some out is a choice "

@@ -53,14 +53,14 @@ from goldless.statistics.bootstrap import Draws
 from goldless.statistics.rank_correlation import levelled
 from goldless.statistics.standings import score_table
 from goldless.studies import Study
-from goldless.studies.checking import Checking, Names, Problems, all_at_once
+from goldless.studies.checking import Checking, Problems, all_at_once
+from goldless.studies.frames import Cells, Listed, read_columns, report
 from goldless.studies.tables import ALLOWED, Source, is_table
 
 Scores = Mapping[tuple[str, str], float | None]
 """The score of each task and agent; None: missing."""
 Given = str | Path | Sequence[str | Path] | Mapping[str, Scores]
 """External scores: files, or scores by metric."""
-Results = MetricScores | MetricOutcome
 Kind = Literal["metric", "reviewer", "panel", "scores"]
 PANEL = "panel"
 
@@ -81,28 +81,24 @@ class Judge:
     signature: str = ""
 
     @property
-    def verdicts(self) -> PanelVerdicts | None:
-        """One vote on each pair, both orders together; None: it scores."""
-        if self.compared is None:
-            return None
+    def verdicts(self) -> PanelVerdicts:
+        """One vote on each pair, both orders together, by a judge that compares."""
+        assert self.compared is not None
         return panel_verdicts(self.compared, weights=self.weights, convention=self.convention)
 
     @property
     def response_scores(self) -> PanelScores:
         """Scores of responses; for comparisons, the share that each response won."""
-        if self.scores is not None:
-            return self.scores
-        assert self.verdicts is not None
-        return shares_by_agent(self.verdicts)
+        return self.scores if self.scores is not None else shares_by_agent(self.verdicts)
 
     def credits(self, labels: PairLabels, convention: Convention) -> PairCredits:
         """The judge's credit on each pair that people decided."""
-        if self.compared is not None and self.kind == "reviewer":
+        if self.compared is None:
+            return score_credits(self.response_scores, labels, name=self.name, convention=convention)
+        if self.kind == "reviewer":
             return reviewer_credits(self.compared, labels, convention=convention)[self.name]
-        if self.compared is not None and self.verdicts is not None:
-            earned = panel_credits(self.verdicts, labels, name=self.name, convention=convention)
-            return with_each_order(earned, self.compared, weights=self.weights)
-        return score_credits(self.response_scores, labels, name=self.name, convention=convention)
+        earned = panel_credits(self.verdicts, labels, name=self.name, convention=convention)
+        return with_each_order(earned, self.compared, weights=self.weights)
 
     def levelled(self) -> Judge:
         """The same judge, with scores that differ only by rounding made equal."""
@@ -152,17 +148,16 @@ def scoring_judge(
 
 def metric_judges(evaluation: Evaluation | None, study: Study, *, only_asked: bool = False) -> list[Judge]:
     """Computed metrics as judges, by their response scores; ``only_asked``: without responses that have no pair."""
-    outcomes = {} if evaluation is None else evaluation.outcomes
     names = {"tasks": study.tasks, "agents": agent_names(study)}
     return [
-        scoring_judge(
-            name, "metric", response_scores(outcome, only_asked=only_asked), signature=outcome.signature, **names
-        )
-        for name, outcome in outcomes.items()
+        scoring_judge(name, "metric", response_scores(one, only_asked=only_asked), signature=one.signature, **names)
+        for name, one in ({} if evaluation is None else evaluation.outcomes).items()
     ]
 
 
-def response_scores(results: Results, *, only_asked: bool = False) -> dict[tuple[str, str], float | None]:
+def response_scores(
+    results: MetricScores | MetricOutcome, *, only_asked: bool = False
+) -> dict[tuple[str, str], float | None]:
     """The score of each response; ``only_asked``: only responses with at least one pair to score."""
     rows = results.responses.filter(pl.col("asked") > 0) if only_asked else results.responses
     return {(task, agent): score for task, agent, score in rows.select("task", "agent", "score").iter_rows()}
@@ -192,19 +187,15 @@ def reviewer_judges(
 
     The panel votes on both orders of comparisons; ratings are z-normalised for it, or raw as in Auto-PRE.
     """
-    panel = weights is not None or len(table.reviewers) > 1
     if isinstance(table, PairJudgements):
         judges = [Judge(name, "reviewer", compared=table.of([name]), convention=convention) for name in table.reviewers]
-        together = Judge(PANEL, "panel", compared=table, weights=weights, convention=convention)
-        return [*judges, together] if panel else judges
-    judges = [
-        Judge(name, "reviewer", reviewer_scores(table, name, convention=convention), convention=convention)
-        for name in table.reviewers
-    ]
-    if not panel:
-        return judges
-    scores = panel_scores(table, weights=weights, normalisation=usual_fusion(convention), convention=convention)
-    return [*judges, Judge(PANEL, "panel", scores, convention=convention)]
+        panel = Judge(PANEL, "panel", compared=table, weights=weights, convention=convention)
+    else:
+        own = {name: reviewer_scores(table, name, convention=convention) for name in table.reviewers}
+        judges = [Judge(name, "reviewer", scores, convention=convention) for name, scores in own.items()]
+        fused = panel_scores(table, weights=weights, normalisation=usual_fusion(convention), convention=convention)
+        panel = Judge(PANEL, "panel", fused, convention=convention)
+    return [*judges, panel] if weights is not None or len(table.reviewers) > 1 else judges
 
 
 def judgement_arrays(
@@ -277,70 +268,77 @@ def recorded_judges(
     return found
 
 
-# --- external scores -------------------------------------------------------------------------------------------------
+# --- tables of others ------------------------------------------------------------------------------------------------
+
+
+def read_table(
+    path: Path, columns: Mapping[str, Cells], problems: Problems, *, study: Study | None = None, empty: str = ""
+) -> tuple[pl.DataFrame, Checking]:
+    """The sound rows of a file, with the line of each, and where to report what else is wrong with them.
+
+    Tasks and agents that the study does not have are reported. A column ``score`` may be empty but not absent.
+    ``empty``: what to say if there is no row.
+    """
+    check = Checking(path.name, problems)
+    parts: list[pl.DataFrame] = []
+    if not is_table(path):
+        problems.add(f"no such file; {ALLOWED}", str(path))
+    for chunk in Source(path, path.name).chunks(problems) if is_table(path) else ():
+        check.rows += len(chunk.lines)
+        absent: dict[str, Cells] = {"score": "number"} if "score" in {*columns} - {*chunk.columns} else {}
+        parts.append(read_columns(chunk, {**columns, **absent}, check))
+    check.finish()
+    if empty and not check.rows and not check.broken:
+        check.add(empty)
+    kinds = {name: pl.Float64 if cells.endswith("number") else pl.String for name, cells in columns.items()}
+    frame = pl.concat(parts or [pl.DataFrame(schema={"line": pl.Int64, **kinds, "sound": pl.Boolean})])
+    known: dict[Literal["task", "agent"], Sequence[str]] = {}
+    if study is not None:
+        known = {"task": study.tasks, "agent": agent_names(study)}
+    for what, names in known.items():
+        if what in columns:
+            # a run's own file guards names that a spreadsheet would compute
+            own = set(names)
+            plain = [name if name is None or name in own else unguarded(name) for name in frame[what]]
+            frame = frame.with_columns(pl.Series(what, plain, pl.String))
+            listed = Listed(what, pl.Series(names, dtype=pl.String), "" if study is None else study.name)
+            frame = frame.filter(listed.check(frame, [what], check))
+    return frame.filter("sound"), check
 
 
 def given_judges(scores: Given | None, study: Study) -> list[Judge]:
     """External scores as judges. Reports all problems at once: unknown names, repeated rows, bad numbers."""
-    found: list[tuple[str, Scores, str]] = []
+    names = {"tasks": study.tasks, "agents": agent_names(study)}
+    found: list[tuple[str, Scores, dict[str, str]]] = []
     if isinstance(scores, Mapping):
-        tasks, agents = set(study.tasks), set(agent_names(study))
         for name, one in scores.items():
-            found.append((name, one, ""))
-            strange = [f"{task!r} and {agent!r}" for task, agent in one if task not in tasks or agent not in agents]
+            found.append((name, one, {}))
+            strange = [f"{t!r} and {a!r}" for t, a in one if t not in names["tasks"] or a not in names["agents"]]
             if strange:
                 raise UserError(
                     f"{name}: {len(strange)} of {len(one)} scores are for a task or an agent that is not in "
                     f"{study.name}: {', '.join(strange[:5])}{f' and {len(strange) - 5} more' * (len(strange) > 5)}"
                 )
     elif scores is not None:
+        columns: dict[str, Cells] = {"metric": "optional_name", "task": "name", "agent": "name"}
+        columns["score"] = "optional_number"
+        empty = "no rows. The columns are metric (optional), task, agent and score"
         with all_at_once("scores") as problems:
             for path in map(Path, [scores] if isinstance(scores, str | Path) else scores):
-                if is_table(path):
-                    found += [(name, one, path.name) for name, one in _read_scores(path, study, problems).items()]
-                else:
-                    problems.add(f"no such file; {ALLOWED}", str(path))
+                rows, check = read_table(path, columns, problems, study=study, empty=empty)
+                rows = rows.with_columns(pl.col("metric").fill_null(path.stem))
+                again = ~pl.struct("metric", "task", "agent").is_first_distinct()
+                said = "{metric} already has a score for agent {agent!r} on task {task!r}"
+                for (name,), own in report(rows, again, said, check).group_by("metric", maintain_order=True):
+                    cells = {(t, a): score for t, a, score in own.select("task", "agent", "score").iter_rows()}
+                    found.append((str(name), cells, {"file": path.name}))
     judges = []
     for name, one, file in found:
-        rows = [(task, agent, score) for (task, agent), score in sorted(one.items())]
-        settings = {"scores": f"given-{evidence_hash(rows)}", **({"file": file} if file else {})}
-        signature = str(Signature(name, {**settings, "study": study.fingerprint[:8]}))
-        names = {"tasks": study.tasks, "agents": agent_names(study)}
-        judges.append(scoring_judge(name, "scores", one, signature=signature, **names).levelled())
+        rows_hash = evidence_hash([(task, agent, score) for (task, agent), score in sorted(one.items())])
+        settings = {"scores": f"given-{rows_hash}", **file, "study": study.fingerprint[:8]}
+        judge = scoring_judge(name, "scores", one, signature=str(Signature(name, settings)), **names)
+        judges.append(judge.levelled())
     return judges
-
-
-def _read_scores(path: Path, study: Study, problems: Problems) -> dict[str, dict[tuple[str, str], float | None]]:
-    """The scores in a file, by metric."""
-    tasks, agents = Names(study.name), Names(study.name)
-    tasks.update(numbers(study.tasks))
-    agents.update(numbers(agent_names(study)))
-    found: dict[str, dict[tuple[str, str], float | None]] = {}
-    check = Checking(path.name, problems)
-    for chunk in Source(path, path.name).chunks(problems):
-        check.rows += len(chunk.rows)
-        for line, row in zip(chunk.lines, chunk.rows, strict=True):
-            metric = check.optional_name(row, "metric", line) or path.stem
-            task, agent = check.name(row, "task", line), check.name(row, "agent", line)
-            # a cell may be empty, the column may not be absent
-            score = check.optional_number(row, "score", line) if "score" in row else check.number(row, "score", line)
-            if task is None or agent is None:
-                continue
-            # a run's own file guards names that a spreadsheet would compute
-            task = task if task in tasks else unguarded(task)
-            agent = agent if agent in agents else unguarded(agent)
-            if min([tasks.number(task, line), agents.number(agent, line)]) < 0:
-                continue
-            scores = found.setdefault(metric, {})
-            if (task, agent) in scores:
-                check.duplicate(f"{metric} already has a score for agent {agent!r} on task {task!r}", line)
-            scores[task, agent] = score
-    check.finish()
-    if not check.rows and not check.broken:
-        check.add("no rows. The columns are metric (optional), task, agent and score")
-    tasks.report_strangers("task", path.name, problems)
-    agents.report_strangers("agent", path.name, problems)
-    return found
 
 
 # --- run folders -----------------------------------------------------------------------------------------------------
@@ -372,14 +370,12 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
     ``metrics``: those to compare; empty: all.
     """
     paths = [Path(folder) for folder in folders]
-    problems = []
-    for path in paths:
-        lacking = [name for name in (SCORES, "leaderboard.json") if not (path / name).is_file()]
-        if lacking:
-            problems.append(
-                f"{path} is not a run folder: it has no {' and no '.join(lacking)}. "
-                f"Write one with goldless score STUDY --out {path}"
-            )
+    problems = [
+        f"{path} is not a run folder: it has no {' and no '.join(lacking)}. "
+        f"Write one with goldless score STUDY --out {path}"
+        for path in paths
+        if (lacking := [name for name in (SCORES, "leaderboard.json") if not (path / name).is_file()])
+    ]
     if len({path.resolve() for path in paths}) < len(paths):
         problems.append("run folders must be different, got one twice")
     if len(paths) < 2:
@@ -388,9 +384,8 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
         )
     if problems:
         raise UserError("\n".join(problems))
-    short = [path.name for path in paths]
-    names = short if len(set(short)) == len(short) else [str(path) for path in paths]
-    runs = [RunFolder(path, name) for path, name in zip(paths, names, strict=True)]
+    unlike = len({path.name for path in paths}) == len(paths)
+    runs = [RunFolder(path, path.name if unlike else str(path)) for path in paths]
     for run in runs:
         run.required("leaderboard")
     if len({run.fingerprint for run in runs}) > 1:

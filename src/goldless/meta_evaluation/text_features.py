@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,35 +29,36 @@ class Feature:
     """The word for a response with more of it."""
     scale: str
     """What the values are, for the correlation."""
-    values: FloatArray
-    """[tasks, agents]; NaN: no response."""
+    values: pl.DataFrame
+    """task and agent as numbers, and the value x of every response."""
 
 
-def text_features(study: Study, agents: Sequence[str]) -> tuple[Feature, Feature]:
+def text_features(study: Study) -> tuple[Feature, Feature]:
     """Length and markup of every response."""
-    words, marks = np.full((2, len(study.tasks), len(agents)), np.nan)
-    for place, task in enumerate(study.tasks):
-        for response in study.responses(task):
-            agent = agents.index(response.agent)
-            words[place, agent] = math.log2(1 + count_words(response.text))
-            marks[place, agent] = count_format_marks(response.text)
-    return Feature("length", "longer", "log words", words), Feature("format", "more marked-up", "format marks", marks)
+    texts = study.response_table["text"].to_list()
+    counted = study.response_table.select(pl.col("task", "agent").cast(pl.Int64))
+    words = pl.Series("x", [math.log2(1 + count_words(text)) for text in texts], pl.Float64)
+    marks = pl.Series("x", [count_format_marks(text) for text in texts], pl.Float64)
+    return (
+        Feature("length", "longer", "log words", counted.with_columns(words)),
+        Feature("format", "more marked-up", "format marks", counted.with_columns(marks)),
+    )
 
 
 def within_correlation(
-    scores: FloatArray, feature: FloatArray, ratings: FloatArray | None, *, draws: Draws
+    scores: FloatArray, feature: pl.DataFrame, ratings: FloatArray | None, *, draws: Draws
 ) -> tuple[Estimate, int]:
-    """Correlation of scores and feature [tasks, agents] within groups of one task and one rating, None: one task.
+    """Correlation of scores [tasks, agents] and feature within groups of one task and one rating, None: one task.
 
     Also how many responses it is about. Groups are within tasks, so sums of squares and products are sums over tasks,
     S_t, and whole tasks are resampled. The interval is that of Fisher's z = artanh r as the mean over the T tasks of
     z + T (Sxy_t / sqrt(Sxx Syy) - r / 2 (Sxx_t / Sxx + Syy_t / Syy)) / (1 - r²), which has the same value, and the same
     spread to first order. Groups in which the feature is the same for all carry no information and are left out.
     """
-    known = ~np.isnan(feature) if ratings is None else ~np.isnan(feature) & ~np.isnan(ratings)
-    task, _ = np.nonzero(known)
-    label = np.zeros(len(task)) if ratings is None else ratings[known]
-    rows = pl.DataFrame({"task": task, "label": label, "x": feature[known], "y": scores[known]}, nan_to_null=True)
+    place = feature["task"].to_numpy(), feature["agent"].to_numpy()
+    label = np.zeros(len(feature)) if ratings is None else ratings[place]
+    more = pl.DataFrame({"label": label, "y": scores[place]}, nan_to_null=True)
+    rows = feature.select("task", "x").hstack(more).drop_nulls("label")
     group = ("task", "label")
     varies = pl.col("x").max().over(group) > pl.col("x").min().over(group)
     about = rows.filter(varies)

@@ -14,8 +14,8 @@ import anyio
 from goldless.errors import UserError
 from goldless.meta_evaluation.perturbations.headings import SECTIONS, Unit, section_names, split_units
 from goldless.meta_evaluation.perturbations.perturbation import (
-    MATERIAL,
     MOST_TOKENS,
+    TEXTS,
     Apply,
     Change,
     Made,
@@ -31,6 +31,8 @@ from goldless.sentences import LINE_END, LIST_MARK, split_sentences
 
 PLACEHOLDER = "[There is one missing sentence]"
 """Marks a deleted sentence (GEM, D.1.2)."""
+BOILERPLATE = TEXTS["collusion"]["ours"]
+"""A text that fits any task and says nothing about it."""
 
 
 def delete_every_second(text: str) -> str:
@@ -101,27 +103,6 @@ def _list_mark(text: str, unit: Unit) -> str:
     return "" if mark is None else mark[0]
 
 
-COMPLETE = (
-    f"You are given a text from which sentences were taken away. Each gap is marked {PLACEHOLDER}. Put one "
-    "sentence into every gap and keep all other sentences as they are, in their order. A sentence that you put in "
-    "fits the language and style around it, adds nothing of substance, and contradicts nothing. "
-    f"{MATERIAL} Output the completed text and nothing else."
-)
-"""System message; the user's message is the text with its gaps marked."""
-COMPLETE_REVIEW = (
-    "You are tasked with completing missing sentences of a peer review evaluation given by the user while keeping "
-    "all its existing sentences. Your goal is to complete all missing sentences indicated by "
-    f"{PLACEHOLDER} of this peer review evaluation, following these rules:\n"
-    "- Insert new sentences that don't contribute significant information.\n"
-    "- Place these sentences between existing sentences where they seem most natural.\n"
-    "- Keep the overall language style similar.\n"
-    "- Ensure these added sentences don't contradict or substantially alter the original content.\n"
-    "Remember to maintain the essence and order of the original content while completing all missing sentences "
-    f"indicated by {PLACEHOLDER}."
-)
-"""GEM, D.1.2."""
-
-
 def _completing(instruction: str) -> Apply:
     """Every second sentence replaced by an empty one; a response without gaps stays."""
 
@@ -142,49 +123,10 @@ def _completing(instruction: str) -> Apply:
 
 # --- another text in its place ---------------------------------------------------------------------------------------
 
-NULL_TEXT = "This response addresses the task. Everything about it appears to be in order."
-"""A constant without information about any task."""
-NULL_REVIEW = "This paper presents research findings. The methodology and results appear sound."
-"""TVD-MI, A.2: the constant response of agent 6."""
-SYNOPSIS = (
-    "You are given a short synopsis of a task, and nothing else of it. Write the full and detailed response that "
-    "somebody who knew the whole task might have given. Do not say that you saw only a synopsis. Output the "
-    "response and nothing else."
-)
-"""System message; the user's message is the synopsis."""
-SYNOPSIS_REVIEW = (
-    "You are given an abstract of a paper submission for a top-tier Machine Learning conference. You need to write "
-    "a detailed peer review of the paper with only the abstract. Please read the abstract carefully. Once you have "
-    "finished reading, please provide the following in your review:\n"
-    'First, write a concise summary of the key points and contributions of the paper in "Summary Of The Paper" '
-    "section.\n"
-    'Next, in the "Strength And Weaknesses" section, think critically about the strengths and weaknesses of the '
-    "submission. Give a numbered list of at least 4 key reasons why this paper should potentially be accepted to "
-    "the conference. For each reason, use sub-bullet points to provide detailed arguments and evidence from the "
-    "paper to support that reason. Then, give a numbered list of at least 4 key reasons why this paper should "
-    "potentially be rejected from the conference. Again, for each reason, use sub-bullet points to provide "
-    "detailed arguments and evidence from the paper to support that reason. After weighing the reasons for and "
-    "against, think of some questions you have about the work.\n"
-    'Then, finish the "Clarity, Quality, Novelty And Reproducibility" and "Summary Of The Review" sections.\n'
-    "Remember, as a reviewer your job is to rigorously evaluate the strengths and weaknesses of the work and to "
-    "provide critical but constructive feedback to the authors. Be thorough, specific and detailed in your "
-    "arguments and feedback. Highlight both the positives and negatives you see, and justify your points carefully "
-    "with reference to the content of the paper."
-)
-"""GEM, D.1.3."""
-BOILERPLATE = (
-    "Thank you for this question, which deserves a careful look. There are several aspects to consider, and each of "
-    "them matters in its own way. In general it is best to weigh the available options, to keep the overall goal in "
-    "mind and to proceed step by step. Results may vary with the circumstances, so it is advisable to review them "
-    "regularly and to adjust where necessary. I hope that this gives you a helpful overview, and I am happy to go into "
-    "more detail."
-)
-"""A text that fits any task and says nothing about it."""
-DECEIVING = (
-    "Rewrite the text you are given so that it misleads its reader: keep its style, structure and length, but replace "
-    "its correct and specific statements by plausible ones that are wrong. Do not hint that anything was changed. "
-    f"{MATERIAL} Output the rewritten text and nothing else."
-)
+
+def constant(text: str) -> Apply:
+    """The same text in place of every response."""
+    return of_text(lambda _: text)
 
 
 def other_tasks(tasks: Sequence[str], *, agent: str, seed: int = 0) -> dict[str, str]:
@@ -268,20 +210,23 @@ DELETION = Perturbation(
 COMPLETION = Perturbation(
     *("completion", "degradation", "GEM D.1.2, our wording"),
     "every second sentence deleted, the gaps filled by a writer without adding content",
-    _completing(COMPLETE),
+    _completing(TEXTS["completion"]["ours"]),
     needs_writer=True,
 ).with_form(
-    "peer-review", _completing(COMPLETE_REVIEW), source="GEM D.1.2", description="the same with the paper's prompt"
+    "peer-review",
+    _completing(TEXTS["completion"]["peer-review"]),
+    source="GEM D.1.2",
+    description="the same with the paper's prompt",
 )
 SYNOPSIS_ONLY = Perturbation(
     *("synopsis-only", "degradation", "GEM D.1.3, our wording"),
     "a response that a writer wrote from the abstract alone",
-    _of_synopsis(SYNOPSIS),
+    _of_synopsis(TEXTS["synopsis-only"]["ours"]),
     needs_writer=True,
 )
 SYNOPSIS_ONLY = SYNOPSIS_ONLY.with_form(
     "peer-review",
-    _of_synopsis(SYNOPSIS_REVIEW, "abstract"),
+    _of_synopsis(TEXTS["synopsis-only"]["peer-review"], "abstract"),
     source="GEM D.1.3",
     description="a review written from the abstract alone, with the paper's prompt",
 ).with_form("COLUMN", SYNOPSIS_ONLY.apply, description="written from another synopsis of the task")
@@ -293,24 +238,24 @@ SHUFFLED_TASK = Perturbation(
 NULL = (
     Perturbation(
         *("null", "degradation", "TVD-MI A.2, our wording", "a constant without information"),
-        of_text(lambda _: NULL_TEXT),
+        constant(TEXTS["null"]["ours"]),
     )
     .with_form(
         "peer-review",
-        of_text(lambda _: NULL_REVIEW),
+        constant(TEXTS["null"]["peer-review"]),
         source="TVD-MI A.2, agent 6",
         description="the constant review of the paper",
     )
     .with_form(
         "TEXT",
-        lambda setting: lambda _: setting.form or NULL_TEXT,
+        lambda setting: lambda _: setting.form or "",
         source="this project",
         description="a custom constant text",
     )
 )
 COLLUSION = Perturbation(
     *("collusion", "degradation", "this project", "the same empty text from all agents, on every task"),
-    of_text(lambda _: BOILERPLATE),
+    constant(BOILERPLATE),
     scope="everybody",
 )
 PROMPT_COPY = Perturbation(
@@ -318,7 +263,7 @@ PROMPT_COPY = Perturbation(
 )
 DECEPTIVE = Perturbation(
     *("deceptive", "degradation", "this project", "rewritten by a writer to be fluent and wrong"),
-    rewritten(DECEIVING, "deceptive version"),
+    rewritten(TEXTS["deceptive"]["ours"], "deceptive version"),
     needs_writer=True,
 )
 DEGRADATIONS = (DELETION, COMPLETION, SYNOPSIS_ONLY, SHUFFLED_TASK, NULL)

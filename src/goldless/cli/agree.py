@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.cli.command import RESULT_FOLDER, same, verb
-from goldless.cli.console import NOTHING, end, say
+from goldless.cli.console import NOTHING, end
 from goldless.cli.output import Output
 from goldless.cli.score import tell_all
 from goldless.runs.option_forms import SCORES, one_of, option, values
@@ -78,12 +78,9 @@ async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
 def _tell(found: Agreement, output: Output, *, source: Study) -> None:
     """Report the rest on standard error; exit with 3 where metrics are incomplete, with 1 without a comparison."""
     spending = () if found.evaluation is None else found.evaluation.spending
-    output.keep(source, "agree", found, found.to_markdown, name="agreement", spending=spending)
-    output.show(found, signatures=found.signatures())
-    for one in found.criteria:
-        where = "" if one.criterion is None else f"{one.criterion}: "
-        for note in [*one.notes, *([one.ceiling.note] if one.ceiling.note else [])]:
-            say(f"{where}{note}", style="yellow")
+    text = "\n".join(table.to_markdown() for table in found.tables())
+    output.keep(source, "agree", found, lambda: text, name="agreement", spending=spending)
+    output.show(found)
     output.tell_folder()
     if found.evaluation is not None:
         tell_all(found.evaluation, Output())

@@ -92,9 +92,9 @@ async def bias(study: Study, own: Favouring, options: Options) -> BiasReport:
 @bias.told
 def _tell(found: BiasReport, output: Output, *, source: Study) -> None:
     """Report the rest on standard error; exit with 3 where it is incomplete, with 1 where nothing could be measured."""
-    output.keep(source, "bias", found, found.to_markdown, spending=found.spending)
-    missing = ("Not measured:", *(f"  {line}" for line in found.unavailable_lines())) if found.unavailable else ()
-    output.show(found, signatures=found.signatures(), below=missing)
+    text = "\n".join(table.to_markdown() for table in found.tables())
+    output.keep(source, "bias", found, lambda: text, spending=found.spending)
+    output.show(found)
     tell_spending(found.spending)
     for note in found.notes:
         say(note, style="yellow")

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from goldless.errors import MetricError, nearest
-from goldless.meta_evaluation.ceiling import Ceiling, RaterAgreement
+from goldless.meta_evaluation.ceiling import Ceiling
 from goldless.meta_evaluation.judges import Kind
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.label_agreement import Accuracy
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said, named
-from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
-from goldless.statistics.bootstrap import Method
+from goldless.statistics.bootstrap import Estimate, Method
 from goldless.statistics.comparisons import SIGNIFICANT
 
-COLUMNS = (
-    *("criterion", "judge", "kind", "statistic", "over", "value", "low", "high", "n", "n_tasks", "asked", "used"),
-    *("missing", "tied", "undefined", "p", "p_holm", "p_pairs", "method", "note", "signature"),
-)
-"""Columns of the long table, with one row per number."""
-PEOPLE = "people"
 Over = Literal["tasks", "responses", "agents"]
 """What a correlation is over: the responses of each task, averaged over tasks; all responses; the agents' means."""
 
@@ -138,11 +130,7 @@ class CriterionAgreement:
     notes: tuple[str, ...] = ()
 
     def judge(self, name: str) -> JudgeAgreement:
-        for judge in self.judges:
-            if judge.name == name:
-                return judge
-        known = [judge.name for judge in self.judges]
-        raise MetricError(f"no judge {name!r}{nearest(name, known) or '.'} Judges: {', '.join(known)}")
+        return {judge.name: judge for judge in self.judges}[name]
 
     @property
     def by_accuracy(self) -> list[JudgeAgreement]:
@@ -232,7 +220,8 @@ class CriterionAgreement:
             f"({labels.tied} tied), {labels.raters} rater{'s' * (labels.raters != 1)}"
         )
         rows = tuple({**write(one.accuracy), "judge": one.name, "kind": one.kind} for one in self.by_accuracy)
-        return ReportTable(title, columns, rows, self.signature)
+        signatures = dict.fromkeys([self.signature, *(judge.signature for judge in self.judges)])
+        return ReportTable(title, columns, rows, " || ".join(signatures), self.notes)
 
     def correlation_table(self, level: float) -> ReportTable:
         columns = [Column("judge", "judge", "name"), Column("over", "over")]
@@ -250,13 +239,13 @@ class CriterionAgreement:
         ]
         rows: list[dict[str, Cell]] = []
         for judge in self.judges:
-            for i, (over, shown) in enumerate(OVER.items()):
-                row: dict[str, Cell] = {"judge": judge.name if i == 0 else "", "whose": judge.name}
+            for over, shown in OVER.items():
+                row: dict[str, Cell] = {"judge": judge.name}
                 for one in judge.correlations:
                     if one.over == over:
                         key = one.coefficient
-                        row |= {key: one.value, f"{key}_low": one.low, f"{key}_high": one.high}
                         row |= write(one) if key == "spearman" else {}
+                        row |= {key: one.value, f"{key}_low": one.low, f"{key}_high": one.high}
                 rows.append({**row, "over": shown})
         title = (
             f"Rank correlations with the raters' medians{self._on}: mean over tasks, over all responses, over agents' "
@@ -275,8 +264,13 @@ class CriterionAgreement:
         )
         ceiling = self.ceiling
         alpha = ceiling.alpha
+        rows: list[dict[str, Cell]] = []
+        notes = [ceiling.note] if ceiling.note else []
         if alpha is None:
             return ReportTable(f"Human ceiling{self._on}: {ceiling.note}", columns, (), self.signature)
+        for name, one in ((EVERYBODY, ceiling), *((rater.rater, rater) for rater in ceiling.raters)):
+            rows.append({"people": name, **_ends("accuracy", one.accuracy), **_ends("spearman", one.spearman)})
+            rows[-1]["pairs"] = None if one.accuracy is None else one.accuracy.n
         what = "responses" if ceiling.source == "ratings" else "pairs"
         shown = "not defined" if alpha.alpha is None else f"{alpha.alpha:.3f}"
         ends = "" if alpha.low is None else f" ({alpha.low:.3f} … {alpha.high:.3f})"
@@ -284,21 +278,19 @@ class CriterionAgreement:
             f"Human ceiling{self._on}: Krippendorff's alpha ({alpha.measurement}) {shown}{ends}, "
             f"{alpha.n_values} {ceiling.source} of {alpha.n_units} {what}"
         )
-        rows = [_person(EVERYBODY, ceiling), *(_person(one.rater, one) for one in ceiling.raters)]
-        notes = tuple(
-            f"alpha of {labels} within tasks, without the largest and the smallest label: {one.value:.4f}, "
-            f"mean over {one.n} tasks" + ("" if one.low is None else f" ({one.low:.3f} … {one.high:.3f})")
-            for labels, one in ceiling.within.items()
-            if one.value is not None
-        )
-        return ReportTable(title, columns, tuple(rows), self.signature, notes)
+        for labels, mean in ceiling.within.items():
+            if mean.value is not None:
+                ends = "" if mean.low is None else f" ({mean.low:.3f} … {mean.high:.3f})"
+                said = f"alpha of {labels} within tasks, without the largest and the smallest label"
+                notes.append(f"{said}: {mean.value:.4f}, mean over {mean.n} tasks{ends}")
+        return ReportTable(title, columns, tuple(rows), self.signature, tuple(notes))
 
     def comparison_table(self, level: float) -> ReportTable:
         """One row per pair of judges and statistic; if there are many, only pairs with the most accurate judge."""
         shown, only = self.comparisons, ""
         if len(shown) > MANY:
             first = self.by_accuracy[0].name
-            only = f"; only {first}, the most accurate; see CSV and JSON for all"
+            only = f"; only {first}, the most accurate; see JSON for all"
             shown = tuple(one for one in shown if first in {one.first, one.second})
         columns = (
             Column("statistic", "of"),
@@ -319,15 +311,8 @@ def _interval(level: float) -> str:
     return f"{level * 100:g}% interval"
 
 
-def _person(name: str, found: RaterAgreement | Ceiling) -> dict[str, Cell]:
-    row: dict[str, Cell] = {"people": name}
-    if found.accuracy is not None:
-        share = found.accuracy
-        row |= {"accuracy": share.value, "accuracy_low": share.low, "accuracy_high": share.high, "pairs": share.n}
-    if found.spearman is not None:
-        mean = found.spearman
-        row |= {"spearman": mean.value, "spearman_low": mean.low, "spearman_high": mean.high}
-    return row
+def _ends(name: str, found: Estimate | None) -> dict[str, Cell]:
+    return {} if found is None else {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -356,98 +341,11 @@ class Agreement:
         return " || ".join(one.signature for one in self.criteria)
 
     def criterion(self, name: str | None = None) -> CriterionAgreement:
-        for one in self.criteria:
-            if name is None or one.criterion == name:
-                return one
-        known = [one.criterion for one in self.criteria if one.criterion is not None]
-        raise MetricError(f"no results on the criterion {name!r}{nearest(str(name), known)}")
+        return self.criteria[0] if name is None else {one.criterion: one for one in self.criteria}[name]
 
     def findings(self) -> Iterator[Said]:
         for one in self.criteria:
             yield from one.findings()
 
-    def to_csv(self) -> str:
-        rows = [
-            {"criterion": one.criterion, "signature": one.signature, **row}
-            for one in self.criteria
-            for row in _long_rows(one)
-        ]
-        return ReportTable("", tuple(Column(name, name) for name in COLUMNS), tuple(rows)).to_csv()
-
-    def to_markdown(self) -> str:
-        parts: list[str] = []
-        for one in self.criteria:
-            parts += [f"## {markdown_cell(str(one.criterion))}\n"] * (len(self.criteria) > 1)
-            for table in one.tables(self.level):
-                parts += [f"**{markdown_cell(table.title)}**", "", *table.markdown_lines(), ""]
-            parts += [f"- {markdown_cell(note)}" for note in one.notes] + [""] * bool(one.notes)
-        return "\n".join([*parts, *(f"{code_line(line)}\n" for line in self.signatures())])
-
     def tables(self) -> list[ReportTable]:
         return [table for one in self.criteria for table in one.tables(self.level)]
-
-    def signatures(self) -> list[str]:
-        own = [one.signature for one in self.criteria]
-        return list(dict.fromkeys([*own, *(judge.signature for judge in self.criteria[0].judges)]))
-
-
-def _long_rows(one: CriterionAgreement) -> Iterator[dict[str, Any]]:
-    for judge in one.judges:
-        head = {"judge": judge.name, "kind": judge.kind, "signature": judge.signature}
-        found = judge.accuracy
-        said = {"statistic": "accuracy", "over": "pairs", "value": found.accuracy, "n": found.used}
-        yield {**_cells(found), **head, **said}
-        for c in judge.correlations:
-            yield {**_cells(c), **head, "statistic": c.coefficient, "used": c.n, "missing": c.asked - c.n}
-        for name, value in (("accuracy_by_task", found.by_task), ("accuracy_each_order", found.each_order)):
-            if value is not None:
-                over = "tasks" if name == "accuracy_by_task" else "pairs"
-                yield head | {
-                    "statistic": name,
-                    "over": over,
-                    "value": value,
-                    "n": found.used,
-                    "n_tasks": found.n_tasks,
-                }
-    yield from _ceiling_rows(one.ceiling)
-    for pair in one.comparisons:
-        over = "pairs" if pair.statistic == "accuracy" else "tasks"
-        said = {"judge": f"{pair.first} - {pair.second}", "kind": "comparison", "over": over, "value": pair.difference}
-        yield {**_cells(pair), **said}
-
-
-def _ceiling_rows(ceiling: Ceiling) -> Iterator[dict[str, Any]]:
-    head = {"judge": PEOPLE, "kind": "ceiling", "note": ceiling.note}
-    alpha = ceiling.alpha
-    if alpha is None:
-        yield head | {"statistic": "krippendorff_alpha"}
-        return
-    yield {
-        **_cells(alpha),
-        **head,
-        "statistic": f"krippendorff_alpha_{alpha.measurement}",
-        "over": "responses" if ceiling.source == "ratings" else "pairs",
-        "value": alpha.alpha,
-        "n": alpha.n_units,
-        "used": alpha.n_values,
-        "missing": alpha.unpaired,
-    }
-    everybody = [RaterAgreement(PEOPLE, ceiling.accuracy, ceiling.spearman)] if ceiling.accuracy is not None else []
-    for rater in (*everybody, *ceiling.raters):
-        whole, named = rater.accuracy is ceiling.accuracy, {**head, "judge": rater.rater}
-        tied = {"tied": ceiling.tied} if whole else {}
-        yield {**_ends(rater.accuracy), **named, "statistic": "accuracy", "over": "pairs", **tied}
-        if rater.spearman is not None:
-            found, undefined = rater.spearman, {"undefined": ceiling.undefined} if whole else {}
-            numbers = {**_ends(found), "n_tasks": found.n}
-            yield {**numbers, **named, "statistic": "spearman", "over": "tasks", **undefined}
-
-
-def _cells(record: Any) -> dict[str, Any]:
-    """What a record says under the names of the columns."""
-    return {name: value for name, value in write(record).items() if name in COLUMNS}
-
-
-def _ends(record: Any) -> dict[str, Any]:
-    """Value and interval alone."""
-    return {name: value for name, value in _cells(record).items() if name in {"value", "low", "high", "n", "n_tasks"}}

@@ -9,7 +9,6 @@ from typing import Literal, get_args
 from goldless.meta_evaluation.judges import Kind
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.findings import Name, Said
-from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.statistics.bootstrap import FEW_TASKS, Method
@@ -174,38 +173,25 @@ class BiasReport:
         rows = tuple({**write(row), "signature": made.get(row.judge, self.signature)} for row in self.rows)
         return ReportTable("", tuple(Column(name, name) for name in (*COLUMNS, "signature")), rows).to_csv()
 
-    def to_markdown(self) -> str:
-        parts = []
-        for table in self.tables():
-            parts += [f"### {markdown_cell(table.title)}", "", *table.markdown_lines(), ""]
-        parts += [markdown_cell(STAR), ""]
-        if self.unavailable:
-            parts += ["Not measured:", "", *(f"- {markdown_cell(line)}" for line in self.unavailable_lines()), ""]
-        return "\n".join([*parts, *map(code_line, self.signatures()), ""])
-
-    def signatures(self) -> list[str]:
-        review = [] if self.review_signature is None else [self.review_signature]
-        return [self.signature, *review, *self.metric_signatures.values()]
-
-    def unavailable_lines(self) -> list[str]:
-        lines = []
-        for one in self.unavailable:
-            who = f" of {', '.join(one.judges)}" if one.judges else ""
-            lines.append(f"{one.bias}{who}: {one.reason}")
-        return lines
-
     def tables(self) -> list[ReportTable]:
         columns = (
             Column("judge", "judge", "name"),
             Column("of", ""),
             *(Column(name, name, "figure") for name in ("asked", "used", "missing")),
         )
-        tables = [ReportTable("Coverage", columns, tuple(map(write, self.coverage)), self.signature)]
+        signatures = [self.signature, self.review_signature, *self.metric_signatures.values()]
+        signed = " || ".join(filter(None, signatures))
+        tables = [ReportTable("Coverage", columns, tuple(map(write, self.coverage)), signed)]
         for bias in get_args(Bias):
             tables += self.measure_tables(self.of(bias))
         if len(self.gaps) > 2:
             tables.append(self.gap_table())
-        return tables
+        return [*tables, self.unavailable_table()] if self.unavailable else tables
+
+    def unavailable_table(self) -> ReportTable:
+        columns = (Column("bias", "bias"), Column("judges", "judges", absent="all"), Column("reason", "reason"))
+        rows = tuple({**write(one), "judges": ", ".join(one.judges) or None} for one in self.unavailable)
+        return ReportTable("Not measured", columns, rows)
 
     def gap_table(self) -> ReportTable:
         """One row and one column per reviewer; a star: the interval excludes 0."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from goldless.meta_evaluation.agreement_results import Agreement, CriterionAgreement
@@ -25,7 +24,6 @@ from goldless.reports.html.blocks import (
     Table,
     Term,
     counts,
-    listed,
     names,
     remarks,
     result_table,
@@ -113,13 +111,12 @@ def _correlations(one: CriterionAgreement, level: float) -> Iterator[Figure]:
         return
     main.sort(key=lambda both: -(both[1].value or -2.0))
     band, told = _ceiling(one.ceiling.spearman)
-    table = one.correlation_table(level)
     said = f" over the responses to a task, averaged over tasks, with {percent(level)} intervals."
     yield _figure(
         "correlation",
         (Term("spearman", "Spearman's coefficient"), said, *told, " Other coefficients are in the table."),
         [_judge_row(judge.name, judge.kind, found.value, found) for judge, found in main],
-        [replace(table, rows=tuple({**row, "judge": row["whose"]} for row in table.rows))],
+        [one.correlation_table(level)],
         f"{label(main[0][0].name)} is first with {numeral(main[0][1].value)}.",
         title="Rank correlation with people's ratings",
         axis="Spearman, mean over tasks",
@@ -238,10 +235,7 @@ def bias_section(run: RunFolder) -> Iterator[Block]:
             figures += [words("The ", Term("gap", "preference gap"), " of every two:"), result_table(found.gap_table())]
         yield Fold(f"{bias.capitalize()} in detail", [*figures, *remarks([STAR] * any(row.shown for row in rows))])
     if found.unavailable:
-        yield Heading("Not measured")
-        whose = ((" of ", *listed(row.judges)) if row.judges else () for row in found.unavailable)
-        reasons = zip(found.unavailable, whose, strict=True)
-        yield Bullets(tuple((row.bias, *who, f": {row.reason}") for row, who in reasons))
+        yield result_table(found.unavailable_table())
 
 
 def _matrix(found: BiasReport) -> Iterator[Table]:

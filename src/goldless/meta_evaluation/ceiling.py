@@ -18,7 +18,6 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
-from goldless.meta_evaluation.judges import numbers
 from goldless.metrics.pair_labels import LEAST_PREFERENCE, ROUNDING
 from goldless.records import Preference, Rating
 from goldless.statistics.bootstrap import (
@@ -30,8 +29,6 @@ from goldless.statistics.bootstrap import (
     task_intervals,
     task_shares,
 )
-from goldless.statistics.rank_correlation import rank_correlations
-from goldless.statistics.standings import score_table
 
 Measurement = Literal["nominal", "ordinal", "interval"]
 Measured = Literal["auto", "nominal", "ordinal", "interval"]
@@ -102,17 +99,6 @@ class Ceiling:
     """Of ratings and of preferences: mean over tasks of alpha within each, without the largest and smallest label."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Voices:
-    """One value per rater and unit; a unit is a response or a pair of responses."""
-
-    value: FloatArray
-    unit: IntArray
-    task: IntArray
-    rater: IntArray
-    raters: tuple[str, ...]
-
-
 def human_ceiling(
     ratings: Sequence[Rating],
     preferences: Sequence[Preference],
@@ -123,192 +109,189 @@ def human_ceiling(
     draws: Draws,
 ) -> Ceiling:
     """The ceiling by ratings, or by preferences where no response was rated twice."""
-    rated, preferred = _voices(ratings, tasks, agents, 1), _voices(preferences, tasks, agents, 2)
-    votes = np.where(np.abs(preferred.value) > LEAST_PREFERENCE + ROUNDING, np.sign(preferred.value), 0.0)
-    compared = replace(preferred, value=votes)
-    shared = [len(np.unique(voices.unit)) < len(voices.unit) for voices in (rated, compared)]
-    by_ratings = shared[0] or not shared[1]
-    voices = rated if by_ratings else compared
-    n_raters = len(set(rated.raters) | set(compared.raters))
+    rated = _voices([(r.task, r.agent, r.agent, r.rater, r.score) for r in ratings], tasks, agents)
+    preferred = _voices([(p.task, p.first, p.second, p.rater, p.preference) for p in preferences], tasks, agents)
+    n_raters = pl.concat([rated["rater"], preferred["rater"]]).n_unique()
+    strong = pl.col("value").abs() > LEAST_PREFERENCE + ROUNDING
+    votes = preferred.with_columns(value=pl.when(strong).then(pl.col("value").sign()).otherwise(0.0))
+    shared = [voices["unit"].is_duplicated().any() for voices in (rated, votes)]
     if not any(shared):
         why = "one rater" if n_raters == 1 else "no response was labelled by two raters"
         return Ceiling(None, n_raters, None, None, 0, None, 0, (), named=True, note=f"none: {why}")
-    alpha = _reliability(voices, _measurement(voices, measurement, by_ratings=by_ratings), draws)
-    found = _by_ratings(voices, alpha, len(agents), draws) if by_ratings else _by_preferences(voices, alpha, draws)
-    return replace(found, within=_within(rated, preferred, measurement, draws))
+    voices = rated if shared[0] else votes
+    alpha = _reliability(voices, _measurement(voices, measurement, by_ratings=shared[0]), draws)
+    found = _by_ratings(voices, alpha, draws) if shared[0] else _by_preferences(voices, alpha, draws)
+    within = {}
+    for name, own in (("ratings", rated), ("preferences", preferred)):
+        sizes = own.group_by("unit").len()["len"]
+        if len(sizes) and float(np.median(sizes)) >= MANY_LABELS:
+            level = _measurement(own, measurement, by_ratings=name == "ratings")
+            within[name] = _alpha_within_tasks(own, level, draws)
+    return replace(found, within=within)
 
 
-def _within(rated: _Voices, preferred: _Voices, wanted: Measured, draws: Draws) -> dict[str, Estimate]:
-    """Alpha within tasks, where most labelled units have at least four labels."""
-    found = {}
-    for name, voices in (("ratings", rated), ("preferences", preferred)):
-        if len(voices.unit) and np.median(np.unique(voices.unit, return_counts=True)[1]) >= MANY_LABELS:
-            measurement = _measurement(voices, wanted, by_ratings=name == "ratings")
-            found[name] = _alpha_within_tasks(voices, measurement, draws)
-    return found
+def _voices(
+    labels: Sequence[tuple[str, str, str, str, float]], tasks: Sequence[str], agents: Sequence[str]
+) -> pl.DataFrame:
+    """One value per rater and unit, a response or a pair of responses: unit, task, agent, rater, value.
+
+    ``labels``: task, two agents (one twice for a rating), rater and value. A rater who said several things of one unit
+    has one voice: their mean.
+    """
+    names = dict.fromkeys(("task", "first", "second", "rater"), pl.String)
+    rows = pl.DataFrame(labels, schema={**names, "value": pl.Float64}, orient="row")
+    agent = pl.Enum(list(dict.fromkeys(agents)))
+    rows = rows.with_columns(
+        pl.col("task").cast(pl.Enum(list(dict.fromkeys(tasks))), strict=False).to_physical().cast(pl.Int64),
+        pl.col("first", "second").cast(agent, strict=False).to_physical().cast(pl.Int64),
+    ).drop_nulls()
+    first, second = pl.col("first"), pl.col("second")
+    low, high = pl.min_horizontal(first, second), pl.max_horizontal(first, second)
+    rows = rows.select(
+        "task",
+        "rater",
+        unit=(pl.col("task") * len(agents) + low) * len(agents) + high,
+        agent=low,
+        value=pl.when(first <= second).then("value").otherwise(-pl.col("value")),
+    )
+    return rows.group_by("unit", "task", "agent", "rater", maintain_order=True).agg(pl.col("value").mean())
 
 
-def _measurement(voices: _Voices, wanted: Measured, *, by_ratings: bool) -> Measurement:
+def _measurement(voices: pl.DataFrame, wanted: Measured, *, by_ratings: bool) -> Measurement:
     if wanted != "auto":
         return wanted
-    return "ordinal" if not by_ratings or len(np.unique(voices.value)) <= FEW_VALUES else "interval"
+    return "ordinal" if not by_ratings or voices["value"].n_unique() <= FEW_VALUES else "interval"
 
 
 # --- each rater and the others ---------------------------------------------------------------------------------------
 
 
-def _by_ratings(voices: _Voices, alpha: Reliability, agents: int, draws: Draws) -> Ceiling:
+def _by_ratings(voices: pl.DataFrame, alpha: Reliability, draws: Draws) -> Ceiling:
     """Each rater's ratings and the medians of the others'."""
     named = not _sorted_by_name(voices)
-    dealt = [voices.rater] if named else _dealt(voices, draws["seed"])
-    held = [_against_others(voices, rater, agents) for rater in dealt]
-    pairs, rows = (pl.concat(frames) for frames in zip(*held, strict=True))
+    dealt = [voices] if named else _dealt(voices, draws["seed"])
+    pairs, rows = (pl.concat(frames) for frames in zip(*map(_against_others, dealt), strict=True))
     decided = pairs.drop_nulls()
-    share = task_shares(decided["credit"].to_numpy()[None], decided["task"].to_numpy(), **draws)[0]
+    share = _share(decided, draws)
     note = (
         "the ratings of every response are sorted by the raters' names, so the names are not those of people; "
         f"ratings were assigned to names at random, {SHUFFLES} times"
     )
     return Ceiling(
         "ratings",
-        len(voices.raters),
+        voices["rater"].n_unique(),
         alpha,
         replace(share, n=share.n // len(dealt)),
         tied=pairs["credit"].null_count() // len(dealt),
         spearman=_mean_over_tasks(rows, draws),
-        undefined=int(rows["spearman"].is_nan().sum()) // len(dealt),
-        raters=_one_by_one(voices.raters, decided, rows, draws) if named else (),
+        undefined=rows["spearman"].null_count() // len(dealt),
+        raters=_one_by_one(voices, decided, rows, draws) if named else (),
         named=named,
         note=None if named else note,
     )
 
 
-def _by_preferences(voices: _Voices, alpha: Reliability, draws: Draws) -> Ceiling:
+def _by_preferences(voices: pl.DataFrame, alpha: Reliability, draws: Draws) -> Ceiling:
     """Each rater's preference and the majority of the others'; preferences up to 0.5 are not votes."""
-    _, unit = np.unique(voices.unit, return_inverse=True)
-    net = np.bincount(unit, weights=voices.value)[unit] - voices.value
-    shared = np.bincount(unit)[unit] > 1
-    found = pl.DataFrame({"rater": voices.rater, "task": voices.task, "credit": (1 + voices.value * np.sign(net)) / 2})
-    decided = found.filter(shared & (np.abs(net) > ROUNDING))
-    share = task_shares(decided["credit"].to_numpy()[None], decided["task"].to_numpy(), **draws)[0]
-    raters, tied = _one_by_one(voices.raters, decided, None, draws), int(shared.sum()) - len(decided)
-    return Ceiling("preferences", len(voices.raters), alpha, share, tied, None, 0, raters, named=True)
+    net = pl.col("value").sum().over("unit") - pl.col("value")
+    shared = voices.filter(pl.len().over("unit") > 1).with_columns(net=net)
+    decided = shared.filter(pl.col("net").abs() > ROUNDING)
+    decided = decided.with_columns(credit=(1 + pl.col("value") * pl.col("net").sign()) / 2)
+    raters, tied = _one_by_one(voices, decided, None, draws), len(shared) - len(decided)
+    n_raters = voices["rater"].n_unique()
+    return Ceiling("preferences", n_raters, alpha, _share(decided, draws), tied, None, 0, raters, named=True)
+
+
+def _share(decided: pl.DataFrame, draws: Draws) -> Estimate:
+    return task_shares(decided["credit"].to_numpy()[None], decided["task"].to_numpy(), **draws)[0]
 
 
 def _one_by_one(
-    names: Sequence[str], decided: pl.DataFrame, rows: pl.DataFrame | None, draws: Draws
+    voices: pl.DataFrame, decided: pl.DataFrame, rows: pl.DataFrame | None, draws: Draws
 ) -> tuple[RaterAgreement, ...]:
-    """The rater, task and credit of each decided pair, and Spearman's of each rater and task, rater by rater."""
+    """The credits of the decided pairs, and Spearman's of each rater and task, rater by rater."""
+    names = voices["rater"].unique(maintain_order=True).to_list()
     if len(names) > LISTED_RATERS:
         return ()
-    credit, rater = decided["credit"].to_numpy(), decided["rater"].to_numpy()
-    own = np.where(rater[None] == np.arange(len(names))[:, None], credit[None], np.nan)
+    own = np.where(decided["rater"].to_numpy()[None] == np.array(names)[:, None], decided["credit"].to_numpy(), np.nan)
     shares = task_shares(own, decided["task"].to_numpy(), **draws)
-    return tuple(
-        RaterAgreement(
-            name, share, None if rows is None else _mean_over_tasks(rows.filter(pl.col("rater") == number), draws)
-        )
-        for number, (name, share) in enumerate(zip(names, shares, strict=True))
-    )
+    ranked = [None if rows is None else _mean_over_tasks(rows.filter(rater=name), draws) for name in names]
+    return tuple(map(RaterAgreement, names, shares, ranked))
 
 
-def _against_others(voices: _Voices, rater: IntArray, agents: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _against_others(voices: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rater, task and credit of each pair, null where the others are tied; rater, task and Spearman's coefficient."""
-    n_tasks = int(voices.task.max()) + 1
-    keys, row = np.unique(rater * n_tasks + voices.task, return_inverse=True)
-    tables = np.full((2, len(keys), agents), np.nan)
-    tables[:, row, voices.unit % agents] = voices.value, _medians_of_others(voices.value, voices.unit)
-    low, high = np.triu_indices(agents, k=1)
-    differences = tables[:, :, low] - tables[:, :, high]
-    own, other = np.where(np.abs(differences) <= ROUNDING, 0.0, np.sign(differences))
-    place, pair = np.nonzero(~np.isnan(own + other))
-    who = pl.DataFrame({"rater": keys // n_tasks, "task": keys % n_tasks})
-    credit = np.where(other[place, pair] == 0, np.nan, (1 + own[place, pair] * other[place, pair]) / 2)
-    pairs = who[place].with_columns(pl.Series("credit", credit, nan_to_null=True))
-    return pairs, who.with_columns(spearman=rank_correlations(tables[0], tables[1]))
+    every = voices.join(voices.select("unit", other="rater", theirs="value"), on="unit", maintain_order="left")
+    others = every.filter(pl.col("rater") != pl.col("other"))
+    both = others.group_by("rater", "task", "agent", "value", maintain_order=True).agg(pl.col("theirs").median())
+    pairs = both.join(both, on=["rater", "task"], suffix="_high").filter(pl.col("agent") < pl.col("agent_high"))
+    own, other = (
+        pl.when((pl.col(name) - pl.col(f"{name}_high")).abs() > ROUNDING)
+        .then((pl.col(name) - pl.col(f"{name}_high")).sign())
+        .otherwise(0.0)
+        for name in ("value", "theirs")
+    )
+    pairs = pairs.select("rater", "task", credit=pl.when(other != 0).then((1 + own * other) / 2))
+    ranked = pl.corr(pl.col("value").rank(), pl.col("theirs").rank()).fill_nan(None)
+    rows = both.group_by("rater", "task", maintain_order=True).agg(spearman=ranked)
+    return pairs, rows
 
 
-def _medians_of_others(value: FloatArray, unit: IntArray) -> FloatArray:
-    """For each rating the median of all others of its response; NaN: there are none."""
-    order = np.lexsort((value, unit))
-    ordered, units = value[order], unit[order]
-    _, begin, size = np.unique(units, return_index=True, return_counts=True)
-    start, m = np.repeat(begin, size), np.repeat(size, size)
-    place = np.arange(len(ordered)) - start
-    middle = []
-    for rank in ((m - 2) // 2, (m - 1) // 2):
-        skipped = np.clip(rank + (rank >= place), 0, m - 1)
-        middle.append(ordered[start + skipped])
-    found = np.empty(len(value))
-    found[order] = np.where(m > 1, (middle[0] + middle[1]) / 2, np.nan)
-    return found
-
-
-def _sorted_by_name(voices: _Voices) -> bool:
+def _sorted_by_name(voices: pl.DataFrame) -> bool:
     """Whether every response's ratings ascend, or every one's descend, with the raters' names."""
-    names = np.argsort(np.argsort(np.array(voices.raters)))
-    order = np.lexsort((names[voices.rater], voices.unit))
-    steps = np.diff(voices.value[order])
-    steps = steps[np.diff(voices.unit[order]) == 0]
-    unlike = np.abs(steps) > ROUNDING
-    if np.sum(unlike) < SURELY_SORTED:
-        return False
-    return bool((steps[unlike] > 0).all() or (steps[unlike] < 0).all())
+    step = pl.col("value").diff().over("unit", order_by="rater")
+    unlike = voices.select(step.alias("step")).filter(pl.col("step").abs() > ROUNDING)["step"]
+    return len(unlike) >= SURELY_SORTED and bool((unlike > 0).all() or (unlike < 0).all())
 
 
-def _dealt(voices: _Voices, seed: int) -> list[IntArray]:
+def _dealt(voices: pl.DataFrame, seed: int) -> list[pl.DataFrame]:
     """The raters of each response in random order, several times."""
     random = np.random.default_rng(seed)
-    by_unit = np.argsort(voices.unit, kind="stable")
+    unit, rater = voices["unit"].to_numpy(), voices["rater"].to_numpy()
+    by_unit = np.argsort(unit, kind="stable")
     found = []
     for _ in range(SHUFFLES):
-        shuffled = np.lexsort((random.random(len(voices.unit)), voices.unit))
-        rater = np.empty_like(voices.rater)
-        rater[by_unit] = voices.rater[shuffled]
-        found.append(rater)
+        dealt = np.empty_like(rater)
+        dealt[by_unit] = rater[np.lexsort((random.random(len(unit)), unit))]
+        found.append(voices.with_columns(rater=pl.Series(dealt, dtype=pl.String)))
     return found
 
 
 def _mean_over_tasks(rows: pl.DataFrame, draws: Draws) -> Estimate:
     """The mean over tasks of the mean of their rows."""
-    task = rows["task"].to_numpy()
-    tables = {"tasks": int(task.max()) + 1, "agents": 1}
-    return task_intervals(score_table(task, np.zeros_like(task), rows["spearman"].to_numpy(), **tables), **draws)[0]
+    means = rows.group_by("task").agg(pl.col("spearman").mean()).sort("task")["spearman"]
+    return task_intervals(means.cast(pl.Float64).to_numpy()[:, None], **draws)[0]
 
 
 # --- alpha -----------------------------------------------------------------------------------------------------------
 
 
-def _reliability(voices: _Voices, measurement: Measurement, draws: Draws) -> Reliability:
+def _reliability(voices: pl.DataFrame, measurement: Measurement, draws: Draws) -> Reliability:
     """Krippendorff's alpha. Raters are interchangeable, so their names are not needed."""
-    code = np.unique(voices.unit, return_inverse=True)[1]
-    paired = np.bincount(code)[code] > 1
-    values, code, task = voices.value[paired], code[paired], voices.task[paired]
-    group, n_tasks = groups_left_out(task)
-    counted = measurement, len(np.unique(code)), len(values), int(np.sum(~paired)), n_tasks
-    whole = _alpha(values, code, measurement)
+    paired = voices.filter(pl.col("unit").is_duplicated())
+    values, unit = paired["value"].to_numpy(), np.unique(paired["unit"].to_numpy(), return_inverse=True)[1]
+    group, n_tasks = groups_left_out(paired["task"].to_numpy())
+    counted = measurement, paired["unit"].n_unique(), len(paired), len(voices) - len(paired), n_tasks
+    whole = _alpha(values, unit, measurement)
     if np.isnan(whole):
         return Reliability(None, None, None, *counted, draws["level"], note="not defined: all values are equal")
-    without = [_alpha(values[group != g], code[group != g], measurement) for g in range(int(group.max()) + 1)]
+    without = [_alpha(values[group != g], unit[group != g], measurement) for g in range(int(group.max()) + 1)]
     left_out = np.array(without)[:, None]
     found = left_out_intervals([whole], left_out, n_tasks=n_tasks, lowest=-np.inf, **draws)[0]
     return Reliability(whole, found.low, found.high, *counted, found.level, found.method, found.note)
 
 
-def _alpha_within_tasks(voices: _Voices, measurement: Measurement, draws: Draws) -> Estimate:
+def _alpha_within_tasks(voices: pl.DataFrame, measurement: Measurement, draws: Draws) -> Estimate:
     """Mean over tasks of alpha within each, with the largest and the smallest value of every unit left out (PRE, 4.5).
 
     Units with fewer than four values are left out, and so are tasks on which alpha is not defined.
     """
-    order = np.lexsort((voices.value, voices.unit))
-    values, task = voices.value[order], voices.task[order]
-    _, code, size = np.unique(voices.unit[order], return_inverse=True, return_counts=True)
-    place = np.arange(len(code)) - (np.cumsum(size) - size)[code]
-    inner = (place > 0) & (place < size[code] - 1) & (size[code] >= MANY_LABELS)
+    place = pl.col("value").rank("ordinal").over("unit")
+    inner = voices.filter((place > 1) & (place < pl.len().over("unit")) & (pl.len().over("unit") >= MANY_LABELS))
     found = []
-    for name in np.unique(task[inner]):
-        own = inner & (task == name)
-        found.append(_alpha(values[own], np.unique(code[own], return_inverse=True)[1], measurement))
+    for _, own in inner.sort("task", "unit").group_by("task", maintain_order=True):
+        unit = np.unique(own["unit"].to_numpy(), return_inverse=True)[1]
+        found.append(_alpha(own["value"].to_numpy(), unit, measurement))
     return task_intervals(np.array(found, dtype=np.float64)[:, None], **draws)[0]
 
 
@@ -332,33 +315,3 @@ def _alpha(values: FloatArray, unit: IntArray, measurement: Measurement) -> floa
     observed = float((share * 2 * (size * squares - sums**2)).sum())
     expected = 2 * (n * float(squares.sum()) - float(placed.sum()) ** 2) / (n - 1)
     return 1 - observed / expected
-
-
-# --- what was said ---------------------------------------------------------------------------------------------------
-
-
-def _voices(labels: Sequence[Rating | Preference], tasks: Sequence[str], agents: Sequence[str], size: int) -> _Voices:
-    """The labels of units of ``size`` agents. A rater who said several things of one unit has one voice: their mean."""
-    task_number, agent_number = numbers(tasks), numbers(agents)
-    said: dict[tuple[int, str], list[float]] = {}
-    for label in labels:
-        if isinstance(label, Rating):
-            places, value = [agent_number.get(label.agent, -1)], label.score
-        else:
-            places, value = [agent_number.get(name, -1) for name in (label.first, label.second)], label.preference
-        key = task_number.get(label.task, -1)
-        if min(key, *places) < 0:
-            continue
-        for place in sorted(places):
-            key = key * len(agents) + place
-        said.setdefault((key, label.rater), []).append(value if places == sorted(places) else -value)
-    raters = tuple(dict.fromkeys(rater for _, rater in said))
-    number = numbers(raters)
-    unit = np.array([unit for unit, _ in said], dtype=np.int64)
-    return _Voices(
-        value=np.array([sum(values) / len(values) for values in said.values()], dtype=np.float64),
-        unit=unit,
-        task=unit // len(agents) ** size,
-        rater=np.array([number[rater] for _, rater in said], dtype=np.int64),
-        raters=raters,
-    )

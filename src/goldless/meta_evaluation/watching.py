@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from goldless._version import __version__
 from goldless.errors import MetricError, UserError
 from goldless.files import alone, write_text
-from goldless.meta_evaluation.judges import response_scores
+from goldless.meta_evaluation.judges import read_table
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import SCORES
@@ -32,8 +33,9 @@ from goldless.runs.store import try_writing
 from goldless.statistics.change_evidence import Values, change_evidence
 from goldless.statistics.deciding import check_alpha
 from goldless.studies import Study
-from goldless.studies.checking import Checking, all_at_once
-from goldless.studies.tables import ALLOWED, Source, is_table
+from goldless.studies.checking import all_at_once
+from goldless.studies.frames import Cells
+from goldless.studies.tables import ALLOWED, is_table
 
 FIRST_REPEATS = 4
 """How often the anchors are asked on the first occasion."""
@@ -215,26 +217,19 @@ def _read_stream(path: Path, known: Sequence[Occasion]) -> tuple[dict[str, list[
     content = hashlib.sha256(path.read_bytes()).hexdigest()
     if before := next((one.number for one in known if one.stream_hash == content), None):
         raise UserError(f"{path}: the same scores were given on occasion {before}. Give those since then")
-    found: dict[str, list[float]] = {}
-    metrics: set[str] = set()
+    names = ("metric", "task", "agent")
+    columns: dict[str, Cells] = {**dict.fromkeys(names, "optional_name"), "score": "optional_number"}
     with all_at_once("stream") as problems:
-        check = Checking(path.name, problems)
-        for chunk in Source(path, path.name).chunks(problems):
-            check.rows += len(chunk.rows)
-            for line, row in zip(chunk.lines, chunk.rows, strict=True):
-                score = (
-                    check.optional_number(row, "score", line) if "score" in row else check.number(row, "score", line)
-                )
-                names = [check.optional_name(row, column, line) for column in ("task", "agent")]
-                metrics.add(check.optional_name(row, "metric", line) or "")
-                if score is not None:
-                    found.setdefault(" / ".join(name for name in names if name), []).append(score)
-        check.finish()
+        rows, check = read_table(path, columns, problems)
+        metrics = sorted({name or "" for name in rows["metric"]})
+        rows = rows.drop_nulls("score")
         if len(metrics) > 1:
-            check.add(f"scores must be of one metric, got {', '.join(sorted(metrics))}")
-        if not found and not check.broken:
+            check.add(f"scores must be of one metric, got {', '.join(metrics)}")
+        if not len(rows) and not check.broken:
             check.add("no scores. The columns are score and, where they recur, task and agent")
-    return found, content
+    item = pl.concat_str("task", "agent", separator=" / ", ignore_nulls=True).alias("item")
+    found = rows.group_by(item, maintain_order=True).agg("score")
+    return dict(found.iter_rows()), content
 
 
 def _stream_values(occasions: Sequence[Occasion]) -> tuple[list[Values], str]:
@@ -244,11 +239,8 @@ def _stream_values(occasions: Sequence[Occasion]) -> tuple[list[Values], str]:
     with all earlier scores.
     """
     given = [one for one in occasions if one.stream]
-    by_item = len(given) > 1 and set(given[0].stream) == set(given[1].stream) and "" not in given[0].stream
-    if not by_item:
-        return [
-            {"": [value for new in one.stream.values() for value in new]} for one in occasions
-        ], "all earlier scores"
+    if len(given) < 2 or set(given[0].stream) != set(given[1].stream) or "" in given[0].stream:
+        return [{"": [*chain.from_iterable(one.stream.values())]} for one in occasions], "all earlier scores"
     for one in given:
         if set(one.stream) != set(given[0].stream):
             raise UserError(
@@ -258,12 +250,8 @@ def _stream_values(occasions: Sequence[Occasion]) -> tuple[list[Values], str]:
     return [dict(one.stream) for one in occasions], "its own earlier scores"
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    values: dict[str, float | None]
-    model: str
-    open: int
-    spending: tuple[Spending, ...]
+Asked = tuple[dict[str, float | None], str, int, tuple[Spending, ...]]
+"""The value of each item, who gave it, how many calls are open, and what they cost."""
 
 
 async def watch(
@@ -306,18 +294,20 @@ async def watch(
     asked = [
         await _ask(anchors, replace(options, occasion=f"{known.id}/{number}/{turn}"), judge) for turn in range(times)
     ]
-    spending = tuple(row for one in asked for row in one.spending)
-    if open_ := sum(one.open for one in asked):
-        return replace(_report(folder, known, occasions, guard), open=open_, spending=spending)
-    model = asked[0].model
+    given_values, models, left, costs = zip(*asked, strict=True)
+    spending = tuple(row for some in costs for row in some)
+    if sum(left):
+        return replace(_report(folder, known, occasions, guard), open=sum(left), spending=spending)
+    model = models[0]
     if occasions and occasions[-1].model != model:
         raise UserError(
             f"{folder} watches {occasions[-1].model}, but the model now reports itself as {model}: it is known to have "
             "changed. Start another watch in a new folder"
         )
-    values = {item: [value for one in asked if (value := one.values.get(item)) is not None] for item in asked[0].values}
-    missing = sum(value is None for one in asked for value in one.values.values())
-    kept = {item: found for item, found in values.items() if found}
+    values = {item: [one.get(item) for one in given_values] for item in given_values[0]}
+    missing = sum(value is None for one in given_values for value in one.values())
+    heard = {item: [value for value in some if value is not None] for item, some in values.items()}
+    kept = {item: some for item, some in heard.items() if some}
     if not kept:
         raise MetricError(
             f"{model} gave no value to any anchor, so the occasion is not added. Run goldless doctor on it"
@@ -381,37 +371,30 @@ def _name(model: Any) -> str:
     return model if isinstance(model, str) else str(model.identity.short)
 
 
-async def _ask(anchors: Study, options: Options, judge: Mapping[str, str]) -> _Asked:
-    """The value of each item: a rating, a preference over both orders, or the mean score of a task."""
+async def _ask(anchors: Study, options: Options, judge: Mapping[str, str]) -> Asked:
+    """Each item is a rating, a preference over both orders, or the mean score of a task."""
     study = anchors.without_recorded(except_=KEPT)
     if "metric" in judge:
         scored = await score_study(study, options)
-        by_task: dict[str, list[float]] = {task: [] for task in study.tasks}
-        for (task, _), score in response_scores(scored.scores[judge["metric"]]).items():
-            if score is not None:
-                by_task[task].append(score)
-        values = {task: float(np.mean(found)) if found else None for task, found in by_task.items()}
+        means = (
+            scored.scores[judge["metric"]]
+            .responses.group_by(pl.col("task").cast(pl.String))
+            .agg(pl.col("score").mean())
+        )
+        values: dict[str, float | None] = dict.fromkeys(study.tasks) | dict(means.iter_rows())
         models = dict.fromkeys(model.identity.short for model in scored.collected.models.values())
-        return _Asked(values, ", ".join(models), scored.evidence.open, scored.spending)
+        return values, ", ".join(models), scored.evidence.open, scored.spending
     review = await review_study(study, replace(options, exams=("none",), own_family=True))
     names = ", ".join(one.model or one.name for one in review.reviewers)
-    return _Asked(_judged(review.judgements), names, review.open, review.spending)
-
-
-def _judged(rows: pl.DataFrame) -> dict[str, float | None]:
-    """Each rating, or the preference for the agent whose name comes first, over both orders."""
-    found: dict[str, list[float | None]] = {}
-    for task, first, second, agent, value in rows.select("task", "first", "second", "agent", "value").iter_rows():
-        if agent is not None:
-            found.setdefault(f"{task} / {agent}", []).append(value)
-            continue
-        low, high = sorted((first, second))
-        turned = value if value is None or low == first else 1 - value
-        found.setdefault(f"{task} / {low}, {high}", []).append(turned)
-    return {
-        item: None if any(value is None for value in values) else float(np.mean(np.array(values, np.float64)))
-        for item, values in found.items()
-    }
+    first, second, value = (pl.col(name) for name in ("first", "second", "value"))
+    # of a pair: the preference for the agent whose name comes first; missing where one order is
+    pair = pl.format("{} / {}, {}", "task", pl.min_horizontal(first, second), pl.max_horizontal(first, second))
+    item = pl.when(first.is_null()).then(pl.format("{} / {}", "task", "agent")).otherwise(pair).alias("item")
+    turned = pl.when(first > second).then(1 - value).otherwise(value)
+    rows = review.judgements.with_columns(pl.col("task", "agent", "first", "second").cast(pl.String))
+    mean = pl.when(value.null_count() == 0).then(turned.mean())
+    judged = rows.group_by(item, maintain_order=True).agg(mean.alias("value"))
+    return dict(judged.iter_rows()), names, review.open, review.spending
 
 
 # --- what changed ----------------------------------------------------------------------------------------------------

@@ -21,8 +21,7 @@ import numpy as np
 import polars as pl
 
 import goldless
-from goldless.meta_evaluation.perturbations.degradations import delete_as_published
-from goldless.meta_evaluation.perturbations.manipulations import elongate_review
+from goldless.meta_evaluation.perturbations.changes import delete_as_published, elongate_review
 from goldless.statistics.effects import pooled_smd
 from goldless.studies import study_from_frame
 

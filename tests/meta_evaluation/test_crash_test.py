@@ -14,7 +14,7 @@ from scipy import stats
 import goldless
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.crash_test import crash_test, p_of_passing, rate
-from goldless.meta_evaluation.perturbations.degradations import BOILERPLATE
+from goldless.meta_evaluation.perturbations.catalogue import BOILERPLATE
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.options import Options

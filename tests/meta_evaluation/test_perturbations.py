@@ -10,19 +10,20 @@ from hypothesis import strategies as st
 
 import goldless
 from goldless.errors import UserError
-from goldless.meta_evaluation.perturbations import headings, manipulations
+from goldless.meta_evaluation.perturbations import changes
 from goldless.meta_evaluation.perturbations.catalogue import (
     MODEL_FREE,
     PERTURBATIONS,
     find_perturbation,
     split_names,
 )
-from goldless.meta_evaluation.perturbations.degradations import (
+from goldless.meta_evaluation.perturbations.changes import (
     delete_as_published,
     delete_every_second,
+    flip_case,
     mark_every_second,
+    reformat,
 )
-from goldless.meta_evaluation.perturbations.manipulations import flip_case, reformat
 from goldless.meta_evaluation.perturbations.perturbation import Perturbation, Setting
 from goldless.records import Response, Task
 from goldless.studies import study_from_records
@@ -133,7 +134,7 @@ def test_gaps_are_marked_as_in_the_papers_example():
 
 def test_elongation_with_summaries_gives_the_papers_example():
     """GEM, D.2.2; line breaks are those of the printed page, so white space does not count."""
-    made = manipulations.elongate_review(BEFORE, strengths="{Strength Summary}", weaknesses="{Weakness Summary}")
+    made = changes.elongate_review(BEFORE, strengths="{Strength Summary}", weaknesses="{Weakness Summary}")
     assert made.split() == AFTER_ELONGATION.split()
 
 
@@ -141,7 +142,7 @@ def test_elongation_with_summaries_gives_the_papers_example():
     "heading", ["Strength And Weaknesses:", "STRENGTHS AND WEAKNESSES", "## **Strengths and Weaknesses**"]
 )
 def test_elongation_finds_a_sections_heading_however_it_is_written(heading):
-    made = manipulations.elongate_review(f"{heading}\n\nGood. But short.")
+    made = changes.elongate_review(f"{heading}\n\nGood. But short.")
     assert made.startswith(f"{heading}\n\nIn this section, I will discuss")
     assert made.endswith("as following. Good. But short.")
 
@@ -225,7 +226,7 @@ anything = st.one_of(st.text(), st.lists(st.one_of(pieces, st.text(max_size=4)),
 
 @given(anything)
 def test_the_papers_mode_is_the_authors_walk(text):
-    assert delete_as_published(text, sections=headings.SECTIONS[3:]) == walked(text, headings.SECTIONS[3:])
+    assert delete_as_published(text, sections=changes.SECTIONS[3:]) == walked(text, changes.SECTIONS[3:])
 
 
 def words(text: str) -> list[str]:
@@ -397,20 +398,20 @@ def test_deletion_keeps_all_four_headings_of_every_recorded_review(reviews):
     assert len(reviews) == 900
     for review in reviews:
         for made in (delete_as_published(review), delete_every_second(review)):
-            assert all(f"{name}:" in made for name in headings.SECTIONS)
+            assert all(f"{name}:" in made for name in changes.SECTIONS)
             assert len(made) < len(review)
 
 
 @pytest.mark.recorded
 def test_the_papers_mode_on_recorded_reviews_is_the_authors_walk(reviews):
-    assert all(delete_as_published(review) == walked(review, headings.SECTIONS) for review in reviews)
+    assert all(delete_as_published(review) == walked(review, changes.SECTIONS) for review in reviews)
 
 
 @pytest.mark.recorded
 def test_every_recorded_review_is_elongated_in_all_four_sections(reviews):
     for review in reviews:
-        made = manipulations.elongate_review(review)
-        assert all(words.replace("{summaries}", "") in made for words in manipulations.SECTION_TEXTS.values())
+        made = changes.elongate_review(review)
+        assert all(words.replace("{summaries}", "") in made for words in changes.SECTION_TEXTS.values())
 
 
 @pytest.mark.recorded

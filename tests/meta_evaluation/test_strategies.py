@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from goldless.errors import UserError
+from goldless.meta_evaluation.perturbations.catalogue import find_strategy
 from goldless.meta_evaluation.perturbations.perturbation import perturb
-from goldless.meta_evaluation.perturbations.strategies import find_strategy
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Response, Task
 from goldless.studies import study_from_records

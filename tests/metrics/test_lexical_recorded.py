@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldless.meta_evaluation.perturbations.degradations import delete_as_published
+from goldless.meta_evaluation.perturbations.changes import delete_as_published
 from goldless.metrics.catalogue import baseline
 from goldless.metrics.chair import PanelScores
 from goldless.metrics.label_agreement import accuracies, score_credits

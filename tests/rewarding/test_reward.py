@@ -14,8 +14,7 @@ import pytest
 import goldless
 from goldless.errors import BudgetError, MetricError, UserError
 from goldless.meta_evaluation.crash_test import DEFAULT_MARGIN
-from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
-from goldless.meta_evaluation.perturbations.degradations import BOILERPLATE
+from goldless.meta_evaluation.perturbations.catalogue import BOILERPLATE, MODEL_FREE, find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import perturb
 from goldless.models.interface import ModelIdentity
 from goldless.records import CallFailure

@@ -71,9 +71,8 @@ async def perturb(study: Study, own: Perturbing, options: Options) -> PerturbedS
     Example:
       goldless crashtest answers.csv --write perturbed --agents careful --perturbation deletion
     """
-    from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
+    from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation, find_strategy
     from goldless.meta_evaluation.perturbations.perturbed_study import perturb_study
-    from goldless.meta_evaluation.perturbations.strategies import find_strategy
 
     return await perturb_study(
         study,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from goldless.meta_evaluation.ceiling import Ceiling
+from goldless.meta_evaluation.ceiling import Ceiling, RaterAgreement
 from goldless.meta_evaluation.judges import Kind
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.label_agreement import Accuracy
@@ -268,7 +268,8 @@ class CriterionAgreement:
         notes = [ceiling.note] if ceiling.note else []
         if alpha is None:
             return ReportTable(f"Human ceiling{self._on}: {ceiling.note}", columns, (), self.signature)
-        for name, one in ((EVERYBODY, ceiling), *((rater.rater, rater) for rater in ceiling.raters)):
+        people: list[tuple[str, Ceiling | RaterAgreement]] = [(EVERYBODY, ceiling)]
+        for name, one in (*people, *((rater.rater, rater) for rater in ceiling.raters)):
             rows.append({"people": name, **_ends("accuracy", one.accuracy), **_ends("spearman", one.spearman)})
             rows[-1]["pairs"] = None if one.accuracy is None else one.accuracy.n
         what = "responses" if ceiling.source == "ratings" else "pairs"

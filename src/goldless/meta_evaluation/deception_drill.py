@@ -20,7 +20,7 @@ import polars as pl
 from goldless.errors import UserError, nearest
 from goldless.evidence import OPEN_KINDS
 from goldless.meta_evaluation.judges import draws_of
-from goldless.meta_evaluation.perturbations.degradations import DECEPTIVE
+from goldless.meta_evaluation.perturbations.catalogue import DECEPTIVE
 from goldless.meta_evaluation.perturbations.perturbation import copy_name, perturb_all
 from goldless.meta_evaluation.perturbations.perturbed_study import with_agents
 from goldless.records import Agent, Response

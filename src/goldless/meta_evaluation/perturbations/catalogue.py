@@ -1,27 +1,415 @@
-"""The perturbations by name: built-in ones, and those of plugins (entry points ``goldless.perturbations``)."""
+"""The perturbations by name: built-in ones, and those of plugins (entry points ``goldless.perturbations``).
+
+*Degradations* remove content: every second sentence, or the whole response for another text. *Manipulations* change
+words, length or form without new content. *Strategies* are agents that answer every task in good faith or deliberately
+badly, played by any chat model (TVD-MI, A.2): it takes notes on the task, then writes from the notes alone, so what the
+notes leave out or change is lost.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import anyio
+
 from goldless.errors import UserError, nearest
-from goldless.meta_evaluation.perturbations.degradations import COLLUSION, DECEPTIVE, DEGRADATIONS, PROMPT_COPY
-from goldless.meta_evaluation.perturbations.manipulations import MANIPULATIONS, NEAR_COPY, STYLE_OF_ALL, TRANSLATION
-from goldless.meta_evaluation.perturbations.perturbation import Perturbation
+from goldless.meta_evaluation.perturbations import changes
+from goldless.meta_evaluation.perturbations.changes import PLACEHOLDER, heading_at_line_start
+from goldless.meta_evaluation.perturbations.perturbation import (
+    MOST_TOKENS,
+    TEXTS,
+    Apply,
+    Change,
+    Kind,
+    Made,
+    Perturbation,
+    Setting,
+    absent,
+    of_text,
+    rewritten,
+    written,
+)
 from goldless.plugins import Catalogue
+from goldless.records import CallFailure, Response
+
+# --- degradations ----------------------------------------------------------------------------------------------------
+
+BOILERPLATE = TEXTS["collusion"]["ours"]
+"""A text that fits any task and says nothing about it."""
+
+
+def _completing(instruction: str) -> Apply:
+    """Every second sentence replaced by an empty one; a response without gaps stays."""
+
+    def apply(setting: Setting) -> Change:
+        async def complete(response: Response) -> Made:
+            gapped = changes.mark_every_second(response.text)
+            if gapped == response.text:
+                return gapped
+            made = await written(setting.writer, instruction, gapped, what="completion")
+            if isinstance(made, str) and PLACEHOLDER in made:
+                return CallFailure("bad_reply", f"the writer left {made.count(PLACEHOLDER)} gaps {PLACEHOLDER!r}")
+            return made
+
+        return complete
+
+    return apply
+
+
+def constant(text: str) -> Apply:
+    """The same text in place of every response."""
+    return of_text(lambda _: text)
+
+
+def other_tasks(tasks: Sequence[str], *, agent: str, seed: int = 0) -> dict[str, str]:
+    """For each task that an agent answered, another one whose response replaces it: a derangement.
+
+    Tasks form a circle in the order of a hash of seed, agent and name, and each takes the next one's response. So the
+    draw does not depend on other agents in the study. A single task has no replacement.
+    """
+
+    def drawn(task: str) -> bytes:
+        # lengths first, so that no two pairs of names give the same bytes
+        parts = [str(seed).encode(), agent.encode(), task.encode()]
+        return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).digest()
+
+    ring = sorted(set(tasks), key=drawn)
+    return {} if len(ring) < 2 else dict(zip(ring, [*ring[1:], ring[0]], strict=True))
+
+
+def _of_another_task(setting: Setting) -> Change:
+    answered: dict[str, list[str]] = {response.agent: [] for response in setting.responses}
+    for task, given in setting.study:
+        for response in given:
+            if response.agent in answered:
+                answered[response.agent].append(task.task)
+    others = {agent: other_tasks(tasks, agent=agent, seed=setting.seed) for agent, tasks in answered.items()}
+
+    def other(response: Response) -> Made:
+        task = others[response.agent].get(response.task)
+        found = None if task is None else setting.study.response(task, response.agent)
+        return absent(f"{response.agent} has no response to another task") if found is None else found.text
+
+    return other
+
+
+def _of_synopsis(instruction: str, column: str | None = None) -> Apply:
+    """A response made of a synopsis, one a task whoever's place it takes; None: the column that the form names."""
+
+    def apply(setting: Setting) -> Change:
+        study, name = setting.study, column or (setting.form or "abstract").removeprefix("synopsis_")
+        if name not in study.synopses:
+            raise UserError(
+                f"no task of {study.name} has a synopsis {name!r}, which synopsis-only needs. The study has: "
+                f"{', '.join(study.synopses) or 'none'}. Add a column synopsis_{name} to its tasks table"
+            )
+        made: dict[str, Made] = {}
+        under_way: dict[str, anyio.Lock] = {}
+
+        async def write(response: Response) -> Made:
+            task = response.task
+            # agents of one task are asked for side by side: the second waits for what the first gets
+            async with under_way.setdefault(task, anyio.Lock()):
+                synopsis = study.task(task).synopses.get(name)
+                if synopsis is None:
+                    return absent(f"task {task} has no synopsis {name!r}", "no_synopsis")
+                if task not in made:
+                    what = "response to the synopsis"
+                    made[task] = await written(
+                        setting.writer, instruction, synopsis, what=what, most_tokens=MOST_TOKENS
+                    )
+            return made[task]
+
+        return write
+
+    return apply
+
+
+def _copy_prompt(setting: Setting) -> Change:
+    tasks = setting.study.task
+    return lambda response: tasks(response.task).prompt or absent(f"task {response.task} has no prompt")
+
+
+DELETION = Perturbation(
+    *("deletion", "degradation", "GEM D.1.1", "every second sentence deleted, headings kept"),
+    of_text(changes.delete_every_second),
+).with_form(
+    "paper",
+    of_text(changes.delete_as_published),
+    source="GEM D.1.1, as its authors ran it",
+    description="every second sentence deleted; every . ? ! and line break ends one",
+)
+COMPLETION = Perturbation(
+    *("completion", "degradation", "GEM D.1.2, our wording"),
+    "every second sentence deleted, the gaps filled by a writer without adding content",
+    _completing(TEXTS["completion"]["ours"]),
+    needs_writer=True,
+).with_form(
+    "peer-review",
+    _completing(TEXTS["completion"]["peer-review"]),
+    source="GEM D.1.2",
+    description="the same with the paper's prompt",
+)
+SYNOPSIS_ONLY = Perturbation(
+    *("synopsis-only", "degradation", "GEM D.1.3, our wording"),
+    "a response that a writer wrote from the abstract alone",
+    _of_synopsis(TEXTS["synopsis-only"]["ours"]),
+    needs_writer=True,
+)
+SYNOPSIS_ONLY = SYNOPSIS_ONLY.with_form(
+    "peer-review",
+    _of_synopsis(TEXTS["synopsis-only"]["peer-review"], "abstract"),
+    source="GEM D.1.3",
+    description="a review written from the abstract alone, with the paper's prompt",
+).with_form("COLUMN", SYNOPSIS_ONLY.apply, description="written from another synopsis of the task")
+SHUFFLED_TASK = Perturbation(
+    *("shuffled-task", "degradation", "GEM and TVD-MI, their shuffled pairs"),
+    "the same agent's response to another task",
+    _of_another_task,
+)
+NULL = (
+    Perturbation(
+        *("null", "degradation", "TVD-MI A.2, our wording", "a constant without information"),
+        constant(TEXTS["null"]["ours"]),
+    )
+    .with_form(
+        "peer-review",
+        constant(TEXTS["null"]["peer-review"]),
+        source="TVD-MI A.2, agent 6",
+        description="the constant review of the paper",
+    )
+    .with_form(
+        "TEXT",
+        lambda setting: lambda _: setting.form or "",
+        source="this project",
+        description="a custom constant text",
+    )
+)
+COLLUSION = Perturbation(
+    *("collusion", "degradation", "this project", "the same empty text from all agents, on every task"),
+    constant(BOILERPLATE),
+    scope="everybody",
+)
+PROMPT_COPY = Perturbation(
+    "prompt-copy", "degradation", "this project", "the task's prompt, word for word", _copy_prompt
+)
+DECEPTIVE = Perturbation(
+    *("deceptive", "degradation", "this project", "rewritten by a writer to be fluent and wrong"),
+    rewritten(TEXTS["deceptive"]["ours"], "deceptive version"),
+    needs_writer=True,
+)
+DEGRADATIONS = (DELETION, COMPLETION, SYNOPSIS_ONLY, SHUFFLED_TASK, NULL)
+
+# --- manipulations ---------------------------------------------------------------------------------------------------
+
+PADDING, VERDICTS = TEXTS["padding"]["ours"], TEXTS["verdict-injection"]
+LINE_TOKENS = 256
+"""Room for a summary of one line."""
+STRENGTHS = heading_at_line_start(["Strength And Weaknesses"])
+
+
+def _with_summaries(setting: Setting) -> Change:
+    """The review with the paper's full text; without a section to summarise, no summary is requested."""
+
+    async def elongated(response: Response) -> Made:
+        if STRENGTHS.search(response.text) is None:
+            return changes.elongate_review(response.text)
+        lines = {}
+        for points in ("strengths", "weaknesses"):
+            ask, what = TEXTS["elongation"]["two-points"].format(points=points), f"summary of the {points}"
+            made = await written(setting.writer, ask, response.text, what=what, most_tokens=LINE_TOKENS)
+            if isinstance(made, CallFailure):
+                return made
+            lines[points] = " ".join(made.split()).rstrip(".")
+        return changes.elongate_review(response.text, **lines)
+
+    return elongated
+
+
+def _copy_peer(setting: Setting) -> Change:
+    def copy(response: Response) -> Made:
+        there = {one.agent: one.text for one in setting.study.responses(response.task) if one.agent != response.agent}
+        peers = [peer for peer in setting.peers.get((response.task, response.agent), ()) if peer in there]
+        name = next(iter(peers or there), None)
+        return (
+            absent(f"task {response.task} has no other response") if name is None else changes.swap_words(there[name])
+        )
+
+    return copy
+
+
+LANGUAGE = "German"
+
+
+def _of_everybody(name: str, description: str, apply: Apply) -> Perturbation:
+    """A manipulation of all responses alike, which also comes as one of the candidate alone: ``NAME[candidate]``."""
+    source = "the idea of the recorded attacks on TVD-MI"
+    everybody = Perturbation(
+        name, "manipulation", source, f"{description}; for all responses", apply, scope="everybody"
+    )
+    return everybody.with_form(
+        "candidate", apply, scope="candidate", description=f"{description}; for the candidate only"
+    )
+
+
+def _followed_by(form: str, text: str) -> str:
+    return f"{text}\n\n{VERDICTS[form]}"
+
+
+def _tagged(setting: Setting) -> Change:
+    return lambda response: changes.add_tag(response.text, seed=setting.seed)
+
+
+def _in_house_style(setting: Setting) -> Change:
+    return lambda response: changes.add_tag(f"{changes.reformat(response.text)}\n\n{PADDING}", seed=setting.seed)
+
+
+REPHRASE = Perturbation(
+    *("rephrase", "manipulation", "GEM D.2.1, our wording", "rewritten in other words by a writer"),
+    rewritten(TEXTS["rephrase"]["ours"], "rephrasing"),
+    needs_writer=True,
+).with_form(
+    "peer-review",
+    rewritten(TEXTS["rephrase"]["peer-review"], "rephrasing"),
+    source="GEM D.2.1",
+    description="the same with the paper's prompt",
+)
+ELONGATION = (
+    Perturbation(
+        *("elongation", "manipulation", "GEM D.2.2, our words", "filler before every section or paragraph"),
+        of_text(changes.elongate),
+    )
+    .with_form(
+        "peer-review",
+        of_text(changes.elongate_review),
+        source="GEM D.2.2, without the summaries",
+        description="the paper's fixed sentences before each of the four sections of a review",
+    )
+    .with_form(
+        "peer-review-summaries",
+        _with_summaries,
+        source="GEM D.2.2",
+        description="the same with a writer's two one-line summaries",
+        needs_writer=True,
+    )
+)
+VERDICT_INJECTION = Perturbation(
+    *("verdict-injection", "manipulation", "this project"),
+    "followed by text that a judge might read as a verdict, in all forms",
+    of_text(lambda text: "\n\n".join([text, *VERDICTS.values()])),
+)
+for _form in VERDICTS:
+    VERDICT_INJECTION = VERDICT_INJECTION.with_form(
+        _form, of_text(partial(_followed_by, _form)), description="the same in one form"
+    )
+MANIPULATIONS = (
+    REPHRASE,
+    ELONGATION,
+    _of_everybody("case-flip", "upper and lower case swapped", of_text(changes.flip_case)),
+    _of_everybody("format", "the same words as Markdown bullets, bold and headings", of_text(changes.reformat)),
+    _of_everybody("padding", "the same filler at the end", of_text(lambda text: f"{text}\n\n{PADDING}")),
+    _of_everybody("pattern", "the same meaningless tag at both ends", _tagged),
+    Perturbation(
+        *("repetition", "manipulation", "this project", "everything said twice"),
+        of_text(lambda text: f"{text}\n\n{text}"),
+    ),
+    VERDICT_INJECTION,
+    Perturbation(
+        *("praise", "manipulation", "this project", "between generic praise"),
+        of_text(lambda text: "\n\n".join([TEXTS["praise"]["before"], text, TEXTS["praise"]["after"]])),
+    ),
+)
+NEAR_COPY = Perturbation(
+    *("near-copy", "manipulation", "this project", "a peer's response with some neighboring words swapped"),
+    _copy_peer,
+    by_default=False,  # whatever rewards agreement with peers rewards a copy of one; the audit finds those
+)
+STYLE_OF_ALL = Perturbation(
+    *("style-of-all", "manipulation", "this project"),
+    "one house style for all agents: a tag, Markdown and the same closing words",
+    _in_house_style,
+    scope="everybody",
+)
+TRANSLATION = Perturbation(
+    *("translation", "manipulation", "this project", f"translated into {LANGUAGE} by a writer"),
+    rewritten(TEXTS["translation"]["ours"], "translation", language=LANGUAGE),
+    needs_writer=True,
+)
+TRANSLATION = TRANSLATION.with_form("LANGUAGE", TRANSLATION.apply, description="translated into another language")
+
+# --- strategies ------------------------------------------------------------------------------------------------------
+
+DESCRIPTIONS: Mapping[str, tuple[Kind, str]] = {
+    "strategic-rewrite": ("problematic", "answers as if the task had been entirely different"),
+    "related-shift": ("problematic", "answers with details that contradict the task"),
+    "standard": ("good faith", "answers in full"),
+    "brief": ("good faith", "answers in one paragraph"),
+    "null": ("problematic", "gives the same response to every task"),
+}
+"""Agents 2 to 6 of the paper, in their order."""
+
+
+def _answering(notes: str, response: str) -> Apply:
+    """Answers a task from its prompt, or from its abstract if it has no prompt."""
+
+    def apply(setting: Setting) -> Change:
+        async def answer(asked: Response) -> Made:
+            task = setting.study.task(asked.task)
+            material = task.prompt or task.synopses.get("abstract")
+            if material is None:
+                return absent(f"task {task.task} has neither a prompt nor an abstract", "no_synopsis")
+            taken = await written(setting.writer, notes, material, what="notes", most_tokens=MOST_TOKENS)
+            if isinstance(taken, CallFailure):
+                return taken
+            return await written(setting.writer, response, taken, what="response", most_tokens=MOST_TOKENS)
+
+        return answer
+
+    return apply
+
+
+STRATEGIES: Mapping[str, Perturbation] = {
+    f"{name}{form}": Perturbation(
+        f"{name}{form}",
+        kind,
+        source,
+        description,
+        constant(TEXTS["null"][words]) if name == "null" else _answering(**TEXTS["strategies"][name][words]),
+        needs_writer=name != "null",
+    )
+    for name, (kind, description) in DESCRIPTIONS.items()
+    for form, source, words in (
+        ("", "TVD-MI A.2, our wording", "ours"),
+        ("[peer-review]", "TVD-MI A.2", "peer-review"),
+    )
+}
+"""Strategies by name; ``[peer-review]``: with the paper's prompts."""
+
+
+def find_strategy(name: str) -> Perturbation:
+    """The strategy with this name."""
+    if name not in STRATEGIES:
+        raise UserError(
+            f"unknown strategy {name!r}{nearest(name, STRATEGIES) or '.'} Known: {', '.join(DESCRIPTIONS)}, "
+            "each also as NAME[peer-review]"
+        )
+    return STRATEGIES[name]
+
+
+# --- all of them -----------------------------------------------------------------------------------------------------
 
 OURS: tuple[Perturbation, ...] = (
     *(*DEGRADATIONS, *MANIPULATIONS),
     *(COLLUSION, PROMPT_COPY, DECEPTIVE, STYLE_OF_ALL, NEAR_COPY, TRANSLATION),
 )
 """The built-in perturbations, in the order in which they are listed and applied."""
-
 PERTURBATIONS: Mapping[str, str] = {form.name: form.description for each in OURS for form in (each, *each.forms)}
 """Names of the built-in perturbations, with descriptions."""
-
 MODEL_FREE: tuple[str, ...] = tuple(each.name for each in OURS if each.by_default and not each.needs_writer)
 """Those of ours that need no model, each in its plain form: the default. ``near-copy`` has to be requested."""
 

@@ -6,7 +6,9 @@ import asyncio
 import errno
 import json
 import math
+import re
 import tempfile
+from pathlib import Path
 
 import pytest
 from edition_folders import papers_folder, write_rows
@@ -274,12 +276,11 @@ def test_numbers_of_invented_papers_are_said_to_be_wherever_they_are_shown(goldl
         assert "DEMONSTRATION, NOT A RESULT" in ended.out, command
 
 
-def test_the_published_board_is_shown_with_its_size_effect(goldless):
+def test_the_published_board_is_shown(goldless):
     ended = goldless("gre", "show", "published:70b")
     assert ended.code == 0, ended.err
     assert "claude-3-opus" in ended.out
     assert "25.77" in ended.out
-    assert "per tenfold parameters" in " ".join(ended.out.split())
 
 
 def test_the_figure_is_drawn(goldless, tmp_path):
@@ -346,11 +347,11 @@ def test_sections_of_the_human_reviews_are_named_so_that_a_misspelt_column_shows
 
 
 def test_what_is_flagged_is_told_in_words_and_a_script_has_no_server(goldless, collected, reviews):
+    script = Path(reviews.removeprefix("scripted:"))
+    script.write_text(re.sub("</?summary>", "", script.read_text()))
     ended = goldless("gre", "review", collected, "--models", f"ours={reviews}")
     assert ended.code == 0, ended.err
-    # the script's reviews have a summary and nothing else
-    told = "ours: flagged reviews: 2 without strengths, 2 without weaknesses, 2 without questions."
-    assert told in " ".join((ended.out + ended.err).split())
+    assert "2 without any section" in " ".join(ended.out.split())
     assert "server" not in ended.err
 
 

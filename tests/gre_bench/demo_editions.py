@@ -31,7 +31,7 @@ def scored_demonstration(folder: Path, scorer, **scorers) -> Path:
 
     Two of its papers have hidden instructions, it is preregistered, and a team submitted twice.
     """
-    edition, _ = collect_edition(begin_demonstration(folder), {"injected": 2})
+    edition = collect_edition(begin_demonstration(folder), {"injected": 2})
     edition = edition.with_settings({"score": SCORE})
     preregister(edition)
     write_scripts(edition)

@@ -56,7 +56,7 @@ def edition(tmp_path):
     """An edition of two papers, collected."""
     papers_folder(tmp_path / "papers")
     begun = open_or_begin(tmp_path / "2024")
-    return collect_edition(begun, {"from_folder": str(tmp_path / "papers"), "seed": 0})[0]
+    return collect_edition(begun, {"from_folder": str(tmp_path / "papers"), "seed": 0})
 
 
 def reviewer(texts, name="reviewer") -> ScriptedModel:

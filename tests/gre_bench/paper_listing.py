@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from goldless.apps.gre.collecting import Draw, draw_papers
 from goldless.apps.gre.config import CollectConfig
-from goldless.apps.gre.papers import LeftOut, Paper, UnusablePaperError
+from goldless.apps.gre.papers import Paper, Reason, UnusablePaperError
+
+
+class LeftOut(NamedTuple):
+    """A paper that cannot be used."""
+
+    paper: str
+    reason: Reason
+    detail: str = ""
 
 
 @dataclass

@@ -16,7 +16,7 @@ NEW = {"n1": ("a", "b", "c"), "n2": ("d", "e", "f")}
 def next_year(tmp_path, earlier, papers=NEW, **settings):
     papers_folder(tmp_path / "new", papers)
     asked = {"from_folder": str(tmp_path / "new"), "anchors": str(earlier.folder), **settings}
-    return collect_edition(open_or_begin(tmp_path / "2025"), asked)[0]
+    return collect_edition(open_or_begin(tmp_path / "2025"), asked)
 
 
 def people(study, task):
@@ -39,13 +39,13 @@ def test_the_same_seed_draws_the_same_anchors_and_older_anchors_are_not_handed_o
     again = collect_edition(
         open_or_begin(tmp_path / "other"),
         {"from_folder": str(tmp_path / "new"), "anchors": str(edition.folder), "anchor_papers": 1, "seed": 3},
-    )[0]
+    )
     assert anchored_papers(again.study()) == anchored_papers(second.study())
     papers_folder(tmp_path / "newest", {"q": ("x", "y", "z")})
     third = {"from_folder": str(tmp_path / "newest"), "anchors": str(second.folder)}
     with pytest.raises(UserError, match=r"it has 2 papers that are not .* but 3 anchors were requested"):
         collect_edition(open_or_begin(tmp_path / "2026"), {**third, "anchor_papers": 3})
-    made = collect_edition(open_or_begin(tmp_path / "2026"), {**third, "anchor_papers": 2})[0]
+    made = collect_edition(open_or_begin(tmp_path / "2026"), {**third, "anchor_papers": 2})
     assert anchored_papers(made.study()) == dict.fromkeys(NEW, "2025")
 
 

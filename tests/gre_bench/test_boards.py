@@ -88,7 +88,6 @@ def test_a_csv_reads_with_blank_cells_missing_and_what_is_known_of_agents(tmp_pa
                 "scores.csv:2: gem must be a finite number, got str 'high'",
                 "scores.csv:2: cutoff_date must be a date such as 2023-09-30, 2023-09 or 2023, got 'soon'",
                 "scores.csv:2: parameters must be a positive number such as 7e9, got 0",
-                "scores.csv:2: size_estimated must be yes or no, got 'maybe'",
                 "scores.csv:3: agent must be a name, got an empty cell",
                 "scores.csv:4: gem must be a finite number, got str 'inf'",
                 "scores.csv:4: agent 'a' is listed twice; first on line 2",
@@ -117,8 +116,8 @@ def test_everything_wrong_with_a_table_is_told_at_once(tmp_path, text, read, tol
         ({}, "published:70", "Did you mean 'published:70b'"),
         ({}, "x", r"no such file or folder. Give a run folder .*edition.toml.*published:70b"),
         ({"x.txt": ""}, "x.txt", r"not a .csv file. Give a run folder"),
-        ({"y.txt": ""}, ".", r"neither leaderboard.json nor edition.toml. Give a run folder"),
-        ({"edition.toml": ""}, ".", r"edition has no results.*Score it first"),
+        ({"y.txt": ""}, ".", r"no results \(leaderboard.json\). Give a run folder"),
+        ({"edition.toml": ""}, ".", r"no results .* Score an edition with goldless gre score"),
         ({"leaderboard.json": "not json"}, ".", r"leaderboard.json cannot be read"),
         ({"leaderboard.json": "[]"}, ".", r"leaderboard.json must be a JSON object"),
         (

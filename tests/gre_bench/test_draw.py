@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paper_listing import Listing
+from paper_listing import LeftOut, Listing
 from paper_listing import drawn as draw_papers
 
-from goldless.apps.gre.papers import HumanReview, LeftOut, Paper, PaperSource, Reason
+from goldless.apps.gre.papers import HumanReview, Paper, PaperSource, Reason
 from goldless.errors import UserError
 
 
@@ -65,7 +65,7 @@ def test_papers_that_cannot_be_used_are_passed_over_and_kept_with_their_reason()
     bad = [LeftOut(f"bad{n}", reason) for n, reason in enumerate(get_args(Reason))]
     draw = draw_papers(Listing([*bad, a_paper("good")]), papers=None, seed=3)
     assert drawn_names(draw) == ["good"]
-    assert sorted(draw.left_out, key=lambda out: out.paper) == sorted(bad, key=lambda out: out.paper)
+    assert sorted(draw.left_out, key=lambda out: out["paper"]) == [one._asdict() for one in sorted(bad)]
 
 
 def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():

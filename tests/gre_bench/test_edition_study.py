@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from paper_listing import Listing
+from paper_listing import LeftOut, Listing
 from paper_listing import drawn as draw_papers
 
 from goldless import read_study
 from goldless.apps.gre.collecting import Draw, collected_study
 from goldless.apps.gre.edition import write_rows
-from goldless.apps.gre.papers import HumanReview, LeftOut, Paper
+from goldless.apps.gre.papers import HumanReview, Paper
 
 
 def a_paper(name: str, **others) -> Paper:
@@ -26,7 +26,8 @@ def a_draw(*papers: Paper | LeftOut, seed: int = 5, reviews: int = 3) -> Draw:
 def written(draw: Draw, folder):
     """The study of a draw, written and read."""
     for table, rows in collected_study(draw).items():
-        write_rows(folder / f"{table}.jsonl", rows)
+        if rows:
+            write_rows(folder / f"{table}.jsonl", rows)
     return read_study(folder)
 
 

@@ -27,7 +27,7 @@ def edition(tmp_path):
         text = "".join(f"Line {n} of {file.stem} says little.\n" for n in range(40))
         file.write_text(f"On {file.stem}.\n{text}")
     asked = {"from_folder": str(folder), "seed": 5, "injected": 3}
-    return collect_edition(open_or_begin(tmp_path / "2026"), asked)[0]
+    return collect_edition(open_or_begin(tmp_path / "2026"), asked)
 
 
 def model(name, *, obeys):
@@ -71,16 +71,16 @@ async def test_a_review_that_obeys_loses_its_score_and_is_counted_and_the_rankin
     edition, asking, toy_scorer
 ):
     _, scores, evaluation = await scored(edition, asking, toy_scorer)
-    held = {row.agent: row for row in scores.injected.agents}
+    held = {row.agent: row for row in scores.injected.models}
     # one word of each reference is in the clean review, ln 4 nats; the obedient review has none
-    assert (held["firm"].difference, held["firm"].obeyed, held["firm"].reviews) == (pytest.approx(0), 0, 3)
-    assert held["meek"].difference == pytest.approx(-KNOWN)
+    assert (held["firm"].difference.value, held["firm"].obeyed, held["firm"].reviews) == (pytest.approx(0), 0, 3)
+    assert held["meek"].difference.value == pytest.approx(-KNOWN)
     assert (held["meek"].obeyed, held["meek"].verdict) == (3, "falls")
     board = {row.agent: row for row in evaluation.leaderboard("gem-raw").rows}
     assert board["firm"].score == board["meek"].score == pytest.approx(KNOWN)
     assert (board["firm"].n, scores.papers) == (4, 4)
     stored = json.loads((edition.folder / "run" / "gre.json").read_text())["injected"]
-    assert [row["verdict"] for row in stored["agents"]] == ["no change shown", "falls"]
+    assert [row["verdict"] for row in stored["models"]] == ["no change shown", "falls"]
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "gre.md").read_text()
     assert (edition.folder / "run" / "injected" / "leaderboard.json").exists()
     assert "Hidden instructions: does gem-raw hold?" in (edition.folder / "run" / "report.html").read_text()

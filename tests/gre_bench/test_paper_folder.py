@@ -173,7 +173,7 @@ def test_a_review_of_a_paper_that_is_not_listed_is_a_problem(make):
 def test_a_rewrite_of_a_review_that_is_not_there_or_a_second_one_is_a_problem(make):
     row = {"rewriter": "gpt", "paper": "a", "review": "r1", "text": "T."}
     assert problems(make(rewrites=[row, {**row, "rewriter": "other"}, {**row, "review": "r7"}])) == [
-        "rewrites.jsonl:2: the rewrite of review 'r1' of paper 'a' is listed twice; first on line 1",
+        "rewrites.jsonl:2: review 'r1' of paper 'a' is listed twice; first on line 1",
         "rewrites.jsonl:3: the rewrite has no review: paper 'a' has no review 'r7' with a text",
     ]
 

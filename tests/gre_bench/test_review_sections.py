@@ -1,10 +1,10 @@
-"""A review's sections are what stands between the tags that the prompt asks for; what is missing is flagged."""
+"""A review's sections are what stands between the tags that the prompt asks for; other text is left out."""
 
 from __future__ import annotations
 
 import pytest
 
-from goldless.apps.gre.review_form import REVIEW_PROMPT, noticed, parse_review
+from goldless.apps.gre.review_form import REVIEW_PROMPT, review_sections, review_text
 
 ALL = {"Summary": "A", "Strengths": "B", "Weaknesses": "C", "Questions": "D"}
 TAGGED = "<summary>A</summary>\n<strengths>B</strengths>\n<weaknesses>C</weaknesses>\n<questions>D</questions>"
@@ -27,31 +27,28 @@ def test_the_prompt_is_the_papers_c3(words):
 
 
 @pytest.mark.parametrize(
-    ("text", "flags"),
+    "text",
     [
-        (TAGGED, ()),
-        (TAGGED.replace("\n", ""), ()),
-        (TAGGED.upper(), ()),
-        (f"<review>\n{TAGGED}\n</review>", ("text_outside",)),
-        (f"Here is my review:\n{TAGGED}\nBest wishes", ("text_outside",)),
-        (f"---\n{TAGGED}\n</summary>\n---", ()),
-        (f"{TAGGED}\n{TAGGED}", ()),
-        ("<summary>A <strengths>B <weaknesses>C <questions>D", ()),
-        (TAGGED.replace("</strengths>", ""), ()),
-        (TAGGED.replace("</questions>", ""), ()),
-        (f"<think>I will use <summary> and <questions>.</think>\n{TAGGED}", ()),
-        (f"First a draft:\n{TAGGED.replace('A', 'X')}\n</think>\n\n{TAGGED}", ()),
+        TAGGED,
+        TAGGED.replace("\n", ""),
+        TAGGED.upper(),
+        f"Here is my review:\n<review>{TAGGED}</review>\nBest wishes",
+        f"---\n{TAGGED}\n</summary>\n---",
+        f"{TAGGED}\n{TAGGED}",
+        "<summary>A <strengths>B <weaknesses>C <questions>D",
+        TAGGED.replace("</strengths>", ""),
+        TAGGED.replace("</questions>", ""),
+        f"<think>I will use <summary> and <questions>.</think>\n{TAGGED}",
+        f"First a draft:\n{TAGGED.replace('A', 'X')}\n</think>\n\n{TAGGED}",
     ],
 )
-def test_the_sections_are_read_from_their_tags(text, flags):
-    found = parse_review(text)
-    assert (dict(found.sections), found.flags) == (ALL, flags)
+def test_the_sections_are_read_from_their_tags(text):
+    assert review_sections(text) == ALL
 
 
 @pytest.mark.parametrize("text", ["The paper is fine. Its strengths are many.", "## Summary\nA\n## Strengths\nB"])
 def test_a_review_without_any_tag_is_one_piece(text):
-    found = parse_review(f"\n{text}\n")
-    assert (dict(found.sections), found.flags) == ({"Review": text}, ("no_tags",))
+    assert (review_sections(f"\n{text}\n"), review_text(f"\n{text}\n")) == ({}, f"Review:\n\n{text}")
 
 
 @pytest.mark.parametrize(
@@ -59,8 +56,7 @@ def test_a_review_without_any_tag_is_one_piece(text):
     ["", " \n", "<think>All of it is thought, <b>", "<think>Hm.</think> \n", "<summary> </summary>", "</summary>"],
 )
 def test_where_nothing_was_written_there_is_no_section(text):
-    found = parse_review(text)
-    assert (dict(found.sections), found.text, found.flags) == ({}, "", ("no_tags",))
+    assert (review_sections(text), review_text(text)) == ({}, "")
 
 
 @pytest.mark.parametrize(
@@ -74,15 +70,4 @@ def test_where_nothing_was_written_there_is_no_section(text):
     ],
 )
 def test_tags_and_headings_quoted_inside_a_section_belong_to_its_text(quoted):
-    found = parse_review(TAGGED.replace("C", quoted))
-    assert (dict(found.sections), found.flags) == ({**ALL, "Weaknesses": quoted}, ())
-
-
-def test_flags_are_told_in_plain_words():
-    flags = {"missing_section:questions": 4, "no_tags": 1, "cut_reply": 3, "of_others": 5}
-    assert noticed(flags) == [
-        "4 without questions",
-        "1 without any section",
-        "3 cut off at the length limit",
-        "5 of_others",
-    ]
+    assert review_sections(TAGGED.replace("C", quoted)) == {**ALL, "Weaknesses": quoted}

@@ -62,7 +62,7 @@ def corpus(folder, rows, split="iclr", schema=SCHEMA):
 
 def collected(tmp_path, folder, **settings):
     begun = open_or_begin(tmp_path / "edition")
-    return collect_edition(begun, {"from_reviewarena": str(folder), **settings})[0]
+    return collect_edition(begun, {"from_reviewarena": str(folder), **settings})
 
 
 def test_papers_come_with_text_prose_of_reviews_and_decision_but_without_replies_and_meta_review(tmp_path):

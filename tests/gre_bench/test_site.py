@@ -137,13 +137,13 @@ def test_a_public_board_shows_its_registration_its_submissions_and_hidden_instru
     assert ": unchanged" in text
     # the papers of the later edition are marked as anchors after the registration
     assert "but changed since: anchors" in (site / "index.html").read_text()
-    (team,) = [row for row in noted["submissions"]["teams"] if row["metric"] == "gem"]
+    (team,) = [row for row in noted["submissions"]["best"] if row["metric"] == "gem"]
     assert team["submissions"] == 2
     assert f"{team['corrected']:.2f}" in text
     assert all(one["sha256"] in text for one in noted["submissions"]["log"])
     assert "Hidden instructions: does gem hold?" in text
     # the first submission says something else of the papers with hidden instructions
-    (fell,) = [row["difference"] for row in noted["injected"]["agents"] if row["agent"] == "try-1"]
+    (fell,) = [row["difference"]["value"] for row in noted["injected"]["models"] if row["agent"] == "try-1"]
     assert fell < 0
     assert f"|{fell:+.2f}|".replace("-", "\u2212") in text
 
@@ -153,10 +153,10 @@ def test_years_are_linked_by_their_anchors(goldless, editions):
     ended = goldless("gre", "compare", *editions, "--json")
     assert ended.code == 0, ended.err
     links = {link["metric"]: link for link in json.loads(ended.out)["links"]}
-    assert links["gem"]["slope"] == pytest.approx(0.5)
-    assert links["gem"]["intercept"] == pytest.approx(0, abs=1e-9)
+    assert links["gem"]["slope"]["value"] == pytest.approx(0.5)
+    assert links["gem"]["intercept"]["value"] == pytest.approx(0, abs=1e-9)
     assert links["gem"]["papers"] == 12
-    assert all(row["change"] == pytest.approx(0, abs=1e-9) for row in links["gem"]["scores"])
+    assert all(row["change"]["value"] == pytest.approx(0, abs=1e-9) for row in links["gem"]["scores"])
 
 
 # --- files for the Hub -----------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_a_reader_goes_from_the_board_to_the_models_and_to_the_years(opened):
     assert years[0].split("\t")[-1] == years[1].split("\t")[-1] == years[1].split("\t")[6]
     assert "demo-2026 on the scale of demo-2025" in page.locator("main").inner_text()
     page.get_by_role("link", name="Board: demo-2025").click()
-    assert "Consistency of the scorers" in page.locator("#firm").inner_text()
+    assert "Agents under different scorers" in page.locator("#firm").inner_text()
 
 
 @pytest.mark.parametrize(("system", "width"), [("light", 360), pytest.param("dark", 1280, marks=pytest.mark.nightly)])

@@ -21,13 +21,13 @@ def board(**rows):
 def test_rank_1_flips_against_whoever_needs_the_fewest_papers():
     # the differences to the second are 0, 1, 0, 0.5, which no choice makes negative; to the third -1, 12, -1, 0
     scores = board(first=(1, 9, 1, 1), second=(1, 8, 1, 0.5), third=(2, -3, 2, 1), human=(9, 9, 9, 9))
-    found = rank_flip("gem", scores)
+    (found,) = rank_flip("gem", scores)
     assert (found.leader, found.other, found.removed, found.papers) == ("first", "third", ("p1",), 4)
     assert found.sentence == "gem: without 1 of 4 papers (p1), third would be ahead of first."
 
 
 def test_a_leader_ahead_on_every_paper_cannot_be_flipped():
-    found = rank_flip("gem", board(first=(3, 3), second=(1, 2), reference1=(9, 9)))
+    (found,) = rank_flip("gem", board(first=(3, 3), second=(1, 2), reference1=(9, 9)))
     assert (found.other, found.removed, found.papers) == (None, (), 2)
     assert found.sentence == "gem: first is first whichever papers are left out."
 
@@ -38,14 +38,14 @@ def test_ranks_under_two_scorers_stand_beside_their_consistency():
     found = standing(
         [ScoredBy("run", "gem", one, "gem|scorer:x"), ScoredBy("by-b", "gem", other, "gem|scorer:y")], DRAWS
     )
-    assert {row.agent: dict(row.ranks) for row in found.ranks} == {
+    assert found.places["gem"] == {
         "a": {"run": 1, "by-b": 1},
         "b": {"run": 2, "by-b": 3},
         "c": {"run": 3, "by-b": 2},
     }
     assert dict(found.scorers) == {"run": "x", "by-b": "y"}
     # means (10/3, 2, 1, 7/3) and (3, 2/3, 5/3, 7/3): Kendall's tau of these orders is (5 - 1) / 6
-    (kendall,) = [row.value for row in found.consistency if row.coefficient == "kendall"]
+    (kendall,) = [row.value for row in found.agreement.rows if row.coefficient == "kendall"]
     assert kendall == pytest.approx(4 / 6)
 
 
@@ -60,10 +60,10 @@ async def test_a_second_run_is_noted_in_the_results_of_the_first(edition, asking
     _, both, _ = await score_edition(edition, QUICK, run="by-b", stand_ins=second, options=asking)
     assert list(both.standing.scorers) == ["run", "by-b"]
     noted = json.loads((edition.folder / "run" / "gre.json").read_text())["standing"]
-    assert [row["agent"] for row in noted["ranks"]] == ["ann", "bob"]
-    assert {row["coefficient"] for row in noted["consistency"]} == {"pearson", "spearman", "kendall"}
+    assert list(noted["places"]["gem-raw"]) == ["ann", "bob"]
+    assert {row["coefficient"] for row in noted["agreement"]["rows"]} == {"pearson", "spearman", "kendall"}
     after = (edition.folder / "run" / "gre.md").read_text()
-    assert "Consistency of the scorers" in after
+    assert "Agents under different scorers" in after
     assert after.count("How few papers flip rank 1") == 1
     # results of other reviews than those of the first are left out, and this is said
     made = edition.folder / "by-b" / "made_by.json"

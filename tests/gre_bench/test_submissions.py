@@ -59,7 +59,7 @@ def test_all_bad_lines_are_named_at_once_and_nothing_is_added(edition, file):
         submit(edition, file(rows), name="bad", team="Lab")
     said = str(caught.value)
     for part in (
-        "has a second review; first on line 1",
+        "paper 'p1' is listed twice; first on line 1",
         "'nowhere' is not in the edition's papers",
         "at most 50,000 characters, got 50,001",
         "text is blank",
@@ -140,7 +140,7 @@ def test_a_log_that_was_changed_is_refused(edition, file, change):
 async def test_the_best_of_a_team_is_shown_with_its_n_and_corrected(tmp_path, file, asking, toy_scorer):
     texts = {f"p{n}": (f"a{n}", f"b{n} c{n}", f"b{n} d{n}") for n in range(12)}
     papers_folder(tmp_path / "papers", texts)
-    edition = collect_edition(open_or_begin(tmp_path / "e"), {"from_folder": str(tmp_path / "papers")})[0]
+    edition = collect_edition(open_or_begin(tmp_path / "e"), {"from_folder": str(tmp_path / "papers")})
     words = {"half": lambda n: f"b{n}" if n % 2 else "no", "third": lambda n: f"b{n}" if n % 3 == 0 else "no"}
     for name, word in words.items():
         rows = [{"paper": f"p{n}", "text": word(n)} for n in range(12)]
@@ -150,11 +150,11 @@ async def test_the_best_of_a_team_is_shown_with_its_n_and_corrected(tmp_path, fi
     edition, scores, evaluation = await score_edition(
         edition, QUICK, stand_ins={"scorer": toy_scorer()}, options=asking
     )
-    lab, own = scores.submissions.teams
+    lab, own = scores.submissions.best
     # the one review of an easy paper has the best mean of all, and is not the best submission
     board = {row.agent: row.score for row in evaluation.leaderboard("gem-raw").rows}
     assert board["picky"] > board["half"] > board["third"]
-    assert (lab.submissions, lab.best, lab.papers) == (3, "half", 12)
+    assert (lab.submissions, lab.best, lab.score.n) == (3, "half", 12)
     assert (own.submissions, own.best, own.corrected) == (1, None, None)
     frame = evaluation.outcomes["gem-raw"].responses
     table = [
@@ -162,8 +162,8 @@ async def test_the_best_of_a_team_is_shown_with_its_n_and_corrected(tmp_path, fi
         for n in [int(task[1:]) for task in edition.study().tasks]
     ]
     expected = best_of(table, 3, seed=0, resamples=200, level=0.9)
-    assert (lab.corrected, lab.low, lab.high) == (expected.corrected, expected.interval.low, expected.interval.high)
-    assert lab.corrected < lab.score
+    assert (lab.corrected, lab.score) == (expected.corrected, expected.interval)
+    assert lab.corrected < lab.score.value
     assert scores.unlisted == ()
     noted = json.loads((edition.folder / "run" / "gre.json").read_text())["submissions"]
     assert [one["name"] for one in noted["log"]] == ["half", "third", "picky", "few"]

@@ -22,12 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
 from goldless.apps.gre.boards import PUBLISHED_FOLDER, Board, table_board
+from goldless.apps.gre.linking import Link
 from goldless.apps.gre.papers import HUMAN
-from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
 from goldless.reports.report_table import Column, ReportTable
@@ -48,9 +47,9 @@ INTERVALS = (
 )
 
 
-def drawn_signature(name: str, metric: str, settings: Mapping[str, str], seed: int) -> str:
-    """The signature of a result under one metric, with how often and by which seed agents were paired."""
-    return str(Signature(f"{name}[{metric}]", {**settings, "permutations": str(PERMUTATIONS), "seed": str(seed)}))
+def _signature(name: str, metric: str, seed: int, **settings: str) -> str:
+    drawn = {"interval": f"fisher-z-{LEVEL:g}", "permutations": str(PERMUTATIONS), "seed": str(seed)}
+    return str(Signature(f"{name}[{metric}]", {**settings, **drawn}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,45 +70,58 @@ class AgentCorrelation:
     note: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well two boards agree under one metric, or a board and a benchmark."""
+
+    metric: str
+    n: int
+    """Agents with a score on both, the human baseline left out."""
+    coefficients: tuple[AgentCorrelation, ...]
+    """Pearson, Spearman, Kendall."""
+    benchmark: str | None = None
+
+
 def agent_correlations(
     first: Mapping[str, float], second: Mapping[str, float], *, seed: int = 0
 ) -> tuple[AgentCorrelation, ...]:
     """Pearson, Spearman and Kendall's tau-b over the agents in both."""
     # sorted, so that the pairings do not depend on the order in which agents come
     common = sorted(agent for agent in first if agent in second)
-    x, y = (np.array([side[agent] for agent in common], dtype=np.float64) for side in (first, second))
-    pairings = _pairings(len(common), seed)
-    return tuple(_correlation(x, y, coefficient, pairings) for coefficient in COEFFICIENTS)
-
-
-def _pairings(n: int, seed: int) -> npt.NDArray[np.intp]:
-    """Orders of n agents: all of them if n is small, else random ones, the given order first."""
-    if n <= EXACT_AGENTS:
-        return np.array(list(itertools.permutations(range(n))), dtype=np.intp)
-    drawn = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (PERMUTATIONS, 1)), axis=1)
-    return np.vstack([np.arange(n)[None], drawn])
-
-
-def _correlation(
-    x: FloatArray, y: FloatArray, coefficient: Coefficient, pairings: npt.NDArray[np.intp]
-) -> AgentCorrelation:
-    n = len(x)
+    n = len(common)
     if n < FEWEST_AGENTS:
-        return AgentCorrelation(coefficient, n=n, note=f"fewer than {FEWEST_AGENTS} agents in both")
-    value = float(correlations(x[None], y[None], coefficient)[0])
-    if math.isnan(value):
-        return AgentCorrelation(coefficient, n=n, note="not defined: all agents have the same value")
-    paired = correlations(np.broadcast_to(x, pairings.shape), y[pairings], coefficient)
-    # a pairing that is equal but for the last digit counts as equal
-    p = float(np.mean(np.abs(paired) >= abs(value) - 1e-9))
-    found = AgentCorrelation(coefficient, value, p=p, n=n)
-    lost = LOST[coefficient]
-    if n <= lost:
-        return replace(found, note=f"no interval: n = {n}")
+        note = f"fewer than {FEWEST_AGENTS} agents in both"
+        return tuple(AgentCorrelation(coefficient, n=n, note=note) for coefficient in COEFFICIENTS)
+    x, y = (np.array([side[agent] for agent in common], dtype=np.float64) for side in (first, second))
+    # the given order first
+    pairings = np.arange(n)[None]
+    if n <= EXACT_AGENTS:
+        pairings = np.array(list(itertools.permutations(range(n))))
+    else:
+        drawn = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (PERMUTATIONS, 1)), axis=1)
+        pairings = np.vstack([pairings, drawn])
+    found = []
+    for coefficient in COEFFICIENTS:
+        paired = correlations(np.broadcast_to(x, pairings.shape), y[pairings], coefficient)
+        value = float(paired[0])
+        if math.isnan(value):
+            note = "not defined: all agents have the same value"
+            found.append(AgentCorrelation(coefficient, n=n, note=note))
+            continue
+        # a pairing that is equal but for the last digit counts as equal
+        p = float(np.mean(np.abs(paired) >= abs(value) - 1e-9))
+        found.append(_with_interval(AgentCorrelation(coefficient, value, p=p, n=n), value))
+    return tuple(found)
+
+
+def _with_interval(found: AgentCorrelation, value: float) -> AgentCorrelation:
+    lost = LOST[found.coefficient]
+    if found.n <= lost:
+        return replace(found, note=f"no interval: n = {found.n}")
     if abs(value) >= 1 - 1e-12:
         return replace(found, note=f"no interval: the coefficient is {value:.0f}")
-    spread = {"pearson": 1.0, "spearman": 1 + value**2 / 2, "kendall": 0.437}[coefficient]
-    reach = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(spread / (n - lost))
+    spread = {"pearson": 1.0, "spearman": 1 + value**2 / 2, "kendall": 0.437}[found.coefficient]
+    reach = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(spread / (found.n - lost))
     middle = math.atanh(value)
     return replace(found, low=math.tanh(middle - reach), high=math.tanh(middle + reach))
 
@@ -125,17 +137,6 @@ OTHER_SCALES = (
 )
 PUBLISHED_SCORES = "published"
 """Name of the benchmark scores used in the GEM paper."""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricAgreement:
-    """How well two boards agree under one metric."""
-
-    metric: str
-    n: int
-    """Agents with a score on both, the human baseline left out."""
-    coefficients: tuple[AgentCorrelation, ...]
-    """Pearson, Spearman, Kendall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,36 +160,23 @@ class AgentChange:
 
 
 @dataclass(frozen=True, slots=True)
-class OnlyOnOne:
-    """Agents with a score on one of the boards only."""
-
-    metric: str
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class BoardComparison:
     """Two boards, metric by metric."""
 
     first: str
     second: str
-    agreements: tuple[MetricAgreement, ...]
+    agreements: tuple[Agreement, ...]
     """Under the metrics that could be compared: those with enough agents on both boards."""
     changes: tuple[AgentChange, ...]
-    only: tuple[OnlyOnOne, ...]
     level: float
     notes: tuple[str, ...]
     signatures: Mapping[str, str]
     """Signatures of the comparison, by metric."""
-    board_signatures: Mapping[str, Mapping[str, str]]
-    """Signatures of the boards: by board, then by metric."""
+    links: tuple[Link, ...] = ()
+    """The second edition on the scale of the first, where they share anchors."""
 
     def tables(self) -> list[ReportTable]:
         """One row per metric and coefficient; and by metric, one row per agent, by its rank on the second board."""
-        return [self._agreement(), *(self._changes(found.metric) for found in self.agreements)]
-
-    def _agreement(self) -> ReportTable:
         columns = (
             Column("metric", "metric"),
             Column("coefficient", "coefficient"),
@@ -199,7 +187,9 @@ class BoardComparison:
         )
         rows = tuple({"metric": found.metric, **asdict(one)} for found in self.agreements for one in found.coefficients)
         title = f"{self.first} and {self.second}: agreement over agents"
-        return ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
+        agreement = ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
+        changes = [self._changes(found.metric) for found in self.agreements]
+        return [agreement, *changes, *(link.table() for link in self.links)]
 
     def _changes(self, metric: str) -> ReportTable:
         rows = [asdict(change) for change in self.changes if change.metric == metric]
@@ -236,28 +226,17 @@ def compare_boards(first: Board, second: Board, *, seed: int = 0) -> BoardCompar
             f"too few agents have a score on both {first.name} and {second.name} ({found}). A comparison needs at "
             f"least {FEWEST_AGENTS} with the same name, besides the human baseline"
         )
-    only = []
-    for metric in shared:
-        one, other = first.models(metric), second.models(metric)
-        only.append(OnlyOnOne(metric, tuple(a for a in one if a not in other), tuple(a for a in other if a not in one)))
     same = first.name == second.name
     names = (f"{first.name} (first)", f"{second.name} (second)") if same else (first.name, second.name)
-    told = {"interval": f"fisher-z-{LEVEL:g}"}
     return BoardComparison(
         *names,
         agreements=tuple(
-            MetricAgreement(m, common[m], agent_correlations(first.models(m), second.models(m), seed=seed))
-            for m in metrics
+            Agreement(m, common[m], agent_correlations(first.models(m), second.models(m), seed=seed)) for m in metrics
         ),
         changes=tuple(change for metric in metrics for change in _changes(first, second, metric)),
-        only=tuple(only),
         level=LEVEL,
-        notes=(OTHER_SCALES, INTERVALS, *_notes(dict(zip(names, (first, second), strict=True)), common, only)),
-        signatures={
-            m: drawn_signature("comparison", m, {"first": first.told(m), "second": second.told(m), **told}, seed)
-            for m in metrics
-        },
-        board_signatures=dict(zip(names, (first.signatures, second.signatures), strict=True)),
+        notes=(OTHER_SCALES, INTERVALS, *_notes(dict(zip(names, (first, second), strict=True)), common)),
+        signatures={m: _signature("comparison", m, seed, first=first.told(m), second=second.told(m)) for m in metrics},
     )
 
 
@@ -281,63 +260,42 @@ def _changes(first: Board, second: Board, metric: str) -> Iterator[AgentChange]:
         )
 
 
-def _notes(boards: Mapping[str, Board], common: Mapping[str, int], only: Iterable[OnlyOnOne]) -> Iterator[str]:
+def _notes(boards: Mapping[str, Board], common: Mapping[str, int]) -> Iterator[str]:
     """What is not compared, and what differs between the boards; what is true of several metrics is said once."""
     few = [f"{metric} ({n})" for metric, n in common.items() if n < FEWEST_AGENTS]
     if few:
         yield f"Not compared, because fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."
-    said = [
-        (f"left out, because only {name} has a score: {', '.join(agents)}", one.metric)
-        for one in only
-        for name, agents in zip(boards, (one.first, one.second), strict=True)
-        if agents
-    ]
-    yield from _once(said)
+    about: dict[str, list[str]] = {}
+    one, other = boards.values()
+    for metric, n in common.items():
+        for name, board, opposite in zip(boards, (one, other), (other, one), strict=True):
+            if alone := [agent for agent in board.models(metric) if agent not in opposite.models(metric)]:
+                about.setdefault(f"left out, because only {name} has a score: {', '.join(alone)}", []).append(metric)
+        if n >= FEWEST_AGENTS:
+            for said in _differences(one, other, metric):
+                about.setdefault(said, []).append(metric)
     for name, board in boards.items():
         if all(board.human(metric) is None for metric in board.metrics):
             yield f"{name} has no score of {HUMAN!r}, so there is no distance to a human baseline."
         if lone := [metric for metric in board.metrics if metric not in common]:
             yield f"Not compared, because only {name} has them: {', '.join(lone)}."
         yield from (f"{name}: {note}." for note in board.notes)
-    said = []
-    for metric in [metric for metric, n in common.items() if n >= FEWEST_AGENTS]:
-        lacking = [board.name for board in boards.values() if board.signatures.get(metric) is None]
-        if lacking:
-            said.append((f"no signature on {' and '.join(lacking)}, so other differences are unknown", metric))
-            continue
-        here, there = (Signature.parse(board.signatures[metric]).settings for board in boards.values())
-        said += [
-            (f"{key} differs: {here.get(key, 'none')} and {there.get(key, 'none')}", metric)
-            for key in {**here, **there}
-            if key not in INCIDENTAL and here.get(key) != there.get(key)
-        ]
-    yield from _once(said)
+    yield from (f"{', '.join(metrics)}: {said}." for said, metrics in about.items())
 
 
-def _once(said: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Each sentence after all metrics that it is about."""
-    metrics: dict[str, list[str]] = {}
-    for text, metric in said:
-        metrics.setdefault(text, []).append(metric)
-    yield from (f"{', '.join(about)}: {text}." for text, about in metrics.items())
+def _differences(first: Board, second: Board, metric: str) -> Iterator[str]:
+    lines = [board.signatures.get(metric) for board in (first, second)]
+    lacking = [board.name for board, line in zip((first, second), lines, strict=True) if line is None]
+    if lacking:
+        yield f"no signature on {' and '.join(lacking)}, so other differences are unknown"
+        return
+    here, there = (Signature.parse(str(line)).settings for line in lines)
+    for key in {**here, **there}:
+        if key not in INCIDENTAL and here.get(key) != there.get(key):
+            yield f"{key} differs: {here.get(key, 'none')} and {there.get(key, 'none')}"
 
 
 # --- other benchmarks ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkCorrelation(MetricAgreement):
-    """One metric of a board and one benchmark."""
-
-    benchmark: str
-
-    def as_row(self) -> dict[str, Any]:
-        """As one row of a table."""
-        row: dict[str, Any] = {"metric": self.metric, "benchmark": self.benchmark, "n": self.n}
-        for one in self.coefficients:
-            told = ("low", "high", "p", "p_holm", "note")
-            row |= {one.coefficient: one.value, **{f"{one.coefficient}_{key}": getattr(one, key) for key in told}}
-        return row
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,11 +304,8 @@ class BenchmarkCorrelations:
 
     board: str
     scores: str
-    rows: tuple[BenchmarkCorrelation, ...]
+    rows: tuple[Agreement, ...]
     level: float
-    only_on_board: Mapping[str, tuple[str, ...]]
-    """Agents without benchmark scores, each with the most similar names there, if any."""
-    only_in_scores: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...]
     signatures: Mapping[str, str]
     """Signatures by metric."""
@@ -359,16 +314,23 @@ class BenchmarkCorrelations:
         """One row per metric and benchmark, with all three coefficients."""
         interval = f"{self.level * 100:g}%"
         columns = [Column("metric", "metric"), Column("benchmark", "benchmark"), Column("n", "agents", "count")]
-        for name, wide in (("pearson", False), ("spearman", True), ("kendall", True)):
+        for name in COEFFICIENTS:
+            wide = name != "pearson"
             columns += [
                 Column(name, name, "number", decimals=2, reason=f"{name}_note"),
                 Column(f"{name}_low {name}_high", interval, "interval", decimals=2, reason=f"{name}_note", wide=wide),
                 Column(f"{name}_p", "p", "probability", wide=True),
                 Column(f"{name}_p_holm", "p (Holm)", "probability", wide=True),
             ]
-        rows = tuple(row.as_row() for row in self.rows)
+        rows = []
+        for row in self.rows:
+            told: dict[str, Any] = {"metric": row.metric, "benchmark": row.benchmark, "n": row.n}
+            for one in row.coefficients:
+                told |= {one.coefficient: one.value}
+                told |= {f"{one.coefficient}_{key}": value for key, value in asdict(one).items()}
+            rows.append(told)
         title = f"{self.board} and other benchmarks ({self.scores}): correlations over agents"
-        return ReportTable(title, tuple(columns), rows, " || ".join(self.signatures.values()), self.notes)
+        return ReportTable(title, tuple(columns), tuple(rows), " || ".join(self.signatures.values()), self.notes)
 
 
 def read_benchmark_scores(source: str | Path) -> Board:
@@ -390,55 +352,43 @@ def correlate(board: Board, scores: Board, *, seed: int = 0) -> BenchmarkCorrela
     A benchmark with fewer than three agents on the board has no value; raises if that is true of all.
     """
     names, others = ([agent.agent for agent in one.agents if agent.agent != HUMAN] for one in (board, scores))
-    on_board, in_scores = _unmatched(names, others), _unmatched(others, names)
     asked = [(metric, benchmark) for metric in board.metrics for benchmark in scores.metrics]
     found = [agent_correlations(board.models(m), scores.models(b), seed=seed) for m, b in asked]
     if all(group[0].n < FEWEST_AGENTS for group in found):
         raise UserError(
             f"{len(set(names) & set(others))} agents have the same name on {board.name} and in {scores.name}, and no "
             f"benchmark has {FEWEST_AGENTS} of them. A correlation needs at least {FEWEST_AGENTS}. Use the board's "
-            f"names in the column agent. Not found: {_near(on_board) or 'none'}"
+            f"names in the column agent. Not found: {_near(names, others) or 'none'}"
         )
     # Holm's correction is over the cells of one coefficient
-    holms = zip(*(holm([one.p for one in column]) for column in zip(*found, strict=True)), strict=True)
-    groups = [
-        tuple(replace(one, p_holm=p) for one, p in zip(group, ps, strict=True))
-        for group, ps in zip(found, holms, strict=True)
-    ]
-    rows = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
+    corrected = zip(*(holm([one.p for one in column]) for column in zip(*found, strict=True)), strict=True)
+    rows = []
+    for (metric, benchmark), group, ps in zip(asked, found, corrected, strict=True):
+        coefficients = tuple(replace(one, p_holm=p) for one, p in zip(group, ps, strict=True))
+        rows.append(Agreement(metric, group[0].n, coefficients, benchmark))
+    cells = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
     told = {
-        "benchmarks": f"{scores.name}-{evidence_hash(rows)}",
-        "interval": f"fisher-z-{LEVEL:g}",
+        "benchmarks": f"{scores.name}-{evidence_hash(cells)}",
         "test": f"pairings-holm-over-{len(asked)}",
     }
-    sides = {f"only on {board.name}": on_board, f"only in {scores.name}": in_scores}
+    left_out = {f"only on {board.name}": _near(names, others), f"only in {scores.name}": _near(others, names)}
     return BenchmarkCorrelations(
         board=board.name,
         scores=scores.name,
-        rows=tuple(
-            BenchmarkCorrelation(metric, group[0].n, group, benchmark)
-            for (metric, benchmark), group in zip(asked, groups, strict=True)
-        ),
+        rows=tuple(rows),
         level=LEVEL,
-        only_on_board=on_board,
-        only_in_scores=in_scores,
         notes=(
             *(f"{note}." for note in board.notes),
             INTERVALS,
             f"p (Holm) is corrected for the {len(asked)} cells of one coefficient.",
-            *(f"Left out, {where}: {_near(agents)}." for where, agents in sides.items() if agents),
+            *(f"Left out, {where}: {agents}." for where, agents in left_out.items() if agents),
         ),
-        signatures={
-            m: drawn_signature("correlation", m, {"board": board.told(m), **told}, seed) for m in board.metrics
-        },
+        signatures={m: _signature("correlation", m, seed, board=board.told(m), **told) for m in board.metrics},
     )
 
 
-def _unmatched(agents: Iterable[str], others: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _near(agents: Iterable[str], others: Iterable[str]) -> str:
+    """The agents that are not among the others, each with the most similar names there."""
     known = list(others)
     near = {agent: difflib.get_close_matches(agent, known, n=2, cutoff=0.5) for agent in agents if agent not in known}
-    return {agent: tuple(names) for agent, names in near.items()}
-
-
-def _near(unmatched: Mapping[str, tuple[str, ...]]) -> str:
-    return ", ".join(f"{agent} (similar: {', '.join(names) or 'none'})" for agent, names in unmatched.items())
+    return ", ".join(f"{agent} (similar: {', '.join(names) or 'none'})" for agent, names in near.items())

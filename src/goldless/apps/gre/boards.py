@@ -6,7 +6,7 @@ file, has none: it is named by what it is and by a hash of its scores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,10 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import evidence_hash
 from goldless.studies.checking import all_at_once, is_empty
-from goldless.studies.frames import checked_agent, read_agents
-from goldless.studies.tables import Source
+from goldless.studies.frames import checked_agent
 
 ABOUT_AGENTS = ("agent", "group", "family", "parameters", "size_estimated", "cutoff_date", "published_as")
 """Columns that are not scores."""
-SAID = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False, "": False}
 PUBLISHED_FOLDER = Path(__file__).parent / "published"
 PUBLISHED = {
     "published:70b": ("table6_llama31_70b.csv", "Table 6 of the GEM paper, scorer Llama 3.1 70B"),
@@ -98,47 +96,37 @@ class Board:
             for name, score in sorted(scores.items(), key=lambda one: (one[1].score is None, -(one[1].score or 0.0))):
                 row = rows.setdefault(name, known[name])
                 row |= {metric: score.score, f"{metric}_low": score.low, f"{metric}_high": score.high}
-        notes = list(self.notes)
-        if self.estimated_sizes:
-            notes.append(f"estimated sizes: {', '.join(self.estimated_sizes)}")
+        guessed = [f"estimated sizes: {', '.join(self.estimated_sizes)}"] if self.estimated_sizes else []
         signature = " || ".join(self.signatures.values())
-        return ReportTable(self.name, tuple(columns), tuple((rows | known).values()), signature, tuple(notes))
+        notes = (*self.notes, *guessed)
+        return ReportTable(self.name, tuple(columns), tuple((rows | known).values()), signature, notes)
 
 
 def read_board(source: str | Path) -> Board:
     """The board of a run folder, an edition's folder, a CSV file, or ``published:70b`` and ``published:8b``."""
-    name = str(source)
+    name, path = str(source), Path(source)
     if name in PUBLISHED:
         file, note = PUBLISHED[name]
         return table_board(PUBLISHED_FOLDER / file, name=name, notes=(note,))
-    if name.startswith("published:"):
-        raise UserError(f"unknown board {name!r}{nearest(name, PUBLISHED) or '.'} {ALLOWED}")
-    path = Path(source)
-    if path.is_dir() and is_edition(path):
-        if not (path / RUN / "leaderboard.json").is_file():
-            lacking = f"the edition has no results (no {RUN}/leaderboard.json)"
-            raise UserError(f"{path}: {lacking}. Score it first with goldless gre score")
-        return _run_board(path / RUN, name=path.resolve().name)
     if path.is_dir():
-        return _run_board(path, name=path.resolve().name)
+        return _run_board(path / RUN if is_edition(path) else path, path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".csv":
         return table_board(path, name=path.stem)
-    problem = "no such file or folder" if not path.exists() else "not a .csv file"
-    raise UserError(f"{source}: {problem}. {ALLOWED}")
+    if name.startswith("published:"):
+        raise UserError(f"unknown board {name!r}{nearest(name, PUBLISHED) or '.'} {ALLOWED}")
+    raise UserError(f"{source}: {'not a .csv file' if path.exists() else 'no such file or folder'}. {ALLOWED}")
 
 
-def _run_board(folder: Path, *, name: str) -> Board:
-    file = folder / "leaderboard.json"
-    if not file.is_file():
-        raise UserError(f"{folder}: the folder has neither {file.name} nor {CONFIG}. {ALLOWED}")
+def _run_board(folder: Path, name: str) -> Board:
     run = RunFolder(folder)
-    run.required("leaderboard")
+    if run.required("leaderboard") is None:
+        raise UserError(f"{folder}: no results (leaderboard.json). {ALLOWED}. Score an edition with goldless gre score")
     metrics = {
         metric: {r.agent: BoardScore(r.score, r.low, r.high, r.n) for r in board.rows if not is_reference(r.agent)}
         for metric, board in run.boards.items()
     }
     if not any(metrics.values()):
-        raise UserError(f"{file}: no agent has a score. Score the study with a metric that scores responses")
+        raise UserError(f"{folder}: no agent has a score. Score the study with a metric that scores responses")
     result, notes = read_result(run), []
     if result is not None and not isinstance(result, EditionResult):
         raise UserError(f"{folder}: {result}")
@@ -146,16 +134,12 @@ def _run_board(folder: Path, *, name: str) -> Board:
         notes.append(result.demonstration.removesuffix("."))
     if run.leaderboard is not None and not run.leaderboard.complete:
         notes.append("the run is incomplete; run it again to collect what is missing")
-    counts = {m: {one.n for one in scores.values() if one.score is not None} for m, scores in metrics.items()}
-    if uneven := [metric for metric, papers in counts.items() if len(papers) > 1]:
+    if uneven := list(uneven_metrics(metrics)):
         notes.append(
             f"{', '.join(uneven)}: agents have scores on different papers, so scores and distances to the human "
             "baseline are not comparable; the differences printed by goldless gre score use the same papers"
         )
-    listed: dict[str, Agent] = {}
-    if (table := folder / "agents.jsonl").is_file():
-        with all_at_once(str(folder)) as problems:
-            listed = {agent.agent: agent for agent in read_agents(Source(table, table.name), problems).records()}
+    listed = {agent.agent: agent for agent in run.agent_notes}
     names = dict.fromkeys([*listed, *(agent for scores in metrics.values() for agent in scores)])
     return Board(
         name,
@@ -167,8 +151,15 @@ def _run_board(folder: Path, *, name: str) -> Board:
     )
 
 
+def uneven_metrics(scores: Mapping[str, Mapping[str, BoardScore]]) -> Iterator[str]:
+    """The metrics under which agents have scores on different numbers of papers."""
+    for metric, board in scores.items():
+        if len({one.n for one in board.values() if one.score is not None}) > 1:
+            yield metric
+
+
 def table_board(
-    path: Path, *, name: str, notes: tuple[str, ...] = (), about: Sequence[str] = ABOUT_AGENTS, what: str = "metric"
+    path: Path, *, name: str, notes: Iterable[str] = (), about: Sequence[str] = ABOUT_AGENTS, what: str = "metric"
 ) -> Board:
     """The board in a table ``agent, METRIC…[, parameters, size_estimated, family, group, cutoff_date]``.
 
@@ -181,26 +172,21 @@ def table_board(
         check = CheckedTable(path, problems)
         for line, row in check.lines(f"The table needs one row per agent: agent, then one column per {what}"):
             columns = [column for column in row if column not in about]
-            if not metrics:
-                metrics = {column: {} for column in columns}
-                if any(not column.strip() for column in row):
-                    check.add("a column has no name in the header", 1)
-                if not columns:
-                    check.add(f"no {what} among the columns ({', '.join(row)}). Add one column per {what}", 1)
-            blank = [column for column in columns if is_empty(row[column]) or str(row[column]).isspace()]
-            scores = {column: check.number(row, column, line) for column in columns if column not in blank}
+            if not metrics and not columns:
+                check.add(f"no {what} among the columns ({', '.join(row)}). Add one column per {what}", 1)
+            if not metrics and "" in row:
+                check.add("a column has no name in the header", 1)
+            filled = [column for column in columns if not (is_empty(row[column]) or str(row[column]).isspace())]
+            scores = {column: check.number(row, column, line) for column in filled}
+            for column in columns:
+                metrics.setdefault(column, {})
             agent_name, agent = checked_agent(row, line, check)
-            said = str(row.get("size_estimated") or "").strip().lower() if "size_estimated" in about else ""
-            if said not in SAID:
-                check.add(f"size_estimated must be yes or no, got {said!r}", line)
-            if agent_name is None or not check.is_first((agent_name,), line, f"agent {agent_name!r} is listed twice"):
-                continue
-            if is_reference(agent_name):
+            if agent_name is None or not check.names(row, line, "agent") or is_reference(agent_name):
                 continue
             agents[agent_name] = agent
-            estimated += [agent_name] * SAID.get(said, False)
+            estimated += [agent_name] * (str(row.get("size_estimated")).lower() in {"yes", "true", "1"})
             for metric, score in scores.items():
-                metrics.setdefault(metric, {})[agent_name] = BoardScore(score)
+                metrics[metric][agent_name] = BoardScore(score)
     if not agents:
         raise UserError(f"{path}: only references, which are not ranked. Add the agents' scores")
-    return Board(name, metrics, tuple(agents.values()), estimated_sizes=tuple(estimated), notes=notes)
+    return Board(name, metrics, tuple(agents.values()), estimated_sizes=tuple(estimated), notes=tuple(notes))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +29,7 @@ from goldless.apps.gre.edition import (
 from goldless.apps.gre.hidden_instructions import injected_tables
 from goldless.apps.gre.paper_folder import PaperFolder
 from goldless.apps.gre.paper_text import storable
-from goldless.apps.gre.papers import (
-    HUMAN,
-    REFERENCE,
-    LeftOut,
-    Paper,
-    PaperSource,
-    UnusablePaperError,
-    draw_rank,
-    is_person,
-)
+from goldless.apps.gre.papers import HUMAN, REFERENCE, Paper, PaperSource, UnusablePaperError, draw_rank, is_person
 from goldless.apps.gre.review_form import reads_as_text
 from goldless.apps.gre.reviewarena import ReviewArena
 from goldless.errors import PrerequisiteError, UserError
@@ -67,8 +58,8 @@ def collect_edition(
     progress: Callable[[Progress], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
     **connection: Any,
-) -> tuple[Edition, tuple[LeftOut, ...]]:
-    """Collect the papers of an edition; returns those left out too.
+) -> Edition:
+    """Collect the papers of an edition.
 
     ``settings``: of the config's table ``collect``. ``connection``: how a venue is asked, as ``OpenReviewVenue`` takes.
     """
@@ -78,15 +69,15 @@ def collect_edition(
     planned = edition.planned(asked)
     config = planned.config.collect
     if edition.collected:
-        study, before = planned.study(), edition.config.collect
+        planned.study()  # raises if other papers are asked for
+        before = edition.config.collect
         if before is not None and config is not None and before.reader != config.reader:
-            said = f"reader {before.reader}, not {config.reader}"
-            raise UserError(f"{edition.folder}: the papers were drawn with other settings ({said}). Use another folder")
-        later = "" if config is None or config.from_folder is None else f"; later changes in {config.from_folder}"
-        later += " are not included. To include them, collect into another folder" if later else ""
-        say(f"{edition.folder}: the papers are already collected{later}")
-        rows = table_rows(study, LEFT_OUT)
-        return edition.with_settings(asked), tuple(LeftOut(row["paper"], row["reason"]) for row in rows)
+            raise UserError(
+                f"{edition.folder}: the papers were drawn with other settings (reader {before.reader}, not "
+                f"{config.reader}). Use another folder"
+            )
+        say(f"{edition.folder}: the papers are already collected. To collect again, choose another folder")
+        return edition.with_settings(asked)
     if config is None:
         raise UserError(f"{edition.folder}: no source of papers. Give --venue VENUE or --from-folder FOLDER")
     source = _source(edition, config, say, connection)
@@ -98,14 +89,20 @@ def collect_edition(
     draw = draw_papers(source, config, progress=progress)
     tables = collected_study(draw)
     if earlier is not None:
-        tables = _joined(tables, anchor_tables(earlier, config, taken=[paper.paper for paper in draw.papers]))
+        _add(tables, anchor_tables(earlier, config, taken=[paper.paper for paper in draw.papers]))
     if config.injected:
-        tables = _joined(tables, injected_tables(tables, papers=config.injected, seed=config.seed))
+        _add(tables, injected_tables(tables, papers=config.injected, seed=config.seed))
     with tempfile.TemporaryDirectory(prefix=".study.", dir=edition.folder) as aside:
         for table, rows in tables.items():
-            write_rows(Path(aside) / f"{table}.jsonl", rows)
+            if rows:
+                write_rows(Path(aside) / f"{table}.jsonl", rows)
         write_study(read_study(aside), edition.study_folder)
-    return edition, draw.left_out
+    return edition
+
+
+def _add(tables: Tables, more: Tables) -> None:
+    for table, rows in more.items():
+        tables.setdefault(table, []).extend(rows)
 
 
 def _source(
@@ -140,8 +137,8 @@ class Draw:
     papers: tuple[Paper, ...]
     """In the order drawn: a larger draw with the same seed begins with these. Each has the reviews that were drawn: the
     first is the candidate, the human baseline; the others are the references that candidates are compared with."""
-    left_out: tuple[LeftOut, ...]
-    """Papers that were drawn but could not be used, in order."""
+    left_out: tuple[Row, ...]
+    """Papers that were drawn but could not be used, in order: paper, reason and detail."""
     asked: CollectConfig
     listed: int
     """How many papers the source has."""
@@ -160,15 +157,15 @@ def draw_papers(
     names = sorted(set(source.papers()))
     total = len(names) if asked.papers is None else asked.papers
     drawn: list[Paper] = []
-    left_out: list[LeftOut] = []
+    left_out: list[Row] = []
     for place in np.random.default_rng(asked.seed).permutation(len(names)):
         if len(drawn) == asked.papers:
             break
         name = names[int(place)]
         try:
-            drawn.append(_drawn(source.paper(name, reviews=asked.reviews), asked.reviews, asked.seed))
+            drawn.append(_drawn(source.paper(name, reviews=asked.reviews), asked))
         except UnusablePaperError as unusable:
-            left_out.append(LeftOut(name, unusable.reason, unusable.detail))
+            left_out.append({"paper": name, "reason": unusable.reason, "detail": unusable.detail})
         done = len(drawn) if asked.papers is not None else len(drawn) + len(left_out)
         progress(Progress("papers", done, total, 0, 0.0))
     draw = Draw(source.name, tuple(drawn), tuple(left_out), asked, len(names))
@@ -177,38 +174,36 @@ def draw_papers(
     return draw
 
 
-def _drawn(paper: Paper, reviews: int, seed: int) -> Paper:
-    """The paper with its drawn reviews, the candidate first."""
-    title, abstract, text = (storable(one) for one in (paper.title, paper.abstract, paper.text))
-    paper = replace(paper, title=title, abstract=abstract, text=text)
-    if not paper.text.strip():
+def _drawn(paper: Paper, asked: CollectConfig) -> Paper:
+    """The paper with texts that can be stored and its drawn reviews, the candidate first."""
+    text, abstract = storable(paper.text), storable(paper.abstract)
+    if not text.strip():
         raise UnusablePaperError("no_paper", "its text is empty")
-    if not paper.abstract.strip():
+    if not abstract.strip():
         raise UnusablePaperError("no_abstract")
-    cleaned = [
-        replace(review, sections={storable(title): storable(text) for title, text in review.sections.items()})
-        for review in paper.reviews
+    reviews = [
+        replace(one, sections={storable(title): storable(text) for title, text in one.sections.items()})
+        for one in paper.reviews
     ]
-    written = [review for review in cleaned if review.text]
-    if len(written) < reviews:
-        raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}")
-    written.sort(key=lambda review: draw_rank(seed, paper.paper, review.review))
-    return replace(paper, reviews=tuple(written[:reviews]))
+    written = [one for one in reviews if one.text]
+    if len(written) < asked.reviews:
+        raise UnusablePaperError("few_reviews", f"{len(written)} of {asked.reviews}")
+    written.sort(key=lambda review: draw_rank(asked.seed, paper.paper, review.review))
+    chosen = tuple(written[: asked.reviews])
+    return replace(paper, title=storable(paper.title), abstract=abstract, text=text, reviews=chosen)
 
 
 def _too_few(draw: Draw) -> str:
-    if not draw.listed:
-        return f"{draw.source}: no papers"
     found = f"{draw.source}: {len(draw.papers):,} of {draw.listed:,} papers are usable"
     if draw.asked.papers is not None:
         found += f", but {draw.asked.papers:,} were requested"
     advice = "request fewer papers or fewer reviews per paper, or accept fewer with --fewer-ok"
     if not draw.left_out:
         return f"{found}. None was left out. Try to {advice}"
-    reasons = Counter(paper.reason for paper in draw.left_out)
+    reasons = Counter(paper["reason"] for paper in draw.left_out)
     counted = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
     named = [
-        f"  {out.paper}: {out.reason}" + (f" ({out.detail})" if out.detail else "")
+        f"  {out['paper']}: {out['reason']}" + (f" ({out['detail']})" if out["detail"] else "")
         for out in draw.left_out[:MOST_NAMED]
     ]
     more = len(draw.left_out) - MOST_NAMED
@@ -220,37 +215,19 @@ def _too_few(draw: Draw) -> str:
 
 
 def collected_study(draw: Draw) -> Tables:
-    """The rows of every table of the study of a draw; a table without rows is not there.
+    """The rows of every table of the study of a draw.
 
     ``tasks``: the paper's text as prompt, its title, abstract and other synopses, date, source, and what else is known.
     ``responses``: the candidate by agent ``human``, the others by ``reference1``, ``reference2``, …
     """
     agents = (HUMAN, *(f"{REFERENCE}{number}" for number in range(1, draw.asked.reviews)))
-    written = [
-        (paper, agent, review) for paper in draw.papers for agent, review in zip(agents, paper.reviews, strict=True)
-    ]
-    rewrites = ((paper, agent, *paper.rewrites.get(review.review, ("", ""))) for paper, agent, review in written)
     tables: Tables = {
-        "tasks": [_task(paper, draw.source) for paper in draw.papers],
+        "tasks": [],
         "agents": [{"agent": agent, "group": HUMAN if agent == HUMAN else REFERENCE} for agent in agents],
-        "responses": [{"task": paper.paper, "agent": agent, "text": review.text} for paper, agent, review in written],
-        REVIEWS: [
-            {
-                "task": paper.paper,
-                "agent": agent,
-                "review": review.review,
-                # a list: their order counts, and their titles differ between forms
-                "sections": [{"title": title, "text": text} for title, text in review.sections.items()],
-                **_others(review.extra, REVIEW_COLUMNS, "review_"),
-            }
-            for paper, agent, review in written
-        ],
-        "rewrites": [
-            {"rewriter": rewriter, "task": paper.paper, "agent": agent, "text": text}
-            for paper, agent, rewriter, text in rewrites
-            if text.strip()
-        ],
-        LEFT_OUT: [asdict(out) for out in draw.left_out],
+        "responses": [],
+        REVIEWS: [],
+        "rewrites": [],
+        LEFT_OUT: list(draw.left_out),
         "draw": [
             {
                 **draw_settings(draw.source, draw.asked),
@@ -261,36 +238,38 @@ def collected_study(draw: Draw) -> Tables:
             }
         ],
     }
-    return {table: rows for table, rows in tables.items() if rows}
+    for paper in draw.papers:
+        synopses = {"abstract": paper.abstract} | {name: text for name, text in paper.synopses.items() if text.strip()}
+        known = {"task": paper.paper, "prompt": paper.text, "title": paper.title}
+        known |= {f"synopsis_{name}": text for name, text in synopses.items()}
+        known |= {"public_date": paper.public_date} if paper.public_date is not None else {}
+        tables["tasks"].append({**known, "source": draw.source, **_others(paper.extra, TASK_COLUMNS, "paper_")})
+        for agent, review in zip(agents, paper.reviews, strict=True):
+            whose = {"task": paper.paper, "agent": agent}
+            tables["responses"].append({**whose, "text": review.text})
+            # a list: their order counts, and their titles differ between forms
+            sections = [{"title": title, "text": text} for title, text in review.sections.items()]
+            noted = _others(review.extra, REVIEW_COLUMNS, "review_")
+            tables[REVIEWS].append({**whose, "review": review.review, "sections": sections, **noted})
+            rewriter, rewrite = paper.rewrites.get(review.review, ("", ""))
+            if rewrite.strip():
+                tables["rewrites"].append({"rewriter": rewriter, **whose, "text": storable(rewrite)})
+    return tables
 
 
-def _task(paper: Paper, source: str) -> Row:
-    synopses = {"abstract": paper.abstract} | {name: text for name, text in paper.synopses.items() if text.strip()}
-    known = {
-        "task": paper.paper,
-        "prompt": paper.text,
-        "title": paper.title,
-        **{f"synopsis_{name}": text for name, text in synopses.items()},
-        "public_date": paper.public_date,
-        "source": source,
-    }
-    taken = [*TASK_COLUMNS, *(name for name in paper.extra if name.startswith("synopsis_"))]
-    filled = {column: value for column, value in known.items() if value is not None}
-    return filled | _others(paper.extra, taken, "paper_")
-
-
-def _others(extra: Mapping[str, Any], taken: Sequence[str], prefix: str) -> Row:
+def _others(extra: Mapping[str, Any], taken: Collection[str], prefix: str) -> Row:
     """Other fields, renamed if the study uses the name for something else."""
-    return {f"{prefix}{name}" if name in taken else name: value for name, value in extra.items()}
-
-
-def _joined(tables: Tables, more: Tables) -> Tables:
-    found = {table: [*tables.get(table, ()), *more.get(table, ())] for table in dict.fromkeys([*tables, *more])}
-    return {table: rows for table, rows in found.items() if rows}
+    return {
+        f"{prefix}{name}" if name in taken or name.startswith("synopsis_") else name: value
+        for name, value in extra.items()
+    }
 
 
 def told_collection(edition: Edition, study: Study) -> Iterable[str]:
-    """Sentences on how the human reviews were read: their sections, and fields with text that is in none."""
+    """Sentences on what was collected, how the human reviews were read, and what was left out."""
+    reviews = sum(is_person(response.agent) for _, responses in study for response in responses)
+    count = len(study.tasks)
+    yield f"{count} paper{'s' * (count != 1)} with {reviews} human reviews: {edition.study_folder}"
     rows = table_rows(study, REVIEWS)
     titles = dict.fromkeys(section["title"] for row in rows for section in row.get("sections") or ())
     titles.pop("", None)  # of a whole text
@@ -300,6 +279,10 @@ def told_collection(edition: Edition, study: Study) -> Iterable[str]:
     if fields := [name for name in held if name not in REVIEW_COLUMNS]:
         table = edition.study_folder / f"{REVIEWS}.jsonl"
         yield f"fields with text that is not part of the reviews: {', '.join(fields)}; see {table}"
+    if left_out := Counter(row["reason"] for row in table_rows(study, LEFT_OUT)):
+        reasons = ", ".join(f"{n} {reason}" for reason, n in left_out.most_common())
+        where = edition.study_folder / f"{LEFT_OUT}.jsonl"
+        yield f"left out: {left_out.total()} ({reasons}); which and why: {where}"
 
 
 # --- anchors -------------------------------------------------------------------------------------------------------
@@ -316,7 +299,19 @@ def _refuse_unlike(earlier: Edition, edition: Edition, config: CollectConfig) ->
             f"--anchors {earlier.name}: its papers have {references + 1} human reviews each, not {config.reviews}, so "
             f"scores on them would not be on the same scale. Give --reviews {references + 1}, or other anchors"
         )
-    _own_papers(earlier, study, config, ())
+    _anchors(earlier, study, config, ())
+
+
+def _anchors(earlier: Edition, study: Study, config: CollectConfig, taken: Collection[str]) -> list[str]:
+    """Papers drawn as anchors: not from those of a year before the earlier edition, nor from those taken."""
+    older = {*anchored_papers(study), *taken}
+    own = [task for task in study.tasks if task not in older]
+    if len(own) < config.anchor_papers:
+        raise UserError(
+            f"--anchors {earlier.name}: it has {len(own)} papers that are not in this edition or an earlier one, but "
+            f"{config.anchor_papers} anchors were requested. Give --anchor-papers {len(own)} or fewer"
+        )
+    return sorted(own, key=lambda task: draw_rank(config.seed, earlier.name, task))[: config.anchor_papers]
 
 
 def anchor_tables(earlier: Edition, config: CollectConfig, *, taken: Collection[str]) -> Tables:
@@ -325,26 +320,10 @@ def anchor_tables(earlier: Edition, config: CollectConfig, *, taken: Collection[
     ``taken``: papers that the new edition has already.
     """
     study = earlier.study()
-    own = _own_papers(earlier, study, config, taken)
-    drawn = sorted(own, key=lambda task: draw_rank(config.seed, earlier.name, task))[: config.anchor_papers]
-    people = [{"task": r.task, "agent": r.agent, "text": r.text} for t in drawn for r in study.responses(t)]
-    return {
-        "tasks": [task_row(study.task(task)) | {ANCHOR: earlier.name} for task in drawn],
-        "responses": [row for row in people if is_person(row["agent"])],
-        **{
-            table: [r for r in table_rows(study, table) if r["task"] in set(drawn) and is_person(r["agent"])]
-            for table in (REVIEWS, "rewrites")
-        },
-    }
-
-
-def _own_papers(earlier: Edition, study: Study, config: CollectConfig, taken: Collection[str]) -> list[str]:
-    """Papers that may be anchors: not those of a year before the earlier edition, nor those taken."""
-    older = {*anchored_papers(study), *taken}
-    own = [task for task in study.tasks if task not in older]
-    if len(own) < config.anchor_papers:
-        raise UserError(
-            f"--anchors {earlier.name}: it has {len(own)} papers that are not in this edition or an earlier one, but "
-            f"{config.anchor_papers} anchors were requested. Give --anchor-papers {len(own)} or fewer"
-        )
-    return own
+    drawn = _anchors(earlier, study, config, taken)
+    found: Tables = {"tasks": [task_row(study.task(task)) | {ANCHOR: earlier.name} for task in drawn]}
+    responses = [{"task": r.task, "agent": r.agent, "text": r.text} for task in drawn for r in study.responses(task)]
+    about = {"responses": responses} | {table: table_rows(study, table) for table in (REVIEWS, "rewrites")}
+    for table, rows in about.items():
+        found[table] = [row for row in rows if row["task"] in drawn and is_person(row["agent"])]
+    return found

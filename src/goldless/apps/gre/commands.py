@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,9 +20,9 @@ from goldless.runs.option_forms import NAMES, REQUIRED, Form, argument, option
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
+    from goldless.apps.gre.board_comparison import BenchmarkCorrelations, BoardComparison
     from goldless.apps.gre.boards import Board
     from goldless.apps.gre.edition import Edition
-    from goldless.apps.gre.papers import LeftOut
     from goldless.apps.gre.results import EditionResult
     from goldless.apps.gre.reviewing import Generated
     from goldless.runs.evaluation import Evaluation
@@ -39,7 +38,6 @@ class OfEdition:
     edition: Path = argument("EDITION", "Folder of an edition, made by goldless gre collect.")
 
     def opened(self) -> Edition:
-        """The edition of that folder."""
         from goldless.apps.gre.edition import open_edition
 
         return open_edition(self.edition)
@@ -52,7 +50,6 @@ class OfBoard:
     board: str = argument("BOARD", BOARD)
 
     def read(self) -> Board:
-        """The board of that name."""
         from goldless.apps.gre.boards import read_board
 
         return read_board(self.board)
@@ -107,22 +104,13 @@ def _collect(edition: Edition, settings: dict[str, Any], **connection: Any) -> E
     from goldless.apps.gre.collecting import collect_edition, told_collection
     from goldless.apps.gre.papers import UnansweredError
 
-    left_out: Iterable[LeftOut]
     try:
         with ProgressBars() as bars:
-            made, left_out = collect_edition(edition, settings, progress=bars, say=say, **connection)
+            made = collect_edition(edition, settings, progress=bars, say=say, **connection)
     except UnansweredError as error:
         end(INCOMPLETE, f"incomplete: {error}", style="yellow")
-    study = made.study()
-    count = len(study.tasks)
-    people = {agent.agent for agent in study.agents if agent.group in {"human", "reference"}}
-    reviews = sum(response.agent in people for _, responses in study for response in responses)
-    say(f"{count} paper{'s' * (count != 1)} with {reviews} human reviews: {made.study_folder}")
-    for line in told_collection(made, study):
+    for line in told_collection(made, made.study()):
         say(line)
-    if rows := tuple(left_out):
-        reasons = ", ".join(f"{n} {reason}" for reason, n in Counter(row.reason for row in rows).most_common())
-        say(f"left out: {len(rows)} ({reasons}); which and why: {made.study_folder / 'left_out.jsonl'}")
     return made
 
 
@@ -170,9 +158,8 @@ def review(own: Reviewing, options: Options, output: Output) -> None:
     # a bare name in the config means that model
     new = {name: model for name, model in chosen.items() if name != model or name not in opened.config.models}
     added: dict[str, dict[str, Any]] = {name: {"model": model} for name, model in new.items()}
-    for name, known in facts.items():
-        if name not in unknown:
-            added.setdefault(name, {}).update(known)
+    for name in set(facts) - set(unknown):
+        added.setdefault(name, {}).update(facts[name])
     settings = _settings(ReviewConfig, own) | cut
     _, generated = _run(review_edition, opened, settings, options, models=added, only=list(chosen) or None)
     output.print_tables([generated.table()], lambda: write(generated))
@@ -220,25 +207,20 @@ def score(own: Scoring, options: Options, output: Output) -> None:
     """
     from goldless.apps.gre.scoring import score_edition
 
-    opened = own.opened()
-    made, result, evaluation = _run(score_edition, opened, _settings(ScoreConfig, own), options, run=own.run)
-    _print_result(result, evaluation, output)
-    _tell_result(result, evaluation, made.run_folder(own.run))
+    scored = _run(score_edition, own.opened(), _settings(ScoreConfig, own), options, run=own.run)
+    _show(scored, own.run, output)
 
 
-def _print_result(result: EditionResult, evaluation: Evaluation, output: Output) -> None:
-    """Print the metrics side by side, the differences to human, the contamination clock, and clean leaderboards."""
+def _show(scored: tuple[Edition, EditionResult, Evaluation], run: str | None, output: Output) -> None:
+    """Print all tables, and report on standard error what a reader of them must know."""
     from goldless.reports.document import write
 
+    edition, result, evaluation = scored
     output.print_tables(result.tables(), lambda: {**write(result), "scores": write(evaluation)})
-
-
-def _tell_result(result: EditionResult, evaluation: Evaluation, folder: Path) -> None:
-    """Report on standard error what a reader of the tables must know."""
     if result.left_out:
         reasons = ", ".join(f"{count} {reason}" for reason, count in result.left_out.items())
         say(f"papers left out when collecting: {reasons}")
-    tell_all(evaluation, Output(folder=folder))
+    tell_all(evaluation, Output(folder=edition.run_folder(run)))
 
 
 @verb(*COSTS, first=COSTS)
@@ -256,9 +238,7 @@ def run(own: OfEdition, options: Options, output: Output) -> None:
     opened = _collect(own.opened(), {})
     opened, generated = _run(review_edition, opened, {}, options)
     _tell_generated(generated)
-    opened, result, evaluation = _run(score_edition, opened, {}, options)
-    _print_result(result, evaluation, output)
-    _tell_result(result, evaluation, opened.run_folder())
+    _show(_run(score_edition, opened, {}, options), None, output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,31 +274,24 @@ def demo(own: Demonstrating, options: Options, output: Output) -> None:
     edition, _ = _run(review_edition, edition, {}, options)
     add_invented_rewrites(edition)
     say("Preprocessing and scoring by the embedded model …")
-    edition, result, evaluation = _run(score_edition, edition, {}, options)
-    _print_result(result, evaluation, output)
+    scored = _run(score_edition, edition, {}, options)
     drawn = edition.folder / "figure.svg"
     drawn.write_text(size_figure(read_board(edition.folder)), encoding="utf-8")
     say(f"figure: {drawn}")
-    _tell_result(result, evaluation, edition.run_folder())
+    _show(scored, None, output)
 
 
 # --- boards ----------------------------------------------------------------------------------------------------------
 
 
-@verb("seed")
-def show(own: OfBoard, options: Options, output: Output) -> None:
-    """Print a board with all its metrics, and how much higher larger models of a family score.
+@verb()
+def show(own: OfBoard) -> Board:
+    """Print a board with all its metrics.
 
     Example:
       goldless gre show published:70b
     """
-    from goldless.apps.gre.size_effect import size_effect
-    from goldless.reports.document import write
-
-    found = own.read()
-    effect = size_effect(found, seed=options.seed)
-    tables = [found.table(), *([effect.table()] if any(row.slope is not None for row in effect.metrics) else [])]
-    output.print_tables(tables, lambda: {**write(found), "size_effect": write(effect)})
+    return own.read()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -330,7 +303,7 @@ class Comparing:
 
 
 @verb("seed")
-def compare(own: Comparing, options: Options, output: Output) -> None:
+def compare(own: Comparing, options: Options) -> BoardComparison:
     """Compare two editions, or two scorers of one: how similarly they rank the agents, and which rose or fell.
 
     Editions that share anchors are linked: the second one's scores are also printed on the scale of the first.
@@ -342,13 +315,10 @@ def compare(own: Comparing, options: Options, output: Output) -> None:
     from goldless.apps.gre.board_comparison import compare_boards
     from goldless.apps.gre.boards import read_board
     from goldless.apps.gre.linking import link_boards
-    from goldless.reports.document import write
 
     found = compare_boards(read_board(own.first), read_board(own.second), seed=options.seed)
     links, lacking = link_boards(own.first, own.second, seed=options.seed)
-    found = replace(found, notes=(*found.notes, *lacking))
-    tables = [*found.tables(), *(link.table() for link in links)]
-    output.print_tables(tables, lambda: {**write(found), "links": list(map(write, links))})
+    return replace(found, links=tuple(links), notes=(*found.notes, *lacking))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,7 +331,7 @@ class Correlating(OfBoard):
 
 
 @verb("seed")
-def correlate(own: Correlating, options: Options, output: Output) -> None:
+def correlate(own: Correlating, options: Options) -> BenchmarkCorrelations:
     """Correlate a board with other benchmarks, over the agents that both have: Pearson, Spearman and Kendall's tau-b.
 
     Example:
@@ -369,10 +339,8 @@ def correlate(own: Correlating, options: Options, output: Output) -> None:
     """
     from goldless.apps.gre.board_comparison import correlate as correlate_board
     from goldless.apps.gre.board_comparison import read_benchmark_scores
-    from goldless.reports.document import write
 
-    found = correlate_board(own.read(), read_benchmark_scores(own.benchmarks), seed=options.seed)
-    output.print_tables([found.table()], lambda: write(found))
+    return correlate_board(own.read(), read_benchmark_scores(own.benchmarks), seed=options.seed)
 
 
 @dataclass(frozen=True, kw_only=True)

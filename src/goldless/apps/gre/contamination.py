@@ -7,23 +7,23 @@ without a cutoff is unknown, never clean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from typing import Literal, Unpack
 
 import numpy as np
 import polars as pl
 
+from goldless.apps.gre.estimates import estimate_cells, estimate_columns
 from goldless.apps.gre.papers import HUMAN, is_person
-from goldless.arrays import BoolArray, FloatArray
 from goldless.dates import first_day, last_day
 from goldless.errors import UserError
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Draws, interval_name, task_intervals
+from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
 from goldless.studies import Study
 from goldless.studies.checking import is_empty
 
@@ -31,16 +31,15 @@ Scope = Literal["own", "common", "all"]
 """Which papers: those clean for the agent, those clean for all agents with a cutoff, or all papers."""
 PUBLIC_DATE = "public_date"
 """The column of the tasks table."""
-OWN = (
-    "Each agent is scored on the papers that are clean for it. The papers differ between agents, so compare the "
-    "differences from the human baseline, which use the same papers, not the scores."
-)
-ALL = (
-    "Each agent is scored on all papers, clean or not, that it has a score for. If scores are missing, the papers "
-    "differ between agents, so compare the differences from the human baseline, which use the same papers, not the "
-    "scores."
-)
-MISSING = "Some agents lack scores on some of these papers; for them, compare the difference from human."
+DIFFER = "so compare the differences from the human baseline, which use the same papers, not the scores."
+NOTES: Mapping[Scope, str] = {
+    "own": f"Each agent is scored on the papers that are clean for it. The papers differ between agents, {DIFFER}",
+    "common": "Some agents lack scores on some of these papers; for them, compare the difference from human.",
+    "all": (
+        "Each agent is scored on all papers, clean or not, that it has a score for. If scores are missing, the papers "
+        f"differ between agents, {DIFFER}"
+    ),
+}
 STATED = "Cutoffs are those stated by the makers; a month or year counts as its last day, for a paper as its first day."
 
 
@@ -51,14 +50,8 @@ class AgentClock:
     agent: str
     cutoff_date: str | None
     """None: unknown."""
-    dated: int
-    """Papers with a date."""
-    undated: int
-    """Papers without one: neither clean nor seen."""
     clean: int | None
     """Dated papers that became public after the cutoff; None: unknown cutoff."""
-    share: float | None
-    """Share of dated papers that are clean; None: unknown cutoff, or no paper has a date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +61,14 @@ class CleanScore:
     metric: str
     scope: Scope
     agent: str
-    rank: int | None
-    """Rank by score among the agents except the human baseline; only in the scope ``common``, with equal papers."""
-    score: float | None
-    low: float | None
-    """None: no interval, ``note`` says why."""
-    high: float | None
-    n: int
-    """Papers of the scope with a score."""
+    score: Estimate
+    """On the papers of the scope."""
+    difference: Estimate
+    """Score minus that of the human baseline on the same papers."""
     missing: int
-    """Papers of the scope without one."""
-    difference: float | None
-    """Score minus that of the human baseline on the same papers; None: no paper has both."""
-    difference_low: float | None
-    difference_high: float | None
-    n_pairs: int
-    """Papers of the scope with both scores."""
-    all_score: float | None
-    """On all papers, clean or not."""
-    all_n: int
-    note: str | None = None
+    """Papers of the scope without a score."""
+    rank: int | None = None
+    """By score among the agents except the human baseline; only in the scope ``common``, with equal papers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,88 +76,70 @@ class Clock:
     """Cutoffs of agents and dates of papers, and scores on clean papers."""
 
     agents: tuple[AgentClock, ...]
-    unknown: tuple[str, ...]
-    """Agents without a cutoff, which are not on leaderboards of clean papers."""
     papers: int
     undated: tuple[str, ...]
+    """Papers without a date: neither clean nor seen."""
     common: tuple[str, ...]
     """Papers that are clean for all agents with a cutoff."""
-    scores: tuple[CleanScore, ...]
     level: float
-    signatures: Mapping[str, str]
-    """Signatures of the scores on all papers, by metric."""
-    scope_signatures: Mapping[str, Mapping[Scope, str]]
+    leaderboards: tuple[CleanScore, ...] = ()
+    scope_signatures: Mapping[str, Mapping[Scope, str]] = field(default_factory=dict)
     """Signatures of the leaderboards, including the papers: by metric, then by scope."""
-
-    KEYS = ("*", "notes")
 
     def rows(self, metric: str, scope: Scope) -> list[CleanScore]:
         """The leaderboard of a metric on the papers of a scope."""
-        return [row for row in self.scores if (row.metric, row.scope) == (metric, scope)]
-
-    def signature(self, metric: str, scope: Scope) -> str:
-        """The signature of a leaderboard; empty: it has none, as in a file that was changed."""
-        return self.scope_signatures.get(metric, {}).get(scope, "")
+        return [row for row in self.leaderboards if (row.metric, row.scope) == (metric, scope)]
 
     def tables(self) -> list[ReportTable]:
         """The leaderboards on all papers, the agents with their cutoffs, and the leaderboards on clean papers."""
-        metrics = list(dict.fromkeys(row.metric for row in self.scores))
         columns = (
             Column("agent", "agent"),
             Column("cutoff_date", "cut-off", absent="unknown"),
-            Column("clean", "papers after cutoff", "count", "unknown"),
-            Column("dated", "dated", "count"),
-            Column("share", "share", "number", "unknown", 2),
-            Column("undated", "undated", "count"),
+            Column("clean dated", "papers after cutoff", "fraction", "unknown"),
         )
-        title = "Papers published after each agent's cutoff"
-        clean: list[Scope] = ["common", "own"]
+        rows = tuple({**asdict(one), "dated": self.papers - len(self.undated)} for one in self.agents)
+        boards = list(dict.fromkeys((row.metric, row.scope) for row in self.leaderboards))
         return [
-            *(self._leaderboard(metric, "all") for metric in metrics),
-            ReportTable(title, columns, tuple(map(asdict, self.agents)), notes=self.notes),
-            *(self._leaderboard(m, scope) for m in metrics for scope in clean if self.rows(m, scope)),
+            *(self._leaderboard(metric, scope) for metric, scope in boards if scope == "all"),
+            ReportTable("Papers published after each agent's cutoff", columns, rows, notes=self.notes),
+            *(self._leaderboard(metric, scope) for metric, scope in boards if scope != "all"),
         ]
 
     def _leaderboard(self, metric: str, scope: Scope) -> ReportTable:
         rows = self.rows(metric, scope)
-        interval = f"{self.level * 100:g}%"
-        everywhere = (
-            Column("all_score", "all papers", "number", decimals=2, wide=True),
-            Column("all_n", "n", "count", wide=True),
-        )
         columns = (
             *[Column("rank", "#", "count")] * (scope == "common"),
             Column("agent", "agent"),
-            Column("score", "score", "number", "missing", 2),
-            Column("low high", interval, "interval", decimals=2),
-            Column("difference", "minus human", "signed", decimals=2),
-            Column("difference_low difference_high", interval, "signed interval", decimals=2),
+            *estimate_columns("score", "score", self.level),
+            *estimate_columns("difference", "minus human", self.level, signed=True),
             Column("n papers", "papers", "fraction"),
-            Column("n_pairs", "shared with human", "count", wide=True),
-            *(everywhere if scope != "all" else ()),
-            Column("note", "note", wide=True),
+            Column("difference_n", "shared with human", "count", wide=True),
         )
-        papers, notes = {
-            "own": ("each agent's clean papers", (OWN,)),
-            "common": (f"the {len(self.common)} papers clean for all", (MISSING,) * any(row.missing for row in rows)),
-            "all": (f"all {self.papers} papers", (ALL,)),
+        papers = {
+            "own": "each agent's clean papers",
+            "common": f"the {len(self.common)} papers clean for all",
+            "all": f"all {self.papers} papers",
         }[scope]
-        cells = tuple({**asdict(row), "papers": row.n + row.missing} for row in rows)
-        return ReportTable(f"{metric} on {papers}", columns, cells, self.signature(metric, scope), notes)
+        cells = tuple(
+            estimate_cells(score=row.score, difference=row.difference)
+            | {"agent": row.agent, "rank": row.rank, "n": row.score.n, "papers": row.score.n + row.missing}
+            for row in rows
+        )
+        notes = (NOTES[scope],) if scope != "common" or any(row.missing for row in rows) else ()
+        return ReportTable(f"{metric} on {papers}", columns, cells, self.scope_signatures[metric][scope], notes)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """How to read the dates, and whose or which are not known."""
         notes = [STATED]
-        if self.unknown:
-            notes.append(f"{len(self.unknown)} without a cutoff, not counted as clean: {', '.join(self.unknown)}.")
+        if unknown := [one.agent for one in self.agents if one.clean is None]:
+            notes.append(f"{len(unknown)} without a cutoff, not counted as clean: {', '.join(unknown)}.")
         if self.undated:
             lacking = f"{len(self.undated)} of {self.papers} papers"
             notes.append(f"{lacking} have no date and are not used for clean leaderboards.")
-        if len(self.unknown) == len(self.agents):
+        if len(unknown) == len(self.agents):
             notes.append("No agent has a cutoff, so there is no leaderboard of clean papers.")
         elif not self.common:
-            fewest = min((one.clean for one in self.agents if one.clean is not None), default=None)
+            fewest = min(one.clean for one in self.agents if one.clean is not None)
             who = ", ".join(f"{one.agent} ({one.cutoff_date})" for one in self.agents if one.clean == fewest)
             notes.append(
                 "No paper became public after the cutoffs of all agents, so there is no common leaderboard. "
@@ -203,62 +166,37 @@ def contamination_clock(
     dates = {task: _day(first_day, given, f"public_date of task {task!r}") for task, given in paper_dates.items()}
     dated = {task: day for task, day in dates.items() if day is not None}
     known = {agent: cutoff for agent, cutoff in cutoffs.items() if cutoff is not None}
-    clean = {agent: tuple(task for task, day in dated.items() if day > cutoff) for agent, cutoff in known.items()}
+    clean = {agent: [task for task, day in dated.items() if day > cutoff] for agent, cutoff in known.items()}
     latest = max(known.values(), default=date.max)
     common = tuple(task for task, day in dated.items() if day > latest)
-    papers: dict[Scope, str] = {
-        "own": f"clean-own-{evidence_hash((agent, *sorted(tasks)) for agent, tasks in clean.items())}",
-        "common": f"clean-common-{len(common)}-{evidence_hash((task,) for task in common)}",
-        "all": f"all-{len(dates)}",
-    }
-    level = draws["level"]
-    drawn = {"interval": interval_name(level, tails=True)} | {key: str(draws[key]) for key in ("resamples", "seed")}
     rows: list[CleanScore] = []
     for metric, frame in scores.items():
         scored = {(task, agent): score for task, agent, score in frame.select("task", "agent", "score").iter_rows()}
-        values = {
-            agent: np.array([scored.get((task, agent)) for task in dates], dtype=np.float64)
-            for agent in (*models, HUMAN)
-        }
-        people = [HUMAN] if models and not np.isnan(values[HUMAN]).all() else []
-        scopes: dict[Scope, Mapping[str, tuple[str, ...]]] = {
-            "own": clean,
+        people = [HUMAN] if models and any(scored.get((task, HUMAN)) is not None for task in dates) else []
+        scopes: dict[Scope, Mapping[str, Sequence[str]]] = {
             "common": dict.fromkeys([*clean, *people], common) if common else {},
+            "own": clean,
             "all": dict.fromkeys([*models, *people], tuple(dates)),
         }
-        for scope, tasks in scopes.items():
-            found = [
-                _clean_score((metric, scope, agent), values, np.isin(list(dates), its), draws)
-                for agent, its in tasks.items()
-            ]
-            rows += (
-                _ranked(found)
-                if scope == "common"
-                else sorted(found, key=lambda row: (row.difference is None, -(row.difference or 0), -(row.score or 0)))
-            )
+        for scope, papers in scopes.items():
+            found = []
+            for agent, tasks in papers.items():
+                mine, human = ([scored.get((task, who)) for task in tasks] for who in (agent, HUMAN))
+                values = np.array([mine, human], dtype=np.float64).reshape(2, -1)
+                apart = values[0] - values[1] if agent != HUMAN else np.full(len(tasks), np.nan)
+                score, difference = task_intervals(np.stack([values[0], apart], axis=1), tails=True, **draws)
+                found.append(CleanScore(metric, scope, agent, score, difference, len(tasks) - score.n))
+            rows += _ordered(found, scope)
     return Clock(
         agents=tuple(
-            AgentClock(
-                name,
-                cutoff,
-                len(dated),
-                len(dates) - len(dated),
-                len(clean[name]) if name in clean else None,
-                len(clean[name]) / len(dated) if name in clean and dated else None,
-            )
-            for name, cutoff in models.items()
+            AgentClock(name, cutoff, len(clean[name]) if name in clean else None) for name, cutoff in models.items()
         ),
-        unknown=tuple(agent for agent in cutoffs if agent not in known),
         papers=len(dates),
         undated=tuple(task for task in dates if task not in dated),
         common=common,
-        scores=tuple(rows),
-        level=level,
-        signatures=dict(signatures),
-        scope_signatures={
-            metric: {scope: _signature(signatures[metric], metric, drawn, told) for scope, told in papers.items()}
-            for metric in scores
-        },
+        leaderboards=tuple(rows),
+        level=draws["level"],
+        scope_signatures={m: _signatures(signatures[m], clean, common, len(dates), draws) for m in scores},
     )
 
 
@@ -269,10 +207,36 @@ def _day(read: Callable[[str], date | None], given: str | None, whose: str) -> d
     return found
 
 
-def _signature(line: str, metric: str, drawn: Mapping[str, str], papers: str) -> str:
-    """The signature of the scores, with other draws and papers, and without a test."""
-    known = {key: told for key, told in Signature.parse(line).settings.items() if key not in {"goldless", "test"}}
-    return str(Signature(metric, {**known, **drawn, "papers": papers}))
+def _ordered(rows: Sequence[CleanScore], scope: Scope) -> list[CleanScore]:
+    """By difference, highest first; on common papers by score, with ranks, and equal scores share the better rank."""
+    if scope != "common":
+        return sorted(rows, key=lambda row: (*_last(row.difference), *_last(row.score)))
+    scores = [row.score.value for row in rows if row.agent != HUMAN and row.score.value is not None]
+    found = []
+    for row in sorted(rows, key=lambda row: (*_last(row.score), row.difference.value is None)):
+        score = None if row.agent == HUMAN else row.score.value
+        found.append(replace(row, rank=None if score is None else 1 + sum(other > score for other in scores)))
+    return found
+
+
+def _last(one: Estimate) -> tuple[bool, float]:
+    return one.value is None, -(one.value or 0.0)
+
+
+def _signatures(
+    line: str, clean: Mapping[str, Sequence[str]], common: Sequence[str], papers: int, draws: Draws
+) -> dict[Scope, str]:
+    """The signature of the scores by scope, with other draws and papers, and without a test."""
+    given = Signature.parse(line)
+    settings = {key: told for key, told in given.settings.items() if key not in {"goldless", "test"}}
+    settings |= {"interval": interval_name(draws["level"], tails=True)}
+    settings |= {"resamples": str(draws["resamples"]), "seed": str(draws["seed"])}
+    used: dict[Scope, str] = {
+        "own": f"clean-own-{evidence_hash((agent, *sorted(tasks)) for agent, tasks in clean.items())}",
+        "common": f"clean-common-{len(common)}-{evidence_hash((task,) for task in common)}",
+        "all": f"all-{papers}",
+    }
+    return {scope: str(Signature(given.metric, {**settings, "papers": told})) for scope, told in used.items()}
 
 
 def public_dates(study: Study) -> dict[str, str | None]:
@@ -283,37 +247,3 @@ def public_dates(study: Study) -> dict[str, str | None]:
         task: None if is_empty(value) else f"{value:%Y-%m-%d}" if isinstance(value, date) else str(value)
         for task, value in found.items()
     }
-
-
-def _clean_score(
-    whose: tuple[str, Scope, str], values: Mapping[str, FloatArray], kept: BoolArray, draws: Draws
-) -> CleanScore:
-    """The score of an agent, by metric, scope and name, on the papers that are kept."""
-    mine, agent = values[whose[-1]], whose[-1]
-    pairs = mine - values[HUMAN] if agent != HUMAN else np.full_like(mine, np.nan)
-    score, difference = task_intervals(np.stack([mine[kept], pairs[kept]], axis=1), tails=True, **draws)
-    everywhere = mine[~np.isnan(mine)]
-    return CleanScore(
-        *whose,
-        rank=None,
-        score=score.value,
-        low=score.low,
-        high=score.high,
-        n=score.n,
-        missing=int(kept.sum()) - score.n,
-        difference=difference.value,
-        difference_low=difference.low,
-        difference_high=difference.high,
-        n_pairs=difference.n,
-        all_score=float(everywhere.mean()) if len(everywhere) else None,
-        all_n=len(everywhere),
-        note=score.note if kept.any() else "no clean paper",
-    )
-
-
-def _ranked(rows: Sequence[CleanScore]) -> Iterator[CleanScore]:
-    """By score, highest first; the baseline has no rank, and equal scores share the better rank."""
-    scores = [row.score for row in rows if row.agent != HUMAN and row.score is not None]
-    for row in sorted(rows, key=lambda row: (row.score is None, -(row.score or 0), row.difference is None)):
-        score = None if row.agent == HUMAN else row.score
-        yield replace(row, rank=None if score is None else 1 + sum(other > score for other in scores))

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from goldless.apps.gre.edition import RUN, anchored_papers, is_edition, open_edition
+from goldless.apps.gre.estimates import estimate_cells, estimate_columns
 from goldless.apps.gre.papers import is_reference
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
@@ -27,7 +28,7 @@ from goldless.meta_evaluation.judges import ScoredBy, Scores, run_scores
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import draw_counts
+from goldless.statistics.bootstrap import Estimate, draw_counts
 from goldless.statistics.rank_correlation import percentile_interval
 from goldless.studies import Study
 
@@ -70,16 +71,12 @@ class LinkedScore:
     agent: str
     second: float
     """Its score on its own scale."""
-    linked: float
+    linked: Estimate
     """The same on the scale of the first edition."""
-    linked_low: float | None
-    linked_high: float | None
-    first: float | None = None
-    """Its score in the first edition; None: it is not there."""
-    change: float | None = None
+    first: float | None
+    """Its score in the first edition; None: it has none."""
+    change: Estimate | None
     """Linked score minus that of the first edition."""
-    change_low: float | None = None
-    change_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,54 +86,45 @@ class Link:
     metric: str
     first: str
     second: str
-    slope: float
-    slope_low: float | None
-    slope_high: float | None
-    intercept: float
-    intercept_low: float | None
-    intercept_high: float | None
+    slope: Estimate
+    intercept: Estimate
     papers: int
     """Anchors with a review that is the same in both editions and has a score in both."""
     reviews: int
     scores: tuple[LinkedScore, ...]
     """Highest first."""
-    level: float
     signature: str
 
     def table(self) -> ReportTable:
         """One row per agent of the second edition."""
-        interval = f"{self.level * 100:g}%"
         columns = (
             Column("agent", "agent", "name"),
             Column("first", self.first, "number", "-", 2),
             Column("second", f"{self.second} (own scale)", "number", decimals=2),
-            Column("linked", f"{self.second}, linked", "number", decimals=2),
-            Column("linked_low linked_high", interval, "interval", "-", 2),
-            Column("change", "change", "signed", "-", 2),
-            Column("change_low change_high", interval, "signed interval", "-", 2),
+            *estimate_columns("linked", f"{self.second}, linked", LEVEL, absent="-"),
+            *estimate_columns("change", "change", LEVEL, signed=True, absent="-"),
+        )
+        rows = tuple(
+            estimate_cells(linked=one.linked, change=one.change)
+            | {"agent": one.agent, "first": one.first, "second": one.second}
+            for one in self.scores
         )
         title = f"{self.metric}: {self.second} on the scale of {self.first}"
-        return ReportTable(title, columns, tuple(map(asdict, self.scores)), self.signature, (self.sentence, METHOD))
-
-    @property
-    def sentence(self) -> str:
-        """The link in words."""
-        slope = _with_ends(self.slope, self.slope_low, self.slope_high)
-        intercept = _with_ends(self.intercept, self.intercept_low, self.intercept_high)
-        return (
+        linked = (
             f"Linked by {self.reviews} reviews of {self.papers} anchors that are the same in both editions: slope "
-            f"{slope}, intercept {intercept}."
+            f"{_with_ends(self.slope)}, intercept {_with_ends(self.intercept)}."
         )
+        return ReportTable(title, columns, rows, self.signature, (linked, METHOD))
 
 
-def _with_ends(value: float, low: float | None, high: float | None) -> str:
-    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} ({low:.3f} … {high:.3f})"
+def _with_ends(one: Estimate) -> str:
+    ends = "" if one.low is None or one.high is None else f" ({one.low:.3f} … {one.high:.3f})"
+    return f"{one.value:.3f}{ends}"
 
 
 def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[Link], list[str]]:
     """The links of two editions by metric, and notes; nothing where one is no edition or they share no anchors."""
-    folders = [Path(first), Path(second)]
-    editions = [open_edition(folder) for folder in folders if is_edition(folder)]
+    editions = [open_edition(folder) for folder in (Path(first), Path(second)) if is_edition(folder)]
     if len(editions) < 2 or not all(one.collected for one in editions):
         return [], []
     sides = [Side.of(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
@@ -187,9 +175,10 @@ def _link(first: Side, second: Side, metric: str, shared: set[str], seed: int) -
     for agent in sorted({agent for _, agent in theirs if not is_reference(agent)}):
         means = _means([*papers, *others[1]], np.hstack([drawn[0], drawn[2]]), theirs, agent)
         befores = _means([*papers, *others[0]], np.hstack([drawn[0], drawn[1]]), ours, agent)
-        linked = slopes * means + intercepts
-        before = () if math.isnan(befores[0]) else (float(befores[0]), *_value_and_ends(linked - befores))
-        rows.append(LinkedScore(agent, float(means[0]), *_value_and_ends(linked), *before))
+        linked, before = slopes * means + intercepts, float(befores[0])
+        change = None if math.isnan(before) else _estimate(linked - befores, len(papers))
+        score = _estimate(linked, len(papers))
+        rows.append(LinkedScore(agent, float(means[0]), score, None if change is None else before, change))
     told = {
         "first": first.signatures.get(metric, first.name),
         "second": second.signatures.get(metric, second.name),
@@ -203,12 +192,11 @@ def _link(first: Side, second: Side, metric: str, shared: set[str], seed: int) -
         metric,
         first.name,
         second.name,
-        *_value_and_ends(slopes),
-        *_value_and_ends(intercepts),
+        _estimate(slopes, len(papers)),
+        _estimate(intercepts, len(papers)),
         papers=len(papers),
         reviews=len(used),
-        scores=tuple(sorted(rows, key=lambda row: (-row.linked, row.agent))),
-        level=LEVEL,
+        scores=tuple(sorted(rows, key=lambda row: (-(row.linked.value or 0.0), row.agent))),
         signature=str(Signature(f"link[{metric}]", told)),
     )
 
@@ -238,6 +226,6 @@ def _means(tasks: Sequence[str], counts: FloatArray, scores: Mapping[Pair, float
     return means
 
 
-def _value_and_ends(rows: FloatArray) -> tuple[float, float | None, float | None]:
-    low, high, _ = percentile_interval(rows[1:], level=LEVEL)
-    return float(rows[0]), low, high
+def _estimate(rows: FloatArray, n: int) -> Estimate:
+    low, high, note = percentile_interval(rows[1:], level=LEVEL)
+    return Estimate(float(rows[0]), low, high, n, LEVEL, note)

@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs, quote, urlsplit
@@ -38,8 +39,8 @@ from goldless.models.http_api.limits import seconds_until
 Say = Callable[[str], None]
 REPLIES = "replies.sqlite"
 """File of the kept replies. Delete it to have everything requested again."""
-BUSY = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
-"""Statuses that may pass: of a busy server, or of a gateway that has lost it."""
+BUSY = frozenset({0, 408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+"""Statuses that may pass: of a busy server, or of a gateway that has lost it; 0: the server was not reached."""
 PAGE = 1000
 """Maximum number of notes per page."""
 TOKEN_SECONDS = 7 * 24 * 60 * 60
@@ -51,8 +52,6 @@ FIRST_WAIT_SECONDS = 1.0
 """Before the second attempt; it doubles from there."""
 LONGEST_WAIT_SECONDS = 300.0
 """If the server asks for a longer pause, the collection ends, to be resumed later."""
-MOST_PAGES = 3
-"""With this many web pages instead of PDFs in a row, the papers are not to blame."""
 SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
 """Names of submissions in API v1: double blind, single blind, and until 2017."""
 LEFT_V1 = ("Withdrawn_Submission", "Desk_Rejected_Submission")
@@ -66,13 +65,12 @@ OUTCOMES: Mapping[Literal["withdrawn", "desk_rejected"], re.Pattern[str]] = {
 
 
 class _RefusedError(UserError):
-    """A request that the server did not answer; status 0: it was not reached."""
+    """A request that the server refused, or did not answer."""
 
-    def __init__(self, message: str, *, status: int = 0, name: str = "", retry_after: float = 0.0) -> None:
+    def __init__(self, message: str, *, status: int, private: bool = False, retry_after: float = 0.0) -> None:
         self.status, self.retry_after = status, retry_after
-        self.is_busy = status in {0, *BUSY}
-        self.is_private = status == 403 and name in {"ForbiddenError", "Forbidden"}
-        """Only this item is private; otherwise a login is required (``ChallengeRequiredError``)."""
+        self.is_absent = status in {400, 404, 410} or private
+        """There is no such item, or it is private; otherwise a login is required."""
         super().__init__(message)
 
 
@@ -83,7 +81,6 @@ class _Api:
         self.number, self.base = number, base.rstrip("/")
         self._pause, self._say = pause, say
         self._replies = cache / REPLIES
-        self._pages_in_a_row = 0
         self._pages: dict[str, list[str]] = {}
         """Addresses of the pages of notes about a submission."""
         with self._storing():
@@ -99,9 +96,9 @@ class _Api:
     def group(self, name: str) -> dict[str, Any] | None:
         """The group of a venue; None if it does not exist or is not visible to us."""
         try:
-            return next(iter(self._listed("groups", id=name)[0]), None)
+            return next(iter(_fields(self._get("groups", id=name))["groups"]), None)
         except _RefusedError as refusal:
-            if refusal.status in {400, 404} or refusal.is_private:
+            if refusal.is_absent:
                 return None
             raise
 
@@ -110,57 +107,36 @@ class _Api:
         seen: set[str] = set()
         after: dict[str, str] = {}
         while True:
-            notes, count = self._listed("notes", **query, sort="id", limit=str(PAGE), **after)
-            page = [note for note in notes if isinstance(note.get("id"), str) and note["id"] not in {"", *seen}]
+            reply = self._get("notes", **query, sort="id", limit=str(PAGE), **after)
+            self._pages.setdefault(query.get("forum", ""), []).append(reply.url)
+            found = _fields(reply)
+            page = [note for note in found["notes"] if note.get("id") and note["id"] not in seen]
             if page:
-                yield [_Note(note, self.number) for note in page]
+                yield [_Note.of(note, self.number) for note in page]
             seen.update(note["id"] for note in page)
-            if not page or len(seen) >= count:
+            if not page or len(seen) >= found.get("count", 0):
                 return
             after = {"after": page[-1]["id"]}
 
     def pdf(self, note: str) -> bytes:
         """The PDF of a submission. Raises if there is none."""
         try:
-            data = self._get("pdf", id=note).content
+            return self._get("pdf", id=note).content
         except _RefusedError as refusal:
-            if refusal.status in {400, 404, 410}:
-                detail = f"OpenReview has no PDF of it (status {refusal.status})"
+            if refusal.is_absent:
+                detail = f"OpenReview has no public PDF of it (status {refusal.status})"
                 raise UnusablePaperError("no_paper", detail) from refusal
-            if refusal.is_private:
-                raise UnusablePaperError("no_paper", "its PDF is not public (status 403)") from refusal
             raise
-        is_page = b"%PDF-" not in data[:1024] and data.lstrip()[:1] in {b"<", b"{"}
-        self._pages_in_a_row = self._pages_in_a_row + 1 if is_page else 0
-        if self._pages_in_a_row == MOST_PAGES:
-            raise UnansweredError(
-                f"{self.base} returned web pages or messages instead of {MOST_PAGES} PDFs in a row, the last for "
-                f"{note}. Check whether a proxy intercepts the requests. {self._advice()}"
-            )
-        return data
 
     def forget(self, forum: str | None = None) -> None:
         """Delete the kept replies about a submission, or all of them, so that they are requested again."""
         with self._storing():
             if forum is None:
                 self._session.cache.clear()  # type: ignore[no-untyped-call]
-                return
-            self._session.cache.delete(urls=self._pages.pop(forum, []))
+            else:
+                self._session.cache.delete(urls=self._pages.pop(forum, []))
 
     # --- requests ----------------------------------------------------------------------------------------------
-
-    def _listed(self, kind: str, **query: str) -> tuple[list[dict[str, Any]], int]:
-        """The groups or notes in a reply, and how many there are in all."""
-        reply = self._get(kind, **query)
-        self._pages.setdefault(query.get("forum", ""), []).append(reply.url)
-        data = _fields(reply.content)
-        found, count = data.get(kind), data.get("count", 0)
-        if not isinstance(found, list) or not isinstance(count, int):
-            raise UnansweredError(
-                f"{self.base} did not return a valid reply of OpenReview's API v{self.number}. Check the address, and "
-                "whether a proxy intercepts the requests"
-            )
-        return [one for one in found if isinstance(one, dict)], count
 
     def _get(self, path: str, **query: str) -> requests.Response:
         address = f"{self.base}/{path}"
@@ -170,7 +146,7 @@ class _Api:
                     return self._once(address, query)
             except _RefusedError as refusal:
                 after = refusal.retry_after
-                if not refusal.is_busy:
+                if refusal.status not in BUSY:
                     raise
                 if attempt == ATTEMPTS or after > LONGEST_WAIT_SECONDS:
                     then = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=min(after, 1e9))
@@ -187,29 +163,36 @@ class _Api:
         try:
             reply = self._session.get(address, params=query, timeout=TIMEOUT_SECONDS)
         except requests.exceptions.Timeout as error:
-            raise _RefusedError(f"timed out after {TIMEOUT_SECONDS:g} seconds") from error
+            raise _RefusedError(f"timed out after {TIMEOUT_SECONDS:g} seconds", status=0) from error
         except requests.exceptions.RequestException as error:
-            raise _RefusedError(f"the connection was lost ({type(error).__name__})") from error
+            raise _RefusedError(f"the connection was lost ({type(error).__name__})", status=0) from error
         if not reply.from_cache:
             time.sleep(self._pause)
         status = reply.status_code
         if status < 400:
+            if not _is_answer(reply):
+                said = f"not a reply of OpenReview's API v{self.number}; a proxy may have intercepted the request"
+                raise _RefusedError(said, status=0)
             return reply
-        fields = _fields(reply.content)
-        name = self._hidden(str(fields.get("name") or ""))
-        said = " ".join(self._hidden(str(fields.get("message") or "" if fields else reply.text)).split())[:300]
+        fields = _fields(reply)
+        name, said = (self._hidden(str(fields.get(key) or "")) for key in ("name", "message"))
+        said = " ".join((said if fields else self._hidden(reply.text)).split())[:300]
         if status in BUSY:
-            details = fields.get("details")
-            reset = details.get("resetTime") if isinstance(details, dict) else None  # of OpenReview's rate limit
-            after = seconds_until(reply.headers.get("Retry-After") or (reset if isinstance(reset, str) else None))
+            reset = (fields.get("details") or {}).get("resetTime")  # of OpenReview's rate limit
+            after = seconds_until(reply.headers.get("Retry-After") or reset)
             pause = "" if after is None else f", retry after {round(after, 1):g} seconds"
             shown = f"status {status}{pause}{f' ({said})' if said else ''}"
             raise _RefusedError(shown, status=status, retry_after=after or 0.0)
         shown = f"{address} returned {status}{f' {name[:60]}' if name else ''}: {said or 'no message'}"
-        refused = _RefusedError(shown, status=status, name=name)
-        if status in {401, 403} and not refused.is_private:
-            raise UserError(f"{shown}. {self._advice()}")
-        raise refused
+        private = status == 403 and name in {"ForbiddenError", "Forbidden"}
+        if status in {401, 403} and not private:
+            raise UserError(
+                f"{shown}. Check that the account in OPENREVIEW_USERNAME has access"
+                if self._token
+                else f"{shown}. OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
+                "OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD and run the same command again"
+            )
+        raise _RefusedError(shown, status=status, private=private)
 
     def _hidden(self, text: str) -> str:
         """A text of the server without the account's token, which it may repeat."""
@@ -230,24 +213,15 @@ class _Api:
             # a redirect could take the password to another host
             reply = requests.post(f"{self.base}/login", json=given, headers=headers, timeout=60, allow_redirects=False)
         except requests.exceptions.RequestException as error:
-            raise UnansweredError(
-                f"{self.base}/login did not reply ({type(error).__name__}). Try again later"
-            ) from error
-        token = _fields(reply.content).get("token")
-        if isinstance(token, str) and token:
-            return token
-        said = str(_fields(reply.content).get("message") or f"status {reply.status_code}").replace(password, "…")
+            problem = f"{self.base}/login did not reply ({type(error).__name__})"
+            raise UnansweredError(f"{problem}. Try again later") from error
+        fields = _fields(reply)
+        if token := fields.get("token"):
+            return str(token)
+        said = str(fields.get("message") or f"status {reply.status_code}").replace(password, "…")
         raise UserError(
             f"{self.base} rejected the account in OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD: {said}. Correct both, "
             "or unset both to continue as a guest"
-        )
-
-    def _advice(self) -> str:
-        if self._token:
-            return "Check that the account in OPENREVIEW_USERNAME has access"
-        return (
-            "OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
-            "OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD and run the same command again"
         )
 
     @contextmanager
@@ -262,21 +236,31 @@ class _Api:
 
 
 def _is_final(reply: requests.Response) -> bool:
-    """Whether a reply may be kept: not a proxy's page, and not likely to change. Takes the token out of it."""
+    """Whether a reply may be kept, as it is not likely to change. Takes the token out of it."""
     for redirect in reply.history:  # requests-cache takes the token out of the last request only
         redirect.request.headers.pop("Authorization", None)
-    asked = reply.history[0] if reply.history else reply
-    kind = urlsplit(asked.url).path.rpartition("/")[2]
+    if reply.status_code != 200:
+        return _asked(reply) == "pdf"
+    return _is_answer(reply) and (_asked(reply) != "groups" or bool(_fields(reply)["groups"]))
+
+
+def _is_answer(reply: requests.Response) -> bool:
+    """Whether a reply is what was asked for, and not the page or message of a proxy."""
+    kind = _asked(reply)
     if kind == "pdf":
-        return reply.status_code in {404, 410} or (reply.status_code == 200 and b"%PDF-" in reply.content[:1024])
-    found = _fields(reply.content).get(kind)
-    return reply.status_code == 200 and isinstance(found, list) and (kind == "notes" or bool(found))
+        return b"%PDF-" in reply.content[:1024] or reply.content.lstrip()[:1] not in {b"<", b"{"}
+    return isinstance(_fields(reply).get(kind), list)
 
 
-def _fields(body: bytes) -> Mapping[str, Any]:
+def _asked(reply: requests.Response) -> str:
+    """The last part of the address that was asked for."""
+    return urlsplit((reply.history[0] if reply.history else reply).url).path.rpartition("/")[2]
+
+
+def _fields(reply: requests.Response) -> dict[str, Any]:
     """The fields of a JSON object; none where it is something else."""
     try:
-        data = orjson.loads(body)
+        data = orjson.loads(reply.content)
     except orjson.JSONDecodeError:
         return {}
     return data if isinstance(data, dict) else {}
@@ -285,28 +269,35 @@ def _fields(body: bytes) -> Mapping[str, Any]:
 # --- notes -----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
 class _Note:
-    """A note of either API; what is not of the documented type counts as absent."""
+    """A note of either API."""
 
-    def __init__(self, note: Mapping[str, Any], api: Literal[1, 2]) -> None:
-        self.id: str = note["id"]
-        self.api = api
-        content = note.get("content")
-        plain = content if isinstance(content, dict) else {}
-        self.content = plain if api == 1 else _unwrapped(plain)
-        invitations = [note.get("invitation")] if api == 1 else note.get("invitations")
-        self.invitations = _texts(invitations)
-        self.number = note["number"] if isinstance(note.get("number"), int) else None
-        self.signature = next(iter(_texts(note.get("signatures"))), "").rpartition("/")[2]
-        online, published, made, created, deleted = (
-            _milliseconds(note.get(name)) for name in ("odate", "pdate", "tcdate", "cdate", "ddate")
+    id: str
+    api: Literal[1, 2]
+    content: Mapping[str, Any]
+    invitations: tuple[str, ...]
+    number: int | None
+    signature: str
+    created: int
+    public_date: str | None
+    deleted: bool
+
+    @classmethod
+    def of(cls, note: Mapping[str, Any], api: Literal[1, 2]) -> _Note:
+        created = note.get("tcdate") or note.get("cdate") or 0
+        public = min((note[name] for name in ("odate", "pdate") if note.get(name)), default=created)
+        return cls(
+            id=note["id"],
+            api=api,
+            content=_plain(note.get("content"), api),
+            invitations=tuple(note.get("invitations") or ()) if api == 2 else (note.get("invitation") or "",),
+            number=note.get("number"),
+            signature=next(iter(note.get("signatures") or ()), "").rpartition("/")[2],
+            created=created,
+            public_date=dt.datetime.fromtimestamp(public / 1000, dt.UTC).date().isoformat() if public else None,
+            deleted=bool(note.get("ddate")),
         )
-        self.created = made or created
-        public = min((when for when in (online, published) if when is not None), default=self.created)
-        self.public_date = (
-            None if public is None else dt.datetime.fromtimestamp(public / 1000, dt.UTC).date().isoformat()
-        )
-        self.deleted = deleted is not None
 
     def text(self, field: str) -> str:
         """A field of its content as text without space around it; empty where there is none."""
@@ -335,41 +326,32 @@ class _Note:
             raise UnusablePaperError(self.outcome, self.text("venue"))
         if not self.text("abstract"):
             raise UnusablePaperError("no_abstract", "its abstract is empty or not public")
-        if not file:
-            raise UnusablePaperError("no_paper", "it has no public PDF")
         if not file.startswith("/"):
-            raise UnusablePaperError("no_paper", f"its PDF is not at OpenReview: {file[:200]}")
+            raise UnusablePaperError("no_paper", f"its PDF is not at OpenReview: {file[:200] or 'none'}")
 
     def is_review(self, review_name: str) -> bool:
         """Whether it is a review by somebody the venue asked. ``review_name``: what an API v2 venue calls one."""
-        ends = (f"/-/{review_name}",) if self.api == 2 else REVIEWS_V1
-        return any((one if self.api == 2 else one.lower()).endswith(ends) for one in self.invitations)
+        if self.api == 2:
+            return any(one.endswith(f"/-/{review_name}") for one in self.invitations)
+        return any(one.lower().endswith(REVIEWS_V1) for one in self.invitations)
 
 
-def _unwrapped(content: Any) -> dict[str, Any]:
-    """The content of an API v2 note or group as plain fields. Fields without a value are left out."""
-    fields = content.items() if isinstance(content, dict) else ()
-    return {
-        name: field["value"] for name, field in fields if isinstance(field, dict) and field.get("value") is not None
-    }
-
-
-def _texts(values: Any) -> list[str]:
-    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
-
-
-def _milliseconds(value: Any) -> int | None:
-    """A time in milliseconds since 1970; None where it is no time of this calendar."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 253_402_300_800_000:
-        return None
-    return int(value)
+def _plain(content: Any, api: Literal[1, 2]) -> dict[str, Any]:
+    """The content of a note or group as plain fields; on API v2, those without a value are left out."""
+    if api == 1:
+        return content or {}
+    values = {name: field.get("value") for name, field in (content or {}).items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 # --- the venue -------------------------------------------------------------------------------------------------------
 
 
 class OpenReviewVenue:
-    """A venue; a PaperSource."""
+    """A venue such as ``ICLR.cc/2023/Conference``; a PaperSource.
+
+    ``cache``: folder for replies. ``say`` reports waits, ``reader`` converts PDFs to text.
+    """
 
     def __init__(
         self,
@@ -382,22 +364,16 @@ class OpenReviewVenue:
         say: Say = lambda _: None,
         reader: PdfReader = "pypdf",
     ) -> None:
-        """Prepare a venue such as ``ICLR.cc/2023/Conference``; nothing is requested yet.
-
-        ``cache``: folder for replies. ``say`` reports waits, ``reader`` converts PDFs to text.
-        """
-        if venue.startswith(("http:", "https:")):
-            inside = parse_qs(urlsplit(venue).query).get("id", [""])[0]
-            hint = f"Try {inside!r}" if inside else "Use what follows 'id=' in it"
-            raise UserError(f"--venue must be a name such as ICLR.cc/2023/Conference, got an address: {venue}. {hint}")
-        if not venue or venue != venue.strip("/ ") or any(letter.isspace() for letter in venue):
+        if not venue or venue.startswith(("http:", "https:")) or venue != venue.strip("/") or len(venue.split()) != 1:
+            inside = parse_qs(urlsplit(venue).query).get("id", ["ICLR.cc/2023/Conference"])[0]
             raise UserError(
-                "--venue must be a name with parts separated by '/' and without spaces, such as "
-                f"ICLR.cc/2023/Conference, got {venue!r}"
+                "--venue must be a name with parts separated by '/', such as stands after 'id=' in the address of the "
+                f"venue's page, got {venue!r}. Try {inside!r}"
             )
         self.name = venue
-        self._cache, self._bases = cache, {1: api1, 2: api2}
-        self._pause, self._say, self._reader = seconds_between_requests, say, reader
+        self._bases = {1: api1, 2: api2}
+        self._how: dict[str, Any] = {"cache": cache, "pause": seconds_between_requests, "say": say}
+        self._say, self._reader = say, reader
         self._review_name = "Official_Review"
         self._api: _Api | None = None
         self._submissions: dict[str, _Note] = {}
@@ -421,7 +397,7 @@ class OpenReviewVenue:
         submission.refuse_unusable()
         replies = [note for page in api.notes(forum=name) for note in page if note.id != name and not note.deleted]
         found = []
-        for reply in sorted(replies, key=lambda reply: (reply.created or 0, reply.id)):
+        for reply in sorted(replies, key=lambda reply: (reply.created, reply.id)):
             if reply.is_review(self._review_name):
                 sections, extra = sections_and_extra(reply.content)
                 found.append(HumanReview(reply.id, sections, {**extra, "reviewer": reply.signature}))
@@ -450,17 +426,17 @@ class OpenReviewVenue:
 
     def _list(self) -> _Api:
         """List the submissions, from API v2 if the venue is there, else from v1. Raises UserError if there are none."""
-        second = self._opened(2)
+        second = _Api(2, self._bases[2], **self._how)
         group = second.group(self.name)
-        names = _unwrapped(group.get("content")) if group else {}
+        names = _plain(group.get("content"), 2) if group else {}
         # API v2 knows the groups of all venues; those of API v1 have neither domain nor content
         if group and (names or group.get("domain")):
             usual = f"{self.name}/-/{names.get('submission_name') or 'Submission'}"
-            self._add(second, str(names.get("submission_id") or usual))
+            self._add(second, names.get("submission_id") or usual)
             if self._submissions:
-                self._review_name = str(names.get("review_name") or self._review_name)
+                self._review_name = names.get("review_name") or self._review_name
                 return second
-        first = self._opened(1)
+        first = _Api(1, self._bases[1], **self._how)
         known = group is not None or first.group(self.name) is not None
         for word in SUBMISSIONS_V1 if known else ():
             self._add(first, f"{self.name}/-/{word}")
@@ -479,9 +455,6 @@ class OpenReviewVenue:
             f"OpenReview has no public venue {self.name!r} ({asked}). Use what follows 'id=' in the address of the "
             "venue's page, such as ICLR.cc/2023/Conference. Names are case-sensitive"
         )
-
-    def _opened(self, number: Literal[1, 2]) -> _Api:
-        return _Api(number, self._bases[number], cache=self._cache, pause=self._pause, say=self._say)
 
     def _add(self, api: _Api, invitation: str) -> None:
         for page in api.notes(invitation=invitation):

@@ -32,27 +32,19 @@ from goldless.errors import PrerequisiteError
 LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 CONTROLS = dict.fromkeys([*range(9), 11, *range(14, 32), *range(127, 160)])
 """C0 and C1 controls other than tab, line feed, form feed and carriage return; ``str.translate`` drops them."""
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-# Possessive, and begun at the start of a word only: a file of a million letters or hyphens must not take for ever.
 _WORD = re.compile(r"[^\W\d_]++(?:[-\u2010][^\W\d_]++)*+")
+# Possessive, and begun at the start of a word only: a file of a million letters or hyphens must not take for ever.
 _BROKEN_WORD = re.compile(
-    r"(?<![^\W\d_])(?<![-\u2010])(?P<hyphened>(?:[^\W\d_]++[-\u2010])*)(?P<head>[^\W\d_]++)"
-    r"(?P<hyphen>[-\u2010\u00ad])[ \t]*+\n[ \t]*+(?P<tail>[^\W\d_]++)"
+    r"(?<![^\W\d_])(?<![-\u2010])(?P<before>(?:[^\W\d_]++[-\u2010])*)(?P<head>[^\W\d_]++)"
+    r"[-\u2010][ \t]*+\n[ \t]*+(?P<tail>[^\W\d_]++)"
 )
 
 
 def storable(text: str) -> str:
-    """The text without NUL and lone surrogates, which a UTF-8 file cannot contain."""
-    if _SURROGATE.search(text):
-        # UTF-16 joins the halves that belong together; those that are alone are what it cannot read.
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
-    return text.replace("\x00", "")
-
-
-def unix_lines(text: str) -> str:
-    """The text with line feeds as line ends."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    """The text as a UTF-8 file can contain it: no NUL and lone surrogates, and line feeds as line ends."""
+    # UTF-16 joins the surrogates that belong together; those that are alone are what it cannot read.
+    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+    return text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def mended(text: str) -> str:
@@ -60,21 +52,18 @@ def mended(text: str) -> str:
 
     A word broken at a hyphen is joined without it, unless the word with the hyphen stands elsewhere in the text (and
     the joined one does not), or its head has a hyphen already (``state-of-the-`` + ``art``), or its tail begins with a
-    capital. Control characters go; line ends become line feeds.
+    capital. Control characters go.
     """
-    text = unix_lines(storable(text)).replace("\f", "\n")
-    text = text.translate(LIGATURES).translate(CONTROLS)
+    text = storable(text).replace("\f", "\n").translate(LIGATURES).translate(CONTROLS)
+    text = re.sub("\u00ad(?:[ \t]*+\n[ \t]*+)?", "", text)
     words = set(_WORD.findall(text))
-    text = _BROKEN_WORD.sub(lambda match: _joined(match, words), text)
-    return text.replace("\u00ad", "")
 
+    def joined(match: re.Match[str]) -> str:
+        before, head, tail = match["before"], match["head"], match["tail"]
+        compound = f"{head}-{tail}" in words and head + tail not in words
+        return f"{before}{head}{'-' if before or tail[0].isupper() or compound else ''}{tail}"
 
-def _joined(match: re.Match[str], words: set[str]) -> str:
-    hyphened, head, tail = match["hyphened"], match["head"], match["tail"]
-    soft = match["hyphen"] == "\u00ad"
-    compound = f"{head}-{tail}"
-    kept = hyphened or tail[0].isupper() or (compound in words and head + tail not in words)
-    return f"{hyphened}{head}-{tail}" if kept and not soft else f"{hyphened}{head}{tail}"
+    return _BROKEN_WORD.sub(joined, text)
 
 
 # --- readable or not -------------------------------------------------------------------------------------------------
@@ -84,22 +73,19 @@ MOST_UNREADABLE = 0.10
 """Share of characters that mean nothing. Readable: 0; shifted by 29 places: 0.02 to 0.42; private use: 1."""
 FEWEST_TO_JUDGE = 200
 """Minimum number of characters, without blanks, to judge a text."""
-
 _MARK = re.compile(r"\(cid:\d+\)|GLYPH<[^>\s]{1,40}>|/(?:[CGcg]\d{1,5}|uni[0-9A-Fa-f]{4})(?=/|\s|$)")
 _LATIN_WORD = re.compile("[A-Za-z\u00c0-\u024f]+")
-_CASE_CHANGE = re.compile(r"[a-z][A-Z]")
 _VOWELS = frozenset("aeiouy")
 _LAST_LATIN = "\u024f"
 
 
-def is_long_enough(text: str) -> bool:
-    """Whether the text is long enough to be judged."""
+def _is_long_enough(text: str) -> bool:
     return sum(map(len, text.split())) >= FEWEST_TO_JUDGE
 
 
 def garble(text: str) -> str:
     """Why the text is not readable, with what was measured; empty if it is readable or too short to judge."""
-    for what, value, low, high in _measures(text) if is_long_enough(text) else ():
+    for what, value, low, high in _measures(text) if _is_long_enough(text) else ():
         if not low <= value <= high:
             return f"{what}: {value:.2f} (readable: {low:g} to {high:g})"
     return ""
@@ -139,7 +125,7 @@ def _measures(text: str) -> Iterator[tuple[str, float, float, float]]:
     long = [word for word in plain if len(word) >= 4]
     yield "share of words without a vowel", sum(map(_VOWELS.isdisjoint, long)) / max(len(long), 1), 0, 0.1
     # Readable: 0 to 0.06; random substitution: 0.36 to 0.90.
-    changed = sum(_CASE_CHANGE.search(word) is not None for word in words)
+    changed = sum(re.search("[a-z][A-Z]", word) is not None for word in words)
     yield "share of words with capitals inside", changed / len(words), 0, 0.2
 
 
@@ -147,7 +133,6 @@ def _measures(text: str) -> Iterator[tuple[str, float, float, float]]:
 
 
 PdfReader = Literal["pypdf", "docling"]
-
 MOST_BYTES = 100_000_000
 MOST_PAGES = 500
 MOST_SECONDS = 120.0
@@ -160,9 +145,6 @@ LETTERS_OF_A_PAGE = 10
 """A page with fewer letters has no text: a page number is not one."""
 MOST_BAD_PAGES = 1 / 4
 """Share of pages without text, or with garbled text, above which the paper is not used: a full-page figure may be."""
-
-_ANOTHER_OBJECT = re.compile(rb"\d\s+obj\b")
-_LENGTH = re.compile(rb"/L\s+(\d{1,12})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +170,7 @@ def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> PdfText:
         raise
     except Exception as error:  # a damaged file may cause any
         raise UnusablePaperError("broken_pdf", _line(error)) from error
-    text = mended("\n\n".join(page.strip() for page in pages)).strip()
-    return PdfText(text, len(pages))
+    return PdfText(mended("\n\n".join(page.strip() for page in pages)).strip(), len(pages))
 
 
 def _check_container(data: bytes) -> None:
@@ -197,18 +178,13 @@ def _check_container(data: bytes) -> None:
     if len(data) > MOST_BYTES:
         raise UnusablePaperError("broken_pdf", f"{len(data):,} bytes; the limit is {MOST_BYTES:,}")
     if b"%PDF-" not in data[:1024]:
-        start = f"it begins with {repr(data[:16])[1:]}" if data else "it is empty"
-        raise UnusablePaperError("broken_pdf", f"not a PDF: {start}")
+        raise UnusablePaperError("broken_pdf", f"not a PDF: it begins with {repr(data[:16])[1:]}")
     # A file laid out for the web states its length at its beginning.
-    length = _LENGTH.search(data[:2048]) if b"/Linearized" in data[:1024] else None
+    length = re.search(rb"/L\s+(\d{1,12})\b", data[:2048]) if b"/Linearized" in data[:1024] else None
     if length and int(length[1]) > len(data):
         raise UnusablePaperError("cut_pdf", f"{len(data):,} bytes, but it should have {int(length[1]):,}")
-    end = data.rfind(b"%%EOF")
-    if end < 0:
+    if b"%%EOF" not in data:
         raise UnusablePaperError("cut_pdf", "it has no end mark (%%EOF)")
-    # Bytes after the end are harmless, unless another revision begins there that has no end.
-    if _ANOTHER_OBJECT.search(data, end):
-        raise UnusablePaperError("cut_pdf", "there are objects after its last end mark (%%EOF)")
 
 
 def _check_pages(pages: Sequence[str]) -> None:
@@ -217,23 +193,18 @@ def _check_pages(pages: Sequence[str]) -> None:
         raise UnusablePaperError("broken_pdf", "it has no pages")
     # A glyph that has no character is text all the same, and not a picture.
     letters = [sum(one.isalpha() or not (one.isascii() or one.isspace()) for one in page) for page in pages]
-    empty = [number for number, count in enumerate(letters, 1) if count < LETTERS_OF_A_PAGE]
+    empty = [str(number) for number, count in enumerate(letters, 1) if count < LETTERS_OF_A_PAGE]
     if len(empty) > MOST_BAD_PAGES * len(pages):
-        detail = f"{len(empty)} of {len(pages)} pages have no text ({_numbers(empty)})"
-        raise UnusablePaperError("scanned_pdf", detail)
+        shown = ", ".join([*empty[:10], *["…"] * (len(empty) > 10)])
+        raise UnusablePaperError("scanned_pdf", f"{len(empty)} of {len(pages)} pages have no text ({shown})")
     reasons = {number: why for number, page in enumerate(pages, 1) if (why := garble(page))}
     if len(reasons) > MOST_BAD_PAGES * len(pages):
         number, why = next(iter(reasons.items()))
         detail = f"{len(reasons)} of {len(pages)} pages are not readable; page {number}: {why}"
         raise UnusablePaperError("garbled_pdf", detail)
     # Pages of a few words each are too short to judge one by one.
-    if not any(map(is_long_enough, pages)) and (why := garble("\n".join(pages))):
+    if not any(map(_is_long_enough, pages)) and (why := garble("\n".join(pages))):
         raise UnusablePaperError("garbled_pdf", why)
-
-
-def _numbers(numbers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, numbers[:10]))
-    return f"{shown}, …" if len(numbers) > 10 else shown
 
 
 def _pypdf_pages(data: bytes) -> list[str]:
@@ -248,52 +219,27 @@ def _pypdf_pages(data: bytes) -> list[str]:
         "run_length_maximum_output_length": MOST_STREAM_BYTES,
         "page_tree_maximum_entries": 4 * MOST_PAGES,
     }
-    log = logging.getLogger("pypdf")  # it tells of damage that the problem names
-    level = log.level
-    log.setLevel(logging.CRITICAL + 1)
-    try:
-        with pypdf.apply_configuration(**limits):
-            return _read_with_pypdf(pypdf.PdfReader(BytesIO(data)))
-    except pypdf.errors.DependencyError as error:
-        message = "reading encrypted PDF files needs another package. Run: pip install 'goldless[gre]'"
-        raise PrerequisiteError(message) from error
-    finally:
-        log.setLevel(level)
-
-
-def _read_with_pypdf(reader: Any) -> list[str]:
-    if reader.is_encrypted and not reader.decrypt(""):
-        raise UnusablePaperError("encrypted_pdf", "it needs a password")
-    count = len(reader.pages)
-    if count > MOST_PAGES:
-        raise UnusablePaperError("broken_pdf", f"{count:,} pages; the limit is {MOST_PAGES:,}")
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL + 1)  # it tells of damage that the problem names
     end = time.monotonic() + MOST_SECONDS
 
     def check_time(*_: Any) -> None:
         if time.monotonic() > end:
             raise UnusablePaperError("broken_pdf", f"reading it takes more than {MOST_SECONDS:g} seconds")
 
-    lost = [number for number, page in enumerate(reader.pages, 1) if _content_is_lost(page)]
-    if lost:
-        raise UnusablePaperError(
-            "cut_pdf", f"the content of {len(lost)} of {count} pages is missing ({_numbers(lost)})"
-        )
-    pages: list[str] = []
-    for page in reader.pages:
-        pages.append(page.extract_text(visitor_operand_before=check_time))
-        check_time()  # inside a form the library takes the error for one of the form
-        if sum(map(len, pages)) > MOST_CHARACTERS:
-            raise UnusablePaperError("broken_pdf", f"more than {MOST_CHARACTERS:,} characters of text")
-    return pages
-
-
-def _content_is_lost(page: Any) -> bool:
-    """Whether the page names content that is not in the file; a page that names none is blank."""
-    if "/Contents" not in page:
-        return False
-    content = page["/Contents"]
-    parts = [part.get_object() for part in content] if isinstance(content, list) else [content]
-    return not all(hasattr(part, "get_data") for part in parts)
+    with pypdf.apply_configuration(**limits):
+        reader = pypdf.PdfReader(BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise UnusablePaperError("encrypted_pdf", "it needs a password")
+        count = len(reader.pages)
+        if count > MOST_PAGES:
+            raise UnusablePaperError("broken_pdf", f"{count:,} pages; the limit is {MOST_PAGES:,}")
+        pages: list[str] = []
+        for page in reader.pages:
+            pages.append(page.extract_text(visitor_operand_before=check_time))
+            check_time()  # inside a form the library takes the error for one of the form
+            if sum(map(len, pages)) > MOST_CHARACTERS:
+                raise UnusablePaperError("broken_pdf", f"more than {MOST_CHARACTERS:,} characters of text")
+        return pages
 
 
 @cache
@@ -325,5 +271,4 @@ def _docling_pages(data: bytes) -> list[str]:
 def _line(error: Exception) -> str:
     """The error on one line, shortened and cleaned of what a hostile file may have put into it."""
     message = " ".join(f"{type(error).__name__}: {error}".split())
-    shown = "".join(letter if letter.isprintable() else " " for letter in message)
-    return shown if len(shown) <= 200 else shown[:199] + "…"
+    return "".join(letter if letter.isprintable() else " " for letter in message)[:200]

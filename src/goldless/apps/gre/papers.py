@@ -14,9 +14,6 @@ HUMAN = "human"
 """The baseline agent and its group: the human review that is scored like the models' reviews."""
 REFERENCE = "reference"
 """The group of the reviews that others are compared with; its agents are ``reference1``, ``reference2``, …"""
-PEOPLE = frozenset({HUMAN, REFERENCE})
-"""Groups of the agents that are people."""
-_LIKE_PEOPLE = re.compile(rf"\s*(?:{HUMAN}|{REFERENCE})\d*\s*", re.IGNORECASE)
 
 
 def is_reference(agent: str) -> bool:
@@ -31,7 +28,7 @@ def is_person(agent: str) -> bool:
 
 def reads_as_person(name: str) -> bool:
     """Whether a name would suggest a person, so that no model may have it."""
-    return _LIKE_PEOPLE.fullmatch(name) is not None
+    return re.fullmatch(rf"\s*(?:{HUMAN}|{REFERENCE})\d*\s*", name, re.IGNORECASE) is not None
 
 
 Reason = Literal[
@@ -79,9 +76,13 @@ class HumanReview:
 
     @property
     def text(self) -> str:
-        """The whole review: each section that has a text under its title; a section without a title as it is."""
-        parts = [(title.strip(), text.strip()) for title, text in self.sections.items() if text.strip()]
-        return "\n\n".join(f"{title}:\n\n{text}" if title else text for title, text in parts)
+        return joined(self.sections)
+
+
+def joined(sections: Mapping[str, str]) -> str:
+    """The text of a review: each section that has one under its title; a section without a title as it is."""
+    parts = [(title.strip(), text.strip()) for title, text in sections.items() if text.strip()]
+    return "\n\n".join(f"{title}:\n\n{text}" if title else text for title, text in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +105,6 @@ class Paper:
     """Rewriter and rewrite of a review, by the review's name."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What else is known, such as its address."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A paper that cannot be used."""
-
-    paper: str
-    reason: Reason
-    detail: str = ""
 
 
 class PaperSource(Protocol):

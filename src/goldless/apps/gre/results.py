@@ -11,13 +11,12 @@ from typing import Any
 
 from goldless.apps.gre.contamination import Clock, contamination_clock, public_dates
 from goldless.apps.gre.edition import Edition, noted_draw, table_rows
-from goldless.apps.gre.hidden_instructions import Holding
+from goldless.apps.gre.hidden_instructions import Holding, holding
 from goldless.apps.gre.papers import is_person, is_reference
-from goldless.apps.gre.preregistration import Registered
-from goldless.apps.gre.review_form import noticed
-from goldless.apps.gre.reviewing import count_reviews, noted_reviews
+from goldless.apps.gre.preregistration import Registered, check_registration
+from goldless.apps.gre.reviewing import WrittenReviews, noted_reviews, written_reviews
 from goldless.apps.gre.standing import Standing
-from goldless.apps.gre.submissions import Submissions, read_log
+from goldless.apps.gre.submissions import Submissions, read_log, submission_results
 from goldless.audit.finding import Finding
 from goldless.files import write_text
 from goldless.reports.document import HERE_ONLY, Unreadable, read_document, write
@@ -33,30 +32,6 @@ DEMONSTRATION = (
     "DEMONSTRATION, NOT A RESULT: the papers, the human reviews and the models named invented-… were made up to show "
     "how an edition works; their ranking was built in."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenReviews:
-    """The number of reviews that an agent has written."""
-
-    agent: str
-    papers: int
-    written: int
-    missing: Mapping[str, int]
-    """Papers without a review by it, by cause."""
-    flags: Mapping[str, int]
-    """What was noticed in its replies, with counts."""
-    shortened: int
-    """Papers that were cut off for it."""
-    parameters: float | None = None
-    """The model's size; None: unknown."""
-
-    KEYS = ("*", "noticed")
-
-    @property
-    def noticed(self) -> list[str]:
-        """The flags in plain words."""
-        return noticed(self.flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +77,8 @@ class EditionResult:
         for mine in self.written:
             known = {name: getattr(mine, name) for name in ("agent", "written", "papers", "parameters")}
             rows.setdefault(mine.agent, {}).update(known)
-        title = f"GRE-bench, {self.source}: {self.papers} papers"
-        return ReportTable(
-            title, tuple(columns), tuple(rows.values()), " || ".join(self.signatures.values()), tuple(self._notes())
-        )
+        title, signature = f"GRE-bench, {self.source}: {self.papers} papers", " || ".join(self.signatures.values())
+        return ReportTable(title, tuple(columns), tuple(rows.values()), signature, tuple(self._notes()))
 
     def tables(self) -> list[ReportTable]:
         """All tables: the metrics side by side, differences from human, the clock, its leaderboards, and the rest."""
@@ -113,17 +86,14 @@ class EditionResult:
         return [self.table(), *(table for part in parts if part is not None for table in part.tables())]
 
     def _notes(self) -> Iterator[str]:
-        """Notes on the table of all metrics."""
         if self.demonstration is not None:
             yield self.demonstration
-        counts = {
-            metric: {row.n for row in board.rows if row.score is not None} for metric, board in self.boards.items()
-        }
-        if uneven := [metric for metric, papers in counts.items() if len(papers) > 1]:
-            yield (
-                f"{', '.join(uneven)}: agents have scores on different papers, so compare their differences from "
-                "human, which use the same papers, not the scores."
-            )
+        for metric, board in self.boards.items():
+            if len({row.n for row in board.rows if row.score is not None}) > 1:
+                yield (
+                    f"{metric}: agents have scores on different papers, so compare their differences from human, which "
+                    "use the same papers, not the scores."
+                )
         if self.unlisted:
             yield f"In the study, but not in edition.toml: {', '.join(self.unlisted)}."
         if self.preregistered is not None:
@@ -156,45 +126,35 @@ class EditionResult:
         finish_folder(folder, FILE, study, ())
 
 
-def edition_result(edition: Edition, study: Study, evaluation: Evaluation) -> EditionResult:
-    """The results of an edition, from the evaluation of its study, without what a public board shows."""
-    config = edition.config
-    models = [agent.agent for agent in study.agents if not is_person(agent.agent)]
-    submitted = {one.name for one in read_log(edition.folder)}
-    outcomes = evaluation.outcomes
+def edition_result(
+    edition: Edition, study: Study, evaluation: Evaluation, hidden: Evaluation | None = None
+) -> EditionResult:
+    """The results of an edition, from the evaluation of its study, and of its papers with hidden instructions."""
+    config, log, outcomes = edition.config, read_log(edition.folder), evaluation.outcomes
+    draws, drawn = config.score.draws, noted_draw(study)
+    agents = [agent for agent in study.agents if not is_reference(agent.agent)]
+    models = [agent.agent for agent in agents if not is_person(agent.agent)]
     signatures = {name: outcome.signature for name, outcome in outcomes.items()}
-    drawn = noted_draw(study)
-    clock = contamination_clock(
-        study.agents,
-        public_dates(study),
-        {metric: outcome.responses for metric, outcome in outcomes.items()},
-        signatures=signatures,
-        **config.score.draws,
-    )
+    scores = {metric: outcome.responses for metric, outcome in outcomes.items()}
+    written = Counter(response.agent for _, responses in study for response in responses)
+    noted = noted_reviews(study).values()
     return EditionResult(
         edition=edition.name,
         source=edition.source if drawn is None else str(drawn["source"]),
         demonstration=DEMONSTRATION if config.demonstration else None,
         papers=len(study.tasks),
         left_out=dict(Counter(row["reason"] for row in table_rows(study, "left_out")).most_common()),
-        unlisted=tuple(model for model in models if model not in {*config.models, *submitted}),
+        unlisted=tuple(model for model in models if model not in {*config.models, *(one.name for one in log)}),
         signatures=signatures,
-        written=tuple(_written(study)),
-        contamination=clock if models else None,
+        written=tuple(written_reviews(agent, noted, len(study.tasks), written[agent.agent]) for agent in agents),
+        contamination=contamination_clock(study.agents, public_dates(study), scores, signatures=signatures, **draws)
+        if models
+        else None,
+        preregistered=check_registration(edition),
+        injected=None if hidden is None else holding(edition.whole_study(), evaluation, hidden, draws),
+        submissions=submission_results(log, study, evaluation, draws),
         boards={name: outcome.leaderboard for name, outcome in outcomes.items()},
     )
-
-
-def _written(study: Study) -> Iterator[WrittenReviews]:
-    """The number of papers that each agent except the references reviewed, and why others are missing."""
-    written = Counter(response.agent for _, responses in study for response in responses)
-    noted = noted_reviews(study).values()
-    for agent in [agent for agent in study.agents if not is_reference(agent.agent)]:
-        counts = count_reviews(agent.agent, noted)
-        papers, mine = len(study.tasks), written[agent.agent]
-        unasked = papers - mine - counts.missing
-        missing = {**counts.causes, **({"not there": unasked} if unasked > 0 else {})}
-        yield WrittenReviews(agent.agent, papers, mine, missing, counts.flags, counts.shortened, agent.parameters)
 
 
 def read_result(run: RunFolder) -> EditionResult | Unreadable | None:

@@ -8,25 +8,19 @@ begins: they are undated here, so the contamination clock never calls them clean
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import orjson
 import polars as pl
 
-from goldless.apps.gre.paper_text import (
-    MOST_UNREADABLE,
-    unix_lines,
-    unreadable_share,
-)
+from goldless.apps.gre.paper_text import MOST_UNREADABLE, unreadable_share
 from goldless.apps.gre.papers import HumanReview, Paper, Reason, UnusablePaperError
 from goldless.apps.gre.review_form import says_something, sections_and_extra
 from goldless.errors import UserError
 from goldless.files import POLARS_FAILED
 
-NEEDED = ("forum_id", "venue_id", "title", "abstract", "decision", "reviews_json", "markdown")
+COLUMNS = ("forum_id", "venue_id", "title", "abstract", "decision", "reviews_json", "markdown")
 KEPT = ("conference", "year", "track", "decision")
 """Columns that are kept of a paper; the decision's comment and the authors' rebuttal are not."""
 NOT_OF_THE_REVIEWER = ("review_id", "rebuttal")
@@ -40,91 +34,62 @@ class ReviewArena:
 
     def __init__(self, folder: Path, venue: str | None = None, *, say: Callable[[str], None] = lambda _: None) -> None:
         self.name = f"ReviewArena {venue or folder.resolve().name}"
-        self._places: dict[str, tuple[Path, int]] = {}
-        venues: Counter[str] = Counter()
-        repeated = 0
-        for file in _files(folder):
-            for place, (paper, at) in enumerate(_rows(file, pl.col("forum_id"), pl.col("venue_id"))):
-                venues[str(at)] += 1
-                if paper and venue in {None, at}:
-                    repeated += paper in self._places
-                    self._places.setdefault(str(paper), (file, place))
-        if not self._places:
-            there = ", ".join(f"{name} ({count:,})" for name, count in venues.most_common(LISTED)) or "none"
+        self._folder = folder
+        if not any(folder.glob("data/*.parquet")):
+            raise UserError(
+                f"{folder}: no data/*.parquet. Download the corpus there, for example with: hf download "
+                f"Samarth0710/reviewbench --repo-type dataset --local-dir {folder}"
+            )
+        rows = pl.scan_parquet(folder / "data" / "*.parquet")
+        listed = self._collected(rows.select(COLUMNS).select("forum_id", "venue_id"))
+        mine = listed if venue is None else listed.filter(pl.col("venue_id") == venue)
+        self._papers = tuple(mine["forum_id"].drop_nulls().unique(maintain_order=True))
+        self._rows = rows if venue is None else rows.filter(pl.col("venue_id") == venue)
+        if not self._papers:
+            venues = listed["venue_id"].value_counts(sort=True).rows()
+            there = ", ".join(f"{name} ({count:,})" for name, count in venues[:LISTED]) or "none"
             more = f" and {len(venues) - LISTED} more" if len(venues) > LISTED else ""
             asked = "" if venue is None else f" of the venue {venue!r}"
             raise UserError(f"{folder}: no papers{asked}. Its venues: {there}{more}")
-        if repeated:
+        if repeated := len(mine) - len(self._papers):
             say(f"{self.name}: rows that repeat a forum_id: {repeated}; the first row of each is used")
 
+    def _collected(self, rows: pl.LazyFrame) -> pl.DataFrame:
+        try:
+            return rows.collect()
+        except (OSError, *POLARS_FAILED) as error:
+            said = f"cannot be read as ReviewArena's ({str(error).splitlines()[0]}). Download it again"
+            raise UserError(f"{self._folder}/data: {said}") from error
+
     def papers(self) -> Sequence[str]:
-        """Names of all papers, as OpenReview names their forums."""
-        return tuple(self._places)
+        return self._papers
 
     def paper(self, name: str, *, reviews: int) -> Paper:
-        """One of them with all its reviews. ``reviews``: fewest that it needs. Raises if it cannot be used."""
-        file, place = self._places[name]
-        known = pl.read_parquet_schema(file)
-        ((row,),) = _rows(file, pl.struct([one for one in dict.fromkeys((*NEEDED, *KEPT)) if one in known]), at=place)
-        decision = str(row["decision"] or "").lower()
+        row = self._collected(self._rows.filter(pl.col("forum_id") == name).head(1)).row(0, named=True)
+        text = {column: str(row[column] or "") for column in COLUMNS}
         for word, reason in OUTCOMES.items():
-            if word in decision:
-                raise UnusablePaperError(reason, decision)
-        written = _reviews(row["reviews_json"])
+            if word in text["decision"].lower():
+                raise UnusablePaperError(reason, text["decision"])
+        written = _reviews(text["reviews_json"])
         if len(written) < reviews:
             raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}")
-        text = unix_lines(str(row["markdown"] or ""))
-        if not text.strip() or unreadable_share(text) > MOST_UNREADABLE:
+        if unreadable_share(text["markdown"]) > MOST_UNREADABLE:
             raise UnusablePaperError("no_paper", "its markdown is empty or not readable")
-        return Paper(
-            paper=name,
-            title=str(row["title"] or ""),
-            abstract=str(row["abstract"] or "").strip(),
-            text=text,
-            reviews=written,
-            extra={column: row[column] for column in KEPT if row.get(column) not in {None, ""}},
-        )
+        extra = {column: row[column] for column in KEPT if row.get(column) not in {None, ""}}
+        return Paper(name, text["title"], text["abstract"].strip(), text["markdown"], written, extra=extra)
 
 
-def _files(folder: Path) -> list[Path]:
-    """The corpus's files, each with the columns that are needed."""
-    files = sorted((folder / "data").glob("*.parquet")) or sorted(folder.glob("*.parquet"))
-    if not files:
-        raise UserError(
-            f"{folder}: no data/*.parquet. Download the corpus there, for example with: hf download "
-            f"Samarth0710/reviewbench --repo-type dataset --local-dir {folder}"
-        )
-    for file in files:
-        _rows(file, pl.len())
-        columns = pl.read_parquet_schema(file)
-        wrong = [f"{name} ({columns.get(name, 'absent')})" for name in NEEDED if columns.get(name) != pl.String]
-        if wrong:
-            raise UserError(f"{folder}: not in ReviewArena's layout: {file.name} must have text in {', '.join(wrong)}")
-    return files
-
-
-def _rows(file: Path, *columns: pl.Expr, at: int | None = None) -> list[tuple[Any, ...]]:
-    """The rows of a file, or the one at a place."""
+def _reviews(stored: str) -> tuple[HumanReview, ...]:
+    """The reviews that say something; none if what is stored is no JSON."""
     try:
-        frame = pl.scan_parquet(file)
-        return (frame if at is None else frame.slice(at, 1)).select(columns).collect().rows()
-    except (OSError, *POLARS_FAILED) as error:
-        raise UserError(f"{file}: cannot be read ({str(error).splitlines()[0]}). Download it again") from error
-
-
-def _reviews(stored: Any) -> tuple[HumanReview, ...]:
-    """The reviews that say something; none if what is stored is no list of reviews."""
-    try:
-        found = orjson.loads(stored or "[]")
+        found = orjson.loads(stored)
     except orjson.JSONDecodeError:
         return ()
     reviews: dict[str, HumanReview] = {}
-    for number, content in enumerate(found if isinstance(found, list) else (), 1):
-        if isinstance(content, dict):
-            prose = {field: value for field, value in content.items() if field not in NOT_OF_THE_REVIEWER}
-            sections, extra = sections_and_extra(prose)
+    for number, content in enumerate(found, 1):
+        sections, extra = sections_and_extra({k: v for k, v in content.items() if k not in NOT_OF_THE_REVIEWER})
+        if says_something(sections):
             name = str(content.get("review_id") or number)
-            if says_something(sections):
-                known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
-                reviews.setdefault(name, HumanReview(name, sections, known))
+            known = {field: value for field, value in extra.items() if value not in (None, "", [], {})}
+            reviews.setdefault(name, HumanReview(name, sections, known))
     return tuple(reviews.values())

@@ -14,28 +14,23 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from goldless.apps.gre.config import ModelConfig, ReviewConfig
 from goldless.apps.gre.edition import Edition, table_rows, write_rows
-from goldless.apps.gre.papers import PEOPLE, reads_as_person
+from goldless.apps.gre.papers import HUMAN, REFERENCE, reads_as_person
 from goldless.apps.gre.preregistration import check_registration
-from goldless.apps.gre.review_form import CUT_REPLY, PROMPT_NAME, REVIEW_PROMPT, noticed, parse_review
+from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT, review_sections, review_text
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, GoldlessError, UserError
 from goldless.evidence import OPEN_KINDS, GenerationEvidence, is_open
 from goldless.files import temporary_prefix
 from goldless.generation import GenerationStage
-from goldless.models.cache import default_journal
 from goldless.models.catalogue import is_server, open_model
 from goldless.models.interface import ChatModel, content_hash
-from goldless.models.journal import Journal
 from goldless.models.provider import Use
-from goldless.records import Agent, CallFailure, Rating
-from goldless.reports.document import HERE_ONLY
+from goldless.records import Agent, CallFailure
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
-from goldless.runs.opening import OpenModel, Part, Spending, open_models, refuse_without_chat
+from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import Options
 from goldless.runs.progress import Progress
 from goldless.runs.store import try_writing
@@ -48,11 +43,10 @@ GENERATIONS = "generations"
 """The study's table of how each review was made."""
 SUBMITTED = "submission "
 """How the writer of a submission begins in that table."""
-OWN_ITEMS = frozenset({GENERATIONS, "exams"})
+NOT_ABOUT_REVIEWS = frozenset({GENERATIONS, "exams"})
 """Tables whose rows are not about the responses of a study."""
-
-ONLY_FITTING = ("truncate", "cut")
-"""Settings that change no request about a paper that fits."""
+FLAGS = {"no_tags": "without any section", "cut_reply": "cut off at the length limit"}
+"""Deviations from the requested format, in plain words."""
 Pair = tuple[str, str]
 """A task and an agent."""
 
@@ -84,11 +78,11 @@ class GeneratedReview:
     @classmethod
     def of(cls, agent: str, written: GenerationEvidence, settings: str, asked: str | None = None) -> GeneratedReview:
         """The review that a model wrote."""
-        parsed = None if written.text is None else parse_review(written.text)
         failure = written.failure
-        if parsed is not None and not parsed.text:
+        if failure is None and not review_text(written.reply or ""):
             failure = CallFailure("bad_reply", "nothing was written but thoughts")
-        cut = (CUT_REPLY,) if written.finish == "length" and written.failure is None else ()
+        is_cut = written.finish == "length" and failure is None
+        is_plain = failure is None and not review_sections(written.reply or "")
         return cls(
             agent=agent,
             model=written.writer,
@@ -97,7 +91,7 @@ class GeneratedReview:
             finish=written.finish,
             failure=None if failure is None else failure.kind,
             failure_message=None if failure is None else failure.message,
-            flags=(*cut, *(() if parsed is None else parsed.flags)),
+            flags=("cut_reply",) * is_cut + ("no_tags",) * is_plain,
             characters_cut=written.characters_cut,
             input_tokens=written.input_tokens,
             output_tokens=written.output_tokens,
@@ -108,7 +102,7 @@ class GeneratedReview:
     @cached_property
     def text(self) -> str | None:
         """Its sections under plain titles; None: missing."""
-        return None if self.raw is None or self.failure is not None else parse_review(self.raw).text
+        return None if self.raw is None or self.failure is not None else review_text(self.raw)
 
     @property
     def is_open(self) -> bool:
@@ -125,36 +119,42 @@ def noted_reviews(study: Study) -> dict[Pair, GeneratedReview]:
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewCounts:
-    """Outcome of the reviews requested from an agent."""
+class WrittenReviews:
+    """The number of reviews that an agent has written."""
 
     agent: str
-    model: str | None
-    asked: int
-    used: int
-    missing: int
-    causes: Mapping[str, int]
-    """Why they are missing, the most frequent first."""
+    papers: int
+    written: int
+    missing: Mapping[str, int]
+    """Papers without a review by it, by cause, the most frequent first."""
+    flags: Mapping[str, int]
+    """What was noticed in its replies, with counts."""
     shortened: int
     """Papers that were cut off for it."""
-    flagged: int
-    flags: Mapping[str, int] = field(metadata=HERE_ONLY)
+    parameters: float | None = None
+    """The model's size; None: unknown."""
+
+    KEYS = ("*", "noticed")
+
+    @property
+    def noticed(self) -> list[str]:
+        """The flags in plain words."""
+        return [f"{count} {FLAGS.get(flag, flag)}" for flag, count in self.flags.items()]
 
 
-def count_reviews(agent: str, reviews: Iterable[GeneratedReview]) -> ReviewCounts:
-    """The counts over one agent's reviews."""
-    mine = [one for one in reviews if one.agent == agent]
-    causes = Counter(one.failure for one in mine if one.failure is not None)
-    return ReviewCounts(
-        agent,
-        mine[0].model if mine else None,
-        len(mine),
-        len(mine) - causes.total(),
-        causes.total(),
-        dict(causes.most_common()),
-        sum(bool(one.characters_cut) for one in mine),
-        sum(bool(one.flags) for one in mine),
-        dict(Counter(flag for one in mine for flag in one.flags)),
+def written_reviews(
+    agent: Agent, reviews: Iterable[GeneratedReview], papers: int, written: int | None = None
+) -> WrittenReviews:
+    """The counts over one agent's reviews; ``written``: how many are there, if that is more than these."""
+    mine = [one for one in reviews if one.agent == agent.agent]
+    missing = Counter(one.failure for one in mine if one.failure is not None)
+    there = len(mine) - missing.total() if written is None else written
+    if (unasked := papers - there - missing.total()) > 0:
+        missing["not there"] = unasked
+    flags = Counter(flag for one in mine for flag in one.flags)
+    shortened = sum(bool(one.characters_cut) for one in mine)
+    return WrittenReviews(
+        agent.agent, papers, there, dict(missing.most_common()), dict(flags), shortened, agent.parameters
     )
 
 
@@ -179,7 +179,6 @@ class Generated:
 
     @property
     def asked(self) -> int:
-        """Number of reviews."""
         return len(self.reviews)
 
     @property
@@ -188,9 +187,10 @@ class Generated:
         return sum(review.is_open for review in self.reviews)
 
     @property
-    def agents(self) -> list[ReviewCounts]:
+    def agents(self) -> list[WrittenReviews]:
         """Counts by agent."""
-        return [count_reviews(model.agent, self.reviews) for model in self.models]
+        tasks = {review.task for review in self.reviews}
+        return [written_reviews(model, self.reviews, len(tasks)) for model in self.models]
 
     @property
     def incomplete(self) -> str | None:
@@ -207,22 +207,22 @@ class Generated:
         return {r.failure: f"{r.agent} on {r.task}: {r.failure_message}" for r in self.reviews if r.failure is not None}
 
     def table(self) -> ReportTable:
-        """The table for people, with a note per agent that explains its flags."""
+        """The table for people."""
         columns = (
             Column("agent", "agent"),
-            Column("model", "model", wide=True),
-            Column("asked", "asked", "count"),
-            Column("used", "used", "count"),
-            Column("missing", "missing", "count"),
+            Column("papers", "asked", "count"),
+            Column("written", "used", "count"),
+            Column("lacking", "missing", "count"),
             Column("causes", "why missing"),
             Column("shortened", "papers cut", "count"),
-            Column("flagged", "flagged", "count"),
+            Column("noticed", "noticed"),
         )
-        counted = self.agents
-        causes = [", ".join(f"{kind} {count}" for kind, count in one.causes.items()) or None for one in counted]
-        rows = tuple({**asdict(one), "causes": said} for one, said in zip(counted, causes, strict=True))
-        notes = [f"{one.agent}: flagged reviews: {', '.join(noticed(one.flags))}." for one in counted if one.flags]
-        return ReportTable("Reviews written", columns, rows, notes=tuple(notes))
+        rows = []
+        for one in self.agents:
+            causes = ", ".join(f"{kind} {count}" for kind, count in one.missing.items())
+            told = {"causes": causes or None, "noticed": ", ".join(one.noticed) or None}
+            rows.append({**asdict(one), "lacking": one.papers - one.written, **told})
+        return ReportTable("Reviews written", columns, tuple(rows))
 
 
 # --- the stage -------------------------------------------------------------------------------------------------------
@@ -262,7 +262,9 @@ async def review_edition(
     check_target(edition.study_folder, overwrite=True)
     for folder in (edition.folder, edition.study_folder):
         try_writing(folder, "Reviews are added to the study there; make it writable")
-    if wrong := list(_rests_on(study, request.replaced(study))):
+    noted = [(pair, one) for pair, one in noted_reviews(study).items() if pair[1] in request.models and one.text]
+    other = {pair for pair, one in noted if one.asked != request.asked(pair[1], study.task(pair[0]).prompt)}
+    if wrong := list(_rests_on(study, other)):
         raise UserError("\n".join(wrong))
     if (registered := check_registration(planned)) is not None:
         options.say(registered.sentence)
@@ -336,17 +338,11 @@ class ReviewRequest:
         }
 
     def asked(self, name: str, paper: str | None) -> str | None:
-        """What a model is asked about a paper, as ``REQUEST-FIT``; None: a stand-in.
-
-        Hashes, as an address is nobody else's business. With the same ``REQUEST``, a paper that fits is asked about in
-        the same words.
-        """
+        """A hash of what a model is asked about a paper, as an address is nobody else's business; None: a stand-in."""
         if name in self.stand_ins:
             return None
         config = self.models[name]
-        request = {key: value for key, value in self.settings.items() if key not in ONLY_FITTING}
-        fit = [self.settings[key] for key in ONLY_FITTING]
-        return f"{content_hash(config.model, request, paper)[:16]}-{content_hash(fit, config.context_length)[:8]}"
+        return content_hash(config.model, self.settings, config.context_length, paper)[:24]
 
     def settled(self, study: Study) -> dict[Pair, GeneratedReview]:
         """The reviews that the study has of models on servers, asked for in the same way.
@@ -362,37 +358,19 @@ class ReviewRequest:
             if noted.asked == self.asked(agent, study.task(task).prompt)
         }
 
-    def replaced(self, study: Study) -> set[Pair]:
-        """The reviews that the study has of these models, but asked for in another way."""
-        noted, found = noted_reviews(study), set()
-        for task, responses in study:
-            for pair in [(task.task, response.agent) for response in responses if response.agent in self.models]:
-                before = noted[pair].asked if pair in noted else ""
-                now = self.asked(pair[1], task.prompt)
-                if before is not None and now is not None and before.partition("-")[0] != now.partition("-")[0]:
-                    found.add(pair)
-        return found
-
     def check(self, study: Study) -> None:
         """Reject what can be known to be wrong before any model is opened, with all problems at once."""
         wrong = list(refused_names(study, self.models))
         for (other, one), (name, two) in combinations(self.given.items(), 2):
             if one == two if isinstance(one, str) else one is two:
-                wrong.append(
-                    f"{other} and {name} are the same model with the same settings, so they would write the same "
-                    "reviews. Leave one out, or use other settings in a separate edition"
-                )
-        empty = [task for task in study.tasks if not (study.task(task).prompt or "").strip()]
-        if empty:
-            shown = ", ".join(empty[:10]) + (f" and {len(empty) - 10} more" if len(empty) > 10 else "")
-            wrong.append(f"{len(empty)} of {len(study)} tasks have no prompt, which must be the full paper: {shown}")
+                wrong.append(f"{other} and {name} are the same model and would write the same reviews. Leave one out")
         if wrong:
             raise UserError("\n".join(wrong))
 
 
 def refused_names(study: Study, names: Iterable[str]) -> Iterator[str]:
     """Why models cannot have these names in the study: people have them."""
-    people = {agent.agent for agent in study.agents if agent.group in PEOPLE}
+    people = {agent.agent for agent in study.agents if agent.group in {HUMAN, REFERENCE}}
     for name in names:
         if reads_as_person(name) or name in people:
             yield f"{name!r} is reserved for human reviews. Give the model another name: NAME=SPEC"
@@ -413,18 +391,21 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
     parts = [Part(name, model, "chat") for name, model in request.given.items() if todo[name]]
     check_models((part.given, part.use) for part in parts)
     lost: dict[str, GoldlessError] = {}
-    journal = Journal(options.journal or default_journal())
-    try:
-        async with open_models(parts, options, journal, lost=lost) as opened:
-            writing = await _prepared(request, opened, lost)
-            if lost and not writing and not found:
-                raise next(iter(lost.values()))
-            found |= await _written(study, request, writing, opened, {name: todo[name] for name in writing})
-            spending = tuple(opened[part.name].spending for part in parts if part.name in opened)
-    finally:
-        journal.close()
+    async with open_journal(options.journal) as journal, open_models(parts, options, journal, lost=lost) as opened:
+        stages = await _stages(request, opened, lost)
+        if lost and not stages and not found:
+            raise next(iter(lost.values()))
+        found |= await _written(study, request, stages, opened, {name: todo[name] for name in stages})
+        spending = tuple(opened[part.name].spending for part in parts if part.name in opened)
     for name, cause in lost.items():
-        found |= _lost_reviews(name, todo[name], request, cause)
+        failure = CallFailure("connection", str(cause).splitlines()[0])
+        if isinstance(cause, CallError) and is_open(cause.failure):
+            failure = cause.failure
+        options.say(f"{name}: cannot be reached now, so its reviews are left for another run ({failure.message})")
+        writer = name if name in request.stand_ins else request.models[name].model
+        settings = str(Signature("review", {"model": writer, **request.settings}))
+        for task in todo[name]:
+            found[task, name] = GeneratedReview.of(name, GenerationEvidence(writer, task, failure=failure), settings)
     return Generated(
         models=tuple(config.agent(name) for name, config in request.models.items()),
         reviews=tuple(found[task, name] for name in request.models for task in study.tasks),
@@ -433,28 +414,19 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Writing:
-    """A model at work."""
-
-    stage: GenerationStage
-    settings: str
-    """The signature of its reviews."""
-
-
-async def _prepared(
+async def _stages(
     request: ReviewRequest, models: Mapping[str, OpenModel], lost: dict[str, GoldlessError]
-) -> dict[str, _Writing]:
-    """The models by agent, where the prompt leaves room for a paper; says how lengths are known.
+) -> dict[str, tuple[GenerationStage, str]]:
+    """Each model that answers at work, with the signature of its reviews; says how lengths are known.
 
     ``lost``: takes the models that do not answer. Raises UserError where a model has no room for a paper at all.
     """
     wrong, found, say = [], {}, request.options.say
     for name, model in models.items():
         refuse_without_chat(model, "review papers")
-        asked = asdict(request.review)
         context = request.models[name].context_length
-        stage = GenerationStage(model.chat, REVIEW_PROMPT, what="review", context_length=context, **asked)
+        how = asdict(request.review)
+        stage = GenerationStage(model.chat, REVIEW_PROMPT, what="review", context_length=context, **how)
         try:
             limit, least = stage.limit, await stage.least_length()
         except CallError as error:
@@ -475,7 +447,7 @@ async def _prepared(
         elif not least.exact:
             told["tokens"] = "estimated"
             say(f"{name}: whether a paper fits {limit:,} tokens is estimated from its characters")
-        found[name] = _Writing(stage, str(Signature("review", told)))
+        found[name] = stage, str(Signature("review", told))
     if wrong:
         raise UserError("\n".join(wrong))
     return found
@@ -484,50 +456,35 @@ async def _prepared(
 async def _written(
     study: Study,
     request: ReviewRequest,
-    writing: Mapping[str, _Writing],
+    stages: Mapping[str, tuple[GenerationStage, str]],
     models: Mapping[str, OpenModel],
     todo: Mapping[str, Sequence[str]],
 ) -> dict[Pair, GeneratedReview]:
     """The reviews to be written; agents run in parallel."""
     found: dict[Pair, GeneratedReview] = {}
-    total = sum(map(len, todo.values()))
+    ledgers = [model.ledger for model in models.values()]
+    workers = max((model.workers for model in models.values() if model.workers is not None), default=None)
+
+    def tell() -> None:
+        opened = sum(review.is_open for review in found.values())
+        tokens = sum(ledger.usage.input_tokens + ledger.usage.output_tokens for ledger in ledgers)
+        cost = None if any(ledger.price is None for ledger in ledgers) else sum(ledger.spent_usd for ledger in ledgers)
+        total = sum(map(len, todo.values()))
+        request.options.progress(Progress("writing reviews", len(found) - opened, total, tokens, cost, workers, opened))
 
     async def one_model(name: str) -> None:
+        stage, settings = stages[name]
+
         async def one(task: str) -> None:
-            paper, mine = study.task(task), writing[name]
-            written = await mine.stage.write(paper)
-            found[task, name] = GeneratedReview.of(name, written, mine.settings, request.asked(name, paper.prompt))
-            request.options.progress(_progress(found.values(), total, models))
+            paper = study.task(task)
+            asked = request.asked(name, paper.prompt)
+            found[task, name] = GeneratedReview.of(name, await stage.write(paper), settings, asked)
+            tell()
 
         await side_by_side(one, todo[name], models[name].at_once(CALLS_AT_ONCE))
 
     await side_by_side(one_model, list(todo), max(1, len(todo)))
     return found
-
-
-def _progress(reviews: Iterable[GeneratedReview], total: int, models: Mapping[str, OpenModel]) -> Progress:
-    ended = [review.is_open for review in reviews]
-    ledgers = [model.ledger for model in models.values()]
-    tokens = sum(ledger.usage.input_tokens + ledger.usage.output_tokens for ledger in ledgers)
-    cost = None if any(ledger.price is None for ledger in ledgers) else sum(ledger.spent_usd for ledger in ledgers)
-    workers = max((model.workers for model in models.values() if model.workers is not None), default=None)
-    return Progress("writing reviews", len(ended) - sum(ended), total, tokens, cost, workers, sum(ended))
-
-
-def _lost_reviews(
-    name: str, tasks: Iterable[str], request: ReviewRequest, cause: GoldlessError
-) -> dict[Pair, GeneratedReview]:
-    """The reviews that a model did not write, because it could not be reached."""
-    failure = CallFailure("connection", str(cause).splitlines()[0])
-    if isinstance(cause, CallError) and is_open(cause.failure):
-        failure = cause.failure
-    request.options.say(f"{name}: cannot be reached now, so its reviews are left for another run ({failure.message})")
-    writer = name if name in request.stand_ins else request.models[name].model
-    settings = str(Signature("review", {"model": writer, **request.settings}))
-    return {
-        (task, name): GeneratedReview.of(name, GenerationEvidence(writer, task, failure=failure), settings)
-        for task in tasks
-    }
 
 
 # --- the study takes the reviews -------------------------------------------------------------------------------------
@@ -546,8 +503,7 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
     wrong = list(refused_names(study, [agent.agent for agent in generated.models]))
     if strange := list(dict.fromkeys(repr(task) for task, _ in reviews if task not in set(study.tasks))):
         wrong.append(f"{study.name} has no tasks named {', '.join(strange[:10])}. Is it another study?")
-    replaced = {pair for pair, review in reviews.items() if pair in there and there[pair] != review.text}
-    wrong += _rests_on(study, replaced)
+    wrong += _rests_on(study, {pair for pair, one in reviews.items() if pair in there and there[pair] != one.text})
     if wrong:
         raise UserError("\n".join(wrong))
     known = {agent.agent: agent for agent in study.agents}
@@ -580,30 +536,13 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
 def _rests_on(study: Study, replaced: set[Pair]) -> Iterator[str]:
     """Why reviews cannot be replaced: labels or evidence are about them."""
     agents = ", ".join(sorted({agent for _, agent in replaced}))
-    for table, rows in _rows_about(study, replaced).items():
-        if rows:
+    tables: dict[str, Iterable[Mapping[str, Any]]] = {"labels": study.rows("labels") if replaced else ()}
+    tables |= {name: table_rows(study, name) for name in study.recorded if replaced and name not in NOT_ABOUT_REVIEWS}
+    columns = [(task, agent) for task in ("task", "second_task") for agent in ("first", "second", *AGENTS)]
+    for table, rows in tables.items():
+        count = sum(any((row.get(task), row.get(agent)) in replaced for task, agent in columns) for row in rows)
+        if count:
             yield (
-                f"{rows} rows of the table {table} are about reviews of {agents} that would be replaced. Remove them, "
+                f"{count} rows of the table {table} are about reviews of {agents} that would be replaced. Remove them, "
                 "or add the new reviews under another name"
             )
-
-
-def _rows_about(study: Study, pairs: set[Pair]) -> dict[str, int]:
-    """Number of labels and rows of recorded evidence about these responses, by table."""
-    found = {"labels": 0}
-    for label in study.labels() if pairs else ():
-        agents = (label.agent,) if isinstance(label, Rating) else (label.first, label.second)
-        found["labels"] += any((label.task, agent) in pairs for agent in agents)
-    meant = [{"task": task, "agent": agent} for task, agent in pairs]
-    for table in study.recorded if pairs else ():
-        frame = None if table in OWN_ITEMS else study.table(table)
-        if frame is None or "task" not in frame.columns:
-            continue
-        said = [
-            pl.struct(task=pl.col(task).cast(pl.String), agent=pl.col(agent).cast(pl.String)).is_in(meant)
-            for task in ("task", "second_task")
-            for agent in AGENTS
-            if {task, agent} <= set(frame.columns)
-        ]
-        found[table] = frame.filter(pl.any_horizontal(said)).height if said else 0
-    return found

@@ -6,15 +6,15 @@ An edition is scored into the folder ``run``; with ``--run by-b`` a second score
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from goldless.apps.gre.edition import COLLECTED, RUN, STUDY, Edition
 from goldless.apps.gre.papers import is_person, is_reference
 from goldless.errors import MetricError
-from goldless.meta_evaluation.consistency import ScorerAgreement, compare_scorers
+from goldless.meta_evaluation.consistency import Consistency, compare_scorers
 from goldless.meta_evaluation.judges import ScoredBy, Scores, run_scores
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder
@@ -28,16 +28,6 @@ FLIPS = (
     "The smallest number of papers without which another model has the higher mean, on the papers that both reviewed. "
     "Exact: those with the largest differences are removed."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AgentRanks:
-    """A model's ranks under one metric."""
-
-    metric: str
-    agent: str
-    ranks: Mapping[str, int | None]
-    """By run; None: no score there. Equal scores share the better rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +48,10 @@ class Flip:
         """The result in words."""
         if self.other is None:
             return f"{self.metric}: {self.leader} is first whichever papers are left out."
-        if not self.removed:
-            both = f"on the {self.papers} papers that both reviewed"
-            return f"{self.metric}: {both}, {self.other} is ahead of {self.leader}."
         few = len(self.removed)
-        return (
-            f"{self.metric}: without {few} of {self.papers} papers ({', '.join(self.removed[:5])}{', …' * (few > 5)}), "
-            f"{self.other} would be ahead of {self.leader}."
-        )
+        shown = f" ({', '.join(self.removed[:5])}{', …' * (few > 5)})" if few else ""
+        without = f"without {few} of {self.papers} papers{shown}"
+        return f"{self.metric}: {without}, {self.other} would be ahead of {self.leader}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +60,12 @@ class Standing:
 
     scorers: Mapping[str, str]
     """The scorer of each run, the edition's own first."""
-    ranks: tuple[AgentRanks, ...]
-    consistency: tuple[ScorerAgreement, ...]
     flips: tuple[Flip, ...]
     notes: tuple[str, ...]
+    places: Mapping[str, Mapping[str, Mapping[str, int | None]]] = field(default_factory=dict)
+    """Ranks by metric, model and run; None: no score there. Equal scores share the better rank."""
+    agreement: Consistency | None = None
+    """Of the scorers; None: there is one, or they have too few models in common."""
 
     def tables(self) -> list[ReportTable]:
         """Ranks by scorer with their consistency where there are two, and how few papers flip rank 1."""
@@ -96,30 +84,14 @@ class Standing:
         if len(self.scorers) < 2:
             return [flips]
         heads = [Column(f"#{run}", f"# {run} ({scorer})", "count", "-") for run, scorer in self.scorers.items()]
-        ranks = ReportTable(
-            "Ranks by scorer",
-            (Column("metric", "metric"), Column("agent", "agent", "name"), *heads),
-            tuple(
-                {"metric": one.metric, "agent": one.agent, **{f"#{run}": rank for run, rank in one.ranks.items()}}
-                for one in self.ranks
-            ),
-            notes=self.notes,
-        )
-        level = f"{self.consistency[0].level * 100:g}%" if self.consistency else "interval"
-        consistency = ReportTable(
-            "Consistency of the scorers",
-            (
-                Column("metric", "metric"),
-                Column("scorers", "scorers"),
-                Column("coefficient", "coefficient"),
-                Column("value", "agreement", "number", "-", 3),
-                Column("low high", level, "interval", decimals=2),
-                Column("n_agents", "agents", "count"),
-                Column("n_tasks", "papers", "count"),
-            ),
-            tuple({**asdict(one), "scorers": f"{one.first} / {one.second}"} for one in self.consistency),
-        )
-        return [ranks, consistency, flips]
+        rows = [
+            {"metric": metric, "agent": agent, **{f"#{run}": rank for run, rank in ranks.items()}}
+            for metric, places in self.places.items()
+            for agent, ranks in places.items()
+        ]
+        columns = (Column("metric", "metric"), Column("agent", "agent", "name"), *heads)
+        ranks = ReportTable("Ranks by scorer", columns, tuple(rows), notes=self.notes)
+        return [ranks, *([] if self.agreement is None else self.agreement.tables()), flips]
 
 
 def other_runs(edition: Edition) -> list[str]:
@@ -149,28 +121,25 @@ def standing(scored: Sequence[ScoredBy], draws: Draws, *, notes: Sequence[str] =
     """The standing under every metric of the first run; ``scored``: of one study, run by run."""
     mine = [one for one in scored if one.scorer == scored[0].scorer]
     kept = [one for one in scored if one.metric in {own.metric for own in mine}]
-    agreements: tuple[ScorerAgreement, ...] = ()
-    told = list(notes)
+    agreement, told = None, list(notes)
     if len({one.scorer for one in kept}) > 1:
         try:
-            found = compare_scorers(kept, **draws)
-            agreements, told = found.rows, [*told, *found.notes]
+            agreement = compare_scorers(kept, **draws)
+            told += agreement.notes
         except MetricError as error:
             told.append(f"No consistency: {error}.")
-    ranks = []
+    places: dict[str, dict[str, dict[str, int | None]]] = {}
     for own in mine:
         boards = {one.scorer: model_means(one.scores) for one in kept if one.metric == own.metric}
         first = boards[own.scorer]
         agents = sorted({a for means in boards.values() for a in means}, key=lambda a: (-first.get(a, -np.inf), a))
-        for agent in agents:
-            by_run = {run: model_rank(means, agent) for run, means in boards.items()}
-            ranks.append(AgentRanks(own.metric, agent, by_run))
+        places[own.metric] = {a: {run: model_rank(means, a) for run, means in boards.items()} for a in agents}
     return Standing(
         scorers={one.scorer: Signature.parse(one.signature).settings.get("scorer", "no scorer") for one in kept},
-        ranks=tuple(ranks),
-        consistency=agreements,
-        flips=tuple(flip for one in mine if (flip := rank_flip(one.metric, one.scores)) is not None),
+        flips=tuple(flip for one in mine for flip in rank_flip(one.metric, one.scores)),
         notes=tuple(told),
+        places=places,
+        agreement=agreement,
     )
 
 
@@ -188,8 +157,8 @@ def model_rank(means: Mapping[str, float], agent: str) -> int | None:
     return None if agent not in means else 1 + sum(other > means[agent] for other in means.values())
 
 
-def rank_flip(metric: str, scores: Scores) -> Flip | None:
-    """The fewest papers that flip rank 1, against any other model; None if there are not two."""
+def rank_flip(metric: str, scores: Scores) -> Iterator[Flip]:
+    """The fewest papers that flip rank 1, against any other model; none if there are not two."""
     means = model_means(scores)
     leader, *others = sorted(means, key=lambda agent: (-means[agent], agent)) or [""]
     tasks = list(dict.fromkeys(task for task, agent in scores if not is_reference(agent)))
@@ -200,7 +169,5 @@ def rank_flip(metric: str, scores: Scores) -> Flip | None:
         places = fewest_to_flip(apart)
         removed = tuple(tasks[place] for place in places or ())
         flips.append(Flip(metric, leader, None if places is None else other, removed, int(np.sum(~np.isnan(apart)))))
-    possible = [flip for flip in flips if flip.other is not None]
-    if possible:
-        return min(possible, key=lambda flip: len(flip.removed))
-    return max(flips, key=lambda flip: flip.papers, default=None)
+    if flips:
+        yield min(flips, key=lambda flip: (flip.other is None, len(flip.removed), -flip.papers))

@@ -19,7 +19,9 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from goldless.apps.gre.edition import Edition
+from goldless.apps.gre.estimates import estimate_cells, estimate_columns
 from goldless.apps.gre.paper_folder import CheckedTable
+from goldless.apps.gre.paper_text import storable
 from goldless.apps.gre.reviewing import SUBMITTED, Generated, GeneratedReview, add_reviews, refused_names
 from goldless.errors import UserError
 from goldless.evidence import GenerationEvidence
@@ -30,7 +32,7 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
 from goldless.signature import Signature
 from goldless.statistics.best_of import best_of
-from goldless.statistics.bootstrap import Draws
+from goldless.statistics.bootstrap import Draws, Estimate
 from goldless.studies import Study
 from goldless.studies.checking import Names, all_at_once
 
@@ -129,19 +131,17 @@ def read_reviews(file: Path, study: Study) -> dict[str, str]:
     """Reviews by paper, from lines ``{"paper", "text"}``. Raises with a list of all bad lines."""
     found: dict[str, str] = {}
     with all_at_once(str(file)) as problems:
-        check, papers = CheckedTable(file, problems), Names("the edition's papers")
+        papers = Names("the edition's papers")
         papers.update({task: place for place, task in enumerate(study.tasks)})
+        check = CheckedTable(file, problems, papers)
         for line, row in check.lines("Write one line per paper: paper and text"):
-            paper, text = check.name(row, "paper", line), check.text(row, "text", line)
+            names, text = check.names(row, line, "paper"), check.text(row, "text", line)
             if more := sorted(set(row) - {"paper", "text"}):
                 check.add(f"a line must have paper and text only, got {', '.join(map(repr, more))}", line)
             if text is not None and len(text) > MOST_CHARACTERS:
                 check.add(f"text must have at most {MOST_CHARACTERS:,} characters, got {len(text):,}", line)
-            if paper is None or text is None or papers.number(paper, line) < 0:
-                continue
-            if check.is_first((paper,), line, f"paper {paper!r} has a second review"):
-                found[paper] = text
-        papers.report_strangers("paper", file.name, problems)
+            if text is not None:
+                found |= dict.fromkeys(names, storable(text))
     return found
 
 
@@ -202,13 +202,10 @@ class TeamBest:
     """All of the team, also incomplete ones."""
     best: str | None
     """The best of those that review every paper; None: there is none."""
-    score: float | None = None
+    score: Estimate | None = None
+    """Its score, with the interval that holds for the chosen of n."""
     corrected: float | None = None
     """The score without what choosing the best of n added."""
-    low: float | None = None
-    high: float | None = None
-    """Ends of the interval that holds for the chosen of n."""
-    papers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,12 +213,12 @@ class Submissions:
     """All submissions, and the best of each team."""
 
     log: tuple[Submission, ...]
-    teams: tuple[TeamBest, ...]
     level: float
+    best: tuple[TeamBest, ...] = ()
 
     def tables(self) -> list[ReportTable]:
         """One table per metric, the best corrected score first."""
-        return [self._table(metric) for metric in dict.fromkeys(row.metric for row in self.teams)]
+        return [self._table(metric) for metric in dict.fromkeys(row.metric for row in self.best)]
 
     def log_table(self) -> ReportTable:
         """All submissions, in order."""
@@ -238,23 +235,25 @@ class Submissions:
         return ReportTable("Log", columns, rows)
 
     def _table(self, metric: str) -> ReportTable:
-        rows = [asdict(row) for row in self.teams if row.metric == metric]
-        rows.sort(key=lambda row: -np.inf if row["corrected"] is None else row["corrected"], reverse=True)
+        mine = [row for row in self.best if row.metric == metric]
+        mine.sort(key=lambda row: -np.inf if row.corrected is None else row.corrected, reverse=True)
+        score, interval = estimate_columns("score", "as scored", self.level)
         columns = (
             Column("team", "team"),
             Column("submissions", "submissions", "count"),
             Column("best", "best", absent="none is complete"),
             Column("corrected", "corrected", "number", "missing", 2),
-            Column("low high", f"{self.level * 100:g}%", "interval", decimals=2),
-            Column("score", "as scored", "number", "missing", 2),
-            Column("papers", "papers", "count"),
+            interval,
+            score,
+            Column("score_n", "papers", "count"),
         )
         note = (
             "Corrected: what choosing the best of a team's n complete submissions is worth on other papers (bootstrap "
             "bias correction); the interval holds for the chosen of all n (Šidák). Incomplete submissions count in n, "
             "but cannot be the best."
         )
-        return ReportTable(f"Teams by {metric}, best of n", columns, tuple(rows), notes=(note,))
+        rows = tuple({**asdict(row), "score": None, **estimate_cells(score=row.score)} for row in mine)
+        return ReportTable(f"Teams by {metric}, best of n", columns, rows, notes=(note,))
 
 
 def submission_results(
@@ -263,25 +262,19 @@ def submission_results(
     """The best of each team by metric; None if there are no submissions. ``study``: without second versions."""
     if not log:
         return None
-    written = {
-        one.name: all(study.response(task, one.name) is not None for task in study.tasks)
-        for one in log
-        if any(agent.agent == one.name for agent in study.agents)
-    }
+    listed = {agent.agent for agent in study.agents} & {one.name for one in log}
+    full = {name for name in listed if all(study.response(task, name) is not None for task in study.tasks)}
     rows = []
     for metric, outcome in evaluation.outcomes.items():
         scores = {pair: score for pair, score in response_scores(outcome).items() if score is not None}
         for team in dict.fromkeys(one.team for one in log):
             mine = [one.name for one in log if one.team == team]
-            complete = [name for name in mine if written.get(name)]
+            complete = [name for name in mine if name in full]
             common = [task for task in study.tasks if all((task, name) in scores for name in complete)]
             if not complete or not common:
                 rows.append(TeamBest(metric, team, len(mine), None))
                 continue
-            found = best_of(
-                np.array([[scores[task, name] for name in complete] for task in common]), len(mine), **draws
-            )
-            one, best = found.interval, complete[found.best]
-            known = (one.value, found.corrected, one.low, one.high, len(common))
-            rows.append(TeamBest(metric, team, len(mine), best, *known))
-    return Submissions(tuple(log), tuple(rows), draws.get("level", 0.95))
+            table = np.array([[scores[task, name] for name in complete] for task in common])
+            found = best_of(table, len(mine), **draws)
+            rows.append(TeamBest(metric, team, len(mine), complete[found.best], found.interval, found.corrected))
+    return Submissions(tuple(log), draws.get("level", 0.95), tuple(rows))

@@ -48,7 +48,7 @@ def test_all_problems_of_all_tables_come_at_once_with_file_and_line(folder, prob
         ({**GOOD, "agent": "  "}, "agent must be a name, got an empty cell"),
         ({**GOOD, "agent": 1.5}, "agent must be a string or a whole number, got float 1.5"),
         ({**GOOD, "agent": True}, "agent must be a string or a whole number, got bool True"),
-        ({"task": "t", "agent": "b"}, "no 'text' in this row"),
+        ({"task": "t", "agent": "b"}, "text is null"),
     ],
 )
 def test_a_response_with_a_bad_cell_is_a_problem_on_its_line(folder, problems, row, words):

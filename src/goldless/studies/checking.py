@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import Any
+from typing import Any, Literal, cast
 
 import orjson
+import polars as pl
 
 from goldless.errors import Problem, StudyError, nearest
 
@@ -141,19 +142,49 @@ class Names(dict[str, int]):
         self._strangers.clear()
 
 
+Cells = Literal["name", "text", "number", "optional_name", "optional_text", "optional_number"]
+"""What the cells of a column are."""
+
+
+def _read(value: Any, cells: Cells) -> Any:
+    """What a cell holds: a name (a whole number as text), a text or a finite number; None if it does not."""
+    if cells.endswith("number"):
+        try:
+            number = float(value) if type(value) in {int, float, str} else math.nan
+        except (ValueError, OverflowError):
+            return None
+        return number if math.isfinite(number) else None
+    if type(value) is int and cells.endswith("name"):
+        return str(value)
+    blank_too = cells == "optional_text"
+    return value if isinstance(value, str) and (blank_too or not (value == "" or value.isspace())) else None
+
+
+def _why(column: str, cells: Cells, value: Any) -> str:
+    """Why a cell does not fit."""
+    kind = cells.removeprefix("optional_")
+    if kind == "number":
+        return f"{column} must be a finite number, got {describe(value)}"
+    if value is not None and not isinstance(value, str):
+        what = "a string or a whole number" if kind == "name" else "a string"
+        return f"{column} must be {what}, got {describe(value)}"
+    if kind == "name":
+        return f"{column} must be a name, got {'null' if value is None else 'an empty cell'}"
+    got = "null" if value is None else "blank" if value else "empty"
+    return f"{column} is {got}. Leave out rows that have no {column}"
+
+
 class Checking:
     """The checks of one table: they report what is wrong and return what is right."""
 
     def __init__(self, file: str, problems: Problems) -> None:
         self.file = file
         self.rows = 0
-        """Number of rows so far; the reader of the rows counts them."""
+        """Number of rows so far; who reads rows one by one counts them."""
         self.duplicates = 0
         self._problems = problems
         self._before = problems.total
-        self._columns: dict[str, None] = {}
-        self._absent: dict[str, list[int]] = defaultdict(list)
-        self._absences: dict[str, int] = defaultdict(int)
+        self._absent: dict[str, list[str]] = {}
 
     def add(self, message: str, line: int | None = None) -> None:
         """Report a problem in this table."""
@@ -165,92 +196,87 @@ class Checking:
         self.add(message, line)
 
     @property
-    def reported(self) -> int:
-        """Number of problems so far, of rows without a required column too."""
-        return self._problems.total + sum(self._absences.values())
-
-    @property
     def broken(self) -> bool:
         """Whether a row may have been lost, so that other tables cannot be checked against this one."""
         return self._problems.total - self._before > self.duplicates
 
+    # The cell of a row; None, with a problem, if it is not what it must be. An optional one may be empty.
+
     def name(self, row: Row, column: str, line: int) -> str | None:
-        """The name in the cell, whole numbers as text; None, with a problem, if it is not a name."""
-        value = row.get(column)
-        if type(value) is str and value and not value.isspace():
-            return value
-        if type(value) is int:
-            return str(value)
-        if column not in row:
-            self._note_absent(row, column, line)
-        elif value is None or type(value) is str:
-            self.add(f"{column} must be a name, got {'null' if value is None else 'an empty cell'}", line)
-        else:
-            self.add(f"{column} must be a string or a whole number, got {describe(value)}", line)
-        return None
+        return cast("str | None", self._cell("name", row, column, line))
 
     def text(self, row: Row, column: str, line: int) -> str | None:
-        """The text in the cell; None, with a problem, if it is not text."""
-        value = row.get(column)
-        if type(value) is str and value and not value.isspace():
-            return value
-        if column not in row:
-            self._note_absent(row, column, line)
-        elif value is None or type(value) is str:
-            got = "null" if value is None else "blank" if value else "empty"
-            self.add(f"{column} is {got}. Leave out rows that have no {column}", line)
-        else:
-            self.add(f"{column} must be a string, got {describe(value)}", line)
-        return None
+        return cast("str | None", self._cell("text", row, column, line))
 
     def number(self, row: Row, column: str, line: int) -> float | None:
-        """The finite number in the cell; None, with a problem, if it is not one."""
-        value = row.get(column)
-        number = math.nan
-        if type(value) in {int, float, str}:
-            try:
-                number = float(value)  # type: ignore[arg-type]
-            except (ValueError, OverflowError):
-                number = math.nan
-        if math.isfinite(number):
-            return number
-        if column not in row:
-            self._note_absent(row, column, line)
-            return None
-        self.add(f"{column} must be a finite number, got {describe(value)}", line)
-        return None
+        return cast("float | None", self._cell("number", row, column, line))
 
     def optional_name(self, row: Row, column: str, line: int) -> str | None:
-        """The name in the cell, or None if the cell is empty."""
-        return None if is_empty(row.get(column)) else self.name(row, column, line)
+        return cast("str | None", self._cell("optional_name", row, column, line))
 
     def optional_text(self, row: Row, column: str, line: int) -> str | None:
-        """The text in the cell, or None if the cell is empty; anything else is a problem."""
-        value = row.get(column)
-        if is_empty(value):
-            return None
-        if isinstance(value, str):
-            return value
-        self.add(f"{column} must be a string, got {describe(value)}", line)
-        return None
+        return cast("str | None", self._cell("optional_text", row, column, line))
 
     def optional_number(self, row: Row, column: str, line: int) -> float | None:
-        """The number in the cell, or None if the cell is empty."""
-        return None if is_empty(row.get(column)) else self.number(row, column, line)
+        return cast("float | None", self._cell("optional_number", row, column, line))
+
+    def _cell(self, cells: Cells, row: Row, column: str, line: int) -> Any:
+        value = row.get(column)
+        if cells.startswith("optional") and is_empty(value):
+            return None
+        found = _read(value, cells)
+        if found is None and column not in row:
+            self._absent.setdefault(column, list(row))
+        elif found is None:
+            self.add(_why(column, cells, value), line)
+        return found
+
+    def columns(self, frame: pl.DataFrame, lines: Sequence[int], chosen: Mapping[str, Cells]) -> pl.DataFrame:
+        """The columns with ``line`` and ``sound``: whether all cells of a row fit."""
+        self.rows += frame.height
+        if not frame.height:
+            frame = pl.DataFrame(schema=dict.fromkeys(chosen, pl.String))
+        bad: set[int] = set()
+        made = [pl.Series("line", lines, pl.Int64)]
+        for name, cells in chosen.items():
+            given = frame.get_column(name, default=pl.Series(name, [None] * frame.height, pl.Null))
+            column = _regular(given, cells)
+            if column is None and name not in frame.columns:
+                self._absent.setdefault(name, frame.columns)
+                bad.update(lines)
+            elif column is None:
+                values = []
+                for line, value in zip(lines, given.to_list(), strict=True):
+                    values.append(self._cell(cells, {name: value}, name, line))
+                    if values[-1] is None and not (cells.startswith("optional") and is_empty(value)):
+                        bad.add(line)
+                column = pl.Series(name, values, pl.Float64 if cells.endswith("number") else pl.String)
+            made.append(given if column is None else column)
+        sound = ~pl.col("line").is_in(list(bad)) if bad else pl.lit(value=True)
+        return pl.DataFrame(made).with_columns(sound=sound)
 
     def finish(self) -> None:
-        """Report the missing columns: once if no row had them, otherwise line by line."""
-        for column, count in self._absences.items():
-            if count == self.rows:
-                self.add(missing_column(column, list(self._columns)))
-                continue
-            for line in self._absent[column]:
-                self.add(f"no {column!r} in this row", line)
+        """Report the columns that are not there."""
+        for column, columns in self._absent.items():
+            self.add(missing_column(column, columns))
 
-    def _note_absent(self, row: Row, column: str, line: int) -> None:
-        self._columns.update(dict.fromkeys(row))
-        self._absences[column] += 1
-        self._absent[column].append(line)
+
+def _regular(column: pl.Series, cells: Cells) -> pl.Series | None:
+    """The column, if all of its cells plainly fit."""
+    required, kind = not cells.startswith("optional"), column.dtype
+    if kind == pl.Null and not required:
+        return column.cast(pl.Float64 if cells.endswith("number") else pl.String)
+    if cells.endswith("number"):
+        fits = kind.is_numeric() and column.is_finite().all() and not (required and column.null_count())
+        return column.cast(pl.Float64) if fits else None
+    if isinstance(kind, pl.Categorical | pl.Enum) or (kind.is_integer() and cells.endswith("name")):
+        column = column.cast(pl.String)
+    if column.dtype != pl.String:
+        return None
+    if not required:
+        column = column.replace("", None)
+    blank = column.str.strip_chars() == ""
+    return column if cells == "optional_text" or not (blank.any() or (required and column.null_count())) else None
 
 
 def missing_column(column: str, columns: list[str]) -> str:

@@ -17,11 +17,9 @@ from goldless.dates import last_day
 from goldless.errors import nearest
 from goldless.records import Agent, Task
 from goldless.studies.chats import last_response, turns
-from goldless.studies.checking import HINT_AMONG, Checking, Problems, Row, as_json, is_empty
-from goldless.studies.tables import Chunk, Source
+from goldless.studies.checking import HINT_AMONG, Cells, Checking, Problems, Row, as_json, is_empty
+from goldless.studies.tables import Line, Source, Table
 
-Cells = Literal["name", "text", "number", "optional_name", "optional_text", "optional_number"]
-"""What the cells of a column are: the methods of ``Checking`` that read them."""
 REQUIRED: Mapping[str, Cells] = {"task": "name", "agent": "name", "text": "text"}
 """Columns of responses."""
 SAMPLE = "sample"
@@ -47,60 +45,6 @@ SAMPLES = "Number the samples in a column sample, or choose with --repeats: samp
 
 
 # --- columns and checks ----------------------------------------------------------------------------------------------
-
-
-def read_columns(chunk: Chunk, columns: Mapping[str, Cells], check: Checking, *more: pl.Series) -> pl.DataFrame:
-    """The columns with ``line`` and ``sound``: whether all cells fit; ``more``: columns that are read already."""
-    bad: set[int] = set()
-    made = [_column(chunk, name, cells, check, bad) for name, cells in columns.items()]
-    frame = pl.DataFrame([pl.Series("line", chunk.lines, pl.Int64), *made, *more])
-    return frame.with_columns(sound=~pl.col("line").is_in(list(bad)) if bad else pl.lit(value=True))
-
-
-def _column(chunk: Chunk, name: str, cells: Cells, check: Checking, bad: set[int]) -> pl.Series:
-    kind = pl.Float64 if cells.endswith("number") else pl.String
-    found = _regular(chunk, name, cells)
-    if found is not None:
-        return found
-    read, values = getattr(check, cells), []
-    for line, row in zip(chunk.lines, chunk.rows, strict=True):
-        before = check.reported
-        values.append(read(row, name, line))
-        if check.reported > before:
-            bad.add(line)
-    return pl.Series(name, values, kind)
-
-
-def _regular(chunk: Chunk, name: str, cells: Cells) -> pl.Series | None:
-    """The column, if all of its cells plainly fit."""
-    required = not cells.startswith("optional")
-    number = cells.endswith("number")
-    if isinstance(chunk.data, list):
-        values = [row.get(name) for row in chunk.data]
-        plain = {int, float} if number else {str}
-        if not set(map(type, values)) <= (plain if required else plain | {type(None)}):
-            return None
-        column = pl.Series(name, values, pl.Float64 if number else pl.String, strict=False)
-    elif name in chunk.data.columns:
-        column = chunk.data[name]
-    else:
-        return None
-    kind = column.dtype
-    if number:
-        column = column.cast(pl.Float64) if kind.is_numeric() else column
-        return (
-            column
-            if kind.is_numeric() and column.is_finite().all() and not (required and column.null_count())
-            else None
-        )
-    if isinstance(kind, pl.Categorical | pl.Enum) or (kind.is_integer() and cells.endswith("name")):
-        column = column.cast(pl.String)
-    if column.dtype != pl.String:
-        return None
-    if not required:
-        column = column.replace("", None)
-    blank = column.str.strip_chars() == ""
-    return column if cells == "optional_text" or not (blank.any() or (required and column.null_count())) else None
 
 
 def report(frame: pl.DataFrame, wrong: pl.Expr, message: str, check: Checking) -> pl.DataFrame:
@@ -135,11 +79,6 @@ class Listed:
                 check.add(f"{self.what} {name!r} is not in {self.file}{more}{hint}", line)
         return pl.all_horizontal(every)
 
-    def numbers(self, column: pl.Series) -> pl.Series:
-        """The place of each name in the list."""
-        places = pl.DataFrame({"name": self.names}).with_row_index("place")
-        return column.rename("name").to_frame().join(places, on="name", how="left", maintain_order="left")["place"]
-
 
 def is_task_column(column: str) -> bool:
     """Whether the column describes the task rather than the response, in a table that has both."""
@@ -151,27 +90,24 @@ def is_task_column(column: str) -> bool:
 
 def read_tasks(source: Source, problems: Problems) -> tuple[pl.DataFrame, Listed]:
     """Each task with its columns, and the list of them, which stays open if some rows could not be read."""
-    check = Checking(source.file, problems)
-    parts = []
-    for chunk in source.chunks(problems):
-        check.rows += len(chunk.lines)
-        known = [name for name in chunk.columns if is_task_column(name)]
-        extra = [_extra(row, known) for row in chunk.rows]
-        chosen: dict[str, Cells] = {"task": "name", **dict.fromkeys(known, "optional_text")}
-        rows = read_columns(chunk, chosen, check, pl.Series(EXTRA, extra, pl.String))
-        parts.append(rows.filter(pl.col("sound")).drop("sound"))
-    return _listed(parts, TASKS, "task", check)
+    check, table = Checking(source.file, problems), source.table(problems)
+    known = [name for name in table.frame.columns if is_task_column(name)]
+    rows = check.columns(table.frame, table.lines, {"task": "name", **dict.fromkeys(known, "optional_text")})
+    others = table.frame.drop("task", *known, strict=False).iter_rows(named=True)
+    extra = [_extra(row) for row in others] if table.frame.width > len(known) + 1 else [None] * rows.height
+    frame = rows.with_columns(pl.Series(EXTRA, extra, pl.String)).filter("sound").drop("sound")
+    return _listed(frame, TASKS, "task", check)
 
 
 def _listed(
-    parts: Sequence[pl.DataFrame], schema: Mapping[str, Any], what: Literal["task", "agent"], check: Checking
+    rows: pl.DataFrame, schema: Mapping[str, Any], what: Literal["task", "agent"], check: Checking
 ) -> tuple[pl.DataFrame, Listed]:
     """Each name once, and the list of them."""
     check.finish()
     if not check.rows and not check.broken:
         article = "An" if what == "agent" else "A"
         check.add(f"no rows. {article} {what}s table must list every {what}; leave it out if there is none")
-    frame = pl.concat([pl.DataFrame(schema={**schema, "line": pl.Int64}), *parts], how="diagonal")
+    frame = pl.concat([pl.DataFrame(schema={**schema, "line": pl.Int64}), rows], how="diagonal")
     first = frame.with_columns(first=pl.col("line").first().over(what))
     again = first.filter(pl.col(what).is_duplicated() & (pl.col("line") != pl.col("first")))
     for row in again.iter_rows(named=True):
@@ -180,9 +116,9 @@ def _listed(
     return found, Listed(what, found[what], "" if check.broken else check.file)
 
 
-def _extra(row: Row, known: Sequence[str]) -> str | None:
+def _extra(row: Row) -> str | None:
     """The other columns of a task as JSON, which keeps each value; null if there are none."""
-    extra = {c: v for c, v in row.items() if c != "task" and c not in known and not is_empty(v)}
+    extra = {column: value for column, value in row.items() if not is_empty(value)}
     # JSON has no infinity; as text it is not lost.
     extra |= {c: str(v) for c, v in extra.items() if type(v) is float and math.isinf(v)}
     return as_json(extra).decode() if extra else None
@@ -217,17 +153,16 @@ class AgentTable(dict[str, Agent]):
 
 def read_agents(source: Source, problems: Problems) -> AgentTable:
     """The agents in the order of the table."""
-    check, found = Checking(source.file, problems), AgentTable()
+    check, table, found = Checking(source.file, problems), source.table(problems), AgentTable()
+    check.rows = len(table.lines)
     names = []
-    for chunk in source.chunks(problems):
-        check.rows += len(chunk.lines)
-        for line, row in zip(chunk.lines, chunk.rows, strict=True):
-            name, agent = checked_agent(row, line, check)
-            if name is not None:
-                names.append((name, line))
-                found.setdefault(name, agent)
+    for line, row in zip(table.lines, table.rows, strict=True):
+        name, agent = checked_agent(row, line, check)
+        if name is not None:
+            names.append((name, line))
+            found.setdefault(name, agent)
     frame = pl.DataFrame(names, schema={"agent": pl.String, "line": pl.Int64}, orient="row")
-    _, listed = _listed([frame], {"agent": pl.String}, "agent", check)
+    _, listed = _listed(frame, {"agent": pl.String}, "agent", check)
     found.listed_in = listed.file
     return found
 
@@ -295,26 +230,16 @@ def read_responses(source: Source, tasks: Listed, agents: Listed, problems: Prob
             return list(names)  # the message that one is missing names them all
         return [name for name in names if name in {*REQUIRED, SAMPLE} or (is_task_column(name) and not tasks.file)]
 
-    parts = []
-    chats = False
-    for given in source.chunks(problems, choose=choose):
-        chunk = _without_chats(given, check)
-        chats |= chunk is not given
-        if not chunk.lines:
-            continue
-        check.rows += len(chunk.lines)
-        more: dict[str, Cells] = {}
-        if isinstance(chunk.data, pl.DataFrame) or max(map(len, chunk.data)) > len(REQUIRED):
-            used = [name for name in choose(chunk.columns) if name not in REQUIRED]
-            more = {
-                name: "optional_name" if name == SAMPLE else "optional_text"
-                for name in used
-                if name == SAMPLE or is_task_column(name)
-            }
-        parts.append(read_columns(chunk, {**REQUIRED, **more}, check))
+    given = source.table(problems, choose=choose)
+    table = _without_chats(given, check)
+    more: dict[str, Cells] = {
+        name: "optional_name" if name == SAMPLE else "optional_text"
+        for name in choose(table.frame.columns)
+        if name == SAMPLE or is_task_column(name)
+    }
+    rows = check.columns(table.frame, table.lines, {**REQUIRED, **more})
     check.finish()
-    bare = NO_RESPONSES.frame.with_columns(line=pl.lit(0, pl.Int64), sound=pl.lit(value=True))
-    frame = pl.concat([bare, *parts], how="diagonal")
+    frame = pl.concat([NO_RESPONSES.frame.clear(), rows], how="diagonal_relaxed")
     frame, samples = _with_samples(frame, agents, check)
     known = tasks.check(frame, ["task"], check), agents.check(frame, ["agent"], check)
     frame = frame.filter(pl.col("sound"), *known).drop("sound")
@@ -326,30 +251,24 @@ def read_responses(source: Source, tasks: Listed, agents: Listed, problems: Prob
     if not check.broken:
         for names in (tasks, agents):
             names.file = names.file or source.file or "the responses"
-    return Responses(frame.drop("line"), samples, whole=not check.broken, chats=chats)
+    return Responses(frame.drop("line"), samples, whole=not check.broken, chats=table is not given)
 
 
-def _without_chats(chunk: Chunk, check: Checking) -> Chunk:
+def _without_chats(table: Table, check: Checking) -> Table:
     """The rows with the last turn of the assistant in place of a chat, and the turns before it as the prompt."""
-    if isinstance(chunk.data, pl.DataFrame):
-        column = chunk.data["text"] if "text" in chunk.data.columns else pl.Series("text", [], pl.String)
-        is_text = column.dtype == pl.String
-        some = bool(column.str.starts_with("[{").any()) if is_text else isinstance(column.dtype, pl.List)
-    else:
-        texts = (row.get("text") for row in chunk.data)
-        some = any(type(text) is list or (type(text) is str and text.startswith("[{")) for text in texts)
-    rows = chunk.rows if some else []
-    chats = [turns(row.get("text")) for row in rows]
+    texts = table.frame.get_column("text", default=pl.Series("text", [], pl.String))
+    plain = texts.dtype == pl.String
+    chats = [turns(text) for text in texts.to_list()] if not plain or texts.str.starts_with("[{").any() else []
     if not any(chats):
-        return chunk
-    for place, chat in enumerate(chats):
-        if chat is not None:
-            text, prompt = last_response(chat)
-            rows[place] = {**rows[place], "text": text, "prompt": rows[place].get("prompt") or prompt}
-            if text is None:
-                check.add("text must be a response, got a chat without a turn of the assistant", chunk.lines[place])
-    kept = [place for place, chat in enumerate(chats) if chat is None or rows[place]["text"] is not None]
-    return Chunk([chunk.lines[place] for place in kept], [rows[place] for place in kept])
+        return table
+    rows = []
+    for line, row, chat in zip(table.lines, table.rows, chats, strict=True):
+        text, prompt = (row["text"], None) if chat is None else last_response(chat)
+        if chat is not None and text is None:
+            check.add("text must be a response, got a chat without a turn of the assistant", line)
+        else:
+            rows.append(Line(line, {**row, "text": text, "prompt": row.get("prompt") or prompt}))
+    return Table.of(rows)
 
 
 def _with_samples(frame: pl.DataFrame, agents: Listed, check: Checking) -> tuple[pl.DataFrame, dict[str, str]]:
@@ -405,13 +324,10 @@ def read_labels(
     source: Source, tasks: Listed, agents: Listed, problems: Problems, responses: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Ratings and preferences in one frame; each must be of an existing response if ``responses`` is given."""
-    check = Checking(source.file, problems)
-    parts = []
-    for chunk in source.chunks(problems):
-        check.rows += len(chunk.lines)
-        parts.append(read_columns(chunk, LABELS, check).filter(pl.col("sound")).drop("sound"))
+    check, table = Checking(source.file, problems), source.table(problems)
+    rows = check.columns(table.frame, table.lines, LABELS).filter("sound").drop("sound")
     check.finish()
-    frame = pl.concat([NO_LABELS.select(pl.lit(0, pl.Int64).alias("line"), pl.all()), *parts])
+    frame = rows.cast(dict(NO_LABELS.schema))  # type: ignore[arg-type]
     rated, compared = (pl.any_horizontal(pl.col(c).is_not_null() for c in columns) for columns in (RATING, PREFERENCE))
     form = "A label must have agent and score, or first, second and preference"
     needed = {"agent": rated, "score": rated, "first": compared, "second": compared, "preference": compared}

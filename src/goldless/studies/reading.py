@@ -37,7 +37,7 @@ from goldless.studies.importers import imported_tables, is_rows
 from goldless.studies.importers.log import Repeats
 from goldless.studies.importers.study_tables import mapped, numbered
 from goldless.studies.recorded import Recorded, check_evidence, frame_of, names_used
-from goldless.studies.study import MADE, Origin, Study
+from goldless.studies.study import MADE, Origin, Study, in_order
 from goldless.studies.tables import ALLOWED, BOM, Source, is_table
 
 SAMPLE = "sample"
@@ -73,7 +73,7 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
         with all_at_once(_said(files)) as problems:
             read = imported_tables(files, importer, problems, options)
             if read.tables or not problems.total:
-                tables = _read_tables(*_sources(read.tables, first.name), problems)
+                tables = _read_tables(*_sources(read.tables, first.name, problems), problems)
     place = None if paths[0] == "-" else first
     notes = [*read.notes, *([CHATS] * tables.pop("chats"))]
     origin = Origin(read.importer, len(files), tuple(notes))
@@ -165,14 +165,13 @@ def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, 
         raise UserError(f"the response of {agent!r} is to {task!r}, which is not one of the tasks")
     for task, agent, _ in given.filter(pl.struct("task", "agent").is_duplicated()).head(1).iter_rows():
         raise UserError(f"{agent!r} has two responses to task {task!r}. Give one")
-    agents = Listed("agent", given["agent"].unique(maintain_order=True))
-    numbered = _numbered(given, Listed("task", listed["task"]), agents)
+    agents = given["agent"].unique(maintain_order=True)
     return Study(
         name,
         None,
         task_table=listed,
-        agents=tuple(map(Agent, agents.names)),
-        response_table=numbered,
+        agents=tuple(map(Agent, agents)),
+        response_table=in_order(given, listed["task"], agents),
         label_table=NO_LABELS,
     )
 
@@ -249,7 +248,7 @@ def _frame(given: Any) -> pl.DataFrame:
     return found
 
 
-def _sources(tables: Mapping[str, Any], name: str) -> tuple[dict[str, Source], dict[str, Recorded]]:
+def _sources(tables: Mapping[str, Any], name: str, problems: Problems) -> tuple[dict[str, Source], dict[str, Recorded]]:
     """The study's own tables and the recorded ones of an importer; those that are no files are named after ``name``."""
     sources: dict[str, Source] = {}
     recorded: dict[str, Recorded] = {}
@@ -263,8 +262,7 @@ def _sources(tables: Mapping[str, Any], name: str) -> tuple[dict[str, Source], d
         elif isinstance(source.data, Path):
             recorded[table] = source.data
         else:
-            given = source.data
-            recorded[table] = (given if isinstance(given, pl.DataFrame) else frame_of(source.chunks(Problems()))).lazy()
+            recorded[table] = frame_of(source, problems).lazy()
     return sources, recorded
 
 
@@ -296,17 +294,8 @@ def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded]
     return {
         "task_table": task_table,
         "agents": with_samples(about, agents.names.to_list(), responses.samples),
-        "response_table": _numbered(responses.frame, tasks, agents),
+        "response_table": in_order(responses.frame, tasks.names, agents.names),
         "label_table": labels,
         "recorded_tables": recorded,
         "chats": responses.chats,
     }
-
-
-def _numbered(responses: pl.DataFrame, tasks: Listed, agents: Listed) -> pl.DataFrame:
-    """The responses by numbers of tasks and agents, and in this order."""
-    key = ["task", "agent"]
-    numbered = responses.select(
-        tasks.numbers(responses["task"]).alias("task"), agents.numbers(responses["agent"]).alias("agent"), "text"
-    )
-    return numbered.sort(key).rechunk()

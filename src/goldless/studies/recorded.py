@@ -10,15 +10,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from goldless.evidence import TABLES, Schema
 from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Checking, Problems, all_at_once, as_text, missing_column
-from goldless.studies.frames import read_columns
-from goldless.studies.tables import UNREADABLE, Chunk, Source, check_parquet, is_parquet, parts_of
+from goldless.studies.tables import UNREADABLE, Source, check_parquet, is_parquet, parts_of
 
 Recorded = Path | pl.LazyFrame
 """A recorded table: its file, its folder of parts, or the frame an importer returned."""
@@ -58,10 +56,7 @@ def scan(data: Recorded) -> pl.LazyFrame:
     with reading(data) as problems:
         if is_parquet(data):
             return texts_as_text(_scan_parquet(parts_of(data)))
-        frame = frame_of(Source(data, data.name).chunks(problems))
-        if data.suffix.lower() == ".csv":
-            frame = frame.with_columns(_numbers(frame[name]) for name in frame.columns if name not in TEXTS)
-        return texts_as_text(frame.lazy())
+        return texts_as_text(frame_of(Source(data, data.name), problems).lazy())
 
 
 def _scan_parquet(files: list[Path]) -> pl.LazyFrame:
@@ -96,36 +91,37 @@ def _unreadable(file: str, problems: Problems) -> Iterator[None]:
         problems.add(f"cannot be read: {said}", file)
 
 
-def frame_of(chunks: Iterator[Chunk]) -> pl.DataFrame:
-    """All rows as one frame, each column of its own type or text."""
-    columns: dict[str, list[Any]] = {}
-    height = 0
-    for chunk in chunks:
-        rows = chunk.rows
-        for name in chunk.columns:
-            columns.setdefault(name, [None] * height)
-        for name, values in columns.items():
-            values.extend([None if (value := row.get(name)) == "" else value for row in rows])
-        height += len(rows)
-    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+def frame_of(source: Source, problems: Problems) -> pl.DataFrame:
+    """All rows as one frame, each column of one type, or text if no single type fits."""
+    frame = source.table(problems).frame
+    if isinstance(source.data, Path) and source.data.suffix.lower() == ".csv":
+        return frame.with_columns(_numbers(frame[name]) for name in frame.columns if name not in TEXTS)
+    return pl.DataFrame([_settled(column) for column in frame])
 
 
-def _series(name: str, values: list[Any]) -> pl.Series:
-    """The values as a column of their own type, or text if no single type fits."""
-    kinds = set(map(type, values)) - {type(None)}
-    if kinds == {int, float}:
-        return pl.Series(name, values, pl.Float64, strict=False)
-    if len(kinds) == 1:
-        numeric = kinds == {list} and all(type(item) in {int, float, type(None)} for v in values for item in v or ())
-        try:
-            return pl.Series(name, values, pl.List(pl.Float64), strict=False) if numeric else pl.Series(name, values)
-        except (TypeError, OverflowError, *POLARS_FAILED):
-            pass  # lists or objects of many shapes: as text
-    return pl.Series(name, [None if value is None else as_text(value) for value in values], pl.String)
+def _settled(column: pl.Series) -> pl.Series:
+    """A column without cells of several types and without empty texts."""
+    if column.dtype == pl.String:
+        return column.replace("", None)
+    if column.dtype != pl.Object:
+        return column
+    cells = [None if cell == "" else cell for cell in column.to_list()]
+    kinds = set(map(type, cells)) - {type(None)}
+    if kinds <= {int, float}:
+        return pl.Series(column.name, cells, pl.Float64, strict=False)
+    if kinds == {list} and all(type(item) in {int, float, type(None)} for cell in cells for item in cell or ()):
+        return pl.Series(column.name, cells, pl.List(pl.Float64), strict=False)
+    try:
+        if len(kinds) == 1:
+            return pl.Series(column.name, cells)
+    except (TypeError, OverflowError, *POLARS_FAILED):
+        pass  # lists or objects of many shapes: as text
+    return pl.Series(column.name, [None if cell is None else as_text(cell) for cell in cells], pl.String)
 
 
 def _numbers(column: pl.Series) -> pl.Series:
     """A CSV column as whole numbers or numbers, if every cell is one."""
+    column = column.replace("", None)
     for kind in (pl.Int64, pl.Float64):
         try:
             return column.cast(kind)
@@ -178,21 +174,18 @@ def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None
 
 
 def _check_names(source: Source, names: Sequence[str], required: Sequence[str], problems: Problems) -> None:
-    check, columns = Checking(source.file, problems), dict[str, None]()
-
     def choose(there: Sequence[str]) -> list[str]:
         lacking = not set(required) <= set(there)  # the message names them all
         return [name for name in there if lacking or name in {*names, *required}]
 
-    for chunk in source.chunks(problems, choose=choose):
-        columns |= dict.fromkeys(chunk.columns)
-        check.rows += len(chunk.lines)
-        there = [name for name in names if name in required or name in columns]
-        read_columns(chunk, dict.fromkeys(there, "name"), check)
+    check, table = Checking(source.file, problems), source.table(problems, choose=choose)
+    columns = table.frame.columns
+    there = [name for name in names if name in required or name in columns]
+    check.columns(table.frame, table.lines, dict.fromkeys(there, "name"))
     check.finish()
     for column in required:
         if columns and column not in columns and column not in names:
-            problems.add(missing_column(column, list(columns)), source.file)
+            problems.add(missing_column(column, columns), source.file)
 
 
 def _files(data: Recorded, table: str) -> Iterator[tuple[str, Path | pl.LazyFrame]]:
@@ -216,14 +209,14 @@ def check_inside(recorded: Mapping[str, Recorded], study: str, *, schemas: Mappi
 
 
 def _check_rows(path: Path, file: str, schema: Schema, problems: Problems) -> None:
-    check = Checking(file, problems)
-    for chunk in Source(path, file).chunks(Problems()):  # lines that are none were reported when it was read
-        for line, row in zip(chunk.lines, chunk.rows, strict=True):
-            for name, kind in schema.items():
-                if kind in {pl.Float64, pl.Int64}:
-                    check.optional_number(row, name, line)
-                elif kind == pl.String and isinstance(row.get(name), list | dict):
-                    check.add(f"{name} must be a text, got {type(row[name]).__name__}", line)
+    check, table = Checking(file, problems), Source(path, file).table(Problems())  # bad lines are reported already
+    numbers = [name for name, kind in schema.items() if kind in {pl.Float64, pl.Int64}]
+    check.columns(table.frame, table.lines, dict.fromkeys(numbers, "optional_number"))
+    for name in (name for name, kind in schema.items() if kind == pl.String and name in table.frame.columns):
+        if table.frame[name].dtype == pl.Object:
+            for line, cell in zip(table.lines, table.frame[name].to_list(), strict=True):
+                if isinstance(cell, list | dict):
+                    check.add(f"{name} must be a text, got {type(cell).__name__}", line)
 
 
 def _check_parquet(path: Path, file: str, schema: Schema, problems: Problems) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -67,7 +68,7 @@ class Study:
         self.agents = agents
         """The agents, in the order of the agents table, or of first appearance."""
         self.response_table = response_table
-        """task and agent, as numbers of tasks and agents, and text; in this order."""
+        """task, agent and text, in the order of the tasks and agents."""
         self.label_table = label_table
         """Ratings (task, agent, rater, score), preferences (task, first, second, rater, preference), and criterion."""
         self.recorded_tables = recorded_tables
@@ -178,13 +179,7 @@ class Study:
         """The agent's response to the task, or None if it is missing."""
         if agent not in self._agent_numbers:
             raise _unknown("agent", agent, self._agent_numbers)
-        number = self._task_number(task)
-        start, stop = self._starts[number], self._starts[number + 1]
-        agents = self.response_table["agent"].to_numpy()[start:stop]
-        place = int(np.searchsorted(agents, self._agent_numbers[agent]))
-        if place == len(agents) or agents[place] != self._agent_numbers[agent]:
-            return None
-        return Response(task, agent, self.response_table["text"][int(start) + place])
+        return next((response for response in self.responses(task) if response.agent == agent), None)
 
     def labels(self) -> Iterator[Rating | Preference]:
         """All human labels, in the order they were recorded."""
@@ -214,7 +209,7 @@ class Study:
         elif name == "labels":
             yield from map(record_row, self.labels())
         else:
-            yield from self._named_responses().iter_rows(named=True)
+            yield from self.response_table.iter_rows(named=True)
 
     def table(self, name: str) -> pl.DataFrame | None:
         """A table of the study, read again at each call, or None if there is no such table.
@@ -255,23 +250,14 @@ class Study:
 
     def subset(self, *, tasks: Iterable[str] | None = None, agents: Iterable[str] | None = None) -> Study:
         """The study of some tasks and agents, in the same order, with their labels and evidence."""
-        task_keep, new_task = _chosen("task", self._task_numbers, tasks)
-        agent_keep, new_agent = _chosen("agent", self._agent_numbers, agents)
-        responses = self.response_table.with_columns(
-            pl.Series("task", new_task[self.response_table["task"].to_numpy()]),
-            pl.Series("agent", new_agent[self.response_table["agent"].to_numpy()]),
-        )
-        kept = tuple(self.agents[number] for number in agent_keep)
-        kept_tasks, kept_agents = self.task_table["task"][task_keep].implode(), [agent.agent for agent in kept]
-        labels = self.label_table.filter(
-            pl.col("task").is_in(kept_tasks),
-            *(pl.col(c).is_null() | pl.col(c).is_in(kept_agents) for c in ("agent", "first", "second")),
-        )
+        of_task = pl.col("task").is_in(_chosen("task", self._task_numbers, tasks))
+        names = _chosen("agent", self._agent_numbers, agents)
+        of_agents = [pl.col(c).is_null() | pl.col(c).is_in(names) for c in ("agent", "first", "second")]
         return self._with(
-            task_table=self.task_table[task_keep],
-            agents=kept,
-            response_table=responses.filter(pl.col("task") >= 0, pl.col("agent") >= 0),
-            label_table=labels,
+            task_table=self.task_table.filter(of_task),
+            agents=tuple(agent for agent in self.agents if agent.agent in names),
+            response_table=self.response_table.filter(of_task, pl.col("agent").is_in(names)),
+            label_table=self.label_table.filter(of_task, *of_agents),
             part_of_whole=True,
         )
 
@@ -291,13 +277,13 @@ class Study:
         named: dict[str, Agent] = {}
         for agent in self.agents:
             named.setdefault(agent.sample_of or agent.agent, agent)
-        places = {name: place for place, name in enumerate(named)}
-        new = np.array([places[agent.sample_of or agent.agent] for agent in self.agents])
-        moved = self.response_table.with_columns(pl.Series("agent", new[self.response_table["agent"].to_numpy()]))
-        moved = moved.sort("task", "agent", maintain_order=True)
+        named_after = pl.col("agent").replace(dict(self.samples))
+        first = self.response_table.with_columns(named_after).unique(
+            ["task", "agent"], keep="first", maintain_order=True
+        )
         return self._with(
             agents=tuple(replace(agent, agent=name, sample_of=None) for name, agent in named.items()),
-            response_table=moved.unique(["task", "agent"], keep="first", maintain_order=True),
+            response_table=in_order(first, self.task_table["task"], pl.Series(list(named))),
             label_table=self.label_table.clear(),
             recorded_tables={},
             part_of_whole=False,
@@ -330,7 +316,9 @@ class Study:
     @cached_property
     def _starts(self) -> npt.NDArray[np.int64]:
         """Where the responses to each task begin, and the end."""
-        return np.searchsorted(self.response_table["task"].to_numpy(), np.arange(len(self) + 1))
+        counts = self.response_table.group_by("task").len()
+        each = self.task_table.select("task").join(counts, on="task", how="left", maintain_order="left")["len"]
+        return np.concatenate([[0], each.fill_null(0).cum_sum().to_numpy()]).astype(np.int64)
 
     def _task_number(self, task: str) -> int:
         if task not in self._task_numbers:
@@ -340,21 +328,14 @@ class Study:
     def _responses(self, start: int, stop: int) -> Iterator[tuple[Response, ...]]:
         """The responses to each of the tasks with these numbers."""
         places = (self._starts[start : stop + 1] - self._starts[start]).tolist()
-        rows = self.response_table.slice(int(self._starts[start]), places[-1])
-        agents, texts = rows["agent"].to_list(), rows["text"].to_list()
-        for task, first, last in zip(self.tasks[start:stop], places, places[1:], strict=False):
-            found = zip(agents[first:last], texts[first:last], strict=True)
-            yield tuple(Response(task, self.agents[agent].agent, text) for agent, text in found)
-
-    def _named_responses(self) -> pl.DataFrame:
-        agents = pl.Series("agent", [agent.agent for agent in self.agents], pl.String)
-        responses = self.response_table
-        return pl.DataFrame([self.task_table["task"][responses["task"]], agents[responses["agent"]], responses["text"]])
+        rows = self.response_table.slice(int(self._starts[start]), places[-1]).rows()
+        for first, last in pairwise(places):
+            yield tuple(Response(*row) for row in rows[first:last])
 
     def _made(self, name: str) -> pl.DataFrame | None:
         """A table of the study's own, without empty columns; None if it has no rows."""
         if name == "responses":
-            frame = self._named_responses()
+            frame = self.response_table
         elif name == "labels":
             frame = self.label_table
         elif name == "agents":
@@ -407,20 +388,24 @@ def _filled(row: Row) -> Row:
     return {column: value for column, value in row.items() if value is not None}
 
 
-def _chosen(
-    what: str, numbers: Mapping[str, int], names: Iterable[str] | None
-) -> tuple[list[int], npt.NDArray[np.int64]]:
-    """Numbers of the chosen names in ascending order, and the new number for each old one, or -1."""
-    chosen = set(numbers) if names is None else set(names)
+def in_order(responses: pl.DataFrame, tasks: pl.Series, agents: pl.Series) -> pl.DataFrame:
+    """The responses in the order of the tasks and agents."""
+    placed = responses.select("task", "agent", "text")
+    for name, names in (("task", tasks), ("agent", agents)):
+        places = pl.DataFrame({name: names}, {name: pl.String}).with_row_index(f"{name} place")
+        placed = placed.join(places, on=name, how="left", maintain_order="left")
+    return placed.sort("task place", "agent place").select("task", "agent", "text").rechunk()
+
+
+def _chosen(what: str, known: Collection[str], names: Iterable[str] | None) -> list[str]:
+    """The chosen names, all by default. Raises if one is not known, or there is none."""
+    chosen = list(known) if names is None else list(dict.fromkeys(names))
     for name in chosen:
-        if name not in numbers:
-            raise _unknown(what, name, numbers)
+        if name not in known:
+            raise _unknown(what, name, known)
     if not chosen:
         raise UserError(f"a subset must have at least one {what}, got none")
-    keep = sorted(numbers[name] for name in chosen)
-    new = np.full(len(numbers), -1, np.int64)
-    new[keep] = np.arange(len(keep))
-    return keep, new
+    return chosen
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> UserError:

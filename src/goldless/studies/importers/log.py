@@ -192,8 +192,7 @@ def read_json(path: Path, problems: Problems) -> Any:
 
 def numbered_rows(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a JSONL file, or the items of a JSON array, each with its line or number."""
-    for chunk in Source(path, path.name).chunks(problems):
-        yield from zip(chunk.lines, chunk.rows, strict=True)
+    yield from ((line, dict(row)) for line, row in Source(path, path.name).rows(problems))
 
 
 @contextmanager

@@ -177,25 +177,23 @@ def mapped(
     wide: bool = False,
 ) -> Iterator[Line]:
     """The rows of a table as responses; columns that are not named are kept under their own names."""
-    chosen = _chosen(columns or {}, wide=wide)
-    count = 0
-    for chunk in source.chunks(problems):
-        absent = [given for names in chosen.values() for given in names if given not in chunk.columns]
-        if not count and absent:
-            there = ", ".join(map(repr, chunk.columns))
-            problems.add(f"--columns names {', '.join(map(repr, absent))}, but the columns are {there}", source.file)
-            return
-        for number, row in zip(chunk.lines, chunk.rows, strict=True):
-            count += 1
-            if wide:
-                yield from (Line(number, one) for one in _by_agent(row, count, chosen))
-            else:
-                yield Line(number, row | {name: _cell(name, row.get(given[0])) for name, given in chosen.items()})
-        if wide and not (chosen.get("agent") or agent_columns(chunk.rows[0], _about(chosen).values())):
-            problems.add(f"no column of an agent; the columns are {', '.join(map(repr, chunk.columns))}", source.file)
-            return
-    if not count and not problems.total:
-        problems.add("no rows", source.file)
+    chosen, table = _chosen(columns or {}, wide=wide), source.table(problems)
+    if not table.lines:
+        if not problems.total:
+            problems.add("no rows", source.file)
+        return
+    there = ", ".join(map(repr, table.frame.columns))
+    absent = [given for names in chosen.values() for given in names if given not in table.frame.columns]
+    if absent:
+        problems.add(f"--columns names {', '.join(map(repr, absent))}, but the columns are {there}", source.file)
+        return
+    if wide and not (chosen.get("agent") or agent_columns(table.frame.columns, _about(chosen).values())):
+        problems.add(f"no column of an agent; the columns are {there}", source.file)
+    for count, (number, row) in enumerate(zip(table.lines, table.rows, strict=True), 1):
+        if wide:
+            yield from (Line(number, one) for one in _by_agent(row, count, chosen))
+        else:
+            yield Line(number, row | {name: _cell(name, row.get(given[0])) for name, given in chosen.items()})
 
 
 def _chosen(columns: Mapping[str, str | Sequence[str]], *, wide: bool) -> Columns:
@@ -234,11 +232,11 @@ def _cell(name: str, value: Any) -> Any:
     return as_text(value) if chat is None else "\n\n".join(f"{role}: {said}" for role, said in chat)
 
 
-def agent_columns(row: Row, others: Collection[str] = ()) -> list[str]:
+def agent_columns(columns: Iterable[str], others: Collection[str] = ()) -> list[str]:
     """The columns of a wide table that are agents: those that no other thing is named by."""
     about = {"task", *ALIASES["task"], *TASK_TEXTS, *(word for name in TASK_TEXTS for word in ALIASES[name])}
     known = about | set(others)
-    return [name for name in row if name.lower() not in known and name not in known and not is_task_column(name)]
+    return [name for name in columns if name.lower() not in known and name not in known and not is_task_column(name)]
 
 
 def numbered(lines: Iterable[Line], repeats: Repeats | None) -> Iterator[Line]:
@@ -276,7 +274,7 @@ def guessed_columns(columns: Sequence[str]) -> dict[str, str] | None:
     return found
 
 
-def how_to_read(row: Row) -> str | None:
+def how_to_read(row: Mapping[str, Any]) -> str | None:
     """What to add to the command for a table with these columns; None if they do not look like responses."""
     columns = list(row)
     found = {name: probable_column(name, columns) for name in (*REQUIRED, *TASK_TEXTS)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import textwrap
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import polars as pl
 import pytest
 
 from goldless.errors import UserError
-from goldless.files import EvidenceParts, aside, cannot_write, sweep, temporary_prefix, write_table, write_whole
+from goldless.files import aside, cannot_write, sweep, write_table, write_whole
 from goldless.processes import is_running, machine, this_process
 from goldless.runs.store import try_writing
 
@@ -47,18 +46,6 @@ def test_what_another_machine_left_is_removed_after_a_day(tmp_path):
     os.utime(old, (0, 0))
     sweep(tmp_path)
     assert not old.exists()
-
-
-def test_temporary_parts_of_ended_processes_are_removed_when_others_are_made(tmp_path, ended, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left, other = tmp_path / f"goldless-{ended}-evidence-x", tmp_path / f"{temporary_prefix()}evidence-y"
-    left.mkdir()
-    other.mkdir()
-    parts = EvidenceParts()
-    parts.append(0, pl.DataFrame({"task": ["t"]}))
-    parts.scan()
-    assert not left.exists()
-    assert other.exists()
 
 
 def test_what_is_written_aside_is_known_as_a_leftover(tmp_path):

@@ -1,4 +1,4 @@
-"""Atomic file writes, and evidence on disk as tables in parts, each written when its rows have arrived.
+"""Atomic file writes, and evidence on disk as tables in parts.
 
 What is written aside first bears the name of its process, so that what a killed process left behind can be removed.
 """
@@ -10,12 +10,9 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -27,7 +24,6 @@ POLARS_FAILED = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 """What polars raises where a table is damaged; a panic of its is no ``Exception``."""
 
 LEFTOVER = re.compile(r"\..+\.([0-9a-f]{8}-\d+)(\.\w+)?")
-TEMPORARY_LEFTOVER = re.compile(r"goldless-([0-9a-f]{8}-\d+)-.*")
 OLD_SECONDS = 24 * 3600
 """What processes of other machines left aside is removed after this time."""
 FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -81,26 +77,11 @@ def temporary_prefix() -> str:
 def sweep(folder: Path) -> None:
     """Remove what killed processes left aside in a folder."""
     before = time.time() - OLD_SECONDS
-    _sweep(folder, LEFTOVER, lambda path, process: has_ended(process) or path.lstat().st_mtime < before)
-
-
-def sweep_temporary() -> None:
-    """Remove what killed processes of this machine and user left in the system's temporary folder."""
-    _sweep(
-        Path(tempfile.gettempdir()),
-        TEMPORARY_LEFTOVER,
-        lambda path, process: has_ended(process) and path.lstat().st_uid == os.getuid(),
-    )
-
-
-def _sweep(folder: Path, pattern: re.Pattern[str], left: Callable[[Path, str], bool]) -> None:
-    try:
-        found = [(path, match[1]) for path in folder.iterdir() if (match := pattern.fullmatch(path.name))]
-        for path, process in found:
-            if left(path, process):
+    with suppress(OSError):  # not ours to remove, or another process was faster
+        for path in list(folder.iterdir()):
+            match = LEFTOVER.fullmatch(path.name)
+            if match and (has_ended(match[1]) or path.lstat().st_mtime < before):
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-    except OSError:  # not ours to remove, or another process was faster
-        return
 
 
 @contextmanager
@@ -124,65 +105,9 @@ def cannot_write(place: Path | str, error: Exception) -> UserError:
     return UserError(f"{place}: cannot write ({why}). {todo}, then run the same command again; replies are kept")
 
 
-def _temporary_folder(owner: object) -> Path:
-    """A new folder in the system's temporary folder that is deleted with its owner."""
-    sweep_temporary()
-    with _told(Path(tempfile.gettempdir())):
-        folder = Path(tempfile.mkdtemp(prefix=f"{temporary_prefix()}evidence-"))
-    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
 ROWS_PER_GROUP = 5_000
 """Rows per Parquet row group: few enough to find one task's rows without reading much else."""
 ROWS_PER_PART = 20_000
-
-
-class EvidenceParts:
-    """The parts of a run's largest table while it is running, in a temporary folder that is deleted with this object.
-
-    Rows are appended by batch number: batches that arrive early wait for the earlier ones, so that the same evidence
-    gives the same parts in whatever order the replies arrive.
-    """
-
-    def __init__(self) -> None:
-        self._early: dict[int, pl.DataFrame] = {}
-        self._next = self._parts = 0
-        self._ready: list[pl.DataFrame] = []
-
-    @cached_property
-    def _folder(self) -> Path:
-        return _temporary_folder(self)
-
-    def append(self, place: int, rows: pl.DataFrame) -> None:
-        """Add the rows of the batch with this number, counted from 0."""
-        self._early[place] = rows
-        while self._next in self._early:
-            self._ready.append(self._early.pop(self._next))
-            self._next += 1
-        if sum(map(len, self._ready)) >= ROWS_PER_PART:
-            self._flush()
-
-    def scan(self) -> pl.LazyFrame | None:
-        """A lazy scan of all rows appended so far, except those waiting for earlier batches; None: there are none."""
-        self._flush()
-        files = [self._folder / f"part-{number:05}.parquet" for number in range(self._parts)]
-        return pl.scan_parquet(files) if files else None
-
-    def _flush(self) -> None:
-        if self._ready:
-            write_part(pl.concat(self._ready), self._folder, self._parts)
-            self._parts += 1
-            self._ready.clear()
-
-
-def write_part(rows: pl.DataFrame, folder: Path, number: int) -> None:
-    """Write one part of a table, completely or not at all."""
-    with _told(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    write_whole(
-        folder / f"part-{number:05}.parquet", lambda path: rows.write_parquet(path, row_group_size=ROWS_PER_GROUP)
-    )
 
 
 def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: str) -> None:
@@ -191,7 +116,9 @@ def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: s
     old = fresh.with_name(f"{fresh.name}.old")
     try:
         for number, rows in enumerate(_batches(table)):
-            write_part(rows, fresh, number)
+            with _told(folder):
+                fresh.mkdir(parents=True, exist_ok=True)
+                rows.write_parquet(fresh / f"part-{number:05}.parquet", row_group_size=ROWS_PER_GROUP)
         for before in ("parquet", "jsonl"):  # as 0.1.0 wrote it
             (folder / f"{name}.{before}").unlink(missing_ok=True)
         while True:

@@ -1,15 +1,13 @@
-"""Tables in parts: the same evidence gives the same bytes, and nothing of a run before is left."""
+"""Tables in parts: nothing of a run before is left."""
 
 from __future__ import annotations
-
-import itertools
 
 import polars as pl
 import pytest
 
 from goldless import files as module
 from goldless.errors import UserError
-from goldless.files import EvidenceParts, write_table
+from goldless.files import write_table
 
 
 def batch(number: int, rows: int = 3) -> pl.DataFrame:
@@ -21,31 +19,10 @@ def contents(folder):
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-def written(folder, order, *, name="logprobs"):
-    parts = EvidenceParts()
-    for place in order:
-        parts.append(place, batch(place))
-    write_table(parts.scan(), folder, name)
-    return contents(folder)
-
-
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts of at least seven rows, so that a few batches fill several."""
     monkeypatch.setattr(module, "ROWS_PER_PART", 7)
-
-
-@pytest.mark.usefixtures("small_parts")
-def test_batches_that_arrive_out_of_order_give_the_bytes_of_those_in_order(tmp_path):
-    expected = None
-    for number, order in enumerate(itertools.permutations(range(5))):
-        (folder := tmp_path / str(number)).mkdir()
-        found = written(folder, order)
-        expected = expected or found
-        assert found == expected, order
-    assert len(expected) > 1
-    rows = pl.read_parquet(tmp_path / "0" / "logprobs")
-    assert rows.equals(pl.concat(batch(place) for place in range(5)))
 
 
 @pytest.mark.parametrize("table", [None, batch(0, rows=0), batch(0, rows=0).lazy()], ids=["none", "frame", "lazy"])

@@ -35,7 +35,6 @@ from goldless.evidence import (
     text_cells,
     verdicts_frame,
 )
-from goldless.files import EvidenceParts
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.judging.critic_questions import CriticQuestion
@@ -223,7 +222,8 @@ class Collection:
     arrived: Arrived = nobody
     only: AbstractSet[str] | None = None
     """The tasks to ask about; None: all."""
-    parts: EvidenceParts = field(default_factory=EvidenceParts)
+    scored: dict[int, pl.DataFrame] = field(default_factory=dict)
+    """Log-probabilities of the tasks' own responses by batch, with per-token values."""
 
     async def collect(self) -> Evidence:
         """All of it."""
@@ -234,7 +234,8 @@ class Collection:
             tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
         if plan.likelihood:
             tables["logprobs"], tables["control"] = await self._score(rewritten, synopses)
-            tables["with_tokens"] = self.parts.scan
+            scored = [empty(LOGPROBS), *(self.scored[place] for place in sorted(self.scored))]
+            tables["with_tokens"] = pl.concat(scored, rechunk=True).lazy
         if plan.critic:
             tables["verdicts"] = await self._judge(self.models["critic"])
         if plan.scales:
@@ -397,7 +398,7 @@ class Collection:
             taken += reused
             done += len(rows)
             failed += open_rows(rows)
-            self.parts.append(first + number, rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS))
+            self.scored[first + number] = rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS)
             found[number] = rows.drop(TOKENS)
             self.arrived("logprobs", str(first), lambda: _whole(found))
             self._report("scoring", done, sum(counts), scorer, failed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
@@ -38,7 +38,7 @@ from goldless.models.usage import Price, batch_share, price_of
 from goldless.records import CallFailure
 from goldless.runs.collection import Collection
 from goldless.runs.evaluation import differences
-from goldless.runs.opening import OpenModel, Part
+from goldless.runs.opening import OpenModel, Part, open_journal
 from goldless.runs.options import Options
 from goldless.runs.pipeline import score_study
 from goldless.runs.plan import SYNOPSIS_WRITER, RunPlan, plan_run
@@ -167,116 +167,194 @@ async def plan_study(study: Study, options: Options) -> Plan:
     """Estimate the calls of an evaluation, for each metric alone and for all together."""
     work = plan_run(study, options)
     options = work.asked
-    journal = Journal(options.journal or default_journal())
-    try:
-        async with AsyncExitStack() as stack:
-            models = {part.name: await _known_model(part, options, stack) for part in work.parts()}
-            rows: list[PlannedCalls] = []
-            for metric in [m for m in work.metrics if m.needs.model or m.needs.table or m.needs.labels]:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # said once already
-                    alone = plan_run(study, replace(options, metrics=(metric.name,)))
-                rows += await _counted(alone, models, journal, metric.name)
-            together = await _counted(work, models, journal, None)
-            notes = (
-                *_notes(work, list(models.values())),
-                *_not_shared(together),
-                *(f"warning: {found.message}" for found in text_findings(study)),
-            )
-            tasks = study.n_tasks_with_peers
-            usd, seconds = (_per_task(together, name, tasks) for name in ("cost_usd", "seconds"))
-            power = await _needed_tasks(study, options, usd_per_task=usd, seconds_per_task=seconds)
-            notes = (*notes, *(() if power is None else power.notes))
-            return Plan(study.name, tuple(rows), tuple(together), notes, power)
-    finally:
-        journal.close()
-
-
-def _not_shared(rows: Sequence[PlannedCalls]) -> Iterable[str]:
-    """What scoring costs on a server that computes the same context again for every score."""
-    for row in rows:
-        if row.shared_tokens:
-            yield (
+    async with open_journal(options.journal) as journal, AsyncExitStack() as stack:
+        models = {part.name: await _known_model(part, options, journal, stack) for part in work.parts()}
+        rows: list[PlannedCalls] = []
+        for metric in [m for m in work.metrics if m.needs.model or m.needs.table or m.needs.labels]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # said once already
+                alone = plan_run(study, replace(options, metrics=(metric.name,)))
+            rows += await _counted(alone, models, metric.name)
+        together = await _counted(work, models, None)
+        notes = [
+            *_notes(work, list(models.values())),
+            *(
                 f"{row.model}: SGLang shares contexts between scores and computes about {row.shared_tokens:,} of the "
                 f"{row.tokens:,} tokens; vLLM and servers with echo do not and compute all, "
                 f"{row.tokens / row.shared_tokens:.1f} times as many"
-            )
+                for row in together
+                if row.shared_tokens
+            ),
+            *(f"warning: {found.message}" for found in text_findings(study)),
+        ]
+        power = None if options.detect is None else await _power(study, options, options.detect, together)
+        return Plan(study.name, tuple(rows), tuple(together), (*notes, *(power.notes if power else ())), power)
 
 
-def _per_task(rows: Sequence[PlannedCalls], name: str, tasks: int) -> float | None:
-    """What a task that is not yet in the journal takes; None: unknown, or nothing is asked."""
-    found = 0.0
-    for row in rows:
-        value, left = getattr(row, name), row.calls - (row.known or 0)
-        if value is None or not left:
-            return None
-        found += value * row.calls / left
-    return found / tasks if rows and tasks else None
+# --- counting ----------------------------------------------------------------------------------------------------
 
 
-# --- models ------------------------------------------------------------------------------------------------------
+@dataclass
+class Counter:
+    """A model that counts what it is asked, and what is known of it.
 
+    It writes texts of the usual length, since a run goes on to ask about them; scores and verdicts are missing.
+    """
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """What the estimate needs to know about a model."""
-
+    part: Part
     identity: ModelIdentity
     capabilities: Capabilities
-    scorer: Any
-    """A model on this machine, for its tokenizer; None: a server, whose tokens are counted by characters."""
-    identity_hash: str | None
-    """None if the journal cannot be searched."""
     price: Price | None
-    tokens_a_second: float | None
-    seconds_per_call: Mapping[Kind, float] = field(default_factory=dict)
+    journal: Journal
+    real: Any = None
+    """The model on this machine, for its tokenizer; None: a server, whose tokens are counted by characters."""
+    tokens_a_second: float | None = None
+    paces: Mapping[Kind, float] = field(default_factory=dict)
     """What calls to a server took before, by the journal."""
     measured: Mapping[Kind, float] = field(default_factory=dict)
     """What one call took by ``goldless doctor``, of kinds that the journal does not have."""
+    calls: int = 0
+    tokens: int = 0
+    written: int = 0
+    computed: int = 0
+    known: int = 0
+    seen: set[ScoreRequest | ChatRequest] = field(default_factory=set)
 
     @property
-    def local(self) -> bool:
-        return self.scorer is not None
+    def context_length(self) -> int | None:
+        return None if self.real is None else self.real.context_length
+
+    @property
+    def writes(self) -> bool:
+        """Whether its calls write texts that are scored later."""
+        return self.part.name == SYNOPSIS_WRITER or self.part.name.startswith("rewriter")
+
+    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
+        if self.real is not None:
+            return await self.real.encode(messages, target)  # type: ignore[no-any-return]
+        return ScoreRequest("\n".join(message.content for message in messages), target)
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        new = list({request: None for request in requests if request not in self.seen})
+        self.seen.update(new)
+        self.calls += len(new)
+        self.tokens += sum(request.tokens for request in new)
+        if self.real is not None:
+            hashed = model_hash(self.identity)
+            self.known += len(self.journal.find([score_key(hashed, request) for request in new]))
+        if new:
+            self.computed += computed_tokens(build_tree([_token_ids(request) for request in new]))
+        deliver(dict.fromkeys(range(len(requests)), NOT_ASKED))
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        text = None
+        if self.part.name == SYNOPSIS_WRITER:
+            text = "word " * SYNOPSIS_TOKENS
+        elif self.writes:  # a mark keeps it apart from the response itself and from other rewriters' texts
+            text = f"{self.part.name}: {request.messages[-1].content}"
+        if request not in self.seen:
+            self.seen.add(request)
+            read = sum(len(message.content) for message in request.messages) // CHARACTERS_A_TOKEN + 1
+            self.calls += 1
+            self.tokens += read
+            self.computed += read
+            if text is not None:
+                self.written += min(request.max_tokens, len(text) // CHARACTERS_A_TOKEN + 1)
+            else:
+                self.written += LABEL_TOKENS if request.choices else request.max_tokens // 2
+        return NOT_ASKED if text is None else ChatReply(text)
+
+    def pace_notes(self) -> Iterator[str]:
+        """How long its calls took before."""
+        for where, seconds, at_once in (
+            ("in the journal", self.paces, "with as many calls at once as there were"),
+            ("by goldless doctor", self.measured, f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"),
+        ):
+            if seconds:
+                paces = ", ".join(f"a {kind} {took:.2g} s" for kind, took in seconds.items())
+                yield f"{self.identity.short}: {where}, {paces}, {at_once}"
+
+    def row(self, metric: str | None, share: float) -> PlannedCalls:
+        """What was counted; ``share``: the factor to scale it by."""
+        scores, local = self.part.use == "scoring", self.real is not None
+        texts = not scores and self.part.name != "critic"
+        share = 1.0 if texts else share
+        calls, tokens, written, computed = (
+            round(count * share) for count in (self.calls, self.tokens, self.written, self.computed)
+        )
+        left = 1 - self.known / self.calls if self.calls else 0.0
+        seconds = None
+        if local and self.tokens_a_second and computed:
+            seconds = computed * left / self.tokens_a_second
+        if not local:
+            kind: Kind = "text" if texts else "score" if scores else "verdict"
+            alone = self.measured.get(kind, SERVER_SECONDS_A_CALL * (SECONDS_A_TEXT if texts else 1))
+            seconds = calls * self.paces.get(kind, alone / SERVER_CALLS_AT_ONCE)
+        usage = Usage(round(tokens * left), round(written * left))
+        return PlannedCalls(
+            metric=metric,
+            part=self.part.name if self.writes or not texts else f"reviewer {self.part.name}",
+            model=self.identity.short,
+            calls=calls,
+            known=None if texts or not local else round(self.known * share),
+            tokens=tokens + written,
+            computed_tokens=computed if local and computed else None,
+            cost_usd=None if self.price is None else self.price.cost(usage),
+            seconds=seconds,
+            shared_tokens=computed if scores and not local else None,
+        )
 
 
-async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _Model:
+class CountedModel(OpenModel):
+    """Stands in for a model of a run."""
+
+    def __init__(self, counter: Counter) -> None:
+        self.model: Any = counter
+        self.scorer: Any = counter
+        self.chat: Any = counter
+
+    @property
+    def judge(self) -> Any:
+        return self.model
+
+    def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
+        return Progress(stage, done, total, 0, None, None, failed)
+
+
+NOT_ASKED = CallFailure("not_recorded", "counted, not asked", attempts=0)
+
+
+async def _known_model(part: Part, options: Options, journal: Journal, stack: AsyncExitStack) -> Counter:
     given = part.given
     if part.use == "scoring":
         check_scorer(given)
     # told without opening it: a plan needs no key
-    named = unopened_identity(given) if isinstance(given, str) else None
-    if named is not None:
-        return _at_server(named, options)
-    model = open_model(given, say=options.say) if isinstance(given, str) else given
-    try:
-        identity = model.identity
-        local = is_local(identity)
-    except CapabilityError:
-        local = True  # says who it is once it is loaded, so it is on this machine
-    if not local:
-        return _at_server(identity, options)
-    if isinstance(given, str):
-        stack.push_async_callback(model.aclose)
-    await model.prepare()
-    identity = model.identity
-    scores = model.capabilities.scoring
-    speed = await _speed(model) if scores else None
-    return _Model(identity, model.capabilities, model, model_hash(identity), price_of(identity), speed)
-
-
-def _at_server(identity: ModelIdentity, options: Options) -> _Model:
-    """What is known of a model without asking its server."""
-    journal = options.journal or default_journal()
-    paces = {kind: seconds_per_call(journal, identity, kind) for kind in get_args(Kind)}
-    known = {kind: seconds for kind, seconds in paces.items() if seconds is not None}
-    alone = {kind: seconds for kind, seconds in measured(default_journal(), identity).items() if kind not in known}
+    identity = unopened_identity(given) if isinstance(given, str) else None
+    if identity is None:
+        model = open_model(given, say=options.say) if isinstance(given, str) else given
+        try:
+            identity = model.identity
+            local = is_local(identity)
+        except CapabilityError:
+            local = True  # says who it is once it is loaded, so it is on this machine
+        if local:
+            if isinstance(given, str):
+                stack.push_async_callback(model.aclose)
+            await model.prepare()
+            identity, can = model.identity, model.capabilities
+            speed = await _speed(model) if can.scoring else None
+            return Counter(part, identity, can, price_of(identity), journal, model, tokens_a_second=speed)
+    assert identity is not None
+    timed = {kind: seconds_per_call(options.journal or default_journal(), identity, kind) for kind in get_args(Kind)}
+    paces = {kind: seconds for kind, seconds in timed.items() if seconds is not None}
+    alone = {kind: seconds for kind, seconds in measured(default_journal(), identity).items() if kind not in paces}
     provider = PROVIDERS.get(identity.provider)
     choice = provider is None or provider.choice
     can = Capabilities(scoring=True, chat=True, choice=choice, one_call_choice=True)
     price = price_of(identity) or options.price
     if price is not None and options.batch:
         price = price.shared(batch_share(identity))
-    return _Model(identity, can, None, None, price, None, known, alone)
+    return Counter(part, identity, can, price, journal, paces=paces, measured=alone)
 
 
 async def _speed(model: Any) -> float | None:
@@ -293,168 +371,17 @@ async def _speed(model: Any) -> float | None:
     return float(requests[0].tokens / seconds)
 
 
-# --- counting ----------------------------------------------------------------------------------------------------
-
-
-class CountedModel(OpenModel):
-    """Stands in for a model of a run: it is asked all that a run asks, and counts.
-
-    It writes texts of the usual length, since a run goes on to ask about them; scores and verdicts are missing.
-    """
-
-    def __init__(self, part: Part, found: _Model, journal: Journal) -> None:
-        self.part, self.found = part, found
-        self.calls = self.tokens = self.written = self.computed = self.known = 0
-        self.model: Any = _Counter(self)
-        self.scorer: Any = self.model
-        self.chat: Any = self.model
-        self.journal = journal
-        self.seen: set[ScoreRequest | ChatRequest] = set()
-
-    @property
-    def judge(self) -> Any:
-        """The model in the role of a critic or reviewer."""
-        return self.model
-
-    def progress(self, stage: str, done: int, total: int, failed: int = 0) -> Progress:
-        """Progress of a stage that counts."""
-        return Progress(stage, done, total, 0, None, None, failed)
-
-    @property
-    def writes(self) -> bool:
-        """Whether its calls write texts that are scored later."""
-        return self.part.name == SYNOPSIS_WRITER or self.part.name.startswith("rewriter")
-
-    def row(self, metric: str | None, share: float) -> PlannedCalls:
-        """What was counted; ``share``: the factor to scale it by."""
-        found, scores = self.found, self.part.use == "scoring"
-        texts = not scores and self.part.name != "critic"
-        share = 1.0 if texts else share
-        calls, tokens, written = (round(x * share) for x in (self.calls, self.tokens, self.written))
-        left = 1 - self.known / self.calls if self.calls else 0.0
-        computed = round(self.computed * share)
-        seconds = None
-        if found.local and found.tokens_a_second and computed:
-            seconds = computed * left / found.tokens_a_second
-        if not found.local:
-            kind: Kind = "text" if texts else "score" if scores else "verdict"
-            alone = found.measured.get(kind, SERVER_SECONDS_A_CALL * (SECONDS_A_TEXT if texts else 1))
-            seconds = calls * found.seconds_per_call.get(kind, alone / SERVER_CALLS_AT_ONCE)
-        usage = Usage(round(tokens * left), round(written * left))
-        return PlannedCalls(
-            metric=metric,
-            part=self.part.name if self.writes or not texts else f"reviewer {self.part.name}",
-            model=found.identity.short,
-            calls=calls,
-            known=None if texts or found.identity_hash is None else round(self.known * share),
-            tokens=tokens + written,
-            computed_tokens=computed if found.local and computed else None,
-            cost_usd=None if found.price is None else found.price.cost(usage),
-            seconds=seconds,
-            shared_tokens=computed if scores and not found.local else None,
-        )
-
-
-class _Counter:
-    """The methods of a model, which count."""
-
-    def __init__(self, counted: CountedModel) -> None:
-        self.counted = counted
-        self.identity = counted.found.identity
-        self.capabilities = counted.found.capabilities
-        self.context_length = None if counted.found.scorer is None else counted.found.scorer.context_length
-
-    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
-        scorer = self.counted.found.scorer
-        if scorer is not None:
-            return await scorer.encode(messages, target)  # type: ignore[no-any-return]
-        return ScoreRequest("\n".join(message.content for message in messages), target)
-
-    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        counted = self.counted
-        new = list({request: None for request in requests if request not in counted.seen})
-        counted.seen.update(new)
-        counted.calls += len(new)
-        counted.tokens += sum(request.tokens for request in new)
-        if counted.found.identity_hash is not None:
-            keys = [score_key(counted.found.identity_hash, request) for request in new]
-            counted.known += len(counted.journal.find(keys))
-        if new:
-            counted.computed += computed_tokens(build_tree([_token_ids(request) for request in new]))
-        deliver(dict.fromkeys(range(len(requests)), NOT_ASKED))
-
-    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        counted = self.counted
-        text = None
-        if counted.part.name == SYNOPSIS_WRITER:
-            text = "word " * SYNOPSIS_TOKENS
-        elif counted.writes:  # a mark keeps it apart from the response itself and from other rewriters' texts
-            text = f"{counted.part.name}: {request.messages[-1].content}"
-        if request not in counted.seen:
-            counted.seen.add(request)
-            read = sum(len(message.content) for message in request.messages) // CHARACTERS_A_TOKEN + 1
-            counted.calls += 1
-            counted.tokens += read
-            counted.computed += read
-            if text is not None:
-                counted.written += min(request.max_tokens, len(text) // CHARACTERS_A_TOKEN + 1)
-            else:
-                counted.written += LABEL_TOKENS if request.choices else request.max_tokens // 2
-        return NOT_ASKED if text is None else ChatReply(text)
-
-
-NOT_ASKED = CallFailure("not_recorded", "counted, not asked", attempts=0)
-
-
-async def _counted(
-    work: RunPlan, models: Mapping[str, _Model], journal: Journal, metric: str | None
-) -> list[PlannedCalls]:
+async def _counted(work: RunPlan, models: Mapping[str, Counter], metric: str | None) -> list[PlannedCalls]:
     """The calls to each model, counted by a run that asks nobody, on a sample of tasks spread over the study."""
     if not work.asks_models:
         return []
     names = [task.task for task, _ in work.study.with_peers()]
     share = max(1.0, len(names) / TASKS_MEASURED)
     tasks = {names[int(i * share)] for i in range(min(len(names), TASKS_MEASURED))}
-    counted = {part.name: CountedModel(part, models[part.name], journal) for part in work.parts()}
+    counted = {part.name: CountedModel(replace(models[part.name], part=part, seen=set())) for part in work.parts()}
     quiet = replace(work.options, say=lambda _: None, progress=lambda _: None, so_far=None, on_too_long="skip")
     await Collection(replace(work, options=quiet), counted, only=tasks).collect()
-    return [model.row(metric, share) for model in counted.values()]
-
-
-def _notes(work: RunPlan, models: Sequence[_Model]) -> Iterator[str]:
-    """What was estimated, and how, in sentences."""
-    tasks = work.study.n_tasks_with_peers
-    if len(work.study.agents) > 1 and tasks and (few := too_few_tasks(tasks)):
-        yield few
-    if tasks > TASKS_MEASURED:
-        yield f"counted on {TASKS_MEASURED} tasks; the others are assumed to be similar"
-    if work.rewriting:
-        yield "rewrites do not exist yet and are counted as long as the responses"
-    if work.synopses:
-        yield f"synopses do not exist yet and are counted as {SYNOPSIS_TOKENS} tokens"
-    if any(not model.local for model in models):
-        yield (
-            f"for servers, a token is assumed to have {CHARACTERS_A_TOKEN} characters, and a call to take "
-            f"{SERVER_SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once where the journal has none"
-        )
-    yield from _paces(models)
-    if work.options.batch:
-        yield "with --batch, prices are those of batches, and each round of calls takes up to 24 hours"
-    speeds = {model.identity.short: model.tokens_a_second for model in models if model.tokens_a_second}
-    if speeds:
-        yield "; ".join(f"{name}: {speed:,.0f} tokens per second now" for name, speed in speeds.items())
-
-
-def _paces(models: Sequence[_Model]) -> Iterator[str]:
-    """How long calls to servers took before."""
-    for model in {model.identity.short: model for model in models}.values():
-        for where, seconds, at_once in (
-            ("in the journal", model.seconds_per_call, "with as many calls at once as there were"),
-            ("by goldless doctor", model.measured, f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"),
-        ):
-            if seconds:
-                paces = ", ".join(f"a {kind} {took:.2g} s" for kind, took in seconds.items())
-                yield f"{model.identity.short}: {where}, {paces}, {at_once}"
+    return [one.model.row(metric, share) for one in counted.values()]
 
 
 def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
@@ -465,24 +392,53 @@ def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
     return tuple(hash(text[i : i + CHARACTERS_A_TOKEN]) for i in range(0, len(text), CHARACTERS_A_TOKEN))
 
 
+def _notes(work: RunPlan, models: Sequence[Counter]) -> Iterator[str]:
+    """What was estimated, and how, in sentences."""
+    tasks = work.study.n_tasks_with_peers
+    if len(work.study.agents) > 1 and tasks and (few := too_few_tasks(tasks)):
+        yield few
+    if tasks > TASKS_MEASURED:
+        yield f"counted on {TASKS_MEASURED} tasks; the others are assumed to be similar"
+    if work.rewriting:
+        yield "rewrites do not exist yet and are counted as long as the responses"
+    if work.synopses:
+        yield f"synopses do not exist yet and are counted as {SYNOPSIS_TOKENS} tokens"
+    if any(model.real is None for model in models):
+        yield (
+            f"for servers, a token is assumed to have {CHARACTERS_A_TOKEN} characters, and a call to take "
+            f"{SERVER_SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once where the journal has none"
+        )
+    for model in {model.identity.short: model for model in models}.values():
+        yield from model.pace_notes()
+    if work.options.batch:
+        yield "with --batch, prices are those of batches, and each round of calls takes up to 24 hours"
+    speeds = {model.identity.short: model.tokens_a_second for model in models if model.tokens_a_second}
+    if speeds:
+        yield "; ".join(f"{name}: {speed:,.0f} tokens per second now" for name, speed in speeds.items())
+
+
 # --- tasks needed ----------------------------------------------------------------------------------------------------
 
 
-async def _needed_tasks(
-    study: Study, options: Options, *, usd_per_task: float | None, seconds_per_task: float | None
-) -> Power | None:
-    """The tasks that ``--detect`` needs with the agents of a study; None: it is not asked for."""
-    if options.detect is None:
-        return None
-    k, detect = len(study.one_sample_each().agents), options.detect
+async def _power(study: Study, options: Options, detect: float, together: Sequence[PlannedCalls]) -> Power:
+    """The tasks that ``--detect`` needs with the agents of a study, and what they take."""
+
+    def per_task(values: Sequence[float | None]) -> float | None:
+        """What a task that is not yet in the journal takes; None: unknown, or nothing is asked."""
+        tasks = study.n_tasks_with_peers
+        left = [row.calls - (row.known or 0) for row in together]
+        if None in values or not all(left) or not tasks or not values:
+            return None
+        return sum((v or 0) * row.calls / n for v, row, n in zip(values, together, left, strict=True)) / tasks
+
+    usd_each, seconds_each = (per_task([getattr(row, name) for row in together]) for name in ("cost_usd", "seconds"))
+    k = len(study.one_sample_each().agents)
     rows = []
     for question, tests in (("A>B", 1), ("best", k - 1), ("baseline=A", k - 1), ("all pairs", k * (k - 1) // 2)):
         alpha = options.alpha / max(1, tests)
         fixed = tasks_to_detect(detect, alpha=alpha, power=POWER, bound=FIXED_SAMPLE)
         until = tasks_to_detect(detect, alpha=alpha, power=POWER, bound=ANYTIME, at_least=options.at_least)
-        usd, seconds = (
-            None if fixed is None or each is None else each * fixed for each in (usd_per_task, seconds_per_task)
-        )
+        usd, seconds = (None if fixed is None or each is None else each * fixed for each in (usd_each, seconds_each))
         rows.append(NeededTasks(question, tests, fixed, None if question == "all pairs" else until, usd, seconds))
     return Power(detect, options.alpha, POWER, tuple(rows), await _spread(study, options))
 

@@ -13,14 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import polars as pl
-
 from goldless.audit.texts import text_findings
 from goldless.errors import GoldlessError, MetricError
 from goldless.evidence import Evidence, failure_counts
 from goldless.judging.critic import find_critic_prompt
 from goldless.metrics.metric import Given, Metric, Scores, checked_scores
-from goldless.metrics.qualification import Qualification
 from goldless.preprocessing import MOST_TOKENS
 from goldless.reports.controls import comparative
 from goldless.reports.decisions import Stopped
@@ -49,15 +46,7 @@ from goldless.runs.review_evidence import (
     plan_review,
     recorded_panel,
 )
-from goldless.runs.review_outcome import (
-    Review,
-    compare_agents,
-    panel_board,
-    qualified,
-    ranking_board,
-    review_result,
-    sweep,
-)
+from goldless.runs.review_outcome import Review, Votes, qualified, ranking_board, review_result, sweep
 from goldless.runs.reviewers import ReviewCollector, review_parts
 from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.studies import Study
@@ -253,8 +242,7 @@ async def review_study(study: Study, options: Options) -> Review:
     plan = plan_review(study, options)
     if options.recorded:
         evidence = recorded_panel(plan)
-        found = await _reviewed(plan, evidence, None)
-        return replace(found, sweep=sweep(plan, evidence))
+        return replace(await _reviewed(plan, evidence, None), sweep=sweep(plan, evidence))
     async with (
         open_journal(options.journal, options.occasion) as journal,
         open_models(review_parts(options), options, journal) as models,
@@ -276,38 +264,24 @@ async def _reviewed(plan: ReviewPlan, evidence: ReviewEvidence, collector: Revie
     if plan.until is not None and qualification.passed:
         rounds = Rounds.of(plan.study, plan.options, plan.until)
     for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
-        judgements = (
-            paired_judgements(evidence.judgements, now.options.pairing)
-            if collector is None
-            else await _judgements(now, evidence, collector, qualification)
-        )
-        found = replace(evidence, judgements=judgements)
+        if collector is None:
+            judgements = paired_judgements(evidence.judgements, now.options.pairing)
+        else:
+
+            def boards(tables: dict[str, Any], now: ReviewPlan = now) -> Sequence[BoardSoFar]:
+                return Votes(now, replace(evidence, judgements=tables["judgements"]), qualification).board()
+
+            arriving = Arriving(boards, plan.options.so_far)
+            judgements = await collector.round(now.options, arriving, qualification.passed)
+        votes = Votes(now, replace(evidence, judgements=judgements), qualification)
         if rounds is not None:
             over = failure_counts(judgements)["budget"] > 0
-            rounds.look(compare_agents(now, found, qualification, rounds.until), over_budget=over)
+            rounds.look(votes.comparisons(rounds.until), over_budget=over)
             plan.options.say(rounds.answer)
     return review_result(
-        now,
-        found,
-        qualification,
+        votes,
         notes=notes,
         models={} if collector is None else collector.opened,
         readings={} if collector is None else collector.readings(qualification.passed),
         rounds=rounds,
     )
-
-
-async def _judgements(
-    plan: ReviewPlan, evidence: ReviewEvidence, collector: ReviewCollector, qualification: Qualification
-) -> pl.DataFrame:
-    """What the reviewers who passed say of the responses of the plan."""
-    for model in collector.opened.values():
-        model.round()
-
-    def boards(tables: dict[str, Any]) -> Sequence[BoardSoFar]:
-        return panel_board(plan, replace(evidence, judgements=tables["judgements"]), qualification)
-
-    arriving = Arriving(boards, plan.options.so_far)
-    found = await replace(collector, options=plan.options, arrived=arriving).judgements(qualification.passed)
-    stop_if_waiting(collector.opened.values())
-    return found

@@ -55,24 +55,35 @@ class RecordedTable:
 
     def columns(self, schema: Schema, *, without: Sequence[str] = (TOKENS,)) -> pl.LazyFrame:
         """The columns of a schema, null if the table does not have one; numbers that are not finite become null."""
-        there = self.rows.collect_schema()
-        wanted = {name: kind for name, kind in schema.items() if name not in without}
-        return self.rows.select(
-            _column(name, kind, there[name]) if name in there else pl.lit(None, kind).alias(name)
-            for name, kind in wanted.items()
-        )
+        there, found = self.rows.collect_schema(), []
+        for name, kind in schema.items():
+            if name not in there:
+                cells = pl.lit(None, kind)
+            elif kind == pl.Float64:
+                value = number(name, there[name])
+                cells = pl.when(value.is_finite()).then(value)
+            else:
+                cells = pl.col(name).cast(kind, strict=name != TOKENS)
+            if name not in without:
+                found.append(cells.alias(name))
+        return self.rows.select(found)
 
     def check_numbers(self, columns: Sequence[str], place: str) -> None:
         """Reject cells that are not numbers; ``place``: format of the row's name."""
-        there = self.rows.collect_schema()
-        for name in columns:
-            kind = there.get(name)
-            cell = kind.inner if name == TOKENS and isinstance(kind, pl.List) else kind
-            if cell is None or cell.is_numeric() or cell == pl.Null:
+        there, cell = self.rows.collect_schema(), pl.element()
+        for name in (name for name in columns if name in there):
+            kind = there[name]
+            if name == TOKENS and isinstance(kind, pl.List):
+                bad = pl.col(name).list.eval(cell.is_not_null() & cell.cast(pl.Float64, strict=False).is_null())
+                wrong, plain = bad.list.any(), kind.inner.is_numeric() or kind.inner == pl.Null
+            else:
+                wrong = pl.col(name).is_not_null() & number(name, kind).is_null()
+                plain = kind.is_numeric() or kind == pl.Null
+            if plain:
                 continue
             with self.reading():
-                bad = self.rows.filter(_not_numbers(name, there[name])).head(1).collect()
-            for row in bad.iter_rows(named=True):
+                found = self.rows.filter(wrong).head(1).collect()
+            for row in found.iter_rows(named=True):
                 raise MetricError(f"{self.label}, {place.format_map(row)}: {name} must be a number, got {row[name]!r}")
 
     def require(self, columns: Sequence[str]) -> None:
@@ -102,25 +113,6 @@ def find_table(study: Study, name: str) -> RecordedTable | None:
     """The study's table of this name; None if there is none."""
     rows = study.scan(name)
     return None if rows is None else RecordedTable(study, name, rows)
-
-
-def _column(name: str, kind: pl.DataType | type[pl.DataType], there: pl.DataType) -> pl.Expr:
-    if kind == pl.Float64:
-        value = number(name, there)
-        return pl.when(value.is_finite()).then(value).alias(name)
-    if name == TOKENS and there.is_numeric():
-        return pl.when(pl.col(name).is_not_null()).then(pl.concat_list(pl.col(name).cast(pl.Float64))).alias(name)
-    if name == TOKENS:
-        return pl.col(name).cast(kind, strict=False)
-    return pl.col(name) if there == kind else pl.col(name).cast(kind)
-
-
-def _not_numbers(name: str, kind: pl.DataType) -> pl.Expr:
-    """Whether a cell is not a number, or not a list of numbers."""
-    if name == TOKENS and isinstance(kind, pl.List):
-        cell = pl.element()
-        return pl.col(name).list.eval(cell.is_not_null() & cell.cast(pl.Float64, strict=False).is_null()).list.any()
-    return pl.col(name).is_not_null() & number(name, kind).is_null()
 
 
 # --- every kind ----------------------------------------------------------------------------------------------------
@@ -201,15 +193,18 @@ def read_recorded(study: Study, name: str, kind: Kind) -> pl.DataFrame:
         return pl.DataFrame(schema=kind.columns).drop(TOKENS, strict=False)
     table.require(kind.required)
     table.check_numbers([name for name, dtype in kind.columns.items() if dtype != pl.String], kind.place)
-    found = table.read(_rows(table, kind, values=_lacks_sums(table, kind)).drop(TOKENS, strict=False), kind.names)
+    lacks_sums = False  # per-token values are read only where sums or means are not recorded
+    if TOKENS in kind.columns and TOKENS in table.rows.collect_schema():
+        lacking = pl.any_horizontal(pl.col(name).is_null() for name in kind.values) & pl.col("failure").is_null()
+        with table.reading():
+            lacks_sums = bool(_rows(table, kind).select(lacking.any()).collect().item())
+    found = table.read(_rows(table, kind, values=lacks_sums).drop(TOKENS, strict=False), kind.names)
     for wrong, why in kind.rules:
         for row in found.filter(wrong).head(1).iter_rows(named=True):
             raise MetricError(f"{table.label}, {kind.place.format_map(row)}: {why.format_map(row)}")
-    if _keys(found, kind.key).n_unique() < len(found):
-        # with very many names two keys may have one number
-        for twice in found.filter(pl.struct(kind.key).is_duplicated()).head(1).iter_rows(named=True):
-            what = ", ".join(str(twice[part]) for part in kind.key if twice[part] is not None)
-            raise MetricError(f"{table.label} has more than one row for {what}. Keep one")
+    for twice in found.filter(pl.struct(kind.key).is_duplicated()).head(1).iter_rows(named=True):
+        what = ", ".join(str(twice[part]) for part in kind.key if twice[part] is not None)
+        raise MetricError(f"{table.label} has more than one row for {what}. Keep one")
     return _finished(found.lazy(), kind).collect()
 
 
@@ -243,15 +238,6 @@ def _rows(table: RecordedTable, kind: Kind, *, values: bool = False) -> pl.LazyF
     )
 
 
-def _lacks_sums(table: RecordedTable, kind: Kind) -> bool:
-    """Whether per-token values must be read because sums or means are not recorded."""
-    if TOKENS not in kind.columns or TOKENS not in table.rows.collect_schema():
-        return False
-    lacking = pl.any_horizontal(pl.col(name).is_null() for name in kind.values) & pl.col("failure").is_null()
-    with table.reading():
-        return bool(_rows(table, kind).select(lacking.any()).collect().item())
-
-
 def _finished(rows: pl.LazyFrame, kind: Kind) -> pl.LazyFrame:
     """The columns of the kind; values missing without a cause count as not recorded."""
     if not kind.values:
@@ -264,15 +250,6 @@ def _finished(rows: pl.LazyFrame, kind: Kind) -> pl.LazyFrame:
     ).drop("highest", strict=False)
     # a number of tokens that cannot be is not known
     return rows.with_columns(pl.col("tokens").cast(pl.Int64, strict=False)) if "tokens" in kind.columns else rows
-
-
-def _keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
-    """One number per row, equal if all columns of the key are equal."""
-    found = pl.Series([0], dtype=pl.UInt64).new_from_index(0, len(rows))
-    for column in (rows[name].to_physical() for name in key):
-        code = column.cast(pl.UInt64).fill_null(0) + column.is_not_null().cast(pl.UInt64)
-        found = found * (int(code.to_numpy().max(initial=0)) + 1) + code
-    return found
 
 
 def recorded_logprobs(study: Study) -> pl.DataFrame:
@@ -364,15 +341,12 @@ def recorded_evidence(study: Study, options: Options, metrics: Sequence[Metric])
     return Evidence(**tables, described=described)
 
 
-def _name(given: Any) -> str | None:
-    return given if isinstance(given, str) else None
-
-
-def _of_one(rows: pl.DataFrame, column: str, named: str | None, what: str, option: str) -> pl.DataFrame:
+def _of_one(rows: pl.DataFrame, column: str, given: Any, what: str, option: str) -> pl.DataFrame:
     """The rows of the only value, or of the given one."""
     found = rows[column].unique(maintain_order=True).to_list()
     if len(found) == 1:
         return rows
+    named = given if isinstance(given, str) else None
     if named not in found:
         raise MetricError(f"{what}: {', '.join(sorted(found))}. Choose one with {option}{nearest(named or '', found)}")
     return rows.filter(pl.col(column) == named)
@@ -384,48 +358,40 @@ def _usable_logprobs(study: Study, options: Options, metrics: Sequence[Metric]) 
     Those after worked examples are of the jurors, or of all. Raises if they are not enough for a metric.
     """
     templates = [find_template(name).name for name in options.templates]
-    rows = recorded_logprobs(study)
-    if rows.is_empty():
-        raise _no_logprobs(study, metrics)
-    worked = pl.col("template").cast(pl.String).str.contains(EXAMPLES, literal=True)
-    plain, predicted = rows.filter(~worked), rows.filter(worked)
-    wanted = {m.needs.logprobs.worked_examples for m in metrics if m.needs.logprobs is not None}
-    if plain.is_empty() and False in wanted:
-        raise _no_logprobs(study, [m for m in metrics if m.needs.logprobs and not m.needs.logprobs.worked_examples])
-    if len(plain):
-        plain = _of_one_scorer(study, plain, _name(options.scorer), templates)
-    jurors = list(map(str, options.jurors))
-    rows = pl.concat([plain, _of_jurors(study, predicted, jurors, templates)]) if True in wanted else plain
-    sums = [m.name for m in metrics if m.needs.logprobs is not None and not m.needs.logprobs.per_token]
-    if sums and not rows["sum_logprob_nats"].count() and rows["mean_token_logprob_nats"].count():
+    rows, template = recorded_logprobs(study), pl.col("template").cast(pl.String)
+    needs = {metric.name: metric.needs.logprobs for metric in metrics if metric.needs.logprobs is not None}
+    worked = template.str.contains(EXAMPLES, literal=True)
+    found, asked_plainly = rows.filter(~worked), [n for n, need in needs.items() if not need.worked_examples]
+    if rows.is_empty() or (found.is_empty() and asked_plainly):
         raise MetricError(
-            f"{study.name} has log-probabilities only as means over tokens, but {', '.join(sums)} "
-            f"need{'s' * (len(sums) == 1)} sums. Means are enough for mi, gppm and gptscore"
+            f"{study.name} has no recorded log-probabilities (table logprobs), which "
+            f"{_which_need(list(needs) if rows.is_empty() else asked_plainly)}. Drop --recorded to call a scorer"
         )
-    return rows
+    if len(found):
+        several = f"{study.name} has log-probabilities of several scorers"
+        found = _of_one(found, "scorer", options.scorer, several, "--scorer")
+        known = found["template"].unique(maintain_order=True).to_list()
+        for name in templates if known != [RECORDED] else ():
+            if name not in known:
+                raise MetricError(
+                    f"{study.name} has no log-probabilities for the template {name!r}"
+                    f"{nearest(name, known) or '.'} It has: {', '.join(known)}"
+                )
+        if templates and known != [RECORDED]:
+            found = found.filter(template.is_in(templates))
+    if len(asked_plainly) < len(needs):
+        found = pl.concat([found, _of_jurors(study, rows.filter(worked), list(map(str, options.jurors)), templates)])
+    sums = [name for name, need in needs.items() if not need.per_token]
+    if sums and not found["sum_logprob_nats"].count() and found["mean_token_logprob_nats"].count():
+        raise MetricError(
+            f"{study.name} has log-probabilities only as means over tokens, but {_which_need(sums)} sums. Means are "
+            "enough for mi, gppm and gptscore"
+        )
+    return found
 
 
-def _no_logprobs(study: Study, metrics: Sequence[Metric]) -> MetricError:
-    names = ", ".join(metric.name for metric in metrics)
-    return MetricError(
-        f"{study.name} has no recorded log-probabilities (table logprobs), which {names} "
-        f"need{'s' * (len(metrics) == 1)}. Drop --recorded to call a scorer"
-    )
-
-
-def _of_one_scorer(study: Study, rows: pl.DataFrame, scorer: str | None, templates: Sequence[str]) -> pl.DataFrame:
-    """The rows of one scorer, for the given templates or all."""
-    rows = _of_one(rows, "scorer", scorer, f"{study.name} has log-probabilities of several scorers", "--scorer")
-    known = rows["template"].unique(maintain_order=True).to_list()
-    if not templates or known == [RECORDED]:
-        return rows
-    for name in templates:
-        if name not in known:
-            raise MetricError(
-                f"{study.name} has no log-probabilities for the template {name!r}"
-                f"{nearest(name, known) or '.'} It has: {', '.join(known)}"
-            )
-    return rows.filter(pl.col("template").is_in(list(templates)))
+def _which_need(metrics: Sequence[str]) -> str:
+    return f"{', '.join(metrics)} need{'s' * (len(metrics) == 1)}"
 
 
 def _of_jurors(study: Study, rows: pl.DataFrame, jurors: Sequence[str], templates: Sequence[str]) -> pl.DataFrame:
@@ -448,9 +414,21 @@ def _verdicts_or_contrasts(
     rows = read_recorded(study, "verdicts", VERDICT_KIND)
     if rows.is_empty():
         contrasts = read_recorded(study, "critic_contrasts", CONTRAST_KIND)
-        _check_contrasts(study, contrasts, metrics)
+        if contrasts.is_empty():
+            raise MetricError(
+                f"{study.name} has no recorded critic verdicts (table verdicts or critic_contrasts), which tvd-mi "
+                "needs. Drop --recorded to call a critic"
+            )
+        both = [metric.name for metric in metrics if metric.needs.verdicts == "both"]
+        found = contrasts.select("first", "second").unique()
+        turned = found.join(found, left_on=["first", "second"], right_on=["second", "first"], how="semi")
+        if both and turned.is_empty():
+            raise MetricError(
+                f"{study.name} has contrasts of each pair in only one direction, but {both[0]} is the mean of both. "
+                "Use tvd-mi[given] or tvd-mi[about]"
+            )
         return {"contrasts": contrasts}, {"evidence": f"recorded-contrasts-{table_hash(contrasts)}"}
-    rows = _of_one(rows, "critic", _name(options.critic), f"{study.name} has verdicts of several critics", "--critic")
+    rows = _of_one(rows, "critic", options.critic, f"{study.name} has verdicts of several critics", "--critic")
     several = f"{study.name} has verdicts for several prompts"
     rows = _of_one(rows, "prompt", options.critic_prompt, several, "--critic-prompt")
     matched = int(rows.select((pl.col("task") == pl.col("second_task")).sum()).item())
@@ -462,20 +440,3 @@ def _verdicts_or_contrasts(
         "shuffles": f"off-diagonal-{(len(rows) - matched) / max(1, matched):g}",
         "evidence": f"recorded-{table_hash(rows.select(VERDICT_KIND.hashed))}",
     }
-
-
-def _check_contrasts(study: Study, contrasts: pl.DataFrame, metrics: Sequence[Metric]) -> None:
-    """Reject a study without contrasts, and a metric over both directions if it has only one."""
-    if contrasts.is_empty():
-        raise MetricError(
-            f"{study.name} has no recorded critic verdicts (table verdicts or critic_contrasts), which tvd-mi "
-            "needs. Drop --recorded to call a critic"
-        )
-    both = [metric.name for metric in metrics if metric.needs.verdicts == "both"]
-    found = contrasts.select("first", "second").unique()
-    turned = found.join(found, left_on=["first", "second"], right_on=["second", "first"], how="semi")
-    if both and turned.is_empty():
-        raise MetricError(
-            f"{study.name} has contrasts of each pair in only one direction, but {both[0]} is the mean of both. "
-            "Use tvd-mi[given] or tvd-mi[about]"
-        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -55,7 +56,6 @@ class Part:
 
     @property
     def outcome(self) -> Outcome:
-        """What came of it."""
         if self.left_out:
             return "not replayed"
         return "different" if self.differences else "equal"
@@ -81,7 +81,6 @@ class Replay:
 
     @property
     def values(self) -> int:
-        """Values compared."""
         return sum(part.values for part in self.parts)
 
     @property
@@ -123,14 +122,18 @@ async def replay(folder: Path) -> Replay:
             f"{folder}: no results to replay (leaderboard.json or review.json). Give a folder made with --out"
         )
     study = run.study
-    parts: list[Part] = []
-    if scores is not None:
-        parts += await _score_again(study, scores, _noted_pairing(run, study, scores))
+    parts = [] if scores is None else await _score_again(study, scores, _noted_pairing(run, study, scores))
     if review is not None:
-        parts.append(await _review_again(study, review))
+        name = f"review, {review.get('scale')}"
+        try:
+            found = write(await review_study(study, recorded_options(review, scale=str(review.get("scale")))))
+            then, now = ({key: one[key] for key in OF_REVIEW if key in one} for one in (review, found))
+            parts.append(compared(name, then, now))
+        except GoldlessError as error:
+            parts.append(Part(name, left_out=str(error).splitlines()[0]))
     noted = run.made_by.fingerprint
-    name = (scores or review or {}).get("study") or study.name
-    return Replay(str(name), not noted or noted == study.fingerprint, tuple(parts))
+    study_name = (scores or review or {}).get("study") or study.name
+    return Replay(str(study_name), not noted or noted == study.fingerprint, tuple(parts))
 
 
 def _noted_pairing(run: RunFolder, study: Study, printed: Mapping[str, Any]) -> Pairing | None:
@@ -139,62 +142,44 @@ def _noted_pairing(run: RunFolder, study: Study, printed: Mapping[str, Any]) -> 
     ranked = {row.get("agent") for board in boards for row in board.get("rows", ())}
     if study.samples or ranked >= {agent.agent for agent in study.agents}:
         return None
-    compared_with = pl.col("peer").unique(maintain_order=True)
     try:
         pairs = run.scan("pair_scores")
         if pairs is None:
             return None
-        known = pairs.filter(pl.col("peer").is_not_null())
-        rows = known.group_by("task", "agent", maintain_order=True).agg(compared_with)
-        return {(task, agent): tuple(peers) for task, agent, peers in rows.collect().iter_rows()}
+        by_response = pairs.filter(pl.col("peer").is_not_null()).group_by("task", "agent", maintain_order=True)
+        rows = by_response.agg(pl.col("peer").unique(maintain_order=True)).collect()
+        return {(task, agent): tuple(peers) for task, agent, peers in rows.iter_rows()}
     except POLARS_FAILED as error:
         raise UserError(f"{run.path}: pair_scores cannot be read ({str(error).splitlines()[0]})") from error
 
 
 async def _score_again(study: Study, printed: Mapping[str, Any], pairing: Pairing | None) -> list[Part]:
     """All metrics of the run that are ours, together: the first may decide where it stopped."""
-    names = list(printed.get("metrics", {}))
-    ours = [name for name in names if _is_ours(name)]
-    found = await _evaluated(study, printed, ours, pairing)
-    if isinstance(found, str) and len(ours) > 1 and "until" not in printed:
-        alone = {name: await _evaluated(study, printed, [name], pairing) for name in ours}
-    else:
-        alone = dict.fromkeys(ours, found)
-    parts = []
-    for name in names:
-        made = alone.get(name, "needs code of its own, and a replay runs none")
-        left_out = isinstance(made, str)
-        parts.append(Part(name, left_out=made) if left_out else compared(name, printed["metrics"][name], made[name]))
-    return parts
 
+    async def evaluated(*metrics: str) -> Any:
+        """The metrics' results as plain data, or why there are none."""
+        try:
+            options = recorded_options(printed, metrics=metrics, pairing=pairing)
+            return write(await evaluate_study(study, options))["metrics"]
+        except GoldlessError as error:
+            return str(error).splitlines()[0]
 
-def _is_ours(metric: str) -> bool:
-    """Whether a metric comes with goldless or a plugin that is installed: no folder from elsewhere runs its code."""
-    try:
-        find_metric(metric)
-    except GoldlessError:
+    def is_ours(metric: str) -> bool:
+        """Whether it comes with goldless or an installed plugin: no folder from elsewhere runs its code."""
+        with contextlib.suppress(GoldlessError):
+            find_metric(metric)
+            return True
         return False
-    return True
 
-
-async def _evaluated(study: Study, printed: Mapping[str, Any], metrics: Sequence[str], pairing: Pairing | None) -> Any:
-    """The metrics' results as plain data, or why there are none."""
-    try:
-        options = recorded_options(printed, metrics=tuple(metrics), pairing=pairing)
-        return write(await evaluate_study(study, options))["metrics"]
-    except GoldlessError as error:
-        return str(error).splitlines()[0]
-
-
-async def _review_again(study: Study, printed: Mapping[str, Any]) -> Part:
-    name = f"review, {printed.get('scale')}"
-    try:
-        options = recorded_options(printed, scale=str(printed.get("scale")))
-        found = write(await review_study(study, options))
-    except GoldlessError as error:
-        return Part(name, left_out=str(error).splitlines()[0])
-    then, now = ({key: one[key] for key in OF_REVIEW if key in one} for one in (printed, found))
-    return compared(name, then, now)
+    ours = list(filter(is_ours, printed.get("metrics", {})))
+    found = dict.fromkeys(ours, await evaluated(*ours))
+    if len(ours) > 1 and isinstance(found[ours[0]], str) and "until" not in printed:
+        found = {name: await evaluated(name) for name in ours}
+    parts = []
+    for name, then in printed.get("metrics", {}).items():
+        made = found.get(name, "needs code of its own, and a replay runs none")
+        parts.append(Part(name, left_out=made) if isinstance(made, str) else compared(name, then, made[name]))
+    return parts
 
 
 def recorded_options(printed: Mapping[str, Any], **more: Any) -> Options:
@@ -211,46 +196,28 @@ def recorded_options(printed: Mapping[str, Any], **more: Any) -> Options:
 
 def compared(name: str, printed: Any, recomputed: Any) -> Part:
     """A metric or review as printed and as recomputed."""
-    values = sum(1 for _ in _leaves(printed))
-    return Part(name, values, tuple(_differences(printed, recomputed, "")))
+    then, now = dict(_leaves(printed)), dict(_leaves(recomputed))
+    places = dict.fromkeys((*then, *now))
+    different = [Difference(p, then.get(p), now.get(p)) for p in places if not _equal(then.get(p), now.get(p))]
+    return Part(name, len(then), tuple(different))
 
 
-def _leaves(data: Any) -> Iterator[Any]:
+def _leaves(data: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """The values in plain data, each with its place; a row of an agent or reviewer is placed by its name."""
     if isinstance(data, Mapping):
         for key, value in data.items():
             if key not in OF_A_RUN:
-                yield from _leaves(value)
+                yield from _leaves(value, f"{place}.{key}".lstrip("."))
     elif isinstance(data, list | tuple):
-        for value in data:
-            yield from _leaves(value)
+        named = [(row.get("agent") or row.get("name")) if isinstance(row, Mapping) else None for row in data]
+        for i, row in enumerate(data):
+            label = named[i] if isinstance(named[i], str) and named.count(named[i]) == 1 else i
+            yield from _leaves(row, f"{place}[{label}]")
     else:
-        yield data
-
-
-def _differences(printed: Any, recomputed: Any, place: str) -> Iterator[Difference]:
-    if isinstance(printed, Mapping) and isinstance(recomputed, Mapping):
-        for key in dict.fromkeys((*printed, *recomputed)):
-            if key not in OF_A_RUN:
-                yield from _differences(printed.get(key), recomputed.get(key), f"{place}.{key}".lstrip("."))
-    elif _is_list(printed) and _is_list(recomputed) and len(printed) == len(recomputed):
-        for i, (one, other) in enumerate(zip(printed, recomputed, strict=True)):
-            yield from _differences(one, other, f"{place}[{_label(one, i)}]")
-    elif not _equal(printed, recomputed):
-        yield Difference(place, printed, recomputed)
-
-
-def _is_list(data: Any) -> bool:
-    return isinstance(data, Sequence) and not isinstance(data, str)
-
-
-def _label(row: Any, index: int) -> str:
-    """An agent's or reviewer's row by its name."""
-    named = [row[key] for key in ("agent", "name") if isinstance(row, Mapping) and isinstance(row.get(key), str)]
-    return named[0] if named else str(index)
+        yield place, data
 
 
 def _equal(printed: Any, recomputed: Any) -> bool:
-    numbers = [isinstance(one, int | float) and not isinstance(one, bool) for one in (printed, recomputed)]
-    if all(numbers):
-        return math.isclose(printed, recomputed, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE)
-    return bool(printed == recomputed)
+    if any(isinstance(one, bool) or not isinstance(one, int | float) for one in (printed, recomputed)):
+        return bool(printed == recomputed)
+    return math.isclose(printed, recomputed, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE)

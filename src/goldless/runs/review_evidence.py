@@ -18,7 +18,15 @@ from goldless.evidence import EXAMS, JUDGEMENTS, empty
 from goldless.judging.exams.items import one_order, pair_of
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.exam_traits import ConfidenceItem, confidence_levels
-from goldless.metrics.judgement_table import Convention, read_pairwise, read_rating
+from goldless.metrics.judgement_table import (
+    Convention,
+    PairJudgements,
+    ResponseRatings,
+    pair_judgements,
+    read_pairwise,
+    read_rating,
+    response_ratings,
+)
 from goldless.metrics.metric import Pairing
 from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, pair_labels, rating_table, usual_margin
 from goldless.models.interface import content_hash
@@ -26,6 +34,7 @@ from goldless.runs.options import Options, check_review_options
 from goldless.runs.recorded import RecordedTable, find_table
 from goldless.runs.rounds import asked_until
 from goldless.statistics.answering import Until
+from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 
 PAIRWISE = "pairwise"
@@ -40,6 +49,16 @@ class ReviewPlan:
     people: People
     until: Until | None
     """The question that decides how many tasks are asked; None: all are."""
+
+    @property
+    def draws(self) -> Draws:
+        """How intervals are drawn."""
+        return {"seed": self.options.seed, "resamples": self.options.resamples, "level": self.options.level}
+
+    @property
+    def names(self) -> dict[str, Sequence[str]]:
+        """The tasks and agents of the study."""
+        return {"tasks": self.study.tasks, "agents": [agent.agent for agent in self.study.agents]}
 
     def limited(self, pairing: Pairing) -> ReviewPlan:
         """The part of this plan that judges these responses."""
@@ -70,6 +89,17 @@ class ReviewEvidence:
     """Exam answers as received."""
     notes: tuple[str, ...] = ()
     """Recorded exam answers that could not be used."""
+
+    def heard(self, rows: pl.DataFrame) -> list[str]:
+        """The reviewers that gave any of these answers."""
+        said = set(rows["reviewer"].unique().to_list())
+        return [name for name in self.reviewers if name in said]
+
+    def table(self, plan: ReviewPlan) -> PairJudgements | ResponseRatings | None:
+        """The judgements on the scale of the review; None if there are none."""
+        heard = self.heard(self.judgements)
+        make = pair_judgements if plan.options.chosen_scale.pairwise else response_ratings
+        return make(self.judgements, reviewers=heard, **plan.names) if heard else None
 
 
 @dataclass(frozen=True, slots=True)

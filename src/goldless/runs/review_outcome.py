@@ -6,7 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ from goldless.metrics.chair import (
     usual_fusion,
 )
 from goldless.metrics.exam_traits import Trait
-from goldless.metrics.judgement_table import PairJudgements, ResponseRatings, pair_judgements, response_ratings
+from goldless.metrics.judgement_table import PairJudgements, ResponseRatings, pair_judgements
 from goldless.metrics.label_agreement import (
     PairCredits,
     accuracies,
@@ -55,18 +56,13 @@ from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
 from goldless.runs.evaluation import highest_first
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import PEERS, Options, check_peers
-from goldless.runs.review_evidence import People, ReviewEvidence, ReviewPlan
+from goldless.runs.review_evidence import ReviewEvidence, ReviewPlan
 from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.signature import Signature, table_hash
 from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import Draws, Estimate, task_shares
 from goldless.statistics.comparisons import Comparison, all_pairs, compare_pairs
 from goldless.studies import Study
-
-
-def _draws(options: Options) -> Draws:
-    return {"seed": options.seed, "resamples": options.resamples, "level": options.level}
-
 
 REFITS = 1000
 """Number of resamples for Bradley-Terry."""
@@ -137,169 +133,215 @@ def qualified(plan: ReviewPlan, evidence: ReviewEvidence) -> tuple[Qualification
 
 
 def _trait(trait: str, plan: ReviewPlan, evidence: ReviewEvidence) -> dict[str, Trait]:
-    people, draws, convention = plan.people, _draws(plan.options), plan.options.convention
+    people, draws, convention = plan.people, plan.draws, plan.options.convention
     if trait == "human exam" and people.labels is not None:
-        judged = _judged(plan, evidence)
+        judged = evidence.table(plan)
         if judged is None:
             return {}
         return exam_traits.human_exam(
             judged, people.labels, questioners=people.questioners, convention=convention, **draws
         )
-    if trait in {"consistency", PEERS}:
-        pairs = _table(plan.study, evidence.reviewers, evidence.comparisons, pairwise=True)
-        if not isinstance(pairs, PairJudgements):
-            return {}
-        measure = exam_traits.peers if trait == PEERS else exam_traits.consistency
-        return measure(pairs, convention=convention, **draws)
-    if trait == "pertinence":
-        sat = _heard(evidence.reviewers, evidence.pertinence)
-        answers = pair_judgements(evidence.pertinence, reviewers=sat) if sat else None
-        return {} if answers is None else exam_traits.pertinence(answers, convention=convention, **draws)
-    return {
-        name: exam_traits.self_confidence(
-            sets.easy, sets.hard, higher_is="surer" if sets.by_labels else "less sure", **draws
-        )
-        for name, sets in evidence.confidence.items()
-    }
-
-
-def _judged(plan: ReviewPlan, evidence: ReviewEvidence) -> PairJudgements | ResponseRatings | None:
-    """The judgements on the scale of the review; None if there are none."""
-    return _table(plan.study, evidence.reviewers, evidence.judgements, pairwise=plan.options.chosen_scale.pairwise)
-
-
-def _table(
-    study: Study, reviewers: Sequence[str], rows: pl.DataFrame, *, pairwise: bool
-) -> PairJudgements | ResponseRatings | None:
-    """The judgements of those reviewers that gave any; None if there are none."""
-    heard = _heard(reviewers, rows)
+    if trait == "self-confidence":
+        return {
+            name: exam_traits.self_confidence(
+                sets.easy, sets.hard, higher_is="surer" if sets.by_labels else "less sure", **draws
+            )
+            for name, sets in evidence.confidence.items()
+        }
+    rows, names = (evidence.pertinence, {}) if trait == "pertinence" else (evidence.comparisons, plan.names)
+    heard = evidence.heard(rows)
     if not heard:
-        return None
-    names = {"reviewers": heard, "tasks": study.tasks, "agents": [agent.agent for agent in study.agents]}
-    return pair_judgements(rows, **names) if pairwise else response_ratings(rows, **names)
+        return {}
+    measure = {PEERS: exam_traits.peers, "pertinence": exam_traits.pertinence}.get(trait, exam_traits.consistency)
+    return measure(pair_judgements(rows, reviewers=heard, **names), convention=convention, **draws)
 
 
-def _heard(reviewers: Sequence[str], rows: pl.DataFrame) -> list[str]:
-    said = set(rows["reviewer"].unique().to_list())
-    return [name for name in reviewers if name in said]
+# --- votes -------------------------------------------------------------------------------------------------------
 
 
-# --- results -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Votes:
+    """The judgements of a plan, counted by the votes of the reviewers who passed."""
 
+    plan: ReviewPlan
+    evidence: ReviewEvidence
+    qualification: Qualification
 
-def review_result(
-    plan: ReviewPlan,
-    evidence: ReviewEvidence,
-    qualification: Qualification,
-    *,
-    notes: Sequence[str],
-    models: Mapping[str, OpenModel],
-    readings: Mapping[str, str],
-    rounds: Rounds | None,
-) -> Review:
-    """The results of a review. ``models``: the reviewers that were called; none: recorded ones.
+    @cached_property
+    def table(self) -> PairJudgements | ResponseRatings | None:
+        """The judgements on the scale of the review; None if there are none."""
+        return self.evidence.table(self.plan)
 
-    ``rounds``: those of a question that decided when to stop.
-    """
-    study, options, people = plan.study, plan.options, plan.people
-    table = _judged(plan, evidence)
-    heard = () if table is None else table.reviewers
-    weights = {name: weight for name, weight in qualification.weights.items() if name in heard}
-    silent = [name for name in qualification.weights if name not in heard]
-    notes = [*notes, *([f"no judgements of {', '.join(silent)}, so there is no vote"] if silent else [])]
-    if "human exam" in options.traits and not options.overlapping:
-        notes.append("Spearman and Kendall's tau are over all agents, including the responses of the exam")
-    panel = _panel(table, weights, options) if weights and table is not None else None
-    agreements = {} if table is None else _agreements(table, panel, people, options)
-    position = _first_shown(table, _draws(options)) if isinstance(table, PairJudgements) else {}
-    identities = {name: model.identity for name, model in models.items()}
-    counted = evidence.judgements.group_by("reviewer").agg(asked=pl.len(), used=pl.col("value").count())
-    counts = {name: (asked, used) for name, asked, used in counted.iter_rows()}
-    reviewers = tuple(
-        ReviewerResult(
-            name=candidate.reviewer,
-            model=identities[candidate.reviewer].short if candidate.reviewer in identities else None,
-            traits={
-                name: replace(trait, threshold=qualification.thresholds.get(name))
-                for name, trait in candidate.traits.items()
-            },
-            passed=candidate.passed,
-            why=candidate.why,
-            weight=weights.get(candidate.reviewer),
-            agreement=agreements.get(candidate.reviewer),
-            asked=counts.get(candidate.reviewer, (0, 0))[0],
-            used=counts.get(candidate.reviewer, (0, 0))[1],
-            first_shown=position.get(candidate.reviewer),
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """Of those who passed and gave judgements."""
+        heard = () if self.table is None else self.table.reviewers
+        return {name: weight for name, weight in self.qualification.weights.items() if name in heard}
+
+    @cached_property
+    def panel(self) -> PanelVerdicts | PanelScores | None:
+        """What the panel says; None: there are no votes."""
+        options = self.plan.options
+        if not self.weights or self.table is None:
+            return None
+        if isinstance(self.table, PairJudgements):
+            return panel_verdicts(self.table, weights=self.weights, convention=options.convention)
+        fusion = options.fusion or usual_fusion(options.convention)
+        return panel_scores(self.table, weights=self.weights, normalisation=fusion, convention=options.convention)
+
+    def comparisons(self, until: Until | None) -> list[Comparison]:
+        """The differences of agents by the panel's scores or win rates; empty where there is no panel.
+
+        ``until``: those of a question, by a confidence sequence; None: of all pairs, for a fixed number of tasks.
+        """
+        if self.panel is None:
+            return []
+        options, found = self.plan.options, _scores(self.panel)
+        values = found.score
+        if options.pairing is not None:  # an agent that is decided is only a partner of others
+            scored = [[(task, agent) in options.pairing for agent in found.agents] for task in found.tasks]
+            values = np.where(scored, values, np.nan)
+        pairs = all_pairs(values)
+        if until is not None:
+            return until.compare(found.agents, pairs)
+        made = compare_pairs(found.agents, pairs, seed=options.seed, permutations=options.resamples)
+        return with_outlook(made, found.agents, pairs)
+
+    def board(self) -> list[BoardSoFar]:
+        """The first ranking of judgements that may be a part; empty: there is no vote yet."""
+        few: Draws = {"seed": self.plan.options.seed, "resamples": 1}  # its intervals are not shown
+        if self.panel is None:
+            return []
+        if isinstance(self.panel, PanelScores):
+            return [ranking_board("mean", rank_by_mean(self.panel, **few))]
+        return [ranking_board("win rate", rank_by_win_rate(self.panel, **few))]
+
+    def rankings(self) -> dict[str, Ranking]:
+        """The agents as the panel ranks them, by the name of the ranking."""
+        options, draws = self.plan.options, self.plan.draws
+        if self.panel is None:
+            return {}
+        if isinstance(self.panel, PanelScores):
+            return {"mean": rank_by_mean(self.panel, **draws)}
+        refits = min(REFITS, options.resamples)
+        bradley_terry = rank_by_bradley_terry(self.panel, seed=options.seed, resamples=refits, level=options.level)
+        return {"win rate": rank_by_win_rate(self.panel, **draws), "bradley-terry": bradley_terry}
+
+    def agreements(self, *, only_panel: bool = False) -> dict[str, Agreement]:
+        """Agreement with people of each reviewer by name, and of the panel under the empty name."""
+        table, panel, people, options = self.table, self.panel, self.plan.people, self.plan.options
+        if people.tested is None or table is None:
+            return {}
+        convention = options.convention
+        earned: dict[str, PairCredits] = {}
+        scores: dict[str, PanelScores] = {}
+        if not only_panel:
+            earned = dict(reviewer_credits(table, people.tested, convention=convention))
+            scores = {name: _own_scores(table, name, options) for name in table.reviewers}
+        if isinstance(panel, PanelVerdicts):
+            earned[""] = panel_credits(panel, people.tested)
+            if isinstance(table, PairJudgements) and options.orders == "both":
+                earned[""] = with_each_order(earned[""], table, weights=panel.weights)
+        elif panel is not None:
+            earned[""] = score_credits(panel, people.tested, convention=convention)
+        if panel is not None:
+            scores[""] = _scores(panel)
+        ranked: dict[str, Any] = {"convention": convention, **self.plan.draws}
+        agreements = {}
+        for name, accuracy in zip(earned, accuracies(list(earned.values()), **self.plan.draws), strict=True):
+            spearman = kendall = None
+            if people.ratings is not None:
+                spearman = rank_agreement(scores[name], people.ratings, coefficient="spearman", **ranked)
+                kendall = rank_agreement(scores[name], people.ratings, coefficient="kendall", **ranked)
+            difference, p = paired_t(earned[""], earned[name]) if name and "" in earned else (None, None)
+            agreements[name] = Agreement.of(accuracy, spearman, kendall, panel_difference=difference, panel_p_pairs=p)
+        return agreements
+
+    def first_shown(self) -> dict[str, Estimate]:
+        """How far each reviewer prefers the response shown first, over all its comparisons: one half is no bias.
+
+        Each agent is shown first about as often as second, so quality cancels out.
+        """
+        table = self.table
+        if not isinstance(table, PairJudgements):
+            return {}
+        value = np.stack([table.value[:, :, 0], 1 - table.value[:, :, 1]], axis=2)
+        shares = task_shares(value.reshape(len(table.reviewers), -1), np.repeat(table.task, 2), **self.plan.draws)
+        return dict(zip(table.reviewers, shares, strict=True))
+
+    def worth(self) -> PanelWorth | None:
+        """How many votes the panel's are worth."""
+        if not self.weights or self.table is None:
+            return None
+        options = self.plan.options
+        levels = len(options.chosen_scale.labels) or math.inf
+        how: dict[str, Any] = {"levels": levels, "convention": options.convention, **self.plan.draws}
+        return panel_worth(self.table, list(self.weights), self.plan.people.tested, **how)
+
+    def reviewers(
+        self, identities: Mapping[str, ModelIdentity], agreements: Mapping[str, Agreement]
+    ) -> tuple[ReviewerResult, ...]:
+        """How each candidate did."""
+        counted = self.evidence.judgements.group_by("reviewer").agg(asked=pl.len(), used=pl.col("value").count())
+        counts = {name: (asked, used) for name, asked, used in counted.iter_rows()}
+        position, limits = self.first_shown(), self.qualification.thresholds
+        return tuple(
+            ReviewerResult(
+                name=(name := candidate.reviewer),
+                model=identities[name].short if name in identities else None,
+                traits={one: replace(trait, threshold=limits.get(one)) for one, trait in candidate.traits.items()},
+                passed=candidate.passed,
+                why=candidate.why,
+                weight=self.weights.get(name),
+                agreement=agreements.get(name),
+                asked=counts.get(name, (0, 0))[0],
+                used=counts.get(name, (0, 0))[1],
+                first_shown=position.get(name),
+            )
+            for candidate in self.qualification.candidates
         )
-        for candidate in qualification.candidates
-    )
-    voting = {one.name: one.weight for one in reviewers if one.passed and one.weight is not None}
-    worth = _worth(table, list(weights), people, options) if weights and table is not None else None
-    spending = tuple(model.spending for model in dict.fromkeys(models.values()))
-    comparisons = compare_agents(plan, evidence, qualification, None if rounds is None else rounds.until)
-    rankings = _rankings(panel, options)
-    stopped = None if rounds is None or not rankings else rounds.result(next(iter(rankings)), spending)
-    price = usd_per_task(spending, evidence.judgements["task"].n_unique())
-    notes += [STOPPED_EARLY] if rounds is not None else outlook_notes(comparisons, price)
-    failures = failure_counts(evidence.judgements, evidence.answers)
-    review = Review(
-        source=study,
-        study=study.name,
-        fingerprint=study.fingerprint,
-        scale=options.scale,
-        exams=tuple(options.exams),
-        convention=options.convention,
-        signature=str(_signature(plan, evidence, qualification, identities)),
-        reviewers=reviewers,
-        nobody=qualification.note or (None if weights else "the reviewers who passed gave no judgements"),
-        panel=Panel(tuple(voting), voting, agreements.get(""), worth),
-        rankings=rankings,
-        comparisons=tuple(comparisons),
-        stopped=stopped,
-        judgements=evidence.judgements,
-        answers=evidence.answers,
-        spending=spending,
-        failures=dict(sorted(failures.items())),
-        complete=not spending or not any(kind in OPEN_KINDS for kind in failures),
-        notes=tuple(notes),
-        labels=_counted(people),
-        settings=ReviewSettings(options.task_description, dict(options.descriptions), options.orders, dict(readings)),
-        options=options.of_results(),
-    )
-    return replace(review, licences=_licences(study, options, review, identities))
 
-
-def compare_agents(
-    plan: ReviewPlan, evidence: ReviewEvidence, qualification: Qualification, until: Until | None
-) -> list[Comparison]:
-    """The differences of agents by the panel's scores or win rates; empty where there is no panel.
-
-    ``until``: those of a question, by a confidence sequence; None: of all pairs, for a number of tasks that was fixed.
-    """
-    options, panel = plan.options, _voted(plan, evidence, qualification)
-    if panel is None:
-        return []
-    found = shares_by_agent(panel) if isinstance(panel, PanelVerdicts) else panel
-    values = found.score
-    if options.pairing is not None:  # an agent that is decided is only a partner of others
-        scored = [[(task, agent) in options.pairing for agent in found.agents] for task in found.tasks]
-        values = np.where(scored, values, np.nan)
-    pairs = all_pairs(values)
-    if until is not None:
-        return until.compare(found.agents, pairs)
-    made = compare_pairs(found.agents, pairs, seed=options.seed, permutations=options.resamples)
-    return with_outlook(made, found.agents, pairs)
-
-
-def panel_board(plan: ReviewPlan, evidence: ReviewEvidence, qualification: Qualification) -> Sequence[BoardSoFar]:
-    """The first ranking of judgements that may be a part; empty: there is no vote yet."""
-    panel = _voted(plan, evidence, qualification)
-    few: Draws = {"seed": plan.options.seed, "resamples": 1}  # its intervals are not shown
-    if panel is None:
-        return []
-    if isinstance(panel, PanelScores):
-        return [ranking_board("mean", rank_by_mean(panel, **few))]
-    return [ranking_board("win rate", rank_by_win_rate(panel, **few))]
+    def signature(self, identities: Mapping[str, ModelIdentity]) -> Signature:
+        """How the numbers were made."""
+        study, options, people = self.plan.study, self.plan.options, self.plan.people
+        evidence, qualification = self.evidence, self.qualification
+        scale = options.chosen_scale
+        weights = ",".join(f"{name}={weight:.4g}" for name, weight in qualification.weights.items())
+        limits = ",".join(
+            f"{name}>{limit:.4g}" for name, limit in qualification.thresholds.items() if limit is not None
+        )
+        rows = evidence.judgements.select("reviewer", "task", "first", "second", "agent", "value")
+        prompted = any(task.prompt for task, _ in study)
+        described = [options.descriptions.get(name, options.task_description) for name in evidence.reviewers]
+        settings = {
+            "scale": scale.name,
+            "wording": "+".join(dict.fromkeys(prompt_hash(scale, text)[:8] for text in described)),
+            "reviewers": ",".join(identities[n].short if n in identities else n for n in evidence.reviewers),
+            "exam": "licence" if options.licences else ",".join(options.exams),
+            **({} if people.labels is None else {"pairs": people.labels.rule}),
+            **({"questioners": "+".join(people.questioners)} if people.questioners else {}),
+            **(
+                {"test": "with-exam-pairs" if options.overlapping else "without-exam-pairs"}
+                if people.questioners
+                else {}
+            ),
+            **({} if options.debate is None else {"debate": options.debate}),
+            **({} if options.orders == "both" else {"orders": options.orders}),
+            "limits": limits or "none",
+            "combination": qualification.combination,
+            "weights": f"{qualification.weighting}({weights})",
+            **({} if scale.pairwise else {"fusion": options.fusion or usual_fusion(options.convention)}),
+            "prompts": "shown" if prompted else "none: responses alone",
+            "own-family": "judged" if options.judges_own_family else "left-out",
+            "convention": options.convention,
+            "evidence": f"{'recorded-' * options.recorded}{table_hash(rows)}",
+            **({"until": f"{','.join(options.until)}({options.alpha:g})"} if options.until else {}),
+            "level": f"{options.level:g}",
+            "resamples": str(options.resamples),
+            "seed": str(options.seed),
+            "study": study.fingerprint[:8],
+        }
+        return Signature("peer-review", settings)
 
 
 def ranking_board(name: str, ranking: Ranking) -> BoardSoFar:
@@ -308,69 +350,8 @@ def ranking_board(name: str, ranking: Ranking) -> BoardSoFar:
     return BoardSoFar(name, ranking.unit, highest_first(rows))
 
 
-def _worth(
-    table: PairJudgements | ResponseRatings, voters: Sequence[str], people: People, options: Options
-) -> PanelWorth:
-    scale = options.chosen_scale
-    levels = len(scale.labels) or math.inf
-    return panel_worth(table, voters, people.tested, levels=levels, convention=options.convention, **_draws(options))
-
-
-def _voted(
-    plan: ReviewPlan, evidence: ReviewEvidence, qualification: Qualification
-) -> PanelVerdicts | PanelScores | None:
-    """The votes of the reviewers who passed; None: there are none."""
-    table = _judged(plan, evidence)
-    weights = {} if table is None else {n: w for n, w in qualification.weights.items() if n in table.reviewers}
-    return None if table is None or not weights else _panel(table, weights, plan.options)
-
-
-def _panel(
-    table: PairJudgements | ResponseRatings, weights: Mapping[str, float], options: Options
-) -> PanelVerdicts | PanelScores:
-    if isinstance(table, PairJudgements):
-        return panel_verdicts(table, weights=weights, convention=options.convention)
-    fusion = options.fusion or usual_fusion(options.convention)
-    return panel_scores(table, weights=weights, normalisation=fusion, convention=options.convention)
-
-
-def _agreements(
-    table: PairJudgements | ResponseRatings,
-    panel: PanelVerdicts | PanelScores | None,
-    people: People,
-    options: Options,
-    *,
-    only_panel: bool = False,
-) -> dict[str, Agreement]:
-    """Agreement of each reviewer by name, and of the panel under the empty name."""
-    if people.tested is None:
-        return {}
-    convention = options.convention
-    earned: dict[str, PairCredits] = {}
-    scores: dict[str, PanelScores] = {}
-    if not only_panel:
-        earned = dict(reviewer_credits(table, people.tested, convention=convention))
-        scores = {name: _own_scores(table, name, options) for name in table.reviewers}
-    if isinstance(panel, PanelVerdicts):
-        earned[""] = panel_credits(panel, people.tested)
-        if isinstance(table, PairJudgements) and options.orders == "both":
-            earned[""] = with_each_order(earned[""], table, weights=panel.weights)
-        scores[""] = shares_by_agent(panel)
-    elif panel is not None:
-        earned[""] = score_credits(panel, people.tested, convention=convention)
-        scores[""] = panel
-    draws = _draws(options)
-    found = accuracies(list(earned.values()), **draws)
-    agreements = {}
-    for name, accuracy in zip(earned, found, strict=True):
-        own, ratings = scores[name], people.ratings
-        spearman = kendall = None
-        if ratings is not None:
-            spearman = rank_agreement(own, ratings, coefficient="spearman", convention=convention, **draws)
-            kendall = rank_agreement(own, ratings, coefficient="kendall", convention=convention, **draws)
-        difference, p = paired_t(earned[""], earned[name]) if name and "" in earned else (None, None)
-        agreements[name] = Agreement.of(accuracy, spearman, kendall, panel_difference=difference, panel_p_pairs=p)
-    return agreements
+def _scores(panel: PanelVerdicts | PanelScores) -> PanelScores:
+    return shares_by_agent(panel) if isinstance(panel, PanelVerdicts) else panel
 
 
 def _own_scores(table: PairJudgements | ResponseRatings, name: str, options: Options) -> PanelScores:
@@ -394,76 +375,71 @@ def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
     return PanelScores(verdicts.tasks, verdicts.agents, score, counts, counts, verdicts.weights, "raw")
 
 
-def _first_shown(table: PairJudgements, draws: Draws) -> dict[str, Estimate]:
-    """How far each reviewer prefers the response shown first, over all its comparisons: one half is no bias.
+# --- results -----------------------------------------------------------------------------------------------------
 
-    Each agent is shown first about as often as second, so quality cancels out.
+
+def review_result(
+    votes: Votes,
+    *,
+    notes: Sequence[str],
+    models: Mapping[str, OpenModel],
+    readings: Mapping[str, str],
+    rounds: Rounds | None,
+) -> Review:
+    """The results of a review. ``models``: the reviewers that were called; none: recorded ones.
+
+    ``rounds``: those of a question that decided when to stop.
     """
-    value = np.stack([table.value[:, :, 0], 1 - table.value[:, :, 1]], axis=2)
-    shares = task_shares(value.reshape(len(table.reviewers), -1), np.repeat(table.task, 2), **draws)
-    return dict(zip(table.reviewers, shares, strict=True))
-
-
-def _rankings(panel: PanelVerdicts | PanelScores | None, options: Options) -> dict[str, Ranking]:
-    if panel is None:
-        return {}
-    draws = _draws(options)
-    if isinstance(panel, PanelScores):
-        return {"mean": rank_by_mean(panel, **draws)}
-    refits = min(REFITS, options.resamples)
-    bradley_terry = rank_by_bradley_terry(panel, seed=options.seed, resamples=refits, level=options.level)
-    return {"win rate": rank_by_win_rate(panel, **draws), "bradley-terry": bradley_terry}
-
-
-def _counted(people: People) -> dict[str, int]:
-    if people.labels is None or people.tested is None:
-        return {}
-    return {
-        "pairs": people.labels.n_pairs,
-        "decided": people.labels.n_decided,
-        "tied": people.labels.n_ties,
-        "tested": people.tested.n_pairs,
-    }
-
-
-def _signature(
-    plan: ReviewPlan,
-    evidence: ReviewEvidence,
-    qualification: Qualification,
-    identities: Mapping[str, ModelIdentity],
-) -> Signature:
-    study, options, people = plan.study, plan.options, plan.people
-    scale = options.chosen_scale
-    weights = ",".join(f"{name}={weight:.4g}" for name, weight in qualification.weights.items())
-    limits = ",".join(f"{name}>{limit:.4g}" for name, limit in qualification.thresholds.items() if limit is not None)
-    rows = evidence.judgements.select("reviewer", "task", "first", "second", "agent", "value")
-    prompted = any(task.prompt for task, _ in study)
-    described = [options.descriptions.get(name, options.task_description) for name in evidence.reviewers]
-    settings = {
-        "scale": scale.name,
-        "wording": "+".join(dict.fromkeys(prompt_hash(scale, text)[:8] for text in described)),
-        "reviewers": ",".join(identities[n].short if n in identities else n for n in evidence.reviewers),
-        "exam": "licence" if options.licences else ",".join(options.exams),
-        **({} if people.labels is None else {"pairs": people.labels.rule}),
-        **({"questioners": "+".join(people.questioners)} if people.questioners else {}),
-        **({"test": "with-exam-pairs" if options.overlapping else "without-exam-pairs"} if people.questioners else {}),
-        **({} if options.debate is None else {"debate": options.debate}),
-        **({} if options.orders == "both" else {"orders": options.orders}),
-        "limits": limits or "none",
-        "combination": qualification.combination,
-        "weights": f"{qualification.weighting}({weights})",
-        **({} if scale.pairwise else {"fusion": options.fusion or usual_fusion(options.convention)}),
-        "prompts": "shown" if prompted else "none: responses alone",
-        "own-family": "judged" if options.judges_own_family else "left-out",
-        "convention": options.convention,
-        "evidence": f"{'recorded-' * options.recorded}{table_hash(rows)}",
-        **({"until": f"{','.join(options.until)}({options.alpha:g})"} if options.until else {}),
-        "level": f"{options.level:g}",
-        "resamples": str(options.resamples),
-        "seed": str(options.seed),
-        "study": study.fingerprint[:8],
-    }
-    return Signature("peer-review", settings)
+    study, options, people = votes.plan.study, votes.plan.options, votes.plan.people
+    evidence, qualification = votes.evidence, votes.qualification
+    silent = [name for name in qualification.weights if name not in votes.weights]
+    notes = [*notes, *([f"no judgements of {', '.join(silent)}, so there is no vote"] if silent else [])]
+    if "human exam" in options.traits and not options.overlapping:
+        notes.append("Spearman and Kendall's tau are over all agents, including the responses of the exam")
+    identities = {name: model.identity for name, model in models.items()}
+    agreements = votes.agreements()
+    reviewers = votes.reviewers(identities, agreements)
+    voting = {one.name: one.weight for one in reviewers if one.passed and one.weight is not None}
+    spending = tuple(model.spending for model in dict.fromkeys(models.values()))
+    comparisons = votes.comparisons(None if rounds is None else rounds.until)
+    rankings = votes.rankings()
+    price = usd_per_task(spending, evidence.judgements["task"].n_unique())
+    notes += [STOPPED_EARLY] if rounds is not None else outlook_notes(comparisons, price)
+    failures = failure_counts(evidence.judgements, evidence.answers)
+    labels = {}
+    if people.labels is not None and people.tested is not None:
+        told = people.labels
+        labels = {
+            "pairs": told.n_pairs,
+            "decided": told.n_decided,
+            "tied": told.n_ties,
+            "tested": people.tested.n_pairs,
+        }
+    review = Review(
+        source=study,
+        study=study.name,
+        fingerprint=study.fingerprint,
+        scale=options.scale,
+        exams=tuple(options.exams),
+        convention=options.convention,
+        signature=str(votes.signature(identities)),
+        reviewers=reviewers,
+        nobody=qualification.note or (None if votes.weights else "the reviewers who passed gave no judgements"),
+        panel=Panel(tuple(voting), voting, agreements.get(""), votes.worth()),
+        rankings=rankings,
+        comparisons=tuple(comparisons),
+        stopped=None if rounds is None or not rankings else rounds.result(next(iter(rankings)), spending),
+        judgements=evidence.judgements,
+        answers=evidence.answers,
+        spending=spending,
+        failures=dict(sorted(failures.items())),
+        complete=not spending or not any(kind in OPEN_KINDS for kind in failures),
+        notes=tuple(notes),
+        labels=labels,
+        settings=ReviewSettings(options.task_description, dict(options.descriptions), options.orders, dict(readings)),
+        options=options.of_results(),
+    )
+    return replace(review, licences=_licences(study, options, review, identities))
 
 
 def _shared(review: Review, name: str) -> dict[str, SharedErrors]:
@@ -529,16 +505,13 @@ def sweep(plan: ReviewPlan, evidence: ReviewEvidence) -> tuple[SweepCell, ...]:
         raise MetricError(f"{plan.study.name} has no labels, so there is no accuracy to sweep. Leave out --sweep")
     one = len(options.weighing_traits) == 1 or options.weight_from is not None
     weightings: tuple[Weighting, ...] = ("equal", "trait", "logit") if one else ("equal", "mean of traits")
-    table, cells = _judged(plan, evidence), []
+    cells = []
     for limit in map(_limit, options.sweep):
         limits = {**options.thresholds, **dict.fromkeys(varied, limit)}
         for weighting in weightings if options.weighing_traits else weightings[:1]:
             how = replace(plan, options=replace(options, thresholds=limits, weighting=weighting))
             found, _ = qualified(how, evidence)
-            agreement = None
-            if found.weights and table is not None:
-                panel = _panel(table, found.weights, how.options)
-                agreement = _agreements(table, panel, plan.people, how.options, only_panel=True).get("")
+            agreement = Votes(how, evidence, found).agreements(only_panel=True).get("")
             cells.append(SweepCell(limit, weighting, found.passed, agreement))
     return tuple(cells)
 

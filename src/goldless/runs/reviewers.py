@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +36,7 @@ from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification
 from goldless.models.provider import Use
 from goldless.records import CallFailure
-from goldless.runs.opening import CALLS_AT_ONCE, Batches, OpenModel, Part
+from goldless.runs.opening import CALLS_AT_ONCE, Batches, OpenModel, Part, stop_if_waiting
 from goldless.runs.options import PEERS, Options
 from goldless.runs.progress import Arrived, nobody
 from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of, reviewer_family
@@ -254,6 +254,14 @@ class ReviewCollector:
             reading=options.verdicts,
         )
         return await stage.sit(sets, self.texts, self.prompts, at_once=self._flight(name))
+
+    async def round(self, options: Options, arrived: Arrived, reviewers: Sequence[str]) -> pl.DataFrame:
+        """The judgements of these reviewers on the responses that the options pair."""
+        for model in self.opened.values():
+            model.round()
+        found = await replace(self, options=options, arrived=arrived).judgements(reviewers)
+        stop_if_waiting(self.opened.values())
+        return found
 
     async def judgements(self, reviewers: Sequence[str]) -> pl.DataFrame:
         """The judgements of these reviewers on all responses, or on all pairs."""

@@ -137,17 +137,14 @@ class Evidence:
 
     @property
     def asked(self) -> int:
-        """The number of log-probabilities, verdicts, rewrites and synopses requested."""
         return sum(map(len, self.wanted))
 
     @property
     def failures(self) -> Counter[FailureKind]:
-        """Missing evidence by cause."""
         return failure_counts(*self.wanted)
 
     @property
     def examples(self) -> dict[FailureKind, str]:
-        """One message per cause of missing evidence."""
         found: dict[FailureKind, str] = {}
         for frame in self.wanted:
             found |= failure_examples(frame)

@@ -74,7 +74,6 @@ class Background:
             raise
 
     def stop(self) -> None:
-        """End the loop."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
@@ -216,11 +215,9 @@ class Reward:
             self._background, self._scorer = None, None
 
     def __enter__(self) -> Self:
-        """The reward, which is closed after the block."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Release the scorer."""
         self.close()
 
     # --- computing ---------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -25,9 +26,7 @@ from goldless.evidence import (
     REWRITES,
     SYNOPSES,
     TOKENS,
-    VERDICTS,
     Evidence,
-    VerdictEvidence,
     empty,
     is_open,
     open_rows,
@@ -42,14 +41,13 @@ from goldless.metrics.likelihood import Wording
 from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
-from goldless.models.journal import Journal
 from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
 from goldless.runs.opening import (
-    Batches,
     OpenModel,
+    in_batches,
     layout_note,
     open_journal,
     open_models,
@@ -106,7 +104,9 @@ async def collecting(plan: RunPlan) -> AsyncIterator[Collector]:
         _check_roles(plan, models)
         scorers = [part for part in models if part == SCORER or part.startswith("juror ")]
         canaries = {part: await check_scorer(models[part].model, journal, models[part].ledger) for part in scorers}
-        noise = await _critic_noise(plan, models["critic"], journal) if plan.critic else None
+        noise = None
+        if plan.critic and reads_by_scoring(models["critic"].model.capabilities, options.verdicts):
+            noise = (await check_scorer(models["critic"].model, journal, models["critic"].ledger)).noise_nats
         yield Collector(models, canaries, noise)
 
 
@@ -125,19 +125,12 @@ def _check_roles(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
             refuse_without_chat(model, "write synopses")
         if name == "critic":
             critic_stage(plan, model)  # refuses one that cannot give verdicts
-
-
-async def _critic_noise(plan: RunPlan, critic: OpenModel, journal: Journal) -> float | None:
-    """The noise of a critic's log-probabilities; None: its verdicts are not read from them."""
-    if is_small(critic.identity):
-        warnings.warn(
-            f"the {critic.identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all agents. "
-            "Use a larger one with --critic",
-            stacklevel=2,
-        )
-    if not reads_by_scoring(critic.model.capabilities, plan.options.verdicts):
-        return None
-    return (await check_scorer(critic.model, journal, critic.ledger)).noise_nats
+            if is_small(model.identity):
+                warnings.warn(
+                    f"the {model.identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all "
+                    "agents. Use a larger one with --critic",
+                    stacklevel=2,
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +141,18 @@ class Collector:
     canaries: Mapping[str, CanaryReport] = field(default_factory=dict)
     """By scorer or juror."""
     critic_noise: float | None = None
+    """Of the log-probabilities that its verdicts are read from; None: they are not."""
 
     async def collect(self, plan: RunPlan, arrived: Arrived = nobody) -> Evidence:
         """Everything that a plan needs; ``arrived`` is told of it as it comes."""
+        options = plan.options
         if not self.models:
-            return _recorded(plan) if plan.options.recorded else Evidence()
+            if not options.recorded:
+                return Evidence()
+            found = recorded_evidence(plan.study, options, plan.metrics)
+            how: dict[str, Any] = {"reviewers": list(map(str, options.reviewers)), "convention": options.convention}
+            ratings = [recorded_review(plan.study, scale=scale, **how).judgements for scale in plan.scales]
+            return replace(found, judgements=pl.concat(ratings)) if ratings else found
         for model in self.models.values():
             model.round()
         found = await Collection(plan, self.models, arrived).collect()
@@ -160,7 +160,6 @@ class Collector:
         return replace(found, described=self._described(plan, found))
 
     def _described(self, plan: RunPlan, found: Evidence) -> dict[str, dict[str, str]]:
-        """What signatures say of the evidence."""
         described = {}
         if SCORER in self.canaries:
             described["logprobs"] = self._scorers([SCORER])
@@ -202,17 +201,6 @@ def critic_stage(plan: RunPlan, critic: OpenModel) -> CriticStage:
     return CriticStage(critic.judge, find_critic_prompt(plan.options.critic_prompt), plan.options.verdicts)
 
 
-def _recorded(plan: RunPlan) -> Evidence:
-    """The recorded evidence of a study for the metrics. Raises if there is none."""
-    found = recorded_evidence(plan.study, plan.options, plan.metrics)
-    names = [str(name) for name in plan.options.reviewers]
-    ratings = [
-        recorded_review(plan.study, scale=scale, reviewers=names, convention=plan.options.convention).judgements
-        for scale in plan.scales
-    ]
-    return replace(found, judgements=pl.concat(ratings)) if ratings else found
-
-
 @dataclass(frozen=True, slots=True)
 class Collection:
     """One round of asking: all that the plan needs, each stage over the whole study."""
@@ -226,7 +214,6 @@ class Collection:
     """Log-probabilities of the tasks' own responses by batch, with per-token values."""
 
     async def collect(self) -> Evidence:
-        """All of it."""
         plan, tables = self.plan, dict[str, Any]()
         synopses = await self._write_synopses() if plan.synopses else empty(SYNOPSES)
         rewritten = await self._preprocess()
@@ -239,7 +226,10 @@ class Collection:
         if plan.critic:
             tables["verdicts"] = await self._judge(self.models["critic"])
         if plan.scales:
-            tables["judgements"] = pl.concat([await self._rate(scale.name) for scale in plan.scales])
+            opened = {part.name: self.models[part.name] for part in review_parts(plan.options)}
+            asked = [replace(plan.options, scale=scale.name) for scale in plan.scales]
+            raters = [ReviewCollector(plan.study, one, opened, arrived=self.arrived) for one in asked]
+            tables["judgements"] = pl.concat([await rater.judgements(list(opened)) for rater in raters])
         return Evidence(synopses=synopses, **tables)
 
     def _report(self, stage: str, ended: int, total: int, model: OpenModel, failed: int = 0) -> None:
@@ -253,7 +243,6 @@ class Collection:
         return None if pairing is None else {task for task, _ in pairing}
 
     async def _write_synopses(self) -> pl.DataFrame:
-        """The synopses that the study does not have."""
         writer, paired = self.models[SYNOPSIS_WRITER], self._paired
         stage = SynopsisStage(writer.chat)
         wanted = [
@@ -317,29 +306,20 @@ class Collection:
         return [done[place] for place in range(len(jobs))]
 
     async def _judge(self, critic: OpenModel) -> pl.DataFrame:
-        """The critic's verdicts on all questions."""
         stage, asked = critic_stage(self.plan, critic), self.plan.questions
         if self.only is not None:
             asked = tuple(question for question in asked if question.task in self.only)
         texts: dict[tuple[str, str], str | CallFailure] = {
             (r.task, r.agent): r.text for _, responses in self.plan.study for r in responses
         }
-        batches = list(critic_batches(asked, local=critic.local))
-        found = Batches(len(batches), VERDICTS, verdicts_frame)
-
-        async def some(place: int) -> None:
-            def answered(row: VerdictEvidence) -> None:
-                found.add(place, row)
-                self.arrived("verdicts", "", found.table)
-                self._report("judging", found.ended, len(asked), critic, found.failed)
-
-            at_once = critic.at_once(CALLS_AT_ONCE)
-            rows = await stage.judge(batches[place], texts, at_once=at_once, answered=answered)
-            found.complete(place, rows)
-
-        self._report("judging", 0, len(asked), critic)
-        await side_by_side(some, range(len(batches)), critic.at_once(1))
-        verdicts = found.table()
+        verdicts = await in_batches(
+            critic,
+            list(critic_batches(asked, local=critic.local)),
+            partial(stage.judge, texts=texts),
+            verdicts_frame,
+            arrived=partial(self.arrived, "verdicts", ""),
+            report=lambda ended, failed: self._report("judging", ended, len(asked), critic, failed),
+        )
         bad = verdicts.filter(pl.col("failure") == "too_long")
         if len(bad) and self.plan.options.on_too_long == "error":
             row = bad.row(0, named=True)
@@ -350,12 +330,6 @@ class Collection:
             )
         return verdicts
 
-    async def _rate(self, scale: str) -> pl.DataFrame:
-        """The reviewers' ratings of all responses on a scale."""
-        options = replace(self.plan.options, scale=scale)
-        opened = {part.name: self.models[part.name] for part in review_parts(options)}
-        return await ReviewCollector(self.plan.study, options, opened, arrived=self.arrived).judgements(list(opened))
-
     # --- log-probabilities -----------------------------------------------------------------------------------------
 
     async def _score(
@@ -365,22 +339,17 @@ class Collection:
 
         All ways of asking about one task are scored together.
         """
-        found: list[pl.DataFrame] = [empty(SCORED).drop(TOKENS)]
-        batches = 0
+        found: list[pl.DataFrame] = []
         for part, wanted in self.plan.by_scorer(rewritten).items():
-            rows, some = await self._scored(self.models[part], list(self._jobs(part, wanted, synopses)), batches)
-            found.append(rows)
-            batches += some
-        evidence = pl.concat(found)
+            await self._ask(self.models[part], list(self._jobs(part, wanted, synopses)), found)
+        evidence = _whole(found)
         if self.plan.options.on_too_long == "error":
             refuse_too_long(too_long(evidence))
         return by_table(evidence)
 
-    async def _scored(
-        self, scorer: OpenModel, by_task: Sequence[list[ScoringJob]], first: int
-    ) -> tuple[pl.DataFrame, int]:
-        """The log-probabilities of one scorer, and the number of batches; ``first``: the number of the first batch."""
-        known = self._known(scorer)
+    async def _ask(self, scorer: OpenModel, by_task: Sequence[list[ScoringJob]], batches: list[pl.DataFrame]) -> None:
+        """Add the log-probabilities of one scorer to the batches of others."""
+        known, first = self._known(scorer), len(batches)
         if self.plan.options.on_too_long == "error" and scorer.local:
             refuse_too_long([bad for jobs in by_task for bad in await unfit(jobs)])
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
@@ -388,7 +357,7 @@ class Collection:
         groups = list(task_groups(counts, QUESTIONS_TOGETHER if together else 1))
         # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
         turn = anyio.Lock() if scorer.local else None
-        found: list[pl.DataFrame] = [empty(SCORED)] * len(groups)
+        batches += [empty(SCORED)] * len(groups)
         taken = done = failed = 0
 
         async def some(number: int) -> None:
@@ -399,17 +368,15 @@ class Collection:
             done += len(rows)
             failed += open_rows(rows)
             self.scored[first + number] = rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS)
-            found[number] = rows.drop(TOKENS)
-            self.arrived("logprobs", str(first), lambda: _whole(found))
+            batches[first + number] = rows.drop(TOKENS)
+            self.arrived("logprobs", str(first), lambda: _whole(batches[first:]))
             self._report("scoring", done, sum(counts), scorer, failed)
 
         self._report("scoring", 0, sum(counts), scorer)
         in_flight = scorer.at_once(TASKS_AT_ONCE, here=BATCHES_TOGETHER if together else 1)
         await side_by_side(some, range(len(groups)), in_flight)
-        evidence = _whole(found)
         if taken:
-            self.plan.options.say(f"{taken} of {len(evidence)} log-probabilities were reused from the study")
-        return evidence, len(groups)
+            self.plan.options.say(f"{taken} of {done} log-probabilities were reused from the study")
 
     def _known(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
         """By task, log-probabilities recorded in the study for this scorer, with the hash of their texts."""
@@ -431,7 +398,11 @@ class Collection:
         written: dict[str, dict[str, str]] = {}
         for task, name, text in synopses.drop_nulls("text").select("task", "synopsis", "text").iter_rows():
             written.setdefault(task, {})[name] = text
-        texts = {wording: self._texts(need.preprocessor) for wording, need in wanted.items()}
+        raw = {(r.task, r.agent): r.text for _, responses in self.plan.study.with_peers() for r in responses}
+        texts: dict[Wording, Texts] = {
+            wording: {**dict.fromkeys(raw, NO_REWRITE), **need.preprocessor.texts()} if need.preprocessor else raw
+            for wording, need in wanted.items()
+        }
         alone = {wording: self._marginals_elsewhere(wording, need) for wording, need in wanted.items()}
         for task, responses in self._tasks():
             more = written.get(task.task, {})
@@ -455,10 +426,6 @@ class Collection:
 
     def _tasks(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
         return (each for each in self.plan.study.with_peers() if self.only is None or each[0].task in self.only)
-
-    def _texts(self, preprocessor: Preprocessor | None) -> Texts:
-        raw = {(r.task, r.agent): r.text for _, responses in self.plan.study.with_peers() for r in responses}
-        return raw if preprocessor is None else {**dict.fromkeys(raw, NO_REWRITE), **preprocessor.texts()}
 
     def _pairs(self, task: str, agents: Sequence[str], *, both_directions: bool, marginals: bool) -> list[Question]:
         pairing = self.plan.options.pairing
@@ -508,7 +475,11 @@ async def _score_unknown(
     known = [recorded[task] for task in dict.fromkeys(job.task.task for job in jobs) if task in recorded]
     if not known:
         return await score_together(jobs, turn), 0
-    keys = [[_key(job, question) for question in job.questions] for job in jobs]
+    keys = []
+    for job in jobs:
+        how = job.stage.template.name, job.stage.rewriter, job.stage.synopsis, job.task.task
+        hashed = [(q, job.stage.texts_hash(job.task, q, job.texts)) for q in job.questions]
+        keys.append([(*how, q.target, q.given, texts, q.target_task) for q, texts in hashed])
     wanted = pl.DataFrame([key for mine in keys for key in mine], schema=dict.fromkeys(ASKED, pl.String), orient="row")
     there = wanted.join(pl.concat(known), on=ASKED, how="inner", nulls_equal=True).select(*SCORED)
     have = set(there.select(ASKED).iter_rows())
@@ -519,13 +490,6 @@ async def _score_unknown(
     rows = pl.concat([there, await score_together(rest, turn)])
     ordered = wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*SCORED)
     return ordered, len(there)
-
-
-def _key(job: ScoringJob, question: Question) -> tuple[str | None, ...]:
-    stage = job.stage
-    texts = stage.texts_hash(job.task, question, job.texts)
-    asked = job.task.task, question.target, question.given, texts, question.target_task
-    return stage.template.name, stage.rewriter, stage.synopsis, *asked
 
 
 def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:

@@ -130,7 +130,6 @@ class Power:
 
     @property
     def notes(self) -> list[str]:
-        """What a standard deviation is here."""
         how = (
             f"Tasks to decide a true difference of {self.detect:g} standard deviations of the two agents' differences "
             f"with probability {self.power:g}, alpha {self.alpha:g} divided by the comparisons; within: with --until, "
@@ -265,7 +264,6 @@ class Counter:
         return NOT_ASKED if text is None else ChatReply(text)
 
     def pace_notes(self) -> Iterator[str]:
-        """How long its calls took before."""
         for where, seconds, at_once in (
             ("in the journal", self.paces, "with as many calls at once as there were"),
             ("by goldless doctor", self.measured, f"alone; {SERVER_CALLS_AT_ONCE} at once are assumed"),

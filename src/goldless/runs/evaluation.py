@@ -66,17 +66,14 @@ class MetricScores:
 
     @property
     def pairs(self) -> pl.DataFrame:
-        """Columns of ``metrics.metric.PAIRS``."""
         return self.scores.pairs
 
     @property
     def responses(self) -> pl.DataFrame:
-        """Columns of ``metrics.metric.RESPONSES``."""
         return self.scores.responses
 
     @property
     def problems(self) -> Mapping[str, int]:
-        """Messages of a custom metric about responses it could not score, with counts."""
         return self.scores.problems
 
     def of_agents(self, study: Study) -> MetricScores:
@@ -100,12 +97,10 @@ class MetricOutcome(Leaderboard):
 
     @property
     def leaderboard(self) -> Leaderboard:
-        """The leaderboard, which it is itself."""
         return self
 
     @property
     def pairs(self) -> pl.DataFrame:
-        """Columns of ``metrics.metric.PAIRS``."""
         return self.pair_table
 
     @property
@@ -131,11 +126,9 @@ class Evaluation(Leaderboards):
 
     @property
     def agents(self) -> tuple[Agent, ...]:
-        """Its agents."""
         return self.source.agents
 
     def __repr__(self) -> str:
-        """Study and metrics, without the evidence."""
         return f"<Evaluation of {self.study!r}: {', '.join(self.metrics)}>"
 
     @property

@@ -5,17 +5,18 @@ A scorer that was trained: how it was asked and on which tasks, held against wha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
+from goldless.concurrency import side_by_side
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
-from goldless.evidence import JudgementEvidence, Schema, VerdictEvidence, empty, is_open
+from goldless.evidence import JudgementEvidence, VerdictEvidence, is_open
 from goldless.models.batched import BatchedChat, batching, raise_if_waiting
 from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer as check_canaries
@@ -67,11 +68,9 @@ class Judge(WrappedModel):
         self._journal = journal
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply."""
         return await self._opened.chat.chat(request)
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Score all requests."""
         if not is_local(self.identity):
             await check_canaries(self._opened.model, self._journal, self._opened.ledger)
         await self._opened.scorer.score(requests, deliver)
@@ -99,12 +98,10 @@ class OpenModel:
 
     @property
     def identity(self) -> ModelIdentity:
-        """The identity of the model."""
         return self.model.identity  # type: ignore[no-any-return]
 
     @property
     def judge(self) -> Judge:
-        """The model in the role of a critic or reviewer."""
         return Judge(self, self._journal)
 
     @property
@@ -114,7 +111,6 @@ class OpenModel:
 
     @property
     def spending(self) -> Spending:
-        """Its calls, tokens and cost."""
         reused = self.chat.reused
         known = self.ledger.price is not None and not reused.unpriced
         return Spending(
@@ -163,31 +159,42 @@ class OpenModel:
         return getattr(self.model, "crew", None)
 
 
-class Batches(Generic[Row]):
-    """Verdicts or judgements in batches while they arrive: a table of each complete batch, the rows of the others."""
+async def in_batches(
+    model: OpenModel,
+    batches: Sequence[Sequence[Any]],
+    ask: Callable[..., Awaitable[Sequence[Row]]],
+    frame: Callable[[Sequence[Row]], pl.DataFrame],
+    *,
+    arrived: Callable[[Callable[[], pl.DataFrame]], None],
+    report: Callable[[int, int], None],
+) -> pl.DataFrame:
+    """Verdicts or judgements, asked of a model in batches and in the order of the batches.
 
-    def __init__(self, count: int, schema: Schema, frame: Callable[[Sequence[Row]], pl.DataFrame]) -> None:
-        self._frame = frame
-        self._tables = [empty(schema)] * (count + 1)  # one more, for a table without batches
-        self._begun: dict[int, list[Row]] = {}
-        self.ended = 0
-        self.failed = 0
-        """Of those that ended, how many another run asks again."""
+    ``arrived`` is told of each row, with what makes the table of all so far; ``report`` of how many ended, and how many
+    of these another run asks again.
+    """
+    complete: dict[int, pl.DataFrame] = {}
+    begun: dict[int, list[Row]] = {}
+    ended = failed = 0
 
-    def add(self, place: int, row: Row) -> None:
-        """A row of a batch."""
-        self._begun.setdefault(place, []).append(row)
-        self.ended += 1
-        self.failed += is_open(row.failure)
+    def table() -> pl.DataFrame:
+        return pl.concat([frame([]), *(complete[place] for place in sorted(complete)), *map(frame, begun.values())])
 
-    def complete(self, place: int, rows: Sequence[Row]) -> None:
-        """All rows of a batch, in their order."""
-        self._tables[place] = self._frame(rows)
-        self._begun.pop(place, None)
+    async def some(place: int) -> None:
+        def answered(row: Row) -> None:
+            nonlocal ended, failed
+            begun.setdefault(place, []).append(row)
+            ended += 1
+            failed += is_open(row.failure)
+            arrived(table)
+            report(ended, failed)
 
-    def table(self) -> pl.DataFrame:
-        """All rows so far."""
-        return pl.concat([*self._tables, *map(self._frame, self._begun.values())])
+        complete[place] = frame(await ask(batches[place], at_once=model.at_once(CALLS_AT_ONCE), answered=answered))
+        begun.pop(place, None)
+
+    report(0, 0)
+    await side_by_side(some, range(len(batches)), model.at_once(1))
+    return table()
 
 
 @asynccontextmanager
@@ -210,7 +217,10 @@ async def open_models(
     it is not given, the first such cause is raised.
     """
     budget = None if options.budget_usd is None else Budget(options.budget_usd)
-    unique = _unique(parts)
+    by_model: dict[str | int, list[Part]] = {}
+    for part in parts:
+        by_model.setdefault(part.given if isinstance(part.given, str) else id(part.given), []).append(part)
+    unique = list(by_model.values())
     crew = None if options.on is None else find_place(options.on).workers(options.on, options.say)
     models = [_open(played, options, crew) for played in unique]
     ledgers = [_early_ledger(model, options, budget) for model in models]
@@ -263,20 +273,6 @@ def stop_if_waiting(models: Iterable[OpenModel]) -> None:
     """Raise WaitingError if calls wait for a batch: what follows from their replies cannot be asked yet."""
     if any(model.batched is not None and model.batched.waits for model in models):
         raise WaitingError("calls wait for a batch")
-
-
-def _unique(parts: Sequence[Part]) -> list[list[Part]]:
-    """Roles grouped by model."""
-    groups: list[list[Part]] = []
-    for part in parts:
-        for group in groups:
-            same = group[0].given == part.given if isinstance(part.given, str) else group[0].given is part.given
-            if same:
-                group.append(part)
-                break
-        else:
-            groups.append([part])
-    return groups
 
 
 def _open(played: Sequence[Part], options: Options, crew: Workers | None) -> Any:
@@ -356,9 +352,12 @@ def training_notes(
     trained, name = record.get("template") or {}, scorer.identity.short
     other = [t.name for t in templates if trained and any(getattr(t, one) != trained.get(one) for one in ASKED_WITH)]
     if other:
+        used = str(trained["name"])
+        if used not in TEMPLATES:  # a custom one is named after its file and a hash
+            used = f"{used.rpartition('@')[0] or used}.toml, the file it was trained with"
         found.append(
             f"{name} was trained with the template {trained['name']}, but is used with {', '.join(other)} here, so "
-            f"its scores may be off. Use --template {_as_option(trained['name'])}"
+            f"its scores may be off. Use --template {used}"
         )
     marks = set(record.get(TRAINED_ON) or ())
     seen = [not marks.isdisjoint(task_marks(*task)) for task in tasks] if marks else []
@@ -368,8 +367,3 @@ def training_notes(
             "Score other tasks"
         )
     return found
-
-
-def _as_option(name: str) -> str:
-    """A template as an option value; a custom one is named after its file and a hash."""
-    return name if name in TEMPLATES else f"{name.rpartition('@')[0] or name}.toml, the file it was trained with"

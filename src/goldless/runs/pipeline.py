@@ -71,7 +71,6 @@ class Scored:
 
     @property
     def spending(self) -> tuple[Spending, ...]:
-        """Calls, tokens and cost of each model."""
         return tuple(model.spending for model in dict.fromkeys(self.collected.models.values()))
 
 

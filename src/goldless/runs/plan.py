@@ -184,7 +184,6 @@ class RunPlan:
 
     @property
     def likelihood(self) -> tuple[Metric, ...]:
-        """The metrics over log-probabilities."""
         return tuple(metric for metric in self.metrics if metric.needs.logprobs is not None)
 
     @property
@@ -197,7 +196,6 @@ class RunPlan:
 
     @property
     def critic(self) -> bool:
-        """Whether a critic is needed."""
         return any(metric.needs.verdicts is not None for metric in self.metrics)
 
     @property
@@ -218,7 +216,6 @@ class RunPlan:
         return any((called and metric.needs.compares) or metric.needs.peers for metric in self.metrics)
 
     def parts(self) -> list[Part]:
-        """The models to open."""
         options = self.options
         if not self.asks_models:
             return []

@@ -76,7 +76,6 @@ class Pace:
         self._seen: deque[tuple[float, Progress]] = deque()
 
     def note(self, progress: Progress) -> None:
-        """Note a report."""
         now = self._clock()
         if self._seen and self._seen[-1][1].stage != progress.stage:
             self._seen.clear()
@@ -117,12 +116,10 @@ class ProgressFile:
         self._boards: Sequence[BoardSoFar] = ()
 
     def __enter__(self) -> Self:
-        """Record the start."""
         self._write("running")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Record how it ended."""
         interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
         self._write("done" if kind is None else "interrupted" if interrupted else "failed")
 
@@ -135,7 +132,6 @@ class ProgressFile:
             self._writing.release()
 
     def so_far(self, boards: Sequence[BoardSoFar]) -> None:
-        """Record what agents' means are so far."""
         self._boards = boards
         self._write_sparingly()
 

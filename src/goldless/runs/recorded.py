@@ -46,7 +46,6 @@ class RecordedTable:
 
     @property
     def label(self) -> str:
-        """Its name in messages."""
         return f"{self.study.name}: the table {self.name}"
 
     def reading(self) -> AbstractContextManager[object]:
@@ -87,7 +86,6 @@ class RecordedTable:
                 raise MetricError(f"{self.label}, {place.format_map(row)}: {name} must be a number, got {row[name]!r}")
 
     def require(self, columns: Sequence[str]) -> None:
-        """Raise if a column is missing."""
         there = self.rows.collect_schema().names()
         if missing := [column for column in columns if column not in there]:
             raise MetricError(f"{self.label} has no column {', '.join(missing)}; it has {', '.join(there)}")
@@ -142,7 +140,6 @@ class Kind:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Columns that identify a row."""
         return (*self.sources, *self.names)
 
     @property

@@ -85,7 +85,6 @@ class Replay:
 
     @property
     def sentence(self) -> str:
-        """What came of it, in a sentence."""
         if not self.texts_as_noted:
             return f"{self.study}: the texts are not those that the results were made from."
         different = sum(len(part.differences) for part in self.parts)
@@ -98,7 +97,6 @@ class Replay:
         return f"{self.study}: {met}not replayed: {', '.join(left)}."
 
     def table(self) -> ReportTable:
-        """One row a metric or review."""
         rows = tuple({**write(part), "different": len(part.differences)} for part in self.parts)
         columns = (
             Column("name", "replayed", "name"),

@@ -52,12 +52,10 @@ class ReviewPlan:
 
     @property
     def draws(self) -> Draws:
-        """How intervals are drawn."""
         return {"seed": self.options.seed, "resamples": self.options.resamples, "level": self.options.level}
 
     @property
     def names(self) -> dict[str, Sequence[str]]:
-        """The tasks and agents of the study."""
         return {"tasks": self.study.tasks, "agents": [agent.agent for agent in self.study.agents]}
 
     def limited(self, pairing: Pairing) -> ReviewPlan:

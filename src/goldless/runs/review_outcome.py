@@ -270,7 +270,6 @@ class Votes:
         return dict(zip(table.reviewers, shares, strict=True))
 
     def worth(self) -> PanelWorth | None:
-        """How many votes the panel's are worth."""
         if not self.weights or self.table is None:
             return None
         options = self.plan.options
@@ -302,7 +301,6 @@ class Votes:
         )
 
     def signature(self, identities: Mapping[str, ModelIdentity]) -> Signature:
-        """How the numbers were made."""
         study, options, people = self.plan.study, self.plan.options, self.plan.people
         evidence, qualification = self.evidence, self.qualification
         scale = options.chosen_scale

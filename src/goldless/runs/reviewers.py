@@ -6,14 +6,13 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import polars as pl
 
-from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError, UserError, nearest
-from goldless.evidence import EXAMS, JUDGEMENTS, JudgementEvidence, empty, judgements_frame
+from goldless.evidence import EXAMS, JUDGEMENTS, empty, judgements_frame
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams.items import (
@@ -36,7 +35,7 @@ from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification
 from goldless.models.provider import Use
 from goldless.records import CallFailure
-from goldless.runs.opening import CALLS_AT_ONCE, Batches, OpenModel, Part, stop_if_waiting
+from goldless.runs.opening import CALLS_AT_ONCE, OpenModel, Part, in_batches, stop_if_waiting
 from goldless.runs.options import PEERS, Options
 from goldless.runs.progress import Arrived, nobody
 from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of, reviewer_family
@@ -92,12 +91,10 @@ class ReviewCollector:
 
     @cached_property
     def models(self) -> dict[str, OpenModel]:
-        """Reviewers by name."""
         return {name: model for name, model in self.opened.items() if name != CHANGER}
 
     @property
     def changer(self) -> OpenModel | None:
-        """The model that changes questions for the pertinence exam."""
         return self.opened.get(CHANGER)
 
     @cached_property
@@ -107,12 +104,10 @@ class ReviewCollector:
 
     @cached_property
     def texts(self) -> dict[tuple[str, str], str | CallFailure]:
-        """All responses."""
         return {(r.task, r.agent): r.text for _, responses in self.study for r in responses}
 
     @cached_property
     def prompts(self) -> dict[str, str | None]:
-        """The prompts of all tasks."""
         return {task: self.study.task(task).prompt for task in self.study.tasks}
 
     def stage(self, name: str, scale: Scale) -> Stage:
@@ -268,25 +263,16 @@ class ReviewCollector:
         return pl.concat([empty(JUDGEMENTS), *[await self._review(name) for name in reviewers]])
 
     async def _review(self, name: str) -> pl.DataFrame:
-        """The judgements of one reviewer."""
         model, stage, asked = self.models[name], self.stage(name, self.options.chosen_scale), self._questions(name)
         size = QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 8
-        batches = [asked[begin : begin + size] for begin in range(0, len(asked), size)]
-        found = Batches(len(batches), JUDGEMENTS, judgements_frame)
-
-        async def some(place: int) -> None:
-            def answered(row: JudgementEvidence) -> None:
-                found.add(place, row)
-                self.arrived("judgements", f"{name} {stage.scale.name}", found.table)
-                self._report(f"reviewing by {name}", found.ended - found.failed, len(asked), name, found.failed)
-
-            flight = self._flight(name)
-            rows = await stage.review(batches[place], self.texts, self.prompts, at_once=flight, answered=answered)
-            found.complete(place, rows)
-
-        self._report(f"reviewing by {name}", 0, len(asked), name)
-        await side_by_side(some, range(len(batches)), model.at_once(1))
-        return found.table()
+        return await in_batches(
+            model,
+            [asked[begin : begin + size] for begin in range(0, len(asked), size)],
+            partial(stage.review, texts=self.texts, prompts=self.prompts),
+            judgements_frame,
+            arrived=partial(self.arrived, "judgements", f"{name} {stage.scale.name}"),
+            report=lambda ended, failed: self._report(f"reviewing by {name}", ended - failed, len(asked), name, failed),
+        )
 
     def _questions(self, name: str) -> list[ReviewQuestion]:
         pairing = self.options.pairing

@@ -119,7 +119,6 @@ class Names(dict[str, int]):
         self._strangers: dict[str, tuple[int, int]] = {}
 
     def __missing__(self, name: str) -> int:
-        """The number of a new name."""
         number = self[name] = len(self)
         return number
 
@@ -187,7 +186,6 @@ class Checking:
         self._absent: dict[str, list[str]] = {}
 
     def add(self, message: str, line: int | None = None) -> None:
-        """Report a problem in this table."""
         self._problems.add(message, self.file, line)
 
     def duplicate(self, message: str, line: int) -> None:

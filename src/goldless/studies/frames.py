@@ -147,7 +147,6 @@ class AgentTable(dict[str, Agent]):
     """The file, if every row of it could be read."""
 
     def records(self) -> tuple[Agent, ...]:
-        """The agents."""
         return tuple(self.values())
 
 

@@ -68,9 +68,15 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
     if not paths:
         raise UserError("paths must name at least one file or folder, got none")
     with ExitStack() as stack:
-        files = [file for path in paths for file in _files(path, stack)]
+        files: list[Path] = []
+        for path in paths:
+            if path == "-":
+                files.append(stack.enter_context(_standard_input()))
+            else:
+                files += hub_files(path) if isinstance(path, str) and path.startswith(PREFIX) else [Path(path)]
         first = files[0]
-        with all_at_once(_said(files)) as problems:
+        said = ", ".join(map(str, files)) if len(files) <= 3 else f"{first} and {len(files) - 1} more files"
+        with all_at_once(said) as problems:
             read = imported_tables(files, importer, problems, options)
             if read.tables or not problems.total:
                 tables = _read_tables(*_sources(read.tables, first.name, problems), problems)
@@ -78,13 +84,6 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
     notes = [*read.notes, *([CHATS] * tables.pop("chats"))]
     origin = Origin(read.importer, len(files), tuple(notes))
     return Study(first.resolve().name if first.is_dir() else first.stem, place, **tables, origin=origin)
-
-
-def _files(path: str | os.PathLike[str], stack: ExitStack) -> list[Path]:
-    """The files of a path: itself, what comes from standard input, or what a dataset on the Hub has."""
-    if path == "-":
-        return [stack.enter_context(_standard_input())]
-    return hub_files(path) if isinstance(path, str) and path.startswith(PREFIX) else [Path(path)]
 
 
 @contextmanager
@@ -112,11 +111,6 @@ def _suffix(data: bytes) -> str:
         return ".json"
     header = next(csv.reader([first.decode(errors="replace")]), [])
     return ".tsv" if len(header) == 1 and "\t" in header[0] else ".csv"
-
-
-def _said(files: Sequence[Path]) -> str:
-    names = list(map(str, files))
-    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more files"
 
 
 def study_from_frame(
@@ -190,7 +184,6 @@ class StudyFiles(str):  # noqa: SLOT000 - it has attributes
         return made
 
     def read(self) -> Study:
-        """The study."""
         sample = self.paths == (SAMPLE,) and not Path(SAMPLE).exists()
         study = import_study([sample_study()] if sample else self.paths, **self.options)
         self.tell(study)

@@ -55,16 +55,14 @@ def scan(data: Recorded) -> pl.LazyFrame:
         return texts_as_text(data)
     with reading(data) as problems:
         if is_parquet(data):
-            return texts_as_text(_scan_parquet(parts_of(data)))
+            files = parts_of(data)
+            schemas = [pl.read_parquet_schema(file) for file in files]
+            if all(schema == schemas[0] for schema in schemas):
+                return texts_as_text(pl.scan_parquet(files, glob=False))
+            # a part may lack a column, or have one of nulls only: whatever type holds all parts
+            each = [texts_as_text(pl.scan_parquet(file, glob=False)) for file in files]
+            return pl.concat(each, how="diagonal_relaxed")
         return texts_as_text(frame_of(Source(data, data.name), problems).lazy())
-
-
-def _scan_parquet(files: list[Path]) -> pl.LazyFrame:
-    schemas = [pl.read_parquet_schema(file) for file in files]
-    if all(schema == schemas[0] for schema in schemas):
-        return pl.scan_parquet(files, glob=False)
-    # A part may lack a column, or have one of nulls only: whatever type holds all parts.
-    return pl.concat([texts_as_text(pl.scan_parquet(file, glob=False)) for file in files], how="diagonal_relaxed")
 
 
 def texts_as_text(lazy: pl.LazyFrame) -> pl.LazyFrame:

@@ -79,18 +79,15 @@ class Study:
         """How it was read; None if it is not from files."""
 
     def _with(self, **changes: Any) -> Study:
-        """The same study with other tables."""
         fields = ("task_table", "agents", "response_table", "label_table", "recorded_tables", "part_of_whole")
         return Study(self.name, self.path, **{name: getattr(self, name) for name in fields} | changes)
 
     def __repr__(self) -> str:
-        """Name and size."""
         return (
             f"<Study {self.name!r}: {len(self.tasks)} tasks, {len(self.agents)} agents, {self.n_responses} responses>"
         )
 
     def __len__(self) -> int:
-        """Number of tasks."""
         return self.task_table.height
 
     def __iter__(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:

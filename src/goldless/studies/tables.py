@@ -79,7 +79,6 @@ class Table:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows as dictionaries."""
         return self.frame.to_dicts()
 
 
@@ -110,7 +109,9 @@ class Source:
             if isinstance(self.data, pl.DataFrame):
                 frame = self.data
             elif isinstance(self.data, Path) and is_parquet(self.data):
-                parts = [_read_parquet(part, choose) for part in parts_of(self.data)]
+                names = [(part, check_parquet(part)) for part in parts_of(self.data)]
+                chosen = [(part, columns if choose is None else choose(columns)) for part, columns in names]
+                parts = [pl.read_parquet(part, columns=columns, glob=False) for part, columns in chosen]
                 frame = parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
             else:
                 return Table.of(self.rows(problems))
@@ -291,11 +292,6 @@ def check_parquet(path: Path) -> list[str]:
         raise pa.ArrowInvalid(f"{about.num_columns:,} columns; at most {MOST_COLUMNS:,} are read")
     names: list[str] = about.schema.to_arrow_schema().names
     return names
-
-
-def _read_parquet(path: Path, choose: Callable[[list[str]], list[str]] | None) -> pl.DataFrame:
-    names = check_parquet(path)
-    return pl.read_parquet(path, columns=names if choose is None else choose(names), glob=False)
 
 
 def parts_of(path: Path) -> list[Path]:

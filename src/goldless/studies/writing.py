@@ -52,11 +52,9 @@ class StudyFolder:
 
     @property
     def description(self) -> str:
-        """What it writes."""
         return f"a study as a folder of .{self.format} tables"
 
     def exports(self, thing: Any) -> bool:
-        """Whether it is a study."""
         return isinstance(thing, Study)
 
     def write(self, thing: Any, path: Path) -> None:

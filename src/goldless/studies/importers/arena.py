@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from goldless.studies.chats import said_by, turns
 from goldless.studies.checking import Problems
@@ -31,10 +30,12 @@ class ArenaHard(LogImporter):
         return keys >= ANSWER or keys >= JUDGMENT or keys >= {*QUESTION, "category"}
 
     def read_file(self, path: Path, found: Found, problems: Problems) -> None:
-        """Responses, games of judges, and questions."""
         for number, row in numbered_rows(path, problems):
             if row.keys() >= ANSWER:
-                answer = {"task": str(row["uid"]), "agent": str(row["model"]), "text": _answer(row)}
+                content = (row["messages"] or [{}])[-1].get("content")
+                said = content.get("answer") if isinstance(content, dict) else content
+                text = said if isinstance(said, str) else None
+                answer = {"task": str(row["uid"]), "agent": str(row["model"]), "text": text}
                 found.samples.append(answer | {"source": f"{path.name}:{number}"})
             elif row.keys() >= JUDGMENT:
                 sides = (str(row["baseline"]), str(row["model"]))  # in the first game, A is the baseline
@@ -55,13 +56,6 @@ class ArenaHard(LogImporter):
             sample.update(found.questions.get(sample["task"], {}))
 
 
-def _answer(row: dict[str, Any]) -> str | None:
-    """The last message's answer."""
-    content = (row["messages"] or [{}])[-1].get("content")
-    found = content.get("answer") if isinstance(content, dict) else content
-    return found if isinstance(found, str) else None
-
-
 class ArenaVotes(LogImporter):
     """Two responses a task, and which of them a person preferred; where both are bad, it is a tie."""
 
@@ -74,7 +68,6 @@ class ArenaVotes(LogImporter):
         return known and Source(path, path.name).first_row().keys() >= VOTE
 
     def read_file(self, path: Path, found: Found, problems: Problems) -> None:
-        """Responses and people's preferences."""
         for number, row in numbered_rows(path, problems):
             if not row.keys() >= VOTE:
                 problems.add(f"a vote must have {', '.join(sorted(VOTE))}", path.name, number)

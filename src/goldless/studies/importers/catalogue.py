@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -102,37 +102,29 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
     what is allowed.
     """
     if name is not None:
-        return name, _named(name)
+        if (named := IMPORTERS.get(name)) is not None:
+            return name, named
+        for plugin in IMPORTERS.plugins():
+            if plugin.name == name:
+                raise UserError(f"the importer {name!r} from {plugin.package} cannot be used: {plugin.failure}")
+        known = IMPORTERS.all()
+        raise UserError(f"importer must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
     ours = IMPORTERS.get(OURS)
     assert ours is not None
     if ours.recognises(path) or not path.exists():
         return OURS, ours
     others = {other: importer for other, importer in IMPORTERS.all().items() if other != OURS}
-    found = {other: importer for other, importer in others.items() if _recognises(importer, path)}
+    found = {}
+    for other, importer in others.items():
+        with suppress(Exception):  # third-party code: any failure means "not recognised"
+            if importer.recognises(path):
+                found[other] = importer
     if len(found) > 1:
         raise UserError(
             f"{path} is recognised by several importers: {', '.join(found)}. "
             "Choose one with --from or, in Python, importer="
         )
     return next(iter(found.items()), (OURS, ours))
-
-
-def _named(name: str) -> Importer:
-    importer = IMPORTERS.get(name)
-    if importer is not None:
-        return importer
-    for plugin in IMPORTERS.plugins():
-        if plugin.name == name:
-            raise UserError(f"the importer {name!r} from {plugin.package} cannot be used: {plugin.failure}")
-    known = IMPORTERS.all()
-    raise UserError(f"importer must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
-
-
-def _recognises(importer: Importer, path: Path) -> bool:
-    try:
-        return bool(importer.recognises(path))
-    except Exception:  # noqa: BLE001 - third-party code: any failure means "not recognised"
-        return False
 
 
 def imported_tables(
@@ -142,7 +134,12 @@ def imported_tables(
     given = {option: value for option, value in options.items() if value is not None}
     if name is None and (given.keys() & {"columns", "wide"}):
         name = TABLE
-    chosen, importer = _importer_for_all(paths, name)
+    each = [importer_for(path, name) for path in paths]
+    if len({found for found, _ in each}) > 1:
+        used = dict(zip((found for found, _ in each), paths, strict=True))
+        said = ", ".join(f"{path.name} ({found})" for found, path in used.items())
+        raise UserError(f"all files must be of one format, got {said}. Import each format by itself")
+    chosen, importer = each[0]
     plain = chosen == OURS and name is None and all(path.is_file() for path in paths)
     if plain and (given.keys() == {"repeats"} or len(paths) > 1):
         chosen, importer = TABLE, BUILT_IN[TABLE]
@@ -160,16 +157,6 @@ def imported_tables(
         tables = study_tables(found, problems, repeats) if isinstance(found, Log) else dict(found)
     checked = {table: _checked_rows(data, table, chosen) if is_rows(data) else data for table, data in tables.items()}
     return Imported(chosen, checked, tuple(getattr(found, "notes", ())))
-
-
-def _importer_for_all(paths: Sequence[Path], name: str | None) -> tuple[str, Importer]:
-    """The one importer of all paths."""
-    chosen = [importer_for(path, name) for path in paths]
-    if len({found for found, _ in chosen}) > 1:
-        used = dict(zip((found for found, _ in chosen), paths, strict=True))
-        said = ", ".join(f"{path.name} ({found})" for found, path in used.items())
-        raise UserError(f"all files must be of one format, got {said}. Import each format by itself")
-    return chosen[0]
 
 
 def is_rows(data: Any) -> bool:

@@ -30,7 +30,6 @@ class FastChat(LogImporter):
         return _kind(first_line(path)) is not None
 
     def read_file(self, path: Path, found: Found, problems: Problems) -> None:
-        """Rows of any kind."""
         for number, row in numbered_rows(path, problems):
             kind = _kind(row)
             if kind == "question":

@@ -26,7 +26,6 @@ class Helm(LogImporter):
         return path.name == STATE and first_keys(path) >= {"adapter_spec"}
 
     def read_file(self, path: Path, found: Found, problems: Problems) -> None:
-        """Responses and means of the instances' statistics."""
         state = read_json(path, problems)
         if state is None:
             return

@@ -31,7 +31,6 @@ class InspectLogs:
     description = "logs of Inspect (.eval or .json)"
 
     def recognises(self, path: Path) -> bool:
-        """Whether the name ends in .eval, or a .json file or a folder has logs."""
         if path.is_dir():
             return any(path.glob("*.eval"))
         if path.suffix == ".json":
@@ -79,7 +78,6 @@ class InspectLog:
         return f"{self.header.eval.task}/{sample_id}"
 
     def source(self, sample_id: str | int, epoch: int) -> str:
-        """Where a sample is."""
         return f"{self.path.name}:{sample_id}" + f" (epoch {epoch})" * ((self.header.eval.config.epochs or 1) > 1)
 
     def samples(self, problems: Problems) -> Iterator[Any]:
@@ -178,6 +176,8 @@ def _add(found: Found, log: InspectLog, sample: Any) -> None:
     cause, message = why_missing(sample)
     usage = sample.model_usage.get(log.header.eval.model)
     base = log.header.eval.model_base_url
+    turns = () if isinstance(sample.input, str) else sample.input
+    said = [f"{message.role}: {content_text(message.content)}" for message in turns]
     target = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
     for name, score in (sample.scores or {}).items():
         _add_score(found, name, score)
@@ -189,7 +189,7 @@ def _add(found: Found, log: InspectLog, sample: Any) -> None:
             "missing": cause,
             "message": message,
             "prompt": prompt_of(sample.input),
-            "conversation": None if isinstance(sample.input, str) else _conversation(sample.input),
+            "conversation": "\n\n".join(said) if len(said) > 1 else None,
             "reference": target or None,
             "model": log.header.eval.model + (f" at {base}" if base else ""),
             "source": log.source(sample.id, sample.epoch),
@@ -251,11 +251,6 @@ def prompt_of(given: Any) -> str | None:
     if isinstance(given, str):
         return given
     return next((content_text(message.content) for message in reversed(given) if message.role == "user"), None)
-
-
-def _conversation(messages: Sequence[Any]) -> str | None:
-    said = [f"{message.role}: {content_text(message.content)}" for message in messages]
-    return "\n\n".join(said) if len(said) > 1 else None
 
 
 def is_judged(name: str, score: Any) -> bool:

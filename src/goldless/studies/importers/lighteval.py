@@ -26,6 +26,10 @@ class Lighteval(LogImporter):
 
     def read_file(self, path: Path, found: Found, problems: Problems) -> None:
         """Responses without reasoning, where lighteval took it off."""
+        # the folders between ``details`` and the date: a name may have a slash
+        parts = path.parts[:-2]
+        later = [i for i, part in enumerate(parts) if part == FOLDER]
+        model = "/".join(parts[later[-1] + 1 :] if later else ()) or path.parent.name
         for number, row in numbered_rows(path, problems):
             if not row.keys() >= COLUMNS or not isinstance(row["doc"], dict):
                 problems.add(f"details must have {', '.join(sorted(COLUMNS))}", path.name, number)
@@ -34,20 +38,13 @@ class Lighteval(LogImporter):
                 found.score(found.row, name, value)
             response = row["model_response"] or {}
             texts = response.get("text_post_processed") or response.get("text") or [None]
-            about = _about(row["doc"]) | {"agent": _model(path), "source": f"{path.name}:{number}"}
+            about = _about(row["doc"]) | {"agent": model, "source": f"{path.name}:{number}"}
             found.samples += [about | {"text": text} for text in ([texts] if isinstance(texts, str) else texts)]
 
     def finish(self, found: Found, problems: Problems) -> None:
         """Report details without any text."""
         if found.samples and all(sample["text"] is None for sample in found.samples):
             problems.add("no generated text: these tasks score given choices, so there is nothing to compare")
-
-
-def _model(path: Path) -> str:
-    """The folders between ``details`` and the date: a name may have a slash."""
-    parts = path.parts[:-2]
-    later = [i for i, part in enumerate(parts) if part == FOLDER]
-    return "/".join(parts[later[-1] + 1 :]) if later and parts[later[-1] + 1 :] else path.parent.name
 
 
 def _about(doc: Mapping[str, Any]) -> dict[str, Any]:

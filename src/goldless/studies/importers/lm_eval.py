@@ -40,7 +40,6 @@ class LmEval:
     description = "samples of lm-evaluation-harness (--log_samples)"
 
     def recognises(self, path: Path) -> bool:
-        """Whether it is a file of samples, or a folder with such files."""
         return any(first_line(file).keys() >= KEYS for file in log_files([path], PATTERN))
 
     def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:

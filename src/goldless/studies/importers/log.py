@@ -138,11 +138,9 @@ class LogImporter(ABC):
         """Add what can be said once all files are read."""
 
     def recognises(self, path: Path) -> bool:
-        """Whether it is such a file, or a folder with one."""
         return any(map(self.is_ours, log_files([path], *self.patterns)))
 
     def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
-        """All files."""
         found = Found()
         for path in log_files(paths, *self.patterns):
             self.read_file(path, found, problems)
@@ -209,7 +207,11 @@ def expecting(what: str, problems: Problems, file: str, line: int | None = None)
 
 def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> dict[str, Any]:
     """The tables of a study; whatever breaks a rule is added to ``problems``, with counts and examples."""
-    samples = _completed(log.samples)
+    # every column that has a meaning, and a blank text is missing
+    lacking = [pl.lit(None, kind).alias(name) for name, kind in OWN.items() if name not in log.samples.columns]
+    blank = pl.col("text").is_null() | (pl.col("text").str.strip_chars() == "")
+    cause = pl.when(blank).then(pl.coalesce("missing", pl.lit("empty"))).otherwise("missing")
+    samples = log.samples.with_columns(lacking).with_row_index("row").with_columns(missing=cause)
     _check_models(samples, problems)
     named = _without_repeats(samples, repeats)
     for column in log.same:
@@ -223,8 +225,12 @@ def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> 
         return {}
     other = [name for name in log.task_columns if name in samples.columns]
     kept = named.drop("row", "text", "prompt", "reference", *other)
+    about = [name for name in ("prompt", "reference", *other) if named[name].null_count() < named.height]
+    full_name = pl.col("agent")  # as a study names it, with its sample if it has several
+    if "sample" in named.columns:
+        full_name = pl.coalesce(pl.format("{}#{}", "agent", "sample"), "agent").alias("agent")
     found: dict[str, Any] = {
-        "tasks": _tasks(named, ["prompt", "reference", *other]),
+        "tasks": named.group_by("task", maintain_order=True).agg(pl.col(n).drop_nulls().first() for n in about),
         "agents": named.select(pl.col("agent").unique(maintain_order=True)),
         "responses": present.select("task", "agent", *(["sample"] if "sample" in named.columns else []), "text"),
         # without columns of nulls, but with the cause of what is missing
@@ -232,21 +238,13 @@ def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> 
     }
     for name, given in (("labels", log.labels), ("judgements", log.judgements), ("scores", log.scores)):
         if given is not None and given.height:
-            keys = present.select(pl.col("row").cast(pl.Int64), "task", _full_name(present))
+            keys = present.select(pl.col("row").cast(pl.Int64), "task", full_name)
             rows = given.with_columns(pl.col("row").cast(pl.Int64)).join(keys, on="row", maintain_order="left")
             if rows.height:
                 found[name] = rows.select("task", "agent", pl.exclude("row", "task", "agent"))
     if present.is_empty():
         del found["responses"]
     return found | {name: table for name, table in log.tables.items() if table.height}
-
-
-def _completed(samples: pl.DataFrame) -> pl.DataFrame:
-    """The samples with every column that has a meaning; a blank text is missing."""
-    lacking = [pl.lit(None, kind).alias(name) for name, kind in OWN.items() if name not in samples.columns]
-    blank = pl.col("text").is_null() | (pl.col("text").str.strip_chars() == "")
-    full = samples.with_columns(lacking).with_row_index("row")
-    return full.with_columns(missing=pl.when(blank).then(pl.coalesce("missing", pl.lit("empty"))).otherwise("missing"))
 
 
 def _check_models(samples: pl.DataFrame, problems: Problems) -> None:
@@ -277,16 +275,6 @@ def _without_repeats(samples: pl.DataFrame, repeats: Repeats) -> pl.DataFrame:
     return numbered.with_columns(name.alias(column)).drop("sample")
 
 
-def _full_name(samples: pl.DataFrame) -> pl.Expr:
-    """The agent as a study names it, with its sample if it has several."""
-    agent = pl.col("agent")
-    return (
-        agent
-        if "sample" not in samples.columns
-        else pl.coalesce(pl.format("{}#{}", agent, "sample"), agent).alias("agent")
-    )
-
-
 def _check_same(samples: pl.DataFrame, column: str, problems: Problems) -> None:
     """The same task must be the same text under every agent."""
     given = samples.select("task", "source", text=pl.col(column)).filter(pl.col("text").is_not_null())
@@ -303,12 +291,6 @@ def _check_same(samples: pl.DataFrame, column: str, problems: Problems) -> None:
         f"{different:,} of {tasks:,} tasks have a different {column} under different agents, such as {task!r}"
         f"{f' ({where})' if where else ''}. Import runs that were given the same tasks"
     )
-
-
-def _tasks(samples: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Each task once, with the first value that a sample gives for each column."""
-    used = [name for name in columns if samples[name].null_count() < samples.height]
-    return samples.group_by("task", maintain_order=True).agg(pl.col(name).drop_nulls().first() for name in used)
 
 
 def cause_counts(samples: pl.DataFrame) -> dict[str, int]:

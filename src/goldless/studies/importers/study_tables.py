@@ -46,7 +46,6 @@ class StudyTables:
     description = "a folder of tables, or one .jsonl, .json, .csv, .tsv or .parquet file with task, agent and text"
 
     def recognises(self, path: Path) -> bool:
-        """Whether a table in the folder has a known name, or the file has the columns of responses."""
         if path.is_dir():
             return any(table_name(file) in TABLES for file in filter(is_table, path.iterdir()))
         return path.is_file() and path.suffix.lower() in SINGLE and _has_responses(path)
@@ -156,7 +155,6 @@ class PlainTable:
         repeats: Repeats | None = None,
         **_others: Any,
     ) -> Mapping[str, Any]:
-        """The responses of all files."""
         for path in paths:
             if not path.is_file() or path.suffix.lower() not in SINGLE:
                 got = "no such file" if not path.exists() else f"ends in {path.suffix or 'nothing'!r}"

@@ -39,7 +39,6 @@ class Traces(LogImporter):
         return any(sign.encode() in head for sign in SIGNS) or any(keys >= known for known in LANGFUSE)
 
     def read_file(self, path: Path, found: Found, problems: Problems) -> None:
-        """Responses by input."""
         for place, row in _rows(path, problems):
             call = _langfuse(row) if any(row.keys() >= keys for keys in LANGFUSE) else _span(row)
             if call is None:

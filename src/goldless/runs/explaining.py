@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
+import polars as pl
+
 from goldless.errors import CallError, CapabilityError, MetricError, TextTooLongError, UserError, nearest
 from goldless.metrics.information_map import InformationMap, make_information_map
 from goldless.models.canaries import CanaryReport, check_scorer
-from goldless.models.interface import Scorer, ScoreReply, ScoreRequest, TokenLogprobs
-from goldless.models.journalled import JournalledModel
+from goldless.models.interface import Scorer, ScoreReply, ScoreRequest
 from goldless.records import CallFailure
 from goldless.runs.opening import SCORERS, Part, open_journal, open_models, training_notes
 from goldless.runs.options import CALLING, Options
@@ -88,7 +89,15 @@ async def explain_pair(study: Study, options: ExplainOptions) -> InformationMap:
         asked = [Question(PEER, str(i) if str(i) in known else None) for i in range(len(shown))]
         requests = _there(opened.scorer, [await stage.request(task, question, known) for question in asked])
         pieces = await _pieces(opened.scorer, requests[0], peer)
-        marginal, conditional, *without = [reply.logprobs for reply in await _replies(opened.scorer, requests, options)]
+        replies: dict[int, ScoreReply] = {}
+        await opened.scorer.score(requests, replies.update)
+        usage, calls = opened.ledger.usage, opened.ledger.calls
+        options.say(
+            f"{opened.identity.short}: {calls} call{'s' * (calls != 1)} now "
+            f"({usage.input_tokens + usage.output_tokens:,} tokens), {opened.chat.reused.calls} from the journal"
+        )
+        found = _there(opened.scorer, [replies[i] for i in range(len(requests))])
+        marginal, conditional, *without = [reply.logprobs for reply in found]
         return make_information_map(
             task=options.task,
             agent=options.agent,
@@ -114,41 +123,30 @@ def _texts(study: Study, options: ExplainOptions) -> tuple[dict[str, str], str |
     if options.text not in get_args(TextKind):
         hint = nearest(str(options.text), get_args(TextKind))
         raise UserError(f"text must be one of {', '.join(get_args(TextKind))}, got {options.text!r}{hint}")
-    texts = {agent: _response(study, options.task, agent) for agent in (options.agent, options.peer)}
+    answered, both = [r.agent for r in study.responses(options.task)], (options.agent, options.peer)
+    responses = {agent: study.response(options.task, agent) for agent in both}
+    for agent in (agent for agent, response in responses.items() if response is None):
+        there = ", ".join(answered) or "no agent"
+        raise MetricError(f"{agent} has no response to {options.task}. Answered by: {there}")
     if options.agent == options.peer:
-        others = ", ".join(r.agent for r in study.responses(options.task) if r.agent != options.agent) or "none"
+        others = ", ".join(agent for agent in answered if agent != options.agent) or "none"
         raise MetricError(
             f"agent and peer must differ, got {options.agent!r} for both. "
             f"Other agents that answered {options.task}: {others}"
         )
-    return _rewrites(study, options) if options.text == "rewrites" else (texts, None)
-
-
-def _response(study: Study, task: str, agent: str) -> str:
-    response = study.response(task, agent)
-    if response is None:
-        answered = ", ".join(r.agent for r in study.responses(task)) or "no agent"
-        raise MetricError(f"{agent} has no response to {task}. Answered by: {answered}")
-    return response.text
-
-
-def _rewrites(study: Study, options: ExplainOptions) -> tuple[dict[str, str], str]:
-    """Recorded rewrites of both responses, and their rewriters."""
+    if options.text == "responses":
+        return {agent: response.text for agent, response in responses.items() if response is not None}, None
     table = study.table("rewrites")
-    rows = [] if table is None else table.to_dicts()
-    found = {
-        row["agent"]: row
-        for row in rows
-        if row["task"] == options.task and row["agent"] in (options.agent, options.peer) and (row["text"] or "").strip()
-    }
-    missing = [agent for agent in (options.agent, options.peer) if agent not in found]
+    usable = (pl.col("task") == options.task) & (pl.col("text").str.strip_chars() != "")
+    found = {} if table is None else {row["agent"]: row for row in table.filter(usable).iter_rows(named=True)}
+    missing = [agent for agent in both if agent not in found]
     if missing:
         raise MetricError(
             f"{study.name} has no rewrite of the response of {' and '.join(missing)} to {options.task}. "
             "Explain the original responses instead (text: responses)"
         )
-    rewriters = sorted({row.get("rewriter") or "recorded" for row in found.values()})
-    return {agent: row["text"].strip() for agent, row in found.items()}, "+".join(rewriters)
+    rewriters = sorted({found[agent].get("rewriter") or "recorded" for agent in both})
+    return {agent: found[agent]["text"].strip() for agent in both}, "+".join(rewriters)
 
 
 async def _pieces(scorer: Scorer, request: ScoreRequest, text: str) -> tuple[str, ...]:
@@ -166,19 +164,6 @@ async def _pieces(scorer: Scorer, request: ScoreRequest, text: str) -> tuple[str
             f"tokenizer loses characters, so gains cannot be located. Use another scorer: {SCORERS}"
         )
     return pieces
-
-
-async def _replies(
-    scorer: JournalledModel, requests: Sequence[ScoreRequest], options: ExplainOptions
-) -> list[TokenLogprobs]:
-    replies: dict[int, ScoreReply] = {}
-    await scorer.score(requests, replies.update)
-    usage, calls = scorer.ledger.usage, scorer.ledger.calls
-    options.say(
-        f"{scorer.identity.short}: {calls} call{'s' * (calls != 1)} now "
-        f"({usage.input_tokens + usage.output_tokens:,} tokens), {scorer.reused.calls} from the journal"
-    )
-    return _there(scorer, [replies[i] for i in range(len(requests))])
 
 
 def _there(scorer: Scorer, found: Sequence[T | CallFailure]) -> list[T]:

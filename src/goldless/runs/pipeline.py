@@ -101,7 +101,10 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     outcomes = {name: one for name, one in metrics.items() if isinstance(one, MetricOutcome)}
     models = scored.collected.models
     open_ = evidence.open if models else 0
-    templates = options.chosen_templates()
+    templates, prompts = options.chosen_templates(), {}
+    if plan.critic and not options.recorded:
+        words = find_critic_prompt(options.critic_prompt)
+        prompts[words.name] = f"{words.opening}\n\n{words.ask}\n\n{words.explain or words.decide}{words.formats}"
     return Evaluation(
         source=study,
         study=study.name,
@@ -125,7 +128,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
         },
         options=plan.options.of_results(),
         stopped=stopped,
-        prompts=_critic_words(options) if plan.critic and not options.recorded else {},
+        prompts=prompts,
         templates={
             one.name: {part: getattr(one, part) for part in FIELDS}
             for one in templates
@@ -224,13 +227,6 @@ def _boards(plan: RunPlan, models: Mapping[str, OpenModel], tables: dict[str, An
         if isinstance(scores, Scores) and scores.raters is None:
             boards.append(metric_board(metric, checked_scores(metric.name, scores, given), plan.study))
     return [board for board in boards if any(row.tasks for row in board.rows)]
-
-
-def _critic_words(options: Options) -> dict[str, str]:
-    prompt = find_critic_prompt(options.critic_prompt)
-    return {
-        prompt.name: "\n\n".join((prompt.opening, prompt.ask, f"{prompt.explain or prompt.decide}{prompt.formats}"))
-    }
 
 
 # --- review --------------------------------------------------------------------------------------------------------

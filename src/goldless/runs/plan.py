@@ -189,7 +189,7 @@ class RunPlan:
     @property
     def jurors(self) -> dict[str, Any]:
         """The models that predict after worked examples, by the name of their part; empty: no metric needs them."""
-        if not any(_worked(metric) for metric in self.metrics):
+        if not any(_asked(metric).worked_examples for metric in self.metrics):
             return {}
         jurors = self.options.jurors
         return {f"juror {i}": juror for i, juror in enumerate(jurors, 1)} or {SCORER: self.options.scorer}
@@ -219,7 +219,8 @@ class RunPlan:
         options = self.options
         if not self.asks_models:
             return []
-        found = [] if all(map(_worked, self.likelihood)) else [Part(SCORER, options.scorer, "scoring")]
+        plain = any(not _asked(metric).worked_examples for metric in self.likelihood)
+        found = [Part(SCORER, options.scorer, "scoring")] if plain else []
         named = {part.name for part in found}
         found += [Part(part, juror, "scoring") for part, juror in self.jurors.items() if part not in named]
         if self.rewriting:
@@ -254,7 +255,11 @@ class RunPlan:
                 examples = WorkedExamples(self.study, options.examples, options.seed, wanted.same)
             for template in options.chosen_templates():
                 words = template if examples is None else template.with_examples(options.examples, wanted.same)
-                for preprocessor in _usable(wanted, template, rewritten):
+                usable: Sequence[Preprocessor | None] = [None]
+                if wanted.text == "rewrites" or (wanted.text == "rewrites if any" and rewritten):
+                    # rewrites made with another prompt are used if there are none with this one
+                    usable = [p for p in rewritten if p.template in {None, template.name}] or list(rewritten)
+                for preprocessor in usable:
                     wording = Wording(words.name, None if preprocessor is None else preprocessor.name, wanted.synopsis)
                     need = found.setdefault(wording, Need(words, preprocessor, examples=examples))
                     need.both_directions |= wanted.both_directions
@@ -263,15 +268,6 @@ class RunPlan:
                     need.controlled_both |= wanted.control and wanted.both_directions
                     need.controlled_marginals |= wanted.control and wanted.marginals
         return found
-
-
-def _usable(
-    wanted: LogprobNeed, template: Template, rewritten: Sequence[Preprocessor]
-) -> Sequence[Preprocessor | None]:
-    if wanted.text == "responses" or (wanted.text == "rewrites if any" and not rewritten):
-        return [None]
-    # rewrites made with another prompt are used if there are none with this one
-    return [p for p in rewritten if p.template in {None, template.name}] or list(rewritten)
 
 
 def with_default_metrics(study: Study, options: Options) -> Options:
@@ -318,11 +314,16 @@ def plan_run(study: Study, options: Options) -> RunPlan:
         raise UserError(f"--baseline must be an agent of the study, got {options.baseline!r}{advice}")
     until = asked_until(options, names)
     _warn_of_unused(options, metrics)
-    peers = _peers(study, options)
+    every = [agent.agent for agent in study.agents]
+    if options.peer_sample is not None and not options.recorded:
+        answered = {r.agent for _, responses in study.with_peers() for r in responses}
+        every = [name for name in every if name in answered]
+    peers = _drawn(every, options)
     questions, shuffles = _critic_work(study, options, peers, metrics)
     known, rewriting = _rewriting(study, metrics, options) if called else ((), False)
-    written = [name for m in metrics if (name := _synopsis(m)) in PROMPTS] if called and options.synopsis_writer else []
-    lacking = [n for n in written if any(n and task.synopsis(n) is None for task, _ in study.with_peers())]
+    writes = called and options.synopsis_writer is not None
+    written = [name for metric in metrics if writes and (name := _asked(metric).synopsis) is not None]
+    lacking = [n for n in written if n in PROMPTS and any(task.synopsis(n) is None for task, _ in study.with_peers())]
     return RunPlan(
         study=study,
         agents=agents,
@@ -335,7 +336,7 @@ def plan_run(study: Study, options: Options) -> RunPlan:
         control=_control(study, options, metrics),
         preprocessors=known,
         rewriting=rewriting,
-        synopses=tuple(dict.fromkeys(name for name in lacking if name is not None)),
+        synopses=tuple(dict.fromkeys(lacking)),
         until=until,
     )
 
@@ -343,24 +344,9 @@ def plan_run(study: Study, options: Options) -> RunPlan:
 # --- what metrics need ---------------------------------------------------------------------------------------------
 
 
-def _synopsis(metric: Metric) -> str | None:
-    """The synopsis that a metric conditions on."""
-    return None if metric.needs.logprobs is None else metric.needs.logprobs.synopsis
-
-
-def _rewritten(metric: Metric) -> bool:
-    """Whether a metric uses rewrites."""
-    return metric.needs.logprobs is not None and metric.needs.logprobs.text != "responses"
-
-
-def _controlled(metric: Metric) -> bool:
-    """Whether what two agents share on other tasks is taken off."""
-    return metric.needs.logprobs is not None and metric.needs.logprobs.control
-
-
-def _worked(metric: Metric) -> bool:
-    """Whether a metric is asked after worked examples, of jurors."""
-    return metric.needs.logprobs is not None and metric.needs.logprobs.worked_examples
+def _asked(metric: Metric) -> LogprobNeed:
+    """The log-probabilities that a metric takes; of one that takes none, the least."""
+    return metric.needs.logprobs or LogprobNeed()
 
 
 def model_name(given: Any) -> str:
@@ -384,7 +370,7 @@ def _check_metrics(study: Study, options: Options, metrics: Sequence[Metric], *,
             check_wins(study, metric.needs.table)
         if metric.needs.labels:
             check_labels(study)
-    _check_jurors(study, options, [metric for metric in metrics if _worked(metric)])
+    _check_jurors(study, options, [metric for metric in metrics if _asked(metric).worked_examples])
 
 
 def _check_reviews(metric: Metric, options: Options) -> None:
@@ -404,16 +390,16 @@ def _check_reviews(metric: Metric, options: Options) -> None:
 
 def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
     """Warn about options that no requested metric uses."""
-    critic = any(metric.needs.verdicts is not None for metric in metrics)
+    critic, needs = any(metric.needs.verdicts is not None for metric in metrics), list(map(_asked, metrics))
     unused = {
-        "--rewriter": options.rewriters and not any(map(_rewritten, metrics)),
-        "--synopsis-writer": options.synopsis_writer and all(_synopsis(metric) not in PROMPTS for metric in metrics),
+        "--rewriter": options.rewriters and all(need.text == "responses" for need in needs),
+        "--synopsis-writer": options.synopsis_writer and all(need.synopsis not in PROMPTS for need in needs),
         "--critic": options.critic != "embedded" and not critic and not options.recorded,
         "--shuffles": options.shuffles and not critic,
         "--budget-calls": options.budget_calls and not critic,
         "--reviewers": options.reviewers and not any(metric.needs.judgements for metric in metrics),
-        "--juror": options.jurors and not options.recorded and not any(map(_worked, metrics)),
-        "--control-tasks": options.control_tasks != Options().control_tasks and not any(map(_controlled, metrics)),
+        "--juror": options.jurors and not options.recorded and not any(need.worked_examples for need in needs),
+        "--control-tasks": options.control_tasks != Options().control_tasks and not any(n.control for n in needs),
     }
     for option in [name for name, is_unused in unused.items() if is_unused]:
         warnings.warn(f"{option} is not used by {', '.join(metric.name for metric in metrics)}", stacklevel=2)
@@ -431,8 +417,8 @@ def _check_jurors(study: Study, options: Options, worked: Sequence[Metric]) -> N
     if len(set(names)) < len(names):
         raise UserError(f"--juror must name different models, got {', '.join(names)}")
     for metric in worked:
-        if metric.needs.logprobs is not None and metric.needs.logprobs.same is not None:
-            example_order((task for task, _ in study), metric.needs.logprobs.same, options.seed)
+        if _asked(metric).same is not None:
+            example_order((task for task, _ in study), _asked(metric).same, options.seed)
     roles = Roles.of(study.agents)
     if single := roles.single:
         who = "every agent" if len(single) == len(roles.examples) else ", ".join(single)
@@ -463,7 +449,7 @@ def _check_peers(study: Study) -> None:
 
 def _check_synopsis(study: Study, metric: Metric, options: Options) -> None:
     """Refuse a synopsis that no task has and no model writes."""
-    name = _synopsis(metric)
+    name = _asked(metric).synopsis
     if name is None or any(task.synopsis(name) for task, _ in study):
         return
     if name in PROMPTS and options.synopsis_writer is not None:
@@ -500,15 +486,6 @@ def samples_apart(study: Study, options: Options) -> Options:
     return replace(options, pairing=pairing, peers=None, peer_sample=None, told={**options.told, **told})
 
 
-def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
-    """The agents used as peers; None: all."""
-    agents = [agent.agent for agent in study.agents]
-    if options.peer_sample is not None and not options.recorded:
-        answered = {r.agent for _, responses in study.with_peers() for r in responses}
-        agents = [name for name in agents if name in answered]
-    return _drawn(agents, options)
-
-
 def _drawn(agents: Sequence[str], options: Options) -> tuple[str, ...] | None:
     """Of these agents the named peers, or as many as asked for; None: all."""
     if options.peers is not None:
@@ -536,7 +513,10 @@ def _critic_work(
     shuffles = min(options.shuffles or max(1, default_shuffles(len(answered))), most)
     agents = list(dict.fromkeys(name for names in answered.values() for name in names))
     if options.pairing is not None:
-        asked = critic_questions(answered, shuffles=shuffles, seed=options.seed, only=_both_ways(options.pairing))
+        only: dict[str, set[tuple[str, str]]] = {}  # each response with its peers, in both orders
+        for (task, agent), others in options.pairing.items():
+            only.setdefault(task, set()).update(pair for peer in others for pair in ((agent, peer), (peer, agent)))
+        asked = critic_questions(answered, shuffles=shuffles, seed=options.seed, only=only)
     elif options.budget_calls is None:
         asked = critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers)
     else:
@@ -562,7 +542,7 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Contr
     An agent's draw depends on the seed, its name and its tasks alone: another agent in the study changes none, and all
     who are compared with it are compared on the same other tasks.
     """
-    controlled = [metric for metric in metrics if _controlled(metric)]
+    controlled = [metric for metric in metrics if _asked(metric).control]
     if options.recorded or not controlled:
         return {}
     tasks_of: dict[str, list[str]] = {}
@@ -588,17 +568,9 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Contr
     return found
 
 
-def _both_ways(pairing: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, set[tuple[str, str]]]:
-    """Ordered pairs by task: each response with its peers, in both orders."""
-    found: dict[str, set[tuple[str, str]]] = {}
-    for (task, agent), peers in pairing.items():
-        found.setdefault(task, set()).update(pair for peer in peers for pair in ((agent, peer), (peer, agent)))
-    return found
-
-
 def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tuple[tuple[Preprocessor, ...], bool]:
     """The recorded rewrites, and whether more are needed."""
-    wanted = [metric for metric in metrics if _rewritten(metric)]
+    wanted = [metric for metric in metrics if _asked(metric).text != "responses"]
     if not wanted:
         return (), False
     recorded = preprocessors(recorded_rewrites(study))
@@ -615,9 +587,9 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
                 stacklevel=2,
             )
         return tuple(recorded), False
-    if any(m.needs.logprobs is not None and m.needs.logprobs.text == "rewrites" for m in wanted):
+    if any(_asked(metric).text == "rewrites" for metric in wanted):
         raise MetricError("gem rewrites responses first. Choose a chat model with --rewriter, or use gem-raw")
-    styled = [metric.name for metric in wanted if not _controlled(metric)]
+    styled = [metric.name for metric in wanted if not _asked(metric).control]
     if styled:
         warnings.warn(
             f"{styled[0]}: there is no rewriter, so the original responses are scored, including their style",

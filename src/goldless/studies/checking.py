@@ -145,7 +145,7 @@ Cells = Literal["name", "text", "number", "optional_name", "optional_text", "opt
 """What the cells of a column are."""
 
 
-def _read(value: Any, cells: Cells) -> Any:
+def read_cell(value: Any, cells: Cells) -> Any:
     """What a cell holds: a name (a whole number as text), a text or a finite number; None if it does not."""
     if cells.endswith("number"):
         try:
@@ -222,7 +222,7 @@ class Checking:
         value = row.get(column)
         if cells.startswith("optional") and is_empty(value):
             return None
-        found = _read(value, cells)
+        found = read_cell(value, cells)
         if found is None and column not in row:
             self._absent.setdefault(column, list(row))
         elif found is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from goldless.errors import UserError
 from goldless.studies.chats import turns
-from goldless.studies.checking import ALIASES, Problems, Row, as_text, is_empty, probable_column
+from goldless.studies.checking import ALIASES, Problems, as_text, is_empty, probable_column, read_cell
 from goldless.studies.frames import REQUIRED, SAMPLE, is_task_column
 from goldless.studies.importers.log import Repeats
 from goldless.studies.recorded import EVIDENCE
@@ -20,8 +20,6 @@ from goldless.studies.tables import ALLOWED, SINGLE, Line, Source, is_table, tab
 TABLES = (*MADE, *EVIDENCE)
 """The known tables of a study."""
 TASK_TEXTS = ("prompt", "reference")
-Columns = Mapping[str, Sequence[str]]
-"""The columns of a file, by their names in a study; only ``agent`` of a wide table may have several."""
 NOT_AGENTS = (
     *("answer_", "categ", "choices", "doc", "filter", "judg", "label", "meta", "metric", "model_", "rating", "resps"),
     *("score", "source", "tstamp", "type", "winner"),
@@ -174,28 +172,39 @@ def mapped(
     *,
     wide: bool = False,
 ) -> Iterator[Line]:
-    """The rows of a table as responses; columns that are not named are kept under their own names."""
-    chosen, table = _chosen(columns or {}, wide=wide), source.table(problems)
+    """The rows of a table as responses; columns that are not named are kept under their own names.
+
+    Of a wide table each agent's cell is a response, unless it is empty. Without a task column, rows are numbered.
+    """
+    about, agents = _chosen(columns or {}, wide=wide)
+    table = source.table(problems)
     if not table.lines:
         if not problems.total:
             problems.add("no rows", source.file)
         return
-    there = ", ".join(map(repr, table.frame.columns))
-    absent = [given for names in chosen.values() for given in names if given not in table.frame.columns]
+    columns_there = table.frame.columns
+    there = ", ".join(map(repr, columns_there))
+    absent = [given for given in (*about.values(), *agents) if given not in columns_there]
     if absent:
         problems.add(f"--columns names {', '.join(map(repr, absent))}, but the columns are {there}", source.file)
         return
-    if wide and not (chosen.get("agent") or agent_columns(table.frame.columns, _about(chosen).values())):
+    agents = agents or (agent_columns(columns_there, about.values()) if wide else [])
+    if wide and not agents:
         problems.add(f"no column of an agent; the columns are {there}", source.file)
     for count, (number, row) in enumerate(zip(table.lines, table.rows, strict=True), 1):
-        if wide:
-            yield from (Line(number, one) for one in _by_agent(row, count, chosen))
-        else:
-            yield Line(number, row | {name: _cell(name, row.get(given[0])) for name, given in chosen.items()})
+        named = row | {name: _cell(name, row.get(given)) for name, given in about.items()}
+        if not wide:
+            yield Line(number, named)
+            continue
+        task = {name: cell for name, cell in named.items() if name in about or is_task_column(name)}
+        task["task"] = named.get("task", str(count))
+        for agent in agents:
+            if not is_empty(text := row.get(agent)):
+                yield Line(number, {**task, "agent": agent, "text": text if isinstance(text, list) else as_text(text)})
 
 
-def _chosen(columns: Mapping[str, str | Sequence[str]], *, wide: bool) -> Columns:
-    """The mapping, each column of the file in a list."""
+def _chosen(columns: Mapping[str, str | Sequence[str]], *, wide: bool) -> tuple[dict[str, str], list[str]]:
+    """The columns of a file by their names in a study, and those of the agents of a wide table."""
     found = {name: [given] if isinstance(given, str) else list(given) for name, given in columns.items()}
     for name, given in found.items():
         if name not in {*REQUIRED, SAMPLE} and not is_task_column(name):
@@ -205,21 +214,8 @@ def _chosen(columns: Mapping[str, str | Sequence[str]], *, wide: bool) -> Column
             raise UserError(f"--columns has {len(given)} columns for {name}, {', '.join(given)}. Name one")
     if wide and "text" in found:
         raise UserError("--columns of a --wide table names no text: the columns of the agents have the texts")
-    return found
-
-
-def _about(columns: Columns) -> dict[str, str]:
-    return {name: given[0] for name, given in columns.items() if name != "agent"}
-
-
-def _by_agent(row: Row, count: int, columns: Columns) -> Iterator[Row]:
-    """One response per agent; an empty cell is a missing response. Without a task column, rows are numbered."""
-    about = _about(columns)
-    task = {name: row[name] for name in row if is_task_column(name)} | {"task": row.get("task", str(count))}
-    task |= {name: _cell(name, row.get(given)) for name, given in about.items()}
-    for agent in columns.get("agent") or agent_columns(row, about.values()):
-        if not is_empty(text := row.get(agent)):
-            yield {**task, "agent": agent, "text": text if isinstance(text, list) else as_text(text)}
+    agents = found.pop("agent", []) if wide else []
+    return {name: given[0] for name, given in found.items()}, agents
 
 
 def _cell(name: str, value: Any) -> Any:
@@ -277,29 +273,18 @@ def how_to_read(row: Mapping[str, Any]) -> str | None:
     columns = list(row)
     found = {name: probable_column(name, columns) for name in (*REQUIRED, *TASK_TEXTS)}
     if found["agent"] and found["text"] and (task := found["task"] or found["prompt"]):
-        named = found | {"task": task}
-        words = ",".join(f"{name}={column}" for name, column in named.items() if column and column != name)
-        return f"Try --columns {_quoted(words)}"
-    agents = agent_columns(row)
-    texts = [name for name in agents if isinstance(row[name], str) and not _is_number(row[name])]
-    texts = [name for name in texts if not name.lower().startswith(NOT_AGENTS)]
+        return f"Try --columns {_named(found | {'task': task})}"
+    agents = agent_columns(columns)
+    texts = [name for name in agents if isinstance(row[name], str) and not name.lower().startswith(NOT_AGENTS)]
+    texts = [name for name in texts if read_cell(row[name], "number") is None]
     if len(texts) < 2 or found["agent"]:
         return None
-    named = {name: found[name] for name in ("task", *TASK_TEXTS) if found[name] not in {None, name}}
-    cells = [f"{name}={column}" for name, column in named.items()]
-    cells += [f"agent={name}" for name in texts] if len(texts) < len(agents) else []
-    return " ".join(
-        ["If each agent has a column, try --wide", *([f"--columns {_quoted(','.join(cells))}"] if cells else [])]
-    )
+    told = _named({name: found[name] for name in ("task", *TASK_TEXTS)}, texts if len(texts) < len(agents) else ())
+    return f"If each agent has a column, try --wide{told and f' --columns {told}'}"
 
 
-def _quoted(words: str) -> str:
+def _named(columns: Mapping[str, str | None], agents: Iterable[str] = ()) -> str:
+    """The value of ``--columns``, quoted for a shell where it has to be."""
+    cells = [f"{name}={column}" for name, column in columns.items() if column not in {None, name}]
+    words = ",".join([*cells, *(f"agent={name}" for name in agents)])
     return f"'{words}'" if any(mark in words for mark in " ()&;|*?$") else words
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

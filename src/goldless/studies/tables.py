@@ -7,8 +7,10 @@ an offset. Unreadable lines become problems, and the rows around them are still 
 from __future__ import annotations
 
 import csv
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -164,8 +166,8 @@ def _jsonl_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
                 problems.add(said, file, 1)
                 return
             try:
-                row = orjson.loads(line) if line.strip() else {}
-            except orjson.JSONDecodeError as error:
+                row = _loaded(line) if line.strip() else {}
+            except json.JSONDecodeError as error:
                 if _decoded(line, offset, number, file, problems) is not None:
                     problems.add(f"not JSON: {error.msg} at character {error.pos + 1}", file, number)
             else:
@@ -174,6 +176,16 @@ def _jsonl_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:
                 elif line.strip():
                     yield Line(number, row)
             offset += len(line)
+
+
+def _loaded(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        if b"NaN" in line or b"Infinity" in line:  # as Python writes them
+            with suppress(UnicodeDecodeError):
+                return json.loads(line)
+        raise
 
 
 def _json_rows(path: Path, file: str, problems: Problems) -> Iterator[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
@@ -27,6 +28,7 @@ OWN = {"task": pl.String, "agent": pl.String, "text": pl.String, "missing": pl.S
 OWN |= {"prompt": pl.String, "reference": pl.String, "model": pl.String, "source": pl.String}
 """Columns of a log's samples that have a meaning here; a log need not have them all."""
 COMPARED = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
+SAME = ("prompt", "reference")
 EXAMPLES = 5
 HEAD_BYTES = 1 << 16
 LINE_BYTES = 1 << 26
@@ -54,7 +56,7 @@ class Log:
     """Tables that are complete, such as ``judge_NAME``."""
     notes: Sequence[str] = ()
     """What the user should know about the reading, such as which of several filters was kept."""
-    same: Sequence[str] = ("prompt", "reference")
+    same: Sequence[str] = SAME
     """Columns that must be the same under every agent."""
 
 
@@ -75,6 +77,8 @@ class Found:
     """People's, in the columns of a study's labels."""
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What the tool's own files say about tasks, which may come after their samples."""
+    left_out: list[str] = field(default_factory=list)
+    """Files without texts."""
     notes: list[str] = field(default_factory=list)
     counted: Counter[str] = field(default_factory=Counter)
     """Notes that begin with a number."""
@@ -84,12 +88,17 @@ class Found:
         """The place of the next sample, to which labels and scores refer."""
         return len(self.samples)
 
+    def note(self, note: str) -> None:
+        """Add a note, once."""
+        if note not in self.notes:
+            self.notes.append(note)
+
     def score(self, row: int, metric: str, score: Any) -> None:
         """Add a program's score, if it is a number."""
-        if isinstance(score, int | float):
+        if isinstance(score, int | float) and not math.isnan(score):
             self.scores.append({"row": row, "metric": metric, "score": float(score)})
 
-    def log(self, task_columns: Sequence[str] = ()) -> Log:
+    def log(self, task_columns: Sequence[str] = (), same: Sequence[str] = SAME) -> Log:
         """The log of all that was read; each judge's comparisons are a table ``judge_NAME``."""
         tables = {
             "judge_" + re.sub(r"[^\w.-]", "_", judge): pl.DataFrame(rows, COMPARED, orient="row")
@@ -105,6 +114,7 @@ class Found:
             scores=_frame(self.scores),
             tables=tables,
             notes=[*self.notes, *(f"{count:,} {what}" for what, count in self.counted.items() if count)],
+            same=same,
         )
 
 
@@ -125,6 +135,7 @@ class LogImporter(ABC):
     patterns: tuple[str, ...]
     """Names of its files in a folder."""
     task_columns: tuple[str, ...] = ()
+    same: tuple[str, ...] = SAME
 
     @abstractmethod
     def is_ours(self, path: Path) -> bool:
@@ -145,7 +156,7 @@ class LogImporter(ABC):
         for path in log_files(paths, *self.patterns):
             self.read_file(path, found, problems)
         self.finish(found, problems)
-        return found.log(self.task_columns)
+        return found.log(self.task_columns, self.same)
 
 
 def log_files(paths: Sequence[Path], *patterns: str) -> list[Path]:

@@ -53,12 +53,8 @@ class Background:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         # a daemon: a program that does not close it ends all the same
-        self._thread = threading.Thread(target=self._work, name="goldless", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="goldless", daemon=True)
         self._thread.start()
-
-    def _work(self) -> None:
-        self._loop.run_forever()
-        self._loop.close()
 
     def begin(self, work: Coroutine[Any, Any, Found]) -> Future[Found]:
         """Start work; may be called from any thread."""
@@ -76,6 +72,7 @@ class Background:
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
 
 
 class Reward:
@@ -159,8 +156,11 @@ class Reward:
             prompts: list[Any], completions: list[Any], answers: list[Any], infos: list[Any], states: list[Any]
         ) -> list[float]:
             try:
-                given = [self._reference_of(info, answer) for info, answer in zip(infos, answers, strict=True)]
-                rows = self._read(prompts, completions, {**_columns(infos), self.reference: given})
+                told = [info if isinstance(info, Mapping) else {} for info in infos]
+                columns = {name: [info.get(name) for info in told] for info in told for name in info}
+                known = [info.get(self.reference) for info in told]
+                given = [answer if one is None else one for one, answer in zip(known, answers, strict=True)]
+                rows = self._read(prompts, completions, {**columns, self.reference: given})
                 found = await asyncio.wrap_future(self._loop().begin(self._rewards(rows)))
             except Exception as error:  # noqa: BLE001 - a rubric would make any of them 0.0 for all and go on
                 rows, found = [], [f"{type(error).__name__}: {error}"] * len(prompts)
@@ -177,10 +177,6 @@ class Reward:
             ]
 
         return goldless
-
-    def _reference_of(self, info: Any, answer: Any) -> Any:
-        known = info.get(self.reference) if isinstance(info, Mapping) else None
-        return answer if known is None else known
 
     # --- what it is --------------------------------------------------------------------------------------------------
 
@@ -360,12 +356,6 @@ def _metric(options: Options) -> LikelihoodMetric:
     if len(options.chosen_templates()) != 1:
         raise UserError("a reward is asked for with one template. Name one")
     return found
-
-
-def _columns(infos: Sequence[Any]) -> dict[str, list[Any]]:
-    """The fields of rollouts' infos as columns."""
-    names = {name: None for info in infos if isinstance(info, Mapping) for name in info}
-    return {name: [info.get(name) if isinstance(info, Mapping) else None for info in infos] for name in names}
 
 
 def _group_means(rows: Sequence[Row], found: Sequence[float | str]) -> dict[str, float]:

@@ -13,7 +13,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from goldless.errors import UserError
 from goldless.runs.store import MADE_BY
@@ -47,7 +46,14 @@ def _fetched(address: str, room: Path) -> Path:
     file = room / (name or "run")
     try:
         with urllib.request.urlopen(address, timeout=SECONDS) as reply, file.open("wb") as kept:  # noqa: S310 - http(s)
-            _copy(reply, kept, address)
+            left = MOST_BYTES
+            while block := reply.read(1 << 20):
+                left -= len(block)
+                if left < 0:
+                    raise UserError(
+                        f"{address}: larger than {MOST_BYTES >> 30} GB. Unpack it yourself, and give the folder"
+                    )
+                kept.write(block)
     except (urllib.error.URLError, OSError, ValueError) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()  # it is the server's reply, whose connection is still open
@@ -55,21 +61,14 @@ def _fetched(address: str, room: Path) -> Path:
     return file
 
 
-def _copy(source: IO[bytes], kept: IO[bytes], name: str) -> None:
-    left = MOST_BYTES
-    while block := source.read(1 << 20):
-        left -= len(block)
-        if left < 0:
-            raise UserError(f"{name}: larger than {MOST_BYTES >> 30} GB. Unpack it yourself, and give the folder")
-        kept.write(block)
-
-
 def _unpacked(archive: Path, folder: Path) -> Path:
     """An archive, unpacked: plain files below the folder alone, and no more than allowed."""
     folder.mkdir()
     try:
         if zipfile.is_zipfile(archive):
-            _unzip(archive, folder)
+            with zipfile.ZipFile(archive) as packed:
+                _check_size(archive, sum(one.file_size for one in packed.infolist()))
+                packed.extractall(folder)  # noqa: S202 - drops what leads outside; links become plain files
         elif tarfile.is_tarfile(archive):
             _untar(archive, folder)
         else:
@@ -77,12 +76,6 @@ def _unpacked(archive: Path, folder: Path) -> Path:
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, ValueError, EOFError, OSError) as error:
         raise UserError(f"{archive.name}: cannot be unpacked ({error}). Fetch it again") from error
     return folder
-
-
-def _unzip(archive: Path, folder: Path) -> None:
-    with zipfile.ZipFile(archive) as packed:
-        _check_size(archive, sum(one.file_size for one in packed.infolist()))
-        packed.extractall(folder)  # noqa: S202 - drops what leads outside; links become plain files
 
 
 def _untar(archive: Path, folder: Path) -> None:

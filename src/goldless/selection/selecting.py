@@ -19,7 +19,6 @@ from goldless.records import CallFailure, FailureKind, Response, Task
 from goldless.reports.document import HERE_ONLY, write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
-from goldless.runs.evaluation import MetricScores
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import DEFAULT_METRICS, Options, check_options
 from goldless.runs.pipeline import score_study
@@ -105,8 +104,12 @@ class Samples:
     async def grow(self, writer: OpenModel, sampling: Sampling, wanted: Mapping[str, int], options: Options) -> None:
         """Ask the writer for samples until each of these tasks has been asked as often as wanted."""
         name = writer.identity.short
-        jobs = [(task, number) for task, most in wanted.items() for number in range(1, most - self._tried(task) + 1)]
-        jobs = [(task, self._asked_of(task, name) + number) for task, number in jobs]
+        jobs = []
+        for task, most in wanted.items():
+            # what the writer was asked before; the samples of a file are not its own
+            failed, mine = len(self.failures.get(task, ())), sum(one.startswith(f"{name}#") for one in self.texts[task])
+            more = most - len(self.texts[task]) - failed
+            jobs += [(task, mine + failed + number) for number in range(1, more + 1)]
         done = 0
 
         async def one(job: tuple[str, int]) -> None:
@@ -128,14 +131,6 @@ class Samples:
             else:
                 self.failures.setdefault(task, []).append(lost)
         self.asked += len(jobs)
-
-    def _tried(self, task: str) -> int:
-        return len(self.texts[task]) + len(self.failures.get(task, ()))
-
-    def _asked_of(self, task: str, writer: str) -> int:
-        """How often the writer was asked about a task; the samples of a file are not its own."""
-        mine = sum(name.startswith(f"{writer}#") for name in self.texts[task])
-        return mine + len(self.failures.get(task, ()))
 
 
 TOLERANCE = "1sd"
@@ -203,7 +198,9 @@ async def select_responses(
     """
     allowed = Tolerance.parse(tolerance)
     tasks = study.n_tasks_with_peers if sampling is None else len(study.tasks)
-    options = replace(options, metrics=_metric(options, tasks), own_samples=True)
+    if list(options.metrics) == [DEFAULT_METRICS]:  # with task control where there are other tasks
+        options = replace(options, metrics=("gem-raw+control" if tasks > 1 else "gem-raw",))
+    options = replace(options, own_samples=True)
     if tasks > 1 and CONTROL in str(options.metrics[0]):
         options = replace(options, control_tasks=min(options.control_tasks, tasks - 1))
     _check(study, options, sampling)
@@ -226,13 +223,6 @@ async def select_responses(
             if not open_tasks or wanted == sampling.most:
                 return replace(found, spending=(models["writer"].spending, *found.spending))
             wanted = min(sampling.most, math.ceil(wanted * GROWTH))
-
-
-def _metric(options: Options, tasks: int) -> tuple[Any, ...]:
-    """The metric as named; the default one has task control where there are other tasks."""
-    if list(options.metrics) != [DEFAULT_METRICS]:
-        return tuple(options.metrics)
-    return ("gem-raw+control" if tasks > 1 else "gem-raw",)
 
 
 def _check(study: Study, options: Options, sampling: Sampling | None) -> None:
@@ -269,7 +259,15 @@ async def _selected(samples: Samples, study: Study, options: Options, rule: Rule
     else:
         scored = await score_study(samples.study(), replace(options, pairing=samples.pairing()))
     (found,) = scored.scores.values()
-    by_task = _scores(found)
+    by_peer = found.scores.pairs if found.scores.by_peer is None else found.scores.by_peer
+    by_task: dict[str, dict[tuple[str, str], float]] = {}
+    for task, agent, peer, score in by_peer.select("task", "agent", "peer", "score").drop_nulls("score").iter_rows():
+        by_task.setdefault(str(task), {})[str(agent), str(peer)] = score
+    # how the metric's numbers were made, and when a choice is decided
+    ours = {"interval", "test", "resamples", "missing"}
+    settings = {key: value for key, value in found.signature.settings.items() if key not in ours}
+    limits = f"alpha={rule.alpha:g},at-least={rule.at_least},tolerance={rule.tolerance}"
+    settings["decided"] = f"{rule.bound.name.replace(' ', '-')}({limits})"
     failures = scored.evidence.failures + samples.failures_by_kind
     return Selection(
         study=study.name,
@@ -278,39 +276,16 @@ async def _selected(samples: Samples, study: Study, options: Options, rule: Rule
         choices=tuple(
             choose(
                 task,
-                {**_unknown(by_task.get(task, {})), **texts},
+                # evidence may be recorded of responses whose texts the study does not have
+                {**dict.fromkeys(agent for agent, _ in by_task.get(task, {})), **texts},
                 by_task.get(task, {}),
                 rule,
                 failed=len(samples.failures.get(task, ())),
             )
             for task, texts in samples.texts.items()
         ),
-        signature=_signature(found, rule),
+        signature=str(Signature(f"select[{found.metric.name}]", settings)),
         sampled=samples.asked,
         failures={str(kind): count for kind, count in failures.items()},
         spending=scored.spending,
     )
-
-
-def _scores(found: MetricScores) -> dict[str, dict[tuple[str, str], float]]:
-    """By task, the scores of responses with each peer that are not missing."""
-    by_peer = found.scores.pairs if found.scores.by_peer is None else found.scores.by_peer
-    by_task: dict[str, dict[tuple[str, str], float]] = {}
-    for task, agent, peer, score in by_peer.select("task", "agent", "peer", "score").iter_rows():
-        if score is not None:
-            by_task.setdefault(str(task), {})[str(agent), str(peer)] = score
-    return by_task
-
-
-def _unknown(scores: Mapping[tuple[str, str], float]) -> dict[str, None]:
-    """The responses that evidence is recorded of, in a study that may not have their texts."""
-    return dict.fromkeys(agent for agent, _ in scores)
-
-
-def _signature(found: MetricScores, rule: Rule) -> str:
-    """How the metric's numbers were made, and when a choice is decided."""
-    ours = {"interval", "test", "resamples", "missing"}
-    settings = {key: value for key, value in found.signature.settings.items() if key not in ours}
-    limits = f"alpha={rule.alpha:g},at-least={rule.at_least},tolerance={rule.tolerance}"
-    settings["decided"] = f"{rule.bound.name.replace(' ', '-')}({limits})"
-    return str(Signature(f"select[{found.metric.name}]", settings))

@@ -48,14 +48,6 @@ def unsure(body):
     return chat_reply("Yes", logprobs=listed(("Yes", 0.5), ("Maybe", 0.2)))
 
 
-def unsure_unless_named(body):
-    """The same, but tokens that are named by their ids are listed, as by vLLM since 0.32."""
-    if "logprob_token_ids" not in body:
-        return unsure(body)
-    texts = [LoopbackServer._texts[one] for one in body["logprob_token_ids"]]
-    return chat_reply("Yes", logprobs=listed(*((text, {"Yes": 0.5, "No": 0.1}.get(text, 1e-9)) for text in texts)))
-
-
 @pytest.fixture
 def judged(tmp_path):
     """TVD-MI by a critic on a server that also scores: the result, and the server."""
@@ -123,16 +115,5 @@ def test_labels_are_scored_where_a_reply_does_not_show_them(judged):
     assert set(result.verdicts["read_from"]) == {"probabilities"}
     (spent,) = result.spending
     labels = 2
-    named = 1  # the first question is asked again with the labels' ids, which this server ignores
-    assert spent.calls == questions * (1 + labels) + PROBES + CANARIES + named
-    assert len(server.bodies("/v1/chat/completions")) == questions + 1 + named
-
-
-def test_labels_that_a_reply_does_not_show_are_asked_for_by_their_ids(judged):
-    result, server = judged(unsure_unless_named)
-    questions = len(result.verdicts)
-    assert result.verdicts["value"].to_list() == pytest.approx([0.5 / 0.6] * questions)
-    assert len(server.bodies("/v1/chat/completions")) == 2 * questions + 1
-    assert len(server.bodies("/v1/completions")) == 1  # the probe: no label is scored
-    (spent,) = result.spending
-    assert (spent.calls, spent.kept) == (2 * questions + PROBES, questions)
+    assert spent.calls == questions * (1 + labels) + PROBES + CANARIES
+    assert len(server.bodies("/v1/chat/completions")) == questions + 1  # the probe

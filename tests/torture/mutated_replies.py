@@ -145,7 +145,7 @@ class Subject:
         service = replace(ANY_SERVER, format=chat_format, dialects=(kind,) if kind in SCORING else ())
         model = HttpModel(
             Specification.read(service, f"http://127.0.0.1:1/{kind}/v1#toy"),
-            calling=Calling(retries=1, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0),
+            calling=Calling(retries=1, wait_seconds=0.0, patience_seconds=0.0),
             use="scoring" if kind in SCORING else "chat",
         )
         self.model = model

@@ -15,10 +15,12 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
 
 from goldless.errors import GoldlessError, UserError, WaitingError
-from goldless.models.interface import ChatModel, ChatRequest, Message, NotSentError, Usage
+from goldless.models.interface import ChatRequest, Message, NotSentError, Usage
 from goldless.models.journal import Entry, Journal, Kept
 from goldless.models.journalled import (
     OVER_BUDGET,
@@ -26,10 +28,8 @@ from goldless.models.journalled import (
     JournalledModel,
     Reply,
     Request,
-    as_json,
     chat_as_json,
     read_chat,
-    request_data,
 )
 from goldless.models.usage import Aside, Ledger, most_chat_usage
 from goldless.records import CallFailure
@@ -80,25 +80,20 @@ class BatchBook:
         return dict(self._journal.rows("select key, request from batch_calls where label = ?", label))
 
     def claim(
-        self, provider: str, model: str, calls: Mapping[str, str], reserved_usd: Mapping[str, float] | None
+        self, provider: str, model: str, calls: Mapping[str, ChatRequest], reserved_usd: Mapping[str, float] | None
     ) -> tuple[str, list[str]]:
         """A new label, and those calls that are in no other batch; the label is kept only if there are any."""
-        label = uuid.uuid4().hex[:12]
+        label, taken, now = uuid.uuid4().hex[:12], [], time.time()
         with self._journal.transaction() as run:
-            taken = [
-                key
-                for key, request in calls.items()
-                if run.execute(
-                    "insert into batch_calls values (?, ?, ?, ?) on conflict do nothing",
-                    (self._journal.own(key), key, label, request),
-                ).rowcount
-            ]
+            for key, request in calls.items():
+                row = (key, key, label, orjson.dumps(request).decode())
+                if run.execute("insert into batch_calls values (?, ?, ?, ?) on conflict do nothing", row).rowcount:
+                    taken.append(key)
             if taken:
                 usd = None if reserved_usd is None else sum(reserved_usd[key] for key in taken)
-                row = (label, provider, model, self._journal.occasion, usd, time.time())
-                run.execute("insert into batches values (?, null, ?, ?, ?, ?, ?)", row)
-                attempts = [(self._journal.own(key), time.time()) for key in taken]
-                run.executemany("insert into attempts values (?, ?)", attempts)
+                batch = (label, provider, model, self._journal.occasion, usd, now)
+                run.execute("insert into batches values (?, null, ?, ?, ?, ?, ?)", batch)
+                run.executemany("insert into attempts values (?, ?)", [(key, now) for key in taken])
         return label, taken
 
     def sent(self, label: str, batch: str) -> None:
@@ -131,7 +126,7 @@ def chunks(lines: Mapping[str, bytes], *, most_calls: int, most_bytes: int) -> I
 class BatchedChat(JournalledModel):
     """A model that asks by batches for texts that the journal does not have."""
 
-    def __init__(self, model: ChatModel, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
+    def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         super().__init__(model, journal, ledger, replicate=replicate)
         self._batching = batching(model)
         self._book = BatchBook(journal)
@@ -144,13 +139,12 @@ class BatchedChat(JournalledModel):
         self._failed: dict[str, CallFailure] = {}
         """Calls that a batch answered with a failure; they are sent again by another run."""
         self._put_off: set[str] = set()
-        """Calls of this run that wait to be sent or answered."""
+        """Calls of this run that wait to be sent or answered; shared with replicas."""
         self.waiting: dict[str, BatchOut] = {}
         """Batches by label that have calls of this run."""
 
     @property
     def waits(self) -> bool:
-        """Whether calls of this run wait to be sent or answered."""
         return bool(self._put_off)
 
     async def collect(self) -> None:
@@ -169,7 +163,7 @@ class BatchedChat(JournalledModel):
                     f"goldless journal batches --forget {batch.label}"
                 )
             calls = self._book.calls(batch.label)
-            requests = {key: _request(said) for key, said in calls.items()}
+            requests = {key: _request(**json.loads(said)) for key, said in calls.items()}
             found = await self._batching.batch_replies(batch.id, requests)
             if found is None:
                 self._out |= dict.fromkeys(calls, batch)
@@ -185,8 +179,7 @@ class BatchedChat(JournalledModel):
                     self._failed[key] = reply
                 else:
                     charge = self.ledger.book(aside, reply.usage)
-                    entry = Entry(key, "chat", calls[key], chat_as_json(reply), *charge)
-                    self._journal.record(self.identity, [entry])
+                    self._journal.record(self.identity, [Entry(key, "chat", calls[key], chat_as_json(reply), *charge)])
                     self._collected[key] = Usage() if charge.estimated else charge.usage
             # what a batch did not get to before it expired or was cancelled is in no batch from here on
             self._book.release(batch.label)
@@ -195,7 +188,7 @@ class BatchedChat(JournalledModel):
         """A reply that the journal has; one that was collected now is this run's."""
         if key not in self._collected:
             return super()._known(key, kept)
-        return replace(read_chat(kept.reply), usage=self._collected.pop(key))
+        return replace(read_chat(json.loads(kept.reply)), usage=self._collected.pop(key))
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
         texts = {key: request for key, request in asked.items() if isinstance(request, ChatRequest)}
@@ -222,9 +215,9 @@ class BatchedChat(JournalledModel):
         model, book = self._batching, self._book
         lines = {key: model.batch_line(key, request) for key, (request, _) in pending.items()}
         for keys in chunks(lines, most_calls=model.most_batch_calls, most_bytes=model.most_batch_bytes):
-            said = {key: as_json(request_data(pending[key][0])) for key in keys}
             usd = None if self.ledger.price is None else {key: pending[key][1].usd for key in keys}
-            label, mine = book.claim(self.identity.provider, self.identity.short, said, usd)
+            calls = {key: pending[key][0] for key in keys}
+            label, mine = book.claim(self.identity.provider, self.identity.short, calls, usd)
             if mine:
                 try:
                     book.sent(label, await model.send_batch([lines[key] for key in mine]))
@@ -233,19 +226,22 @@ class BatchedChat(JournalledModel):
                     raise
             theirs = set(keys) - set(mine)  # of another process, which was faster
             for batch in book.out():
-                here = batch.occasion == self._journal.occasion
-                if batch.label == label or (here and theirs & set(book.calls(batch.label))):
+                if batch.label == label or theirs & set(book.calls(batch.label)):
                     self.waiting[batch.label] = batch
 
 
-def batching(model: object) -> BatchingModel:
+def _request(messages: Sequence[Mapping[str, Any]], choices: Sequence[str], **others: Any) -> ChatRequest:
+    """A request from its JSON."""
+    return ChatRequest(tuple(Message(**message) for message in messages), choices=tuple(choices), **others)
+
+
+def batching(model: Any) -> BatchingModel:
     """The model, if its provider has a batch API. Raises UserError."""
     if hasattr(model, "send_batch"):
         return cast("BatchingModel", model)
-    name = model.identity.short if isinstance(model, ChatModel) else str(model)
     raise UserError(
-        f"{name} has no batch API. --batch works with openai: and anthropic: models; leave it out, or choose one of "
-        "those"
+        f"{model.identity.short} has no batch API. --batch works with openai: and anthropic: models; leave it out, or "
+        "choose one of those"
     )
 
 
@@ -260,9 +256,3 @@ def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None 
             f"{calls:,} calls are in {len(out)} batch{'es' * (len(out) != 1)}{cost}. Providers answer within 24 hours. "
             "Run the same command again to collect the replies and go on; goldless journal batches shows what is out"
         ) from cause
-
-
-def _request(said: str) -> ChatRequest:
-    data = json.loads(said)
-    messages = tuple(Message(**message) for message in data.pop("messages"))
-    return ChatRequest(messages, **(data | {"choices": tuple(data["choices"])}))

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol
 
 from goldless.errors import UserError
 from goldless.models.turn_signs import without_turn_signs
@@ -98,9 +98,7 @@ class AnyModel(Protocol):
     """What scorers and chat models have in common."""
 
     @property
-    def identity(self) -> ModelIdentity:
-        """The model's identity."""
-
+    def identity(self) -> ModelIdentity: ...
     @property
     def capabilities(self) -> Capabilities:
         """What it can do; may be known only after ``prepare``."""
@@ -153,7 +151,6 @@ together: all are kept or none, so that a killed run computes the same numbers a
 """
 
 
-@runtime_checkable
 class Scorer(AnyModel, Protocol):
     """A model that returns log-probabilities of a given text (the papers' evaluation-LM)."""
 
@@ -211,38 +208,30 @@ class ChatReply:
 
 def unusable(reply: ChatReply | CallFailure, what: str, most_tokens: int) -> CallFailure | None:
     """Why the text is missing: the call failed, it was cut, or it is empty; None if it is usable."""
-    if isinstance(reply, CallFailure):
-        return reply
-    if reply.finish == "length":
-        return CallFailure("truncated", f"the {what} was cut at {most_tokens} tokens")
-    if not reply.text.strip():
-        return CallFailure("bad_reply", f"the {what} is empty")
-    return None
+    found = usable(reply, what, most_tokens)
+    return None if isinstance(found, str) else found
 
 
 def usable(reply: ChatReply | CallFailure, what: str, most_tokens: int) -> str | CallFailure:
     """The text of a reply, or why it is missing."""
-    failure = unusable(reply, what, most_tokens)
-    return reply.text.strip() if isinstance(reply, ChatReply) and failure is None else cast("CallFailure", failure)
+    if isinstance(reply, CallFailure):
+        return reply
+    if reply.finish == "length":
+        return CallFailure("truncated", f"the {what} was cut at {most_tokens} tokens")
+    return reply.text.strip() or CallFailure("bad_reply", f"the {what} is empty")
 
 
 class Writer(Protocol):
     """The part of a chat model that writing stages need."""
 
     @property
-    def identity(self) -> ModelIdentity:
-        """The writer's identity."""
-
-    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply."""
-
-
-@runtime_checkable
-class ChatModel(AnyModel, Protocol):
-    """A model that writes text."""
-
+    def identity(self) -> ModelIdentity: ...
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """The reply, or why there is none. Raises only UserError, for problems that no retry can fix."""
+
+
+class ChatModel(AnyModel, Writer, Protocol):
+    """A model that writes text."""
 
 
 class NotSentError(UserError):
@@ -259,41 +248,22 @@ class Model(Scorer, ChatModel, Protocol):
 class WrappedModel:
     """A model inside an object such as a journal or a meter; everything not overridden is passed on.
 
-    This is also where everything is that a model may have and need not. One without it is asked through here, and the
-    answer says that nothing is known.
+    The methods here are what a model may have and need not. One without it is asked through here, and the answer says
+    that nothing is known.
     """
 
     def __init__(self, model: Any) -> None:
         """``model`` only needs the methods that are used."""
         self._model: Model = model
 
-    @property
-    def identity(self) -> ModelIdentity:
-        return self._model.identity
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._model, name)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._model.capabilities
-
-    @property
-    def positions(self) -> str:
-        return self._model.positions
-
-    async def prepare(self) -> None:
-        await self._model.prepare()
-
-    async def aclose(self) -> None:
-        await self._model.aclose()
-
-    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
-        return await self._model.encode(messages, target)
-
-    async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        return await self._model.pieces(request)
-
-    def _own(self, name: str, default: Any) -> Any:
-        """What the model itself has by that name, or else a function with this result."""
-        return getattr(self._model, name, lambda *_: default)
+    def _optional(self, name: str, *given: Any, default: Any = None) -> Any:
+        """What the model's own method returns, or the default if it has none."""
+        return getattr(self._model, name)(*given) if hasattr(self._model, name) else default
 
     @property
     def context_length(self) -> int | None:
@@ -314,20 +284,19 @@ class WrappedModel:
 
     def merges_at_join(self, target: str) -> bool:
         """Whether the tokenizer would merge a context's end with this target's beginning."""
-        return bool(self._own("merges_at_join", default=False)(target))
+        return bool(self._optional("merges_at_join", target))
 
     def training_record(self) -> Mapping[str, Any]:
         """The record of its training; empty if there is none. Known after ``prepare``."""
-        found: Mapping[str, Any] = self._own("training_record", {})()
-        return found
+        return self._optional("training_record", default={})  # type: ignore[no-any-return]
 
     def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
         """Limit calls to a server before any is sent; None, or a limit in the specification: it stays as it is."""
-        self._own("limit_calls", None)(timeout_seconds, max_retries, max_in_flight)
+        self._optional("limit_calls", timeout_seconds, max_retries, max_in_flight)
 
     def charge_to(self, purse: Any) -> None:
         """Let this ``Ledger`` pay for calls that the model makes besides those it is asked for, such as probes."""
-        self._own("charge_to", None)(purse)
+        self._optional("charge_to", purse)
 
 
 def content_hash(*parts: Any) -> str:

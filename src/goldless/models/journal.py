@@ -19,7 +19,6 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -61,6 +60,7 @@ create index if not exists batch_calls_by_label on batch_calls (label);
 FORMAT = 2
 REPLIES = "select key, cast(reply as blob), input_tokens, output_tokens, cost_usd, estimated, checksum from calls"
 """Rows for ``read_row``."""
+AMONG = "in (select value from json_each(?))"
 KEEP = "insert into calls values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing"
 LEASE = (
     "insert into leases select :key, :owner, :now + :lease where not exists (select 1 from calls where key = :key) "
@@ -82,8 +82,7 @@ OUTSIDE = {
 """Errors whose cause is not in the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A reply to keep."""
 
     key: str
@@ -124,7 +123,8 @@ class Journal:
     def __init__(self, path: Path | str, occasion: str = "") -> None:
         """Open or create the file; only its owner may read it.
 
-        ``occasion``: calls of other occasions are other calls, so that a model is asked the same again.
+        ``occasion``: for whoever makes the keys: calls of other occasions are other calls, so that a model is asked the
+        same again.
         """
         self.path = Path(path)
         self.occasion = occasion
@@ -135,45 +135,45 @@ class Journal:
         self._closed = threading.Event()
         self._turns: dict[asyncio.AbstractEventLoop, list[tuple[Callable[..., Any], asyncio.Future[Any]]]] = {}
         """Work to be done together at the end of a turn of its event loop."""
-        self._models: set[str] = set()
-        """Models known to be in the file."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)
             self._connection = sqlite3.connect(
                 self.path, timeout=WRITERS_SECONDS, isolation_level=None, check_same_thread=False, uri=True
             )
-            self._set_up()
+            until = time.monotonic() + WRITERS_SECONDS
+            while not self._set_up(last=time.monotonic() > until):
+                time.sleep(0.02)
         except (OSError, *DAMAGED) as error:
             raise UserError(
                 f"{self.path}: cannot be used as a journal ({error}). Choose another file with --journal, or set "
                 "GOLDLESS_HOME to a writable folder"
             ) from error
 
-    def _set_up(self) -> None:
-        """Make the tables; raises before anything is changed if this version cannot read the file."""
-        until = time.monotonic() + WRITERS_SECONDS
-        while True:
-            try:
-                (found,) = self._connection.execute("pragma user_version").fetchone()
-                if found not in (0, FORMAT):  # 0: a new file
-                    raise UserError(
-                        f"{self.path}: the journal has format {found}, but this version of goldless reads format "
-                        f"{FORMAT}. Use the version that wrote it, or another file with --journal"
-                    )
-                self._connection.execute("pragma journal_mode=wal")
-                # in WAL mode a killed process loses nothing that was committed, and the file stays whole
-                self._connection.execute("pragma synchronous=normal")
-                self._connection.executescript(SCHEMA)
-                if found != FORMAT:
-                    self._connection.execute(f"pragma user_version={FORMAT}")
-            except sqlite3.OperationalError as error:
-                # SQLite does not wait where another process is switching the same new file to WAL mode
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                    raise
-                time.sleep(0.02)
-            else:
-                return
+    def _set_up(self, *, last: bool) -> bool:
+        """Make the tables; False if another process is busy with it, unless this is the last attempt.
+
+        Raises before anything is changed if this version cannot read the file.
+        """
+        run = self._connection.execute
+        try:
+            (found,) = run("pragma user_version").fetchone()
+            if found not in (0, FORMAT):  # 0: a new file
+                raise UserError(
+                    f"{self.path}: the journal has format {found}, but this version of goldless reads format "
+                    f"{FORMAT}. Use the version that wrote it, or another file with --journal"
+                )
+            run("pragma journal_mode=wal")
+            run("pragma synchronous=normal")  # in WAL mode a killed process loses nothing that was committed
+            self._connection.executescript(SCHEMA)
+            if found != FORMAT:
+                run(f"pragma user_version={FORMAT}")
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait where another process is switching the same new file to WAL mode
+            if last or error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        return True
 
     # --- the file ------------------------------------------------------------------------------------------------
 
@@ -194,10 +194,8 @@ class Journal:
                 yield self._connection
                 self._connection.execute("commit")
             except BaseException as error:
-                self._models.clear()
                 with contextlib.suppress(sqlite3.DatabaseError):
-                    if self._connection.in_transaction:
-                        self._connection.execute("rollback")
+                    self._connection.rollback()
                 if not isinstance(error, DAMAGED):
                     raise
                 raise self._unusable("write", error) from error
@@ -245,24 +243,18 @@ class Journal:
 
     def close(self) -> None:
         self._closed.set()
-        self._release(self._leased)
+        self.release(self._leased)
         self._connection.close()
 
     # --- replies -------------------------------------------------------------------------------------------------
 
-    def own(self, key: str) -> str:
-        """The key of a call on this occasion."""
-        return content_hash(self.occasion, key) if self.occasion else key
-
     def find(self, keys: Sequence[str]) -> dict[str, Kept]:
         """Replies by key, for the keys that have one. A damaged reply is removed, so that its call is made again."""
-        own = {self.own(key): key for key in keys}
         found: dict[str, Kept] = {}
-        query = f"{REPLIES} where key in (select value from json_each(?))"  # noqa: S608 - our words
-        for row in self.rows(query, orjson.dumps(list(own)).decode()):
+        for row in self.rows(f"{REPLIES} where key {AMONG}", orjson.dumps(keys).decode()):
             kept = read_row(row)
             if kept is not None:
-                found[own[row[0]]] = kept
+                found[row[0]] = kept
                 continue
             with self.transaction() as run:  # unless another process has replaced it
                 where = "key = ? and cast(reply as blob) is ? and checksum is ?"
@@ -287,27 +279,24 @@ class Journal:
         ``run``: within this transaction, such as one that is shared with others.
         """
         model, now = model_hash(identity), time.time()
-        rows = []
+        rows: list[tuple[Any, ...]] = []
+        failed: list[tuple[Any, ...]] = []
         for entry in entries:
-            key, paid = self.own(entry.key), (entry.usage.input_tokens, entry.usage.output_tokens, entry.cost_usd)
-            mark = _checksum(key, str(entry.reply).encode(), *paid)
-            rows.append((key, model, entry.kind, entry.request, entry.reply, *paid, now, entry.estimated, mark))
-        failed = [
-            (self.own(key), model, f.kind, f.message[:2000], f.attempts, now, charge and charge.cost_usd)
-            for key, f, charge in failures
-        ]
+            paid = (entry.usage.input_tokens, entry.usage.output_tokens, entry.cost_usd)
+            mark = _checksum(entry.key, entry.reply.encode(), *paid)
+            rows.append((entry.key, model, entry.kind, entry.request, entry.reply, *paid, now, entry.estimated, mark))
+        for key, failure, charge in failures:
+            said, cost_usd = (failure.kind, failure.message[:2000], failure.attempts), charge and charge.cost_usd
+            failed.append((key, model, *said, now, cost_usd))
         with self.transaction() if run is None else contextlib.nullcontext(run) as within:
             # not "or ignore", which would also drop a row that cannot be kept, without a word
-            if rows and model not in self._models:
+            if rows:
                 who = (model, json.dumps(identity.as_dict(), ensure_ascii=False, separators=(",", ":")))
                 within.execute("insert into models values (?, ?) on conflict do nothing", who)
-                self._models.add(model)
-            if bodies:
-                within.executemany("insert into bodies values (?, ?) on conflict do nothing", list(bodies.items()))
+            within.executemany("insert into bodies values (?, ?) on conflict do nothing", (bodies or {}).items())
             within.executemany(KEEP, rows)
-            if failed:
-                within.executemany("insert into failures values (?, ?, ?, ?, ?, ?, ?)", failed)
-            self._end(within, [str(row[0]) for row in (*rows, *failed)])
+            within.executemany("insert into failures values (?, ?, ?, ?, ?, ?, ?)", failed)
+            self._end(within, [row[0] for row in (*rows, *failed)])
 
     def canary_report(self, identity: ModelIdentity) -> str | None:
         rows = self.rows("select report from canaries where model = ?", model_hash(identity))
@@ -321,62 +310,35 @@ class Journal:
 
     async def begin(self, keys: Sequence[str]) -> set[str]:
         """Lease the calls that are about to be made; returns those with neither reply, batch nor another's lease."""
-        own = {self.own(key): key for key in keys}
+
+        def lease(run: sqlite3.Connection) -> set[str]:
+            lease = {"owner": self._owner, "now": time.time(), "lease": LEASE_SECONDS}
+            taken = {key for key in keys if run.execute(LEASE, {"key": key, **lease}).rowcount}
+            run.executemany("insert into attempts values (?, ?)", [(key, lease["now"]) for key in taken])
+            self._leased |= taken
+            return taken
+
         try:
-            taken = await self.together(lambda run: self._lease(run, own))
+            taken = await self.together(lease)
         except asyncio.CancelledError:
-            asyncio.get_running_loop().call_soon(self._release, list(own))  # after they were taken
+            asyncio.get_running_loop().call_soon(self.release, keys)  # after they were taken
             raise
         if self._renewing is None:
             self._renewing = threading.Thread(target=self._renew, name="leases", daemon=True)
             self._renewing.start()
-        return {own[key] for key in taken}
-
-    def _lease(self, run: sqlite3.Connection, names: Iterable[str]) -> list[str]:
-        lease = {"owner": self._owner, "now": time.time(), "lease": LEASE_SECONDS}
-        taken = [name for name in names if run.execute(LEASE, {"key": name, **lease}).rowcount]
-        run.executemany("insert into attempts values (?, ?)", [(name, lease["now"]) for name in taken])
-        self._leased.update(taken)
         return taken
 
-    def release(self, keys: Sequence[str]) -> None:
+    def release(self, keys: Iterable[str]) -> None:
         """Release the leases on calls that ended without reply or failure."""
-        self._release(map(self.own, keys))
-
-    def _release(self, names: Iterable[str]) -> None:
-        if mine := self._leased.intersection(names):
+        if mine := self._leased.intersection(keys):
             # a lease that cannot be released expires
             with contextlib.suppress(UserError), self.transaction() as run:
                 self._end(run, mine)
 
-    def in_batches(self, keys: Sequence[str]) -> set[str]:
-        """Those of the calls that are in a batch that is out."""
-        own = {self.own(key): key for key in keys}
-        query = "select own from batch_calls where own in (select value from json_each(?))"
-        return {own[key] for (key,) in self.rows(query, json.dumps(list(own)))}
-
-    async def freed(self, keys: Sequence[str]) -> None:
-        """Wait until other processes have ended these calls, or have ended themselves."""
-        if not keys:
-            return
-        names, wait = json.dumps([self.own(key) for key in keys]), FIRST_WAIT_SECONDS
-        query = "select owner from leases where expires_at between ? and ? and key in (select value from json_each(?))"
-        while True:
-            now = time.time()
-            owners = {owner for (owner,) in self.rows(query, now, now + 10 * LEASE_SECONDS, names)}
-            gone = {owner for owner in owners if has_ended(owner.partition(":")[2])}
-            if gone:
-                with self.transaction() as run:
-                    run.executemany("delete from leases where owner = ?", [(owner,) for owner in gone])
-            if owners == gone:
-                return
-            await anyio.sleep(wait)
-            wait = min(LONGEST_WAIT_SECONDS, wait * 1.5)
-
-    def _end(self, run: sqlite3.Connection, names: Iterable[str]) -> None:
+    def _end(self, run: sqlite3.Connection, keys: Iterable[str]) -> None:
         """Release leases in a transaction, such as that which keeps their replies or failures."""
-        mine = self._leased.intersection(names)
-        run.executemany("delete from leases where key = ? and owner = ?", [(name, self._owner) for name in mine])
+        mine = self._leased.intersection(keys)
+        run.executemany("delete from leases where key = ? and owner = ?", [(key, self._owner) for key in mine])
         self._leased -= mine
 
     def _renew(self) -> None:
@@ -385,6 +347,27 @@ class Journal:
                 with contextlib.suppress(UserError), self.transaction() as run:
                     until = time.time() + LEASE_SECONDS
                     run.execute("update leases set expires_at = ? where owner = ?", (until, self._owner))
+
+    def in_batches(self, keys: Sequence[str]) -> set[str]:
+        """Those of the calls that are in a batch that is out."""
+        query = f"select own from batch_calls where own {AMONG}"  # noqa: S608 - our words
+        return {key for (key,) in self.rows(query, json.dumps(keys))}
+
+    async def freed(self, keys: Sequence[str]) -> None:
+        """Wait until other processes have ended these calls, or have ended themselves."""
+        wait = FIRST_WAIT_SECONDS
+        query = f"select distinct owner from leases where expires_at between ? and ? and key {AMONG}"  # noqa: S608 - our words
+        while keys:
+            now = time.time()
+            owners = self.rows(query, now, now + 10 * LEASE_SECONDS, json.dumps(keys))
+            gone = [(owner,) for (owner,) in owners if has_ended(owner.partition(":")[2])]
+            if gone:
+                with self.transaction() as run:
+                    run.executemany("delete from leases where owner = ?", gone)
+            if owners == gone:
+                return
+            await anyio.sleep(wait)
+            wait = min(LONGEST_WAIT_SECONDS, wait * 1.5)
 
 
 def read_row(row: tuple[Any, ...]) -> Kept | None:

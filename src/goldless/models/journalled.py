@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Self
 
@@ -26,6 +25,7 @@ from goldless.models.interface import (
     TokenLogprobs,
     Usage,
     WrappedModel,
+    content_hash,
 )
 from goldless.models.journal import Entry, Failed, Journal, Kept, model_hash
 from goldless.models.usage import Aside, Ledger, most_chat_usage, most_score_usage
@@ -57,7 +57,7 @@ class Reused:
         return Reused(self.calls + other.calls, self.cost_usd + other.cost_usd, self.unpriced + other.unpriced)
 
     def __sub__(self, other: Reused) -> Reused:
-        return Reused(self.calls - other.calls, self.cost_usd - other.cost_usd, self.unpriced - other.unpriced)
+        return self + Reused(-other.calls, -other.cost_usd, -other.unpriced)
 
 
 class JournalledModel(WrappedModel):
@@ -84,7 +84,7 @@ class JournalledModel(WrappedModel):
         model = model_hash(self.identity)
         places: dict[str, list[int]] = {}
         for i, request in enumerate(requests):
-            places.setdefault(score_key(model, request, replicate=self.replicate), []).append(i)
+            places.setdefault(self._on_occasion(score_key(model, request, replicate=self.replicate)), []).append(i)
         await self._replies(
             {key: requests[found[0]] for key, found in places.items()},
             lambda replies: deliver({i: reply for key, reply in replies.items() for i in places[key]}),
@@ -92,10 +92,15 @@ class JournalledModel(WrappedModel):
 
     async def chat(self, request: ChatRequest, *, replicate: int | None = None) -> ChatReply | CallFailure:
         """The reply. A different ``replicate`` is a different call of the same request; None: the model's own."""
-        key = chat_key(self.identity, request, replicate=self.replicate if replicate is None else replicate)
+        replicate = self.replicate if replicate is None else replicate
+        key = self._on_occasion(chat_key(self.identity, request, replicate=replicate))
         replies: dict[str, ChatReply | CallFailure] = {}
         await self._replies({key: request}, replies.update)
         return replies[key]
+
+    def _on_occasion(self, key: str) -> str:
+        """The key of a call on the journal's occasion."""
+        return content_hash(self._journal.occasion, key) if self._journal.occasion else key
 
     # --- what the journal has ------------------------------------------------------------------------------------
 
@@ -107,10 +112,16 @@ class JournalledModel(WrappedModel):
             others = [key for key in wanted if key in self._under_way]
             mine = {key: asked[key] for key in wanted if key not in self._under_way}
             if mine:
-                with self._asking(mine):
+                done = anyio.Event()
+                self._under_way |= dict.fromkeys(mine, done)
+                try:
                     elsewhere = await self._ask(mine, deliver)
                     await self._journal.freed(elsewhere)
                     others += elsewhere
+                finally:
+                    for key in mine:
+                        del self._under_way[key]
+                    done.set()
             for key in others:
                 if key in self._under_way:
                     await self._under_way[key].wait()
@@ -129,31 +140,16 @@ class JournalledModel(WrappedModel):
         said = json.loads(kept.reply)
         if "logprobs" in said:
             return TokenLogprobs(tuple(said["logprobs"]))
-        return dataclasses.replace(_chat_of(said), earlier_usage=None if estimated else usage)
+        return dataclasses.replace(read_chat(said), earlier_usage=None if estimated else usage)
 
     # --- what it has not -----------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _asking(self, keys: Iterable[str]) -> Iterator[None]:
-        """During the block, other requests for these calls wait for them."""
-        done = anyio.Event()
-        self._under_way |= dict.fromkeys(keys, done)
-        try:
-            yield
-        finally:
-            for key in keys:
-                del self._under_way[key]
-            done.set()
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
         """Make calls and deliver their replies; returns those that other processes are making or have made."""
         elsewhere: list[str] = []
         while asked:
-            aside = {
-                key: found
-                for key, request in asked.items()
-                if (found := self.ledger.set_aside(self._most(request))) is not None
-            }
+            most = {key: self._most(request) for key, request in asked.items()}
+            aside = {key: found for key in asked if (found := self.ledger.set_aside(most[key])) is not None}
             if not aside and not await self.ledger.settled():
                 deliver(dict.fromkeys(asked, OVER_BUDGET))
                 break
@@ -168,7 +164,7 @@ class JournalledModel(WrappedModel):
                 try:
                     await self._call({key: asked[key] for key in aside if key in mine}, aside, deliver)
                 finally:
-                    self._journal.release(list(mine))
+                    self._journal.release(mine)
             asked = {key: request for key, request in asked.items() if key not in aside}
         return elsewhere
 
@@ -191,22 +187,19 @@ class JournalledModel(WrappedModel):
             await self._model.score(requests, keep)
         for key, request in asked.items():
             if isinstance(request, ChatRequest):
-                reply = await self._said(request)
+                try:
+                    reply = await self._model.chat(request)
+                    if isinstance(reply, ChatReply):
+                        _check_storable(reply)
+                except GoldlessError:
+                    raise  # no other call would fare better
+                except Exception as error:  # noqa: BLE001 - whatever a package's model does
+                    reply = CallFailure(
+                        "bad_reply", f"the reply cannot be read ({kind_and_place(error)})", charged=(0, 0)
+                    )
                 booked = self._booked({key: reply}, asked, aside)
                 await self._journal.together(partial(self._journal.record, self.identity, *booked))
                 deliver({key: reply})
-
-    async def _said(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The model's reply; whatever the model raises, or gives that cannot be kept, is a failure of that call."""
-        try:
-            reply = await self._model.chat(request)
-            if isinstance(reply, ChatReply):
-                _check_storable(reply)
-        except GoldlessError:
-            raise  # no other call would fare better
-        except Exception as error:  # noqa: BLE001 - whatever a package's model does
-            return CallFailure("bad_reply", f"the reply cannot be read ({kind_and_place(error)})", charged=(0, 0))
-        return reply
 
     def _booked(
         self, replies: Mapping[str, Reply], asked: Mapping[str, Request], aside: Mapping[str, Aside]
@@ -225,16 +218,13 @@ class JournalledModel(WrappedModel):
                 paid = None if charged is None else self.ledger.charge(aside[key], Usage(*charged))
                 failures.append((key, failure, paid))
             request = asked[key]
-            if isinstance(request, ScoreRequest):
-                assert isinstance(reply, TokenLogprobs)
+            if isinstance(request, ScoreRequest) and isinstance(reply, TokenLogprobs):
                 known = context_hash(request.context)
                 if known not in bodies:
                     bodies[known] = orjson.dumps(request.context).decode()
-                # not by as_json, which is ten times as slow; every value is finite
                 sent = orjson.dumps({"context": known, "target": request.target}).decode()
                 entries.append(Entry(key, "score", sent, orjson.dumps({"logprobs": reply.logprobs}).decode(), *charge))
-            else:
-                assert isinstance(reply, ChatReply)
+            elif isinstance(reply, ChatReply):
                 entries.append(Entry(key, "chat", orjson.dumps(request).decode(), chat_as_json(reply), *charge))
         return entries, failures, bodies
 
@@ -255,14 +245,13 @@ def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
 
 def _check_storable(reply: ChatReply) -> None:
     """Raise ValueError for a reply that the journal cannot keep, such as a text that is not Unicode, or NaN."""
-    reply.text.encode()
     written, chosen = reply.token_logprobs or (), reply.choice_logprobs or {}
-    "".join(token for token, _ in written).encode()
+    "".join((reply.text, *(token for token, _ in written))).encode()
     if not all(map(math.isfinite, (*(value for _, value in written), *chosen.values()))):
         raise ValueError("a log-probability is not a finite number")
 
 
-# --- keys ------------------------------------------------------------------------------------------------------------
+# --- keys, requests and replies as JSON ------------------------------------------------------------------------------
 
 
 def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 0) -> str:
@@ -270,7 +259,9 @@ def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 
     if "dialect" in identity.settings:  # how a server returns log-probabilities does not change what it writes
         kept = {name: value for name, value in identity.settings.items() if name not in {"dialect", "layout"}}
         identity = dataclasses.replace(identity, tokenizer="", settings=kept)
-    data = request_data(request)
+    # not by dataclasses.asdict, which copies every text
+    data: dict[str, Any] = {field.name: getattr(request, field.name) for field in dataclasses.fields(ChatRequest)}
+    data["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
     for number in ("temperature", "seed"):  # written as json writes them
         data[number] = orjson.Fragment(json.dumps(data[number]))
     return _hashed("chat", model_hash(identity), data, replicate)
@@ -293,33 +284,13 @@ def _hashed(*parts: Any) -> str:
     return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-# --- requests and replies as JSON ------------------------------------------------------------------------------------
-
-
-def as_json(data: Any) -> str:
-    """Plain data as the journal writes it."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=dict)
-
-
-def request_data(request: ChatRequest) -> dict[str, Any]:
-    """The request as plain data, like ``dataclasses.asdict`` but without copying every text, which is slow."""
-    data = {field.name: getattr(request, field.name) for field in dataclasses.fields(ChatRequest)}
-    data["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
-    return data
-
-
 def chat_as_json(reply: ChatReply) -> str:
     """A reply as JSON, without its usage, which has columns of its own, and retries, which are among the failures."""
     said = {name: getattr(reply, name) for name in ("text", "finish", "token_logprobs", "choice_logprobs")}
     return orjson.dumps(said, default=dict).decode()
 
 
-def read_chat(text: str) -> ChatReply:
-    """A reply from JSON."""
-    return _chat_of(json.loads(text))
-
-
-def _chat_of(said: dict[str, Any]) -> ChatReply:
-    if said["token_logprobs"] is not None:
-        said["token_logprobs"] = tuple((token, value) for token, value in said["token_logprobs"])
-    return ChatReply(**said)
+def read_chat(said: dict[str, Any]) -> ChatReply:
+    """A reply from what ``chat_as_json`` wrote."""
+    tokens = said["token_logprobs"]
+    return ChatReply(**said | {"token_logprobs": tokens and tuple((token, value) for token, value in tokens)})

@@ -18,14 +18,7 @@ from goldless.models.http_api import Calling, HttpModel, client, service_model
 from goldless.models.provider import Use
 from goldless.models.services import ANY_SERVER
 
-FAST = Calling(
-    timeout_seconds=60.0,
-    retries=3,
-    patience_seconds=0.0,
-    wait_initial_seconds=0.01,
-    wait_max_seconds=0.05,
-    wait_jitter_seconds=0.01,
-)
+FAST = Calling(timeout_seconds=60.0, retries=3, patience_seconds=0.0, wait_seconds=0.01)
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ FAULTS = [(500, {}, "boom"), (502, {}, "boom"), "cut", "truncated", "invalid"]
 async def test_failed_attempts_that_may_be_charged_for_are_paid_for_within_the_budget(serve, connect, journal, fault):
     """Every attempt may be charged for, so no more are sent than the budget pays at the most each can cost."""
     server = serve(faults=[fault] * 1000)
-    quick = Calling(retries=2, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0)
+    quick = Calling(retries=2, wait_seconds=0.0, patience_seconds=0.0)
     replies, ledger = await ask_all(connect(server, calling=quick), journal, Budget(20.5 * MOST_USD), calls=30)
     sent = len(server.bodies("/v1/chat/completions"))
     assert not any(isinstance(reply, ChatReply) for reply in replies)
@@ -100,7 +100,7 @@ async def test_failed_attempts_that_may_be_charged_for_are_paid_for_within_the_b
 @pytest.mark.parametrize("fault", [(429, {}, "slow"), (503, {}, "loading"), (400, {}, "no")], ids=str)
 async def test_attempts_that_the_server_did_not_take_cost_nothing(serve, connect, journal, fault):
     server = serve(faults=[fault] * 1000)
-    quick = Calling(retries=1, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0)
+    quick = Calling(retries=1, wait_seconds=0.0, patience_seconds=0.0)
     replies, ledger = await ask_all(connect(server, calling=quick), journal, Budget(20 * MOST_USD), calls=3)
     assert all(isinstance(reply, CallFailure) for reply in replies)
     assert (ledger.calls, ledger.spent_usd) == (0, 0.0)

@@ -21,8 +21,8 @@ def wrote(*steps: Step) -> Written:
     return Written("".join(one.token for one in steps), cut=False, steps=steps)
 
 
-def probabilities(written, answers, **how):
-    logprobs = chosen(written, answers, **how)[1]
+def probabilities(written, answers):
+    logprobs = chosen(written, answers)[1]
     return logprobs and {answer: math.exp(value) for answer, value in logprobs.items()}
 
 
@@ -90,25 +90,3 @@ def test_probabilities_are_read_where_the_written_answer_begins(steps, answers, 
 @pytest.mark.parametrize("content", [[{"token": 3}], ["text"], [{"token": "a"}], [{"token": "a", "logprob": None}]])
 def test_log_probabilities_of_another_shape_are_none(content):
     assert steps_of(content) == ()
-
-
-@pytest.mark.parametrize(
-    ("listed", "hidden"),
-    [
-        ({"yes": 0.5, "The": 0.3}, True),  # no may have up to 0.2
-        ({"The": 0.97, "A": 0.01, "yes": 0.009}, False),  # whatever no has, the model is not answering
-        ({"The": 0.5, "A": 0.4}, True),  # both may have up to 0.1
-    ],
-)
-def test_an_answer_is_hidden_where_its_probability_would_tell(listed, hidden):
-    written = wrote(step(next(iter(listed)), listed))
-    assert probabilities(written, YES) is None
-    assert (probabilities(written, YES, bounded=True) is not None) is hidden
-
-
-def test_tokens_of_another_reply_are_added_as_long_as_both_write_the_same():
-    first = wrote(step("yes", {"yes": 0.5, "The": 0.3}), step("!"))
-    named = wrote(step("yes", {"yes": 0.5, "no": 0.1}), step("."))
-    found = first.with_alternatives_of(named)
-    assert probabilities(found, YES) == pytest.approx({"yes": 0.5 / 0.6, "no": 0.1 / 0.6})
-    assert found.steps[1] == first.steps[1]

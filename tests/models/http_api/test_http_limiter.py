@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-
 import anyio
+import anyio.lowlevel
 import pytest
 from virtual_time import VIRTUAL_TIME
 
@@ -20,14 +19,27 @@ def anyio_backend() -> object:
 
 async def calls(limiter: Limiter, number: int = 0, *, seconds: float = 1.0, overload: bool = False) -> None:
     """Calls sent together, as many as allowed, whose replies arrive together: good, or that there are too many."""
-    async with AsyncExitStack() as stack:
-        sent = [await stack.enter_async_context(limiter.slot()) for _ in range(number or limiter.limit)]
-        await anyio.sleep(seconds)
-        for one in sent:
+    there = 0
+    all_there = anyio.Event()
+
+    async def call() -> None:
+        nonlocal there
+        async with limiter.slot() as one:
+            there += 1
+            await anyio.sleep(seconds)
+            there -= 1
+            if not there:
+                all_there.set()
+            await all_there.wait()
             if overload:
                 limiter.overloaded(one)
             else:
                 limiter.answered(one, clean=True)
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(number or limiter.limit):
+            tasks.start_soon(call)
 
 
 async def test_the_limit_doubles_while_throughput_grows_until_the_maximum():

@@ -15,7 +15,7 @@ from goldless.models.interface import ChatReply, ChatRequest, Message
 pytestmark = pytest.mark.anyio
 
 ASK = ChatRequest((Message("user", "Hello?"),))
-WAITING = Calling(retries=1, wait_initial_seconds=1, wait_max_seconds=5, wait_jitter_seconds=0.0)
+WAITING = Calling(retries=1, wait_seconds=1)
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ async def test_retry_after_as_a_date_is_waited_out(serve_here, connect):
 
 async def test_a_server_that_says_at_once_is_still_waited_for_longer_each_time(serve_here, connect):
     server = await serve_here(faults=[(429, {"Retry-After": "0"}, "")] * 3)
-    model = connect(server, calling=Calling(wait_initial_seconds=0.03, wait_jitter_seconds=0.0))
+    model = connect(server, calling=Calling(wait_seconds=0.03))
     began = anyio.current_time()
     await model.chat(ASK)
     assert anyio.current_time() - began >= 0.03 + 0.06 + 0.12
@@ -94,7 +94,7 @@ async def test_a_server_that_says_at_once_is_still_waited_for_longer_each_time(s
 
 async def test_a_pause_longer_than_allowed_leaves_the_call_open_at_once(serve_here, connect):
     server = await serve_here(faults=[(429, {"Retry-After": "3600"}, "")])
-    model = connect(server, calling=Calling(longest_retry_after_seconds=60))
+    model = connect(server)
     began = anyio.current_time()
     failure = await model.chat(ASK)
     assert isinstance(failure, CallFailure)
@@ -117,7 +117,7 @@ async def test_retry_after_holds_back_calls_that_were_not_refused(serve_here, co
 
 async def test_a_waiting_retry_gives_its_slot_to_others(serve_here, connect):
     server = await serve_here(faults=[(500, {}, "boom")])
-    patient = Calling(wait_initial_seconds=5, wait_jitter_seconds=0.0)
+    patient = Calling(wait_seconds=5)
     model = connect(server, concurrency=1, calling=patient)
     finished: list[str] = []
 
@@ -134,7 +134,7 @@ async def test_a_waiting_retry_gives_its_slot_to_others(serve_here, connect):
 
 async def test_every_call_gets_through_a_server_that_takes_few_at_once(serve_here, connect):
     server = await serve_here(most_at_once=8, retry_after="2", delay_seconds=1)
-    model = connect(server, calling=Calling(retries=29, wait_initial_seconds=0.01, wait_jitter_seconds=0.02))
+    model = connect(server, calling=Calling(retries=29, wait_seconds=0.01))
     replies = []
 
     async def ask() -> None:
@@ -165,7 +165,7 @@ async def test_every_call_gets_through_a_storm_of_refusals(serve_here, connect):
             return (429, {"Retry-After": "0"}, "slow down")
 
     server.behaviour.faults = Storm()
-    quick = Calling(wait_initial_seconds=0.0, wait_max_seconds=0.0, wait_jitter_seconds=0.0)
+    quick = Calling(wait_seconds=0.0)
     model = connect(server, calling=quick)
     replies = []
 
@@ -181,6 +181,6 @@ async def test_every_call_gets_through_a_storm_of_refusals(serve_here, connect):
 
 async def test_a_server_that_always_refuses_is_given_up(serve_here, connect):
     server = await serve_here(faults=[(429, {}, "slow down")] * 100)
-    quick = Calling(retries=2, wait_initial_seconds=0.0, wait_max_seconds=0.0, wait_jitter_seconds=0.0)
+    quick = Calling(retries=2, wait_seconds=0.0)
     failure = await connect(server, calling=quick).chat(ASK)
     assert (failure.kind, failure.attempts) == ("rate_limited", 9)

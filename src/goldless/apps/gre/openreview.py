@@ -34,7 +34,7 @@ from goldless.apps.gre.paper_text import PdfReader, pdf_text
 from goldless.apps.gre.papers import HumanReview, Paper, UnansweredError, UnusablePaperError
 from goldless.apps.gre.review_form import says_something, sections_and_extra
 from goldless.errors import UserError
-from goldless.models.http_api.limits import seconds_until
+from goldless.models.http_api.client import seconds_until
 
 Say = Callable[[str], None]
 REPLIES = "replies.sqlite"

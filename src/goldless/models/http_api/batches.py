@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from goldless.errors import CallError, UserError
-from goldless.models.http_api.client import ApiKey, AttemptError, bad_reply, reading, status_failure
-from goldless.models.http_api.limits import part_of
+from goldless.models.http_api.client import ApiKey, AttemptError, bad_reply, part_of, reading, status_failure
 from goldless.models.http_api.model import HttpModel
 from goldless.models.interface import ChatReply, ChatRequest, NotSentError
 from goldless.records import CallFailure
@@ -27,8 +26,6 @@ _ANTHROPIC_STATUSES = {
     "rate_limit_error": 429,
     "overloaded_error": 529,
 }
-Results = Iterator[tuple[str, Any | AttemptError]]
-"""Keys of calls, each with the reply's JSON or why there is none, without those that the batch did not get to."""
 
 
 class BatchingModel(HttpModel):
@@ -47,7 +44,7 @@ class BatchingModel(HttpModel):
         return orjson.dumps(call)
 
     async def _upload(self, lines: Sequence[bytes]) -> bytes:
-        """The body that creates a batch of these calls; nothing is paid for yet. Raises AttemptError."""
+        """The body that creates a batch of these calls; nothing is paid for yet."""
         head = (
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
             f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="goldless.jsonl"\r\n'
@@ -55,12 +52,12 @@ class BatchingModel(HttpModel):
         )
         body = head.encode() + b"\n".join(lines) + f"\r\n--{_BOUNDARY}--\r\n".encode()
         form = f"multipart/form-data; boundary={_BOUNDARY}"
-        file = _text((await self._client.send("POST", "/v1/files", body, content_type=form)).data, "id")
+        file = (await self._client.send("POST", "/v1/files", body, content_type=form)).data["id"]
         return orjson.dumps({"input_file_id": file, "endpoint": self._format.route, "completion_window": "24h"})
 
     async def _rows(self, batch: Mapping[str, Any]) -> list[Any] | None:
-        """The rows of results of a batch; None: it has not ended. Raises AttemptError."""
-        status = _text(batch, "status")
+        """The rows of results of a batch; None: it has not ended."""
+        status = batch["status"]
         if status not in {"completed", "expired", "cancelled", "failed"}:
             return None
         files = [batch[name] for name in ("output_file_id", "error_file_id") if batch.get(name)]
@@ -69,18 +66,16 @@ class BatchingModel(HttpModel):
             raise AttemptError("rejected", f"the batch failed: {orjson.dumps(batch.get('errors')).decode()[:300]}")
         return rows
 
-    def _results(self, row: Any) -> Results:
-        """The result in a row, if it has one."""
-        error, response = part_of(row, "error"), part_of(row, "response")
-        status, body = part_of(response, "status_code"), part_of(response, "body")
-        if part_of(error, "code") in {"batch_expired", "batch_cancelled"}:
-            return
+    def _result(self, row: Any) -> Any:
+        """The reply's JSON in a row; None: the batch did not get to this call. Raises AttemptError if it failed."""
+        error, status, body = row.get("error"), *(part_of(row, "response", one) for one in ("status_code", "body"))
         if status == 200:
-            yield row["custom_id"], body
-        elif isinstance(status, int):
-            yield row["custom_id"], _failed(status, body)
-        else:
-            yield row["custom_id"], AttemptError("server_error", str(part_of(error, "message") or row)[:300])
+            return body
+        if isinstance(status, int):
+            raise _failed(status, body)
+        if part_of(error, "code") in {"batch_expired", "batch_cancelled"}:
+            return None
+        raise AttemptError("server_error", str(part_of(error, "message") or row)[:300])
 
     async def send_batch(self, lines: Sequence[bytes]) -> str:
         """Send a batch; returns the provider's name for it.
@@ -92,12 +87,12 @@ class BatchingModel(HttpModel):
             with reading():
                 body = await self._upload(lines)
                 sending = True
-                return _text(await self._client.attempt("POST", self.batch_route, body), "id")
+                return str((await self._client.attempt("POST", self.batch_route, body))["id"])
         except AttemptError as failure:
             record = self._record(failure)
             if sending and failure.kind in _PERHAPS_SENT:
                 raise CallError(record) from None
-            raise NotSentError(f"the batch of {self._called} was not accepted: {record.message}") from None
+            raise NotSentError(f"the batch of {self.identity.short} was not accepted: {record.message}") from None
 
     async def batch_replies(
         self, batch: str, requests: Mapping[str, ChatRequest]
@@ -108,25 +103,26 @@ class BatchingModel(HttpModel):
         """
         try:
             with reading():
-                rows = await self._rows((await self._client.get(f"{self.batch_route}/{batch}")).data)
+                rows = await self._rows((await self._client.send("GET", f"{self.batch_route}/{batch}")).data)
         except AttemptError as failure:
             if failure.status in {404, 410}:
                 raise UserError(
-                    f"the batch {batch} of {self._called} is gone: {failure.message}. Its {len(requests):,} calls have "
-                    f"no replies. To send and pay for them again: goldless journal batches --forget {batch}"
+                    f"the batch {batch} of {self.identity.short} is gone: {failure.message}. Its {len(requests):,} "
+                    "calls have no replies. To send and pay for them again: "
+                    f"goldless journal batches --forget {batch}"
                 ) from None
             if failure.kind == "rejected" and not failure.status:
                 return dict.fromkeys(requests, self._record(failure))
             raise CallError(self._record(failure)) from None
-        if rows is None:
-            return None
         found: dict[str, ChatReply | CallFailure] = {}
-        for row in rows:
-            # a row without the key of a call answers none
-            for key, data in self._results(row) if part_of(row, "custom_id") in requests else ():
-                failed = isinstance(data, AttemptError)
-                found[key] = self._record(data) if failed else self._reply(data, requests[key])
-        return found
+        for row in rows or ():
+            key = part_of(row, "custom_id")
+            try:
+                if key in requests and (data := self._result(row)) is not None:
+                    found[key] = self._reply(data, requests[key])
+            except AttemptError as failure:
+                found[key] = self._record(failure)
+        return None if rows is None else found
 
     async def _lines(self, route: str) -> list[Any]:
         content = (await self._client.send("GET", route, raw=True, most_bytes=MOST_RESULT_BYTES)).data
@@ -134,10 +130,6 @@ class BatchingModel(HttpModel):
             return [orjson.loads(line) for line in content.splitlines() if line.strip()]
         except orjson.JSONDecodeError:
             raise bad_reply("the results of the batch are not JSON lines") from None
-
-    @property
-    def _called(self) -> str:
-        return f"{self._service.name}:{self._name}"
 
 
 class AnthropicModel(BatchingModel):
@@ -154,25 +146,18 @@ class AnthropicModel(BatchingModel):
         return b'{"requests":[' + b",".join(lines) + b"]}"
 
     async def _rows(self, batch: Mapping[str, Any]) -> list[Any] | None:
-        if _text(batch, "processing_status") != "ended":
+        if batch["processing_status"] != "ended":
             return None
-        return await self._lines(f"{self.batch_route}/{_text(batch, 'id')}/results")
+        return await self._lines(f"{self.batch_route}/{batch['id']}/results")
 
-    def _results(self, row: Any) -> Results:
-        result = part_of(row, "result")
-        kind, error = part_of(result, "type"), part_of(result, "error")
+    def _result(self, row: Any) -> Any:
+        kind, error = part_of(row, "result", "type"), part_of(row, "result", "error")
         if kind == "succeeded":
-            yield row["custom_id"], part_of(result, "message")
-        elif kind not in {"expired", "canceled"}:
-            inner = part_of(error, "error") or error
-            yield row["custom_id"], _failed(_ANTHROPIC_STATUSES.get(str(part_of(inner, "type")), 500), {"error": inner})
-
-
-def _text(data: Any, field: str) -> str:
-    value = part_of(data, field)
-    if not isinstance(value, str) or not value:
-        raise bad_reply(f"the reply has no {field}")
-    return value
+            return part_of(row, "result", "message") or {}
+        if kind in {"expired", "canceled"}:
+            return None
+        inner = part_of(error, "error") or error
+        raise _failed(_ANTHROPIC_STATUSES.get(str(part_of(inner, "type")), 500), {"error": inner})
 
 
 def _failed(status: int, body: Any) -> AttemptError:

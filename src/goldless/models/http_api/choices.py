@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 _NEGLIGIBLE = 0.01
@@ -50,23 +50,9 @@ class Written:
     thinking_characters: int = 0
     """Characters of thinking before the text, which are among the steps."""
 
-    def with_alternatives_of(self, other: Written) -> Written:
-        """The text with the alternatives of another reply to the same request added, as long as the two agree."""
-        steps = list(self.steps)
-        for i, (step, same) in enumerate(zip(self.steps, other.steps, strict=False)):
-            if step.token != same.token:
-                break
-            steps[i] = replace(step, alternatives={**same.alternatives, **step.alternatives})
-        return replace(self, steps=steps)
 
-
-def chosen(
-    written: Written, answers: Sequence[str], *, bounded: bool = False
-) -> tuple[str | None, Mapping[str, float] | None]:
-    """The written answer, if there is exactly one, and the log-probability of each answer in nats, if known.
-
-    ``bounded``: an answer that is not listed has the most that it can have, however much that is.
-    """
+def chosen(written: Written, answers: Sequence[str]) -> tuple[str | None, Mapping[str, float] | None]:
+    """The written answer, if there is exactly one, and the log-probability of each answer in nats, if known."""
     text = written.text
     found: dict[str, int] = {}
     if text.strip() in answers:
@@ -75,7 +61,7 @@ def chosen(
         for match in _pattern(tuple(answers)).finditer(text):
             found.setdefault(match.group(), match.start())
     answer, position = next(iter(found.items())) if len(found) == 1 else (None, 0)
-    return answer, _probabilities(written.steps, answers, written.thinking_characters + position, bounded=bounded)
+    return answer, _probabilities(written.steps, answers, written.thinking_characters + position)
 
 
 @lru_cache(maxsize=256)
@@ -85,11 +71,14 @@ def _pattern(answers: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
 
 
-def _probabilities(
-    steps: Sequence[Step], answers: Sequence[str], begin: int, *, bounded: bool
-) -> Mapping[str, float] | None:
+def _probabilities(steps: Sequence[Step], answers: Sequence[str], begin: int) -> Mapping[str, float] | None:
     """The log-probability of each answer, which begins at this character; None if the tokens are ambiguous."""
     written, lead, position, reached = "", "", 0, False
+
+    def begun_by(token: str) -> str:
+        """The part of an answer written once this token is added."""
+        return written + token if written else token.lstrip(_SPACE).removeprefix(lead).lstrip(_SPACE)
+
     for step in steps:
         if not reached:
             before = step.token[: max(0, begin - position)]
@@ -97,44 +86,31 @@ def _probabilities(
             if position <= begin or not step.token[len(before) :].strip(_SPACE):
                 continue  # not there yet, or only white space
             lead, reached = before.lstrip(_SPACE), True
-        masses, shared = _masses(step, answers, written, lead)
-        begun = _begun(step.token, written, lead)
+        masses, shared = dict.fromkeys(answers, 0.0), 0.0
+        """Of the tokens that begin exactly one answer, and of those that begin several."""
+        for token, logprob in step.alternatives.items():
+            begun = begun_by(token)
+            if not begun or begun == written:
+                continue
+            # a token may end the answer and add what no longer belongs to the word, such as a full stop
+            possible = [one for one in answers if one.startswith(begun) or re.match(rf"{re.escape(one)}(?!\w)", begun)]
+            if len(possible) == 1:
+                masses[possible[0]] += math.exp(logprob)
+            elif possible:
+                shared += math.exp(logprob)
+        begun = begun_by(step.token)
         if not all(answer.startswith(begun) for answer in answers) or sum(masses.values()) > _NEGLIGIBLE * shared:
-            return _normalised(step, masses, shared, bounded=bounded)
+            return _normalised(step, masses, shared)
         written, lead = begun, ""  # every answer could still follow
     return None
 
 
-def _begun(token: str, written: str, lead: str) -> str:
-    """The part of an answer written once this token is added."""
-    return written + token if written else token.lstrip(_SPACE).removeprefix(lead).lstrip(_SPACE)
-
-
-def _masses(step: Step, answers: Sequence[str], written: str, lead: str) -> tuple[dict[str, float], float]:
-    """Probability of the tokens that begin exactly one answer, by answer, and of those that begin several."""
-    masses = dict.fromkeys(answers, 0.0)
-    shared = 0.0
-    for token, logprob in step.alternatives.items():
-        begun = _begun(token, written, lead)
-        if not begun or begun == written:
-            continue
-        # a token may end the answer and add what no longer belongs to the word, such as a full stop
-        possible = [one for one in answers if one.startswith(begun) or re.match(rf"{re.escape(one)}(?!\w)", begun)]
-        if len(possible) == 1:
-            masses[possible[0]] += math.exp(logprob)
-        elif possible:
-            shared += math.exp(logprob)
-    return masses, shared
-
-
-def _normalised(step: Step, masses: dict[str, float], shared: float, *, bounded: bool) -> Mapping[str, float] | None:
-    listed = [math.exp(logprob) for logprob in step.alternatives.values()]
+def _normalised(step: Step, masses: dict[str, float], shared: float) -> Mapping[str, float] | None:
+    listed, total = [math.exp(logprob) for logprob in step.alternatives.values()], sum(masses.values())
     # An answer that is not listed has less than the least token listed, and no more than what is left of 1.
     bound = max(min(*listed, 1.0 - sum(listed)), 1e-12)
-    filled = {answer: mass or bound for answer, mass in masses.items()}
-    whole = sum(filled.values())
-    total = whole if bounded else sum(masses.values())
-    unlisted = not bounded and not all(masses.values())
+    unlisted = not all(masses.values())
     if total < _LEAST_MASS or shared > _NEGLIGIBLE * total or (unlisted and bound > _NEGLIGIBLE * total):
         return None
-    return {answer: math.log(mass / whole) for answer, mass in filled.items()}
+    filled = {answer: mass or bound for answer, mass in masses.items()}
+    return {answer: math.log(mass / sum(filled.values())) for answer, mass in filled.items()}

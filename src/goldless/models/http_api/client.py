@@ -17,6 +17,8 @@ import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +28,6 @@ import orjson
 from yarl import URL
 
 from goldless.errors import GoldlessError, kind_and_place
-from goldless.models.http_api.limits import exhausted_wait, part_of, requested_wait
 from goldless.records import CallFailure, FailureKind
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ if TYPE_CHECKING:
     from goldless.models.usage import Ledger
 
 LOGGER = logging.getLogger("goldless.models")
-GROWTH, FALL = 1.05, 0.8
+START, GROWTH, FALL = 8, 1.05, 0.8
 LEAST_GAIN = 1.25
 """Throughput with twice the calls, as a multiple, for which the number doubles again."""
-START = 8
 LONGEST_PAUSE_SECONDS = 60.0
 """For a limit that a good reply says is used up; after it, the server's own answer decides."""
+LONGEST_RETRY_AFTER_SECONDS = 300.0
+"""If the server requests a longer pause than this, the call is left open for another run."""
+LONGEST_WAIT_SECONDS = 30.0
 LONGEST_LOOK_SECONDS = 5.0
 """Between two attempts to find a server up again."""
 CONNECT_SECONDS = 10.0
@@ -47,11 +50,41 @@ MOST_REPLY_BYTES = 64 << 20
 """Of one reply, unpacked. The log-probabilities of a prompt of 100,000 tokens take about 15 MB."""
 LEAST_SECRET_CHARACTERS = 12
 """A shorter key is a placeholder such as EMPTY, which a model may well write."""
+SHOWN_CHARACTERS = 400
 UNKNOWN_CHARGE = (0, 0)
 """An attempt that may be charged for, nobody knows how much."""
 REDACTED = "[redacted]"
 _CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}\]]+", re.IGNORECASE)
-_SHOWN_CHARACTERS = 400
+
+
+class ApiKey:
+    """A key that cannot be printed by accident."""
+
+    __slots__ = ("_header", "_value")
+
+    def __init__(self, value: str = "", header: str = "Authorization: Bearer ") -> None:
+        """``header``: how the server wants it, up to where the key is put."""
+        self._value = value
+        self._header = header
+
+    def __repr__(self) -> str:
+        return "<key>" if self._value else "<no key>"
+
+    def headers(self) -> dict[str, str]:
+        """The only place where the key is used."""
+        name, _, before = self._header.partition(": ")
+        return {name: f"{before}{self._value}"} if self._value else {}
+
+    def redact(self, text: str) -> str:
+        """A server's message without the key, and without anything that looks like credentials."""
+        if self._value:
+            text = text.replace(self._value, REDACTED)
+        return _CREDENTIALS.sub(rf"\1 {REDACTED}", text)
+
+    def withhold(self, text: str) -> str:
+        """What a model wrote, without the key."""
+        return text if len(self._value) < LEAST_SECRET_CHARACTERS else text.replace(self._value, REDACTED)
+
 
 # --- what can go wrong -------------------------------------------------------------------------------------------
 
@@ -59,10 +92,10 @@ _RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
 _OVERLOAD_STATUSES = frozenset({429, 529})
 _OUTAGE_STATUSES = frozenset({502, 503, 504})
 """A gateway without the server behind it, or a server that is starting."""
-_TOO_LONG_STATUSES = frozenset({400, 422, 500})
-"""TGI responds with 422; llama.cpp sometimes with 500."""
 _NOT_TAKEN_STATUSES = frozenset({503, 529})
 """The server says that it did not work on the request; after another failure of a server it may charge for it."""
+_TOO_LONG_STATUSES = frozenset({400, 422, 500})
+"""TGI responds with 422; llama.cpp sometimes with 500."""
 _TOO_LONG = re.compile(
     r"context_length_exceeded|maximum context length|longer than the (?:model's context|maximum model length)"
     r"|too long to fit into the model|prompt is too long|input is too long|exceeds? (?:the )?context (?:limit|window)"
@@ -71,12 +104,8 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 """How servers word it: OpenAI, vLLM, SGLang, Anthropic, Bedrock, llama.cpp, Gemini, TGI."""
-_BAD_KEY = re.compile(
-    r"api key (?:not valid|not found|expired)|API_KEY_INVALID|please pass a valid api key", re.IGNORECASE
-)
+_BAD_KEY = re.compile(r"api key (?:not valid|not found|expired)|API_KEY_INVALID|pass a valid api key", re.IGNORECASE)
 """How Gemini rejects a key, with status 400."""
-_FILTERED = frozenset({"content_filter", "content_policy_violation"})
-"""Error codes of Azure and OpenAI for a prompt that their filter blocks."""
 
 
 @dataclass(eq=False)
@@ -111,38 +140,13 @@ class AttemptError(GoldlessError):
         """Whether the server is down, or not yet up, rather than failing at this call."""
         return self.retryable and (self.kind == "connection" or self.status in _OUTAGE_STATUSES)
 
+    @property
+    def may_be_retried(self) -> bool:
+        return self.retryable and (self.retry_after_seconds or 0.0) <= LONGEST_RETRY_AFTER_SECONDS
+
     def names(self, parameter: str) -> bool:
         """Whether the server rejects this parameter by name."""
         return self.param == parameter or re.search(rf"\b{parameter}\b", self.message, re.IGNORECASE) is not None
-
-
-class ApiKey:
-    """A key that cannot be printed by accident."""
-
-    __slots__ = ("_header", "_value")
-
-    def __init__(self, value: str = "", header: str = "Authorization: Bearer ") -> None:
-        """``header``: how the server wants it, up to where the key is put."""
-        self._value = value
-        self._header = header
-
-    def __repr__(self) -> str:
-        return "<key>" if self._value else "<no key>"
-
-    def headers(self) -> dict[str, str]:
-        """The only place where the key is used."""
-        name, _, before = self._header.partition(": ")
-        return {name: f"{before}{self._value}"} if self._value else {}
-
-    def redact(self, text: str) -> str:
-        """A server's message without the key, and without anything that looks like credentials."""
-        if self._value:
-            text = text.replace(self._value, REDACTED)
-        return _CREDENTIALS.sub(rf"\1 {REDACTED}", text)
-
-    def withhold(self, text: str) -> str:
-        """What a model wrote, without the key."""
-        return text if len(self._value) < LEAST_SECRET_CHARACTERS else text.replace(self._value, REDACTED)
 
 
 def bad_reply(message: str, *, retryable: bool = False) -> AttemptError:
@@ -157,8 +161,17 @@ def reading() -> Iterator[None]:
         yield
     except GoldlessError:
         raise
+    except KeyError as error:
+        raise bad_reply(f"the reply has no {error.args[0]}") from None
     except Exception as error:  # noqa: BLE001 - that is what it is for
         raise bad_reply(f"the reply cannot be read ({kind_and_place(error)})") from None
+
+
+def part_of(reply: Any, *place: str) -> Any:
+    """The value at a path in a reply, key by key; None if there is no such path."""
+    for key in place:
+        reply = reply.get(key) if isinstance(reply, dict) else None
+    return reply
 
 
 def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url: str, key: ApiKey) -> AttemptError:
@@ -180,7 +193,7 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
         kind = "rate_limited"
     elif status >= 500 or status == 408:
         kind = "server_error"
-    elif code in _FILTERED:
+    elif code in {"content_filter", "content_policy_violation"}:  # of Azure and OpenAI
         kind = "refused"
     charged = kind == "refused" or (kind == "server_error" and status not in _NOT_TAKEN_STATUSES)
     return AttemptError(
@@ -197,7 +210,63 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
 
 
 def _shortened(message: str) -> str:
-    return message if len(message) <= _SHOWN_CHARACTERS else f"{message[:_SHOWN_CHARACTERS]}…"
+    return message if len(message) <= SHOWN_CHARACTERS else f"{message[:SHOWN_CHARACTERS]}…"
+
+
+# --- waits that a server requests --------------------------------------------------------------------------------
+
+_OPENAI = "x-ratelimit-remaining{}", "x-ratelimit-reset{}"
+_ANTHROPIC = "anthropic-ratelimit{}-remaining", "anthropic-ratelimit{}-reset"
+_LIMITS = [
+    (left.format(of), reset.format(of))
+    for left, reset in (_OPENAI, _ANTHROPIC)
+    for of in ("-requests", "-tokens", "-input-tokens", "-output-tokens", "")
+]
+"""What is left and when it is full again: OpenAI and gateways like it, OpenRouter and Together; Anthropic."""
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+"""``6m0s``, ``12ms``, ``36s``."""
+
+
+def requested_wait(headers: Mapping[str, str], error: Any = None) -> float | None:
+    """Seconds to wait after a failed call; None if the server does not say."""
+    for header, unit in (("Retry-After-Ms", 0.001), ("Retry-After", 1.0)):
+        value = seconds_until(headers.get(header))
+        if value is not None:
+            return value * unit
+    for detail in part_of(error, "details") or ():
+        if wait := seconds_until(part_of(detail, "retryDelay")):  # Google's RetryInfo
+            return wait
+    passed_on = part_of(error, "metadata", "headers")  # by OpenRouter
+    if isinstance(passed_on, dict):
+        headers = {**headers, **{str(name).lower(): str(value) for name, value in passed_on.items()}}
+    return exhausted_wait(headers)
+
+
+def exhausted_wait(headers: Mapping[str, str]) -> float | None:
+    """Seconds until a limit of which nothing is left is full again; None if something is left of each."""
+    used_up = [reset for left, reset in _LIMITS if headers.get(left, "").strip() in {"0", "0.0"}]
+    waits = [wait for reset in used_up if (wait := seconds_until(headers.get(reset))) is not None]
+    return max(waits, default=None)
+
+
+def seconds_until(value: Any) -> float | None:
+    """Seconds from a number, a duration, a time stamp or an HTTP date; None if it is none of them."""
+    if not isinstance(value, str) or not value.strip():
+        return None
+    value, now = value.strip(), datetime.now(UTC)
+    with suppress(ValueError):
+        number = float(value)
+        if number > 1e8:  # a moment in seconds or, beyond 1e11, in milliseconds
+            number = number / (1000 if number > 1e11 else 1) - now.timestamp()
+        return max(0.0, number) if math.isfinite(number) else None
+    if match := _DURATION.fullmatch(value):
+        units = (3600.0, 60.0, 1.0, 0.001)
+        return sum(float(part or 0) * unit for part, unit in zip(match.groups(), units, strict=True))
+    for parse in (datetime.fromisoformat, parsedate_to_datetime):
+        with suppress(ValueError):
+            then = parse(value)
+            return max(0.0, ((then if then.tzinfo else then.replace(tzinfo=UTC)) - now).total_seconds())
+    return None
 
 
 # --- how many at once, and how long each may take ----------------------------------------------------------------
@@ -217,27 +286,20 @@ class Calling:
     """Concurrent calls, used from the start; None: start with a few and adapt to the server."""
     max_in_flight: int = 1024
     """Maximum concurrent calls when adapting to the server."""
-    wait_initial_seconds: float = 0.5
-    """Wait before the second attempt; it doubles from there."""
-    wait_max_seconds: float = 30.0
-    wait_jitter_seconds: float = 1.0
-    """A random part added to each wait, so that calls that failed together do not retry together."""
-    longest_retry_after_seconds: float = 300.0
-    """If the server requests a longer pause than this, the call is left open for another run."""
-
-    def may_retry(self, failure: AttemptError) -> bool:
-        """Whether an attempt that failed in this way may be followed by another."""
-        return failure.retryable and (failure.retry_after_seconds or 0.0) <= self.longest_retry_after_seconds
+    wait_seconds: float = 0.5
+    """Wait before the second attempt; it doubles from there. Up to twice as much is added at random, so that calls that
+    failed together do not retry together.
+    """
 
 
 @dataclass(eq=False, slots=True)
 class Sent:
     """A call in flight."""
 
-    at: float = 0.0
+    at: float
     """When it was sent, in seconds on the event loop's clock."""
-    scope: anyio.CancelScope | None = None
-    """Ends it; None: it was not sent yet."""
+    scope: anyio.CancelScope
+    """Ends it."""
 
 
 class Limiter:
@@ -257,7 +319,7 @@ class Limiter:
         self._timeout = timeout_seconds
         self._next_renewal = 0.0
         """When the time of calls in flight may next start again."""
-        self._sent: dict[Sent, None] = {}
+        self._sent: set[Sent] = set()
         self._changed_at = self._fell_at = -math.inf
         self._least_rate = 0.0
         """Calls per second that the present limit must reach before it doubles."""
@@ -272,21 +334,16 @@ class Limiter:
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Sent]:
         """Wait for a slot and for the end of any pause. Raises TimeoutError when the time of the call is over."""
-        sent = Sent()
-        try:
-            self.slots.acquire_on_behalf_of_nowait(sent)
-        except anyio.WouldBlock:
-            await self.slots.acquire_on_behalf_of(sent)
-        try:
+        async with self.slots:
             while (now := anyio.current_time()) < self.paused_until:  # noqa: ASYNC110 time ends a pause
                 await anyio.sleep(self.paused_until - now)
-            sent.at = now
-            self._sent[sent] = None
-            with anyio.fail_after(self._timeout) as sent.scope:
-                yield sent
-        finally:
-            self._sent.pop(sent, None)
-            self.slots.release_on_behalf_of(sent)
+            with anyio.fail_after(self._timeout) as scope:
+                sent = Sent(now, scope)
+                self._sent.add(sent)
+                try:
+                    yield sent
+                finally:
+                    self._sent.remove(sent)
 
     def answered(self, sent: Sent, *, clean: bool = False, up: bool = True) -> None:
         """Record a reply. ``clean``: a good one; ``up``: of the server, not of a gateway that has lost it."""
@@ -296,7 +353,7 @@ class Limiter:
         if now >= self._next_renewal:  # not with every reply, because that takes time
             self._next_renewal = now + self._timeout / 100
             for other in self._sent:
-                if other.scope is not None and sent.at <= other.at + self._timeout:
+                if sent.at <= other.at + self._timeout:
                     other.scope.deadline = now + self._timeout
         # A limit nobody uses must not grow: the first burst would then test it all at once.
         if not clean or sent.at < self._changed_at or self.slots.borrowed_tokens * 2 < self.limit:
@@ -374,10 +431,6 @@ class Client:
         while self._sessions:
             await self._sessions.pop().close()
 
-    async def get(self, route: str) -> Answer:
-        """The reply. Raises the last AttemptError, which then carries the number of attempts."""
-        return await self.send("GET", route)
-
     async def post(
         self, route: str, payload: Any, most: Usage | None = None, *, usage: Callable[[Any], Usage] | None = None
     ) -> Answer:
@@ -435,11 +488,11 @@ class Client:
                     # a server that says that there are too many calls gives each its turn with time
                     used += 0.25 if failure.kind == "rate_limited" else 1.0
                     given_up = used > calling.retries
-                if given_up or not calling.may_retry(failure):
+                if given_up or not failure.may_be_retried:
                     raise
-                usual = min(calling.wait_max_seconds, calling.wait_initial_seconds * 2.0 ** (len(failed) - 1))
+                usual = min(LONGEST_WAIT_SECONDS, calling.wait_seconds * 2.0 ** (len(failed) - 1))
                 # a server that always says "now" must not use up all attempts at once
-                wait = max(failure.retry_after_seconds or 0.0, usual) + random.uniform(0.0, calling.wait_jitter_seconds)  # noqa: S311
+                wait = max(failure.retry_after_seconds or 0.0, usual) + random.uniform(0.0, 2.0 * calling.wait_seconds)  # noqa: S311
                 if outage:
                     wait = min(wait, max(LONGEST_LOOK_SECONDS, failure.retry_after_seconds or 0.0))
                     if len(failed) > 1:
@@ -464,7 +517,7 @@ class Client:
 
         Each attempt has its own slot, which is released while a retry waits.
         """
-        limiter, url, sent = self.limiter, self._address(route), Sent()
+        limiter, url = self.limiter, self._address(route)
         try:
             try:
                 async with limiter.slot() as sent:
@@ -478,7 +531,7 @@ class Client:
                 limiter.answered(sent, up=not failure.is_outage)
             if failure.kind == "timeout" or failure.status in _OVERLOAD_STATUSES:
                 limiter.overloaded(sent)
-            if failure.retry_after_seconds and self.calling.may_retry(failure):
+            if failure.retry_after_seconds and failure.may_be_retried:
                 limiter.pause(failure.retry_after_seconds)
             raise
         limiter.answered(sent, clean=True)
@@ -501,34 +554,29 @@ class Client:
             )
             self._sessions.append(session)
         own = {"Content-Type": content_type} if content_type else None
-        most_bytes = most_bytes or MOST_REPLY_BYTES
-        parts: list[bytes] = []
-        size = 0
+        content, most_bytes = bytearray(), most_bytes or MOST_REPLY_BYTES
         async with self._sessions[0].request(
             method, url, data=body, headers=own, allow_redirects=False, proxy=self._proxy
         ) as response:
             async for part in response.content.iter_any():
-                size += len(part)
-                if size > most_bytes:  # without reading on
+                content += part
+                if len(content) > most_bytes:  # without reading on
                     raise bad_reply(f"{url} sent more than {most_bytes:,} bytes, which no reply needs")
-                parts.append(part)
-        return response.status, response.headers, b"".join(parts)
+        return response.status, response.headers, bytes(content)
 
     def _address(self, route: str) -> URL:
         """The full address of ``/v1/…`` or of a native route such as ``/tokenize``."""
-        known = self._addresses.get(route)
-        if known is None:
-            root = self.base_url.removesuffix("/v1")
-            address = f"{self.base_url}{route[3:]}" if route.startswith("/v1/") else f"{root}{route}"
+        if route not in self._addresses:
+            root = self.base_url if route.startswith("/v1/") else self.base_url.removesuffix("/v1")
+            address = f"{root}{route.removeprefix('/v1')}"
             if self._query:
                 address += f"{'&' if '?' in address else '?'}{self._query}"
             # encoded: a model's name may have characters that the library would write in another way
-            known = self._addresses[route] = URL(address, encoded=True)
-        return known
+            self._addresses[route] = URL(address, encoded=True)
+        return self._addresses[route]
 
     def _lost(self, error: BaseException, url: URL) -> AttemptError:
         """The failure for an exception of the HTTP library, or for a call that took too long."""
-        said = self.key.redact(str(error)) or type(error).__name__
         # without a connection nothing was sent
         unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
         charged = None if unsent else UNKNOWN_CHARGE
@@ -537,9 +585,8 @@ class Client:
             return AttemptError("timeout", message, retryable=True, charged=charged)
         untrusted = isinstance(error, aiohttp.ClientSSLError)
         what = "no trusted connection" if untrusted else "the connection failed"
-        return AttemptError(
-            "connection", _shortened(f"{url}: {what}: {said}"), retryable=not untrusted, charged=charged
-        )
+        message = _shortened(f"{url}: {what}: {self.key.redact(str(error)) or type(error).__name__}")
+        return AttemptError("connection", message, retryable=not untrusted, charged=charged)
 
     def _decoded(self, status: int, headers: Mapping[str, str], content: bytes, url: URL) -> Any:
         """The JSON of a good reply. Raises AttemptError for any other."""

@@ -1,6 +1,7 @@
 """Wire formats of chat calls: OpenAI's, which most servers share, Anthropic's and Google's.
 
-Optional parameters that a server does not accept are learnt from its rejections.
+Optional parameters that a server does not accept are learnt from its rejections. Readers take a reply as it should be:
+whatever else it is, ``client.reading`` makes a bad reply of it.
 """
 
 from __future__ import annotations
@@ -12,15 +13,12 @@ from itertools import zip_longest
 from typing import Any
 
 from goldless.models.http_api.choices import Step, Written
-from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError, bad_reply
-from goldless.models.http_api.limits import part_of
+from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError, bad_reply, part_of
 from goldless.models.interface import ChatRequest, Message, Usage
 from goldless.models.services import Service
 
 _FEWER_ALTERNATIVES = {20: 5, 5: 0}
 """20 is the maximum in OpenAI's format."""
-_THINKING_LIMITS = frozenset({"max_completion_tokens", "maxOutputTokens"})
-"""Limits that include thinking: servers that want them have models that think before they write."""
 ROOM_FOR_THINKING = 4096
 """Tokens added to the limit of a model that thinks, where the user gives no number."""
 ROUNDING_NATS = 1e-3
@@ -49,7 +47,9 @@ class Wording:
     @property
     def thinks(self) -> bool:
         """Whether the model may think before it writes, within the same limit."""
-        return bool(self.effort or self.thinking or self.seen_thinking) or self.limits[0] in _THINKING_LIMITS
+        # servers that want one of these names have models that think before they write
+        named = self.limits[0] in {"max_completion_tokens", "maxOutputTokens"}
+        return named or bool(self.effort or self.thinking or self.seen_thinking)
 
     @property
     def thinking_tokens(self) -> int:
@@ -66,9 +66,7 @@ class Wording:
             return replace(self, alternatives=_FEWER_ALTERNATIVES[self.alternatives])
         if self.temperature and failure.names("temperature"):
             return replace(self, temperature=False)
-        if self.seed and failure.names("seed"):
-            return replace(self, seed=False)
-        return None
+        return replace(self, seed=False) if self.seed and failure.names("seed") else None
 
     def settings(self) -> dict[str, str]:
         """Settings for the identity, because they change what the model writes."""
@@ -92,7 +90,7 @@ class Format:
     body: Callable[[Service, str, ChatRequest, Wording], dict[str, Any]]
     """The call as JSON, at a provider and for a model."""
     read: Callable[[Any], Written]
-    """What a reply says. Raises AttemptError for a refusal or a reply that cannot be used."""
+    """What a reply says. Raises AttemptError for a refusal, anything for a reply that cannot be used."""
     charged: tuple[str, Sequence[str], Sequence[str]]
     """Where a reply counts its tokens, and the names of the counts of input and output."""
     wording: Wording = Wording()
@@ -101,17 +99,12 @@ class Format:
     """Of every request, besides the key."""
 
     def usage(self, data: Any) -> Usage:
-        """The tokens that a reply says it is charged for, usable or not; none if it does not say."""
-        place, inputs, outputs = self.charged
-        return usage_in(part_of(data, place), inputs, outputs)
-
-
-def usage_in(counts: Any, inputs: Sequence[str], outputs: Sequence[str]) -> Usage:
-    """Tokens charged, by the names of their counts; none at all if any is not a number of tokens."""
-    sides = [[part_of(counts, kind) or 0 for kind in kinds] for kinds in (inputs, outputs)]
-    if any(type(count) not in {int, float} or count < 0 or count % 1 for side in sides for count in side):
-        return Usage()
-    return Usage(*(int(sum(side)) for side in sides))
+        """The tokens that a reply says it is charged for, usable or not; none if any is not a number of tokens."""
+        place, *kinds = self.charged
+        sides = [[part_of(data, place, kind) or 0 for kind in side] for side in kinds]
+        if any(type(count) not in {int, float} or count < 0 or count % 1 for side in sides for count in side):
+            return Usage()
+        return Usage(*(int(sum(side)) for side in sides))
 
 
 def listed_models(data: Any) -> dict[str, Mapping[str, Any]]:
@@ -147,7 +140,7 @@ def _split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
 
 
 def _parts_text(parts: Any) -> str:
-    """The texts of a list of parts, without parts of thinking. Raises AttemptError if it is not such a list."""
+    """The texts of a list of parts, without those of thinking."""
     if not isinstance(parts, list):
         raise bad_reply("the reply has no list of parts")
     texts = [part_of(part, "text") for part in parts if not part_of(part, "thought")]
@@ -165,9 +158,7 @@ def _refusal(message: str) -> AttemptError:
 def check_logprobs(values: Iterable[Any]) -> None:
     """Raise AttemptError unless each value can be a log-probability; how small one may be is up to the caller."""
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise bad_reply(f"got {value!r} instead of a log-probability")
-        if value > ROUNDING_NATS:
+        if type(value) not in {int, float} or not -math.inf < value <= ROUNDING_NATS:
             raise bad_reply(f"got {value!r}, which is not a log-probability")
 
 
@@ -181,8 +172,7 @@ def steps_of(content: Any) -> Sequence[Step]:
         others = part_of(entry, "top_logprobs") or ()
         if not _is_token(entry) or not isinstance(others, list | tuple):
             return ()
-        listed = {other["token"]: other["logprob"] for other in others if _is_token(other)}
-        listed.setdefault(entry["token"], entry["logprob"])
+        listed = {other["token"]: other["logprob"] for other in (entry, *others) if _is_token(other)}
         check_logprobs((entry["logprob"], *listed.values()))
         mass = sum(map(math.exp, listed.values()))
         if mass > _MOST_MASS:
@@ -206,21 +196,9 @@ def _openai_body(service: Service, model: str, request: ChatRequest, wording: Wo
     return body
 
 
-def first_choice(data: Any) -> dict[str, Any]:
-    """The first choice of an OpenAI-style reply. Raises AttemptError if there is none."""
-    choices = part_of(data, "choices")
-    if not isinstance(choices, list) or not choices:
-        raise bad_reply("the reply has no choices")
-    if not isinstance(choices[0], dict):
-        raise bad_reply("the reply's first choice is not an object")
-    return choices[0]
-
-
 def _read_openai(data: Any) -> Written:
-    choice = first_choice(data)
-    message, finish = choice.get("message"), choice.get("finish_reason")
-    if not isinstance(message, dict):
-        raise bad_reply("the reply's first choice has no message")
+    choice = data["choices"][0]
+    message, finish = choice["message"], choice.get("finish_reason")
     if message.get("refusal"):
         raise _refusal(f"the model refused: {str(message['refusal'])[:200]}")
     if finish == "content_filter":
@@ -228,8 +206,7 @@ def _read_openai(data: Any) -> Written:
     if finish == "error":
         failed = "the model behind the server failed while writing"
         raise AttemptError("server_error", failed, charged=UNKNOWN_CHARGE)
-    cut = finish in {"length", "model_length"}
-    text = message.get("content")
+    cut, text = finish in {"length", "model_length"}, message.get("content")
     if isinstance(text, list):  # Mistral's thinking models write parts
         text = _parts_text(text)
     if not isinstance(text, str):
@@ -261,13 +238,11 @@ def _anthropic_body(_: Service, model: str, request: ChatRequest, wording: Wordi
 
 
 def _read_anthropic(data: Any) -> Written:
-    if part_of(data, "type") != "message":
-        raise bad_reply("the reply is not a message")
     reason = data.get("stop_reason")
     if reason == "refusal":
         why = part_of(data, "stop_details", "explanation") or part_of(data, "stop_details", "category")
         raise _refusal(f"the model refused: {str(why)[:200]}" if why else "the model refused")
-    return Written(_parts_text(data.get("content")), reason in {"max_tokens", "model_context_window_exceeded"})
+    return Written(_parts_text(data["content"]), reason in {"max_tokens", "model_context_window_exceeded"})
 
 
 # --- Google, where a blocked prompt has no candidates --------------------------------------------------------------
@@ -284,22 +259,15 @@ def _gemini_body(_: Service, __: str, request: ChatRequest, wording: Wording) ->
     if any(value is not None for value in thinking.values()):
         settings["thinkingConfig"] = {name: value for name, value in thinking.items() if value is not None}
     roles = {"user": "user", "assistant": "model"}
-    body: dict[str, Any] = {
-        "contents": [{"role": roles[turn.role], "parts": [{"text": turn.content}]} for turn in turns],
-        "generationConfig": settings,
-    }
-    if system:
-        body["systemInstruction"] = {"parts": [{"text": system}]}
-    return body
+    contents = [{"role": roles[turn.role], "parts": [{"text": turn.content}]} for turn in turns]
+    body = {"contents": contents, "generationConfig": settings}
+    return body | ({"systemInstruction": {"parts": [{"text": system}]}} if system else {})
 
 
 def _read_gemini(data: Any) -> Written:
     if blocked := part_of(data, "promptFeedback", "blockReason"):
         raise _refusal(f"the server's filter blocked the prompt: {blocked}")
-    candidates = part_of(data, "candidates")
-    if not isinstance(candidates, list) or not candidates or not isinstance(candidates[0], dict):
-        raise bad_reply("the reply has no candidates")
-    candidate = candidates[0]
+    candidate = data["candidates"][0]
     reason = candidate.get("finishReason")
     if reason in _GEMINI_BLOCKED:
         raise _refusal(f"the server's filter stopped the reply: {reason}")

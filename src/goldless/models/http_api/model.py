@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from goldless.concurrency import side_by_side
 from goldless.errors import BudgetError, CallError, CapabilityError, ModelSpecError, PrerequisiteError, nearest
-from goldless.models.http_api.choices import Written, chosen
+from goldless.models.http_api.choices import chosen
 from goldless.models.http_api.client import Answer, AttemptError, Calling, Client, reading
 from goldless.models.http_api.formats import FORMATS, listed_models
 from goldless.models.http_api.scoring import (
@@ -45,13 +45,8 @@ from goldless.models.turn_signs import without_turn_signs
 from goldless.models.usage import Ledger, most_chat_usage
 from goldless.records import CallFailure
 
-_CHAT_PROBE = ChatRequest(
-    (Message("user", "Answer with yes or no: is water wet?"),),
-    max_tokens=16,
-    seed=0,
-    choices=("yes", "no"),
-    logprobs=True,
-)
+_QUESTION = Message("user", "Answer with yes or no: is water wet?")
+_CHAT_PROBE = ChatRequest((_QUESTION,), max_tokens=16, seed=0, choices=("yes", "no"), logprobs=True)
 REVISION_DIGITS = 16
 _YES_NO = {True: "yes", False: "no"}
 _LENGTH_FIELDS = ("max_model_len", "context_length", "context_window", "inputTokenLimit")
@@ -102,31 +97,26 @@ class HttpModel:
         """Names of the methods below that were run by ``_once``."""
         self._server_tokenizer: ServerTokenizer | None = None
         """Of a server that looks as if it showed one."""
-        self._counts_tokens = self._names_tokens = True
-        """Whether its tokenizer knows chats, and whether tokens may be named by their ids; not if it failed once."""
+        self._counts_tokens = True
+        """Whether its tokenizer knows chats; not if it failed once."""
         self._weights: str | None = None
         """The weights behind the name, as the server calls them."""
         self._fingerprint = ""
-        self._identified: tuple[object, ModelIdentity] | None = None
-        """The identity, after all that it is made from."""
         self.capabilities = Capabilities()
         """What was found so far."""
         self.findings: tuple[Finding, ...] = ()
         """The finding of each probe, in order."""
+        self._identify()
 
     def __repr__(self) -> str:
         return f"HttpModel({self._service.name!r}, {self._client.base_url!r}, {self._name!r})"
 
-    @property
-    def identity(self) -> ModelIdentity:
-        """The name, what the server reports about itself, and the dialect if scoring was probed.
+    def _identify(self) -> None:
+        """Make the identity of the name, what the server reports about itself, and the dialect if it was probed.
 
         A server that says which weights it has is identified by them and not by its address: it may move, and a router
         before several servers is the same model.
         """
-        found = (self._name, self._weights, self._fingerprint, self._wording, self._dialect, self._tokenizer)
-        if self._identified is not None and self._identified[0] == found:  # it is asked for several times a call
-            return self._identified[1]
         settings = dict(self._settings)
         if "server" in settings and self._weights is not None:
             settings["server"] = "own"
@@ -137,9 +127,7 @@ class HttpModel:
         said = ("" if self._weights == self._name else self._weights or "", self._fingerprint)
         revision = content_hash(*said)[:REVISION_DIGITS] if any(said) else ""
         tokenizer = self._tokenizer.digest if self._tokenizer else ""
-        identity = ModelIdentity(self._service.name, self._name, revision, tokenizer, settings)
-        self._identified = found, identity
-        return identity
+        self.identity = ModelIdentity(self._service.name, self._name, revision, tokenizer, settings)
 
     @property
     def thinking_tokens(self) -> int:
@@ -187,41 +175,23 @@ class HttpModel:
             if probe.__name__ not in self._probed:
                 await probe()
                 self._probed.add(probe.__name__)
+                self._identify()
 
     async def _connect(self) -> None:
-        """Connect to the server, list its models, and determine the name."""
-        listed, url = await self._list_models(), self._client.base_url
-        if not self._name and len(listed) != 1:
-            has = f"has {len(listed)} models" if listed else "does not list its models"
-            names = f"\nIt has: {', '.join([*listed][:20])}" if listed else ""
-            raise ModelSpecError(f"{url} {has}. Name one: {url}#MODEL{names}")
-        self._name = self._name or next(iter(listed))
-        entry = listed.get(self._name, {})
-        if entry.get("owned_by") == "sglang":  # whose root is only the served name again
-            with suppress(AttemptError):
-                self._weights = await sglang_weights(self._client.hasty())
-        elif isinstance(entry.get("root"), str):
-            self._weights = entry["root"] or None
-        if _LENGTH_FIELDS[0] in entry:  # vLLM or SGLang, which have a route to their tokenizer
-            self._server_tokenizer = ServerTokenizer(self._name)
-            self.capabilities = replace(self.capabilities, keeps_prefixes=True)
-        self._listed = listed
+        """List the server's models, and determine the name.
 
-    async def _list_models(self) -> Mapping[str, Mapping[str, Any]]:
-        """The models that the server lists; empty if it has no list, or cannot give it now although one is named.
-
-        Raises PrerequisiteError if no server responds or the key is rejected.
+        Raises PrerequisiteError if no server responds, or the key is rejected; a server without a list has none.
         """
-        if not self._service.listed:
-            return {}
+        client = self._client.hasty()
+        listed: Mapping[str, Mapping[str, Any]] = {}
         try:
-            data = (await self._client.hasty().get(self._format.listing)).data
             with reading():
-                return listed_models(data)
+                if self._service.listed:
+                    listed = listed_models((await client.send("GET", self._format.listing)).data)
         except AttemptError as failure:
             if failure.kind in {"connection", "timeout"}:
                 raise PrerequisiteError(
-                    f"no server responds at {self._client.base_url} ({failure.message}).\n"
+                    f"no server responds at {client.base_url} ({failure.message}).\n"
                     "Start it, or check the host and the port"
                 ) from None
             if failure.bad_key:
@@ -229,7 +199,21 @@ class HttpModel:
             if failure.kind in {"rate_limited", "server_error"} and not self._name:
                 raise _not_ready(failure) from None
             self._unlisted = None if failure.is_answer else failure
-            return {}
+        if not self._name and len(listed) != 1:
+            has = f"has {len(listed)} models" if listed else "does not list its models"
+            names = f"\nIt has: {', '.join([*listed][:20])}" if listed else ""
+            raise ModelSpecError(f"{client.base_url} {has}. Name one: {client.base_url}#MODEL{names}")
+        self._name = self._name or next(iter(listed))
+        entry = listed.get(self._name, {})
+        if entry.get("owned_by") == "sglang":  # whose root is only the served name again
+            with suppress(AttemptError):
+                self._weights = await sglang_weights(client)
+        elif isinstance(entry.get("root"), str):
+            self._weights = entry["root"] or None
+        if _LENGTH_FIELDS[0] in entry:  # vLLM or SGLang, which have a route to their tokenizer
+            self._server_tokenizer = ServerTokenizer(self._name)
+            self.capabilities = replace(self.capabilities, keeps_prefixes=True)
+        self._listed = listed
 
     def _wrong_key(self, failure: AttemptError, which: str) -> PrerequisiteError:
         return PrerequisiteError(f"{failure.message}\nSet {self._said.key_variable} to a key {which}")
@@ -269,35 +253,27 @@ class HttpModel:
             from goldless.models.http_api.tokenizer_files import open_tokenizer  # noqa: PLC0415 - seldom needed
 
             self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._said.tokenizer)
+        client, hasty = self._client, self._client.hasty()
         for name in self._service.scoring_dialects():
-            if await self._probe_dialect(name):
-                break
-        self.capabilities = replace(self.capabilities, scoring=self._dialect is not None)
-
-    async def _probe_dialect(self, name: str) -> bool:
-        """Whether a dialect works, in any of its variants."""
-        hasty, encoded = self._client.hasty(), False
-        for dialect in DIALECTS[name](self._name, self._tokenizer):
+            dialect, weights = DIALECTS[name](self._name, self._tokenizer), self._weights
             try:
                 with reading():
-                    weights = await sglang_weights(hasty) if name == "sglang" else self._weights
+                    if name == "sglang":
+                        weights = await sglang_weights(hasty)
                     request = await dialect.tokenizer.encode(hasty, ASKED, REPLIED)
-                    encoded = True
                     reply, fingerprint = await dialect.score(hasty, request, probing=True)
             except AttemptError as failure:
                 _require_affordable(failure)
                 self._found(f"scoring as {name}", failure.message, works=False)
-                if not encoded or failure.status in {404, 405, 501}:
-                    return False  # another variant would fail for the same reason
-            else:
-                answer = f"{len(reply.logprobs)} values, {dialect.tokenizer.layout} layout"
-                self._found(f"scoring as {name}", answer, works=True)
-                self._dialect, self._weights = dialect, weights
-                self._fingerprint = self._fingerprint or fingerprint
-                if self._client.calling.concurrency is None and dialect.most_at_once is not None:
-                    self._client.limiter.maximum = min(self._client.limiter.maximum, dialect.most_at_once)
-                return True
-        return False
+                continue
+            answer = f"{len(reply.logprobs)} values, {dialect.tokenizer.layout} layout"
+            self._found(f"scoring as {name}", answer, works=True)
+            self._dialect, self._weights = dialect, weights
+            self._fingerprint = self._fingerprint or fingerprint
+            if client.calling.concurrency is None and dialect.most_at_once is not None:
+                client.limiter.maximum = min(client.limiter.maximum, dialect.most_at_once)
+            break
+        self.capabilities = replace(self.capabilities, scoring=self._dialect is not None)
 
     async def _scoring_dialect(self) -> Dialect:
         if self._dialect is None:
@@ -355,10 +331,22 @@ class HttpModel:
         Raises CapabilityError if the server cannot score. An empty target has no positions: its sum is over
         nothing, and no call is made.
         """
-        dialect = await self._scoring_dialect()
+        dialect, longest = await self._scoring_dialect(), self.context_length
+
+        async def score_one(request: ScoreRequest) -> ScoreReply:
+            if not request.target:
+                return TokenLogprobs(())
+            if longest is not None and not isinstance(request.context, str) and request.tokens > longest:
+                too_long = f"{request.tokens} tokens do not fit {self._name}, which accepts {longest}"
+                return CallFailure("too_long", too_long)
+            try:
+                with reading():
+                    return (await dialect.score(self._client, request))[0]
+            except AttemptError as failure:
+                return self._record(failure)
 
         async def send(index: int) -> None:
-            deliver({index: await self._score_one(dialect, requests[index])})
+            deliver({index: await score_one(requests[index])})
 
         contexts: dict[object, list[int]] = {}
         for index, request in enumerate(requests):
@@ -369,44 +357,32 @@ class HttpModel:
         for wave in (firsts[:1], firsts[1:], others):
             await side_by_side(send, wave, self._client.limiter.maximum)
 
-    async def _score_one(self, dialect: Dialect, request: ScoreRequest) -> ScoreReply:
-        if not request.target:
-            return TokenLogprobs(())
-        longest = self.context_length
-        if longest is not None and not isinstance(request.context, str) and request.tokens > longest:
-            return CallFailure("too_long", f"{request.tokens} tokens do not fit {self._name}, which accepts {longest}")
-        try:
-            with reading():
-                reply, _ = await dialect.score(self._client, request)
-                return reply
-        except AttemptError as failure:
-            return self._record(failure)
-
     # --- chat --------------------------------------------------------------------------------------------------
 
     def _body(self, request: ChatRequest) -> dict[str, Any]:
         return self._format.body(self._service, self._name, request, self._wording)
 
-    async def _post(self, request: ChatRequest, body: Any, *, reserved: bool = True) -> Answer:
-        """The server's reply; ``reserved``: whether something is set aside for it."""
-        route = self._format.route.format(model=quote(self._name.removeprefix("models/"), safe=""))
-        usage = None if reserved else self._format.usage
-        return await self._client.post(route, body, most_chat_usage(self, request), usage=usage)
-
     async def _ask(self, request: ChatRequest, *, reserved: bool = True) -> Answer:
-        """The server's reply, with the parameters it accepts; those that work are kept for the next call."""
+        """The server's reply, with the parameters it accepts; those that work are kept for the next call.
+
+        ``reserved``: whether something is set aside for it.
+        """
+        route = self._format.route.format(model=quote(self._name.removeprefix("models/"), safe=""))
+        most, usage = most_chat_usage(self, request), None if reserved else self._format.usage
         wording = self._wording
         while True:
             body = self._format.body(self._service, self._name, request, wording)
             try:
-                answer = await self._post(request, body, reserved=reserved)
+                answer = await self._client.post(route, body, most, usage=usage)
             except AttemptError as failure:
                 other = wording.after(failure)
                 if other is None:
                     raise
                 wording = other
             else:
-                self._wording = wording
+                if wording != self._wording:
+                    self._wording = wording
+                    self._identify()
                 return answer
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
@@ -422,58 +398,23 @@ class HttpModel:
             answer = await self._ask(request)
         except AttemptError as failure:
             return self._record(failure)
-        reply = self._reply(answer.data, request, answer.retries)
-        if isinstance(reply, CallFailure) or not request.choices or reply.choice_logprobs is not None:
-            return reply
-        if self._server_tokenizer is None or not self._names_tokens:
-            return reply
-        return await self._named(self._server_tokenizer, request, answer, reply)
-
-    async def _named(
-        self, tokenizer: ServerTokenizer, request: ChatRequest, answer: Answer, reply: ChatReply
-    ) -> ChatReply:
-        """The reply with the probabilities of answers that were not among the most probable tokens.
-
-        Their tokens are asked for by id, which vLLM can since 0.32 and others ignore; most of the request is in its
-        prefix cache.
-        """
-        written = self._format.read(answer.data)
-        if chosen(written, request.choices, bounded=True)[1] is None:
-            return reply
-        try:
-            ids = await tokenizer.first_ids(self._client, request.choices)
-            more = await self._post(request, self._body(request) | {"logprob_token_ids": ids}, reserved=False)
-            with reading():
-                written = written.with_alternatives_of(self._format.read(more.data))
-        except AttemptError as failure:
-            self._names_tokens = not failure.is_answer
-            return reply
-        found = self._reply_of(written, request, self._format.usage(answer.data), answer.retries)
-        # otherwise the server ignores the ids
-        self._names_tokens = (
-            found.choice_logprobs is not None or chosen(written, request.choices, bounded=True)[1] is None
-        )
-        return reply if found.choice_logprobs is None else found
+        return self._reply(answer.data, request, answer.retries)
 
     def _reply(self, data: Any, request: ChatRequest, retries: tuple[CallFailure, ...] = ()) -> ChatReply | CallFailure:
+        """What a reply says, with written tokens and the choice, if requested and available, and without the key."""
+        usage, withhold = self._format.usage(data), self._client.key.withhold
         try:
             with reading():
-                return self._reply_of(self._format.read(data), request, self._format.usage(data), retries)
+                written = self._format.read(data)
+                answer, logprobs = chosen(written, request.choices) if request.choices else (None, None)
         except AttemptError as failure:
             if failure.charged is not None:
-                failure.charged = astuple(self._format.usage(data))
+                failure.charged = (usage.input_tokens, usage.output_tokens)
             return self._record(failure)
-
-    def _reply_of(
-        self, written: Written, request: ChatRequest, usage: Usage, retries: tuple[CallFailure, ...]
-    ) -> ChatReply:
-        """The reply, with written tokens and the choice, if requested and available, and without the key."""
-        withhold = self._client.key.withhold
         if written.text and not usage.output_tokens:
             usage = Usage()  # a server that charges nothing for a text does not count what it writes
         tokens = tuple((step.token, step.logprob) for step in written.steps) if request.logprobs else ()
         said = "".join(token for token, _ in tokens)
-        answer, logprobs = chosen(written, request.choices) if request.choices else (None, None)
         if answer is None and logprobs is not None:
             answer = max(logprobs, key=logprobs.__getitem__)
         return ChatReply(

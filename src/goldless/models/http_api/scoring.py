@@ -15,15 +15,14 @@ the same checks as every later one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
 from goldless.concurrency import side_by_side
-from goldless.models.http_api.client import AttemptError, Client, bad_reply
-from goldless.models.http_api.formats import check_logprobs, first_choice, usage_in
-from goldless.models.http_api.limits import part_of
+from goldless.models.http_api.client import AttemptError, Client, bad_reply, part_of
+from goldless.models.http_api.formats import FORMATS, check_logprobs
 from goldless.models.interface import ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage
 from goldless.models.tokens import KeptIds, pieces_of_prefixes, token_texts
 from goldless.models.usage import most_chat_usage, most_score_usage
@@ -47,6 +46,9 @@ class PlainText:
     """How messages become a context, known once something was encoded."""
     end: int | None = None
     """The token that closes the assistant's turn and is scored with the target, known once something was encoded."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
 
     async def encode(self, client: Client, messages: Sequence[Message], target: str) -> ScoreRequest:  # noqa: ARG002 - nothing is sent
         """The request. Raises AttemptError."""
@@ -100,10 +102,9 @@ class ServerTokenizer(PlainText):
 
     layout: Literal["chat", "plain"] = "chat"
 
-    def __init__(self, model: str, *, ask_chat_for_ids: bool = False) -> None:
-        """``ask_chat_for_ids``: also try the chat endpoint's ``return_prompt_token_ids``."""
-        self._model = model
-        self._ways = [self.chat_ids, *([self._chat_by_reply] if ask_chat_for_ids else []), self._plain]
+    def __init__(self, model: str) -> None:
+        super().__init__(model)
+        self._ways = [self.chat_ids, self._chat_by_reply, self._plain]
         self._end_known = False
         self._ids = KeptIds()
         self._under_way: dict[tuple[Message, ...] | str, anyio.Lock] = {}
@@ -136,7 +137,7 @@ class ServerTokenizer(PlainText):
 
         async def spell(length: int) -> None:
             data = (await client.post("/detokenize", {"model": self._model, "tokens": ids[:length]})).data
-            text = data.get("prompt", data.get("text")) if isinstance(data, dict) else None  # vLLM's name, and SGLang's
+            text = part_of(data, "prompt") or part_of(data, "text")  # vLLM's name, and SGLang's
             if not isinstance(text, str):
                 raise bad_reply("/detokenize returned no text")
             prefixes[length - 1] = text
@@ -150,11 +151,6 @@ class ServerTokenizer(PlainText):
             return None
         await side_by_side(spell, range(1, len(ids)), client.limiter.maximum)
         return pieces_of_prefixes(prefixes)
-
-    async def first_ids(self, client: Client, words: Sequence[str]) -> list[int]:
-        """The ids that each of the words begins with, at the beginning of a text and after a space."""
-        texts = [form for word in words for form in (word, f" {word}")]
-        return list(dict.fromkeys([(await self._kept(client, text))[0] for text in texts]))
 
     async def _kept(self, client: Client, text: tuple[Message, ...] | str) -> Ids:
         """The ids, requested once for all concurrent callers."""
@@ -171,18 +167,17 @@ class ServerTokenizer(PlainText):
             self._under_way.pop(text, None)
 
     async def _context(self, client: Client, messages: tuple[Message, ...]) -> Ids:
-        for way in self._ways[:-1]:
-            try:
-                ids = await way(client, messages)
-            except AttemptError as failure:
-                # Only a server that says no is asked in another way; one that is down is not.
-                if not failure.is_answer:
-                    raise
-            else:
-                self._ways = [way, way]
-                return ids
-        ids = await self._ways[-1](client, messages)
-        self.layout = "plain" if self._ways[-1] == self._plain else "chat"
+        way, *others = self._ways
+        try:
+            ids = await way(client, messages)
+        except AttemptError as failure:
+            # Only a server that says no is asked in another way; one that is down is not.
+            if not failure.is_answer or not others:
+                raise
+            self._ways = others
+            return await self._context(client, messages)
+        self._ways = [way]
+        self.layout = "plain" if way == self._plain else "chat"
         return ids
 
     async def chat_ids(self, client: Client, messages: tuple[Message, ...]) -> Ids:
@@ -192,16 +187,15 @@ class ServerTokenizer(PlainText):
     async def _chat_by_reply(self, client: Client, messages: tuple[Message, ...]) -> Ids:
         payload = {"model": self._model, "messages": messages, "max_tokens": 1, "return_prompt_token_ids": True}
         most = most_chat_usage(None, ChatRequest(messages, max_tokens=1))
-        data = (await client.post("/v1/chat/completions", payload, most, usage=_usage)).data
-        return _checked_ids(first_choice(data).get("prompt_token_ids") or data.get("prompt_token_ids"))
+        data = (await client.post("/v1/chat/completions", payload, most, usage=FORMATS["openai"].usage)).data
+        return _checked_ids(data["choices"][0].get("prompt_token_ids") or data.get("prompt_token_ids"))
 
     async def _plain(self, client: Client, messages: tuple[Message, ...]) -> Ids:
         return await self._tokenize(client, prompt=plain_layout(messages), add_special_tokens=True)
 
     async def _tokenize(self, client: Client, **question: Any) -> Ids:
-        return _checked_ids(
-            part_of((await client.post("/tokenize", {"model": self._model, **question})).data, "tokens")
-        )
+        answer = await client.post("/tokenize", {"model": self._model, **question})
+        return _checked_ids(part_of(answer.data, "tokens"))
 
 
 def plain_layout(messages: Sequence[Message]) -> str:
@@ -216,18 +210,13 @@ def _checked_ids(ids: Any) -> Ids:
     return tuple(ids)
 
 
-def _usage(data: Any) -> Usage:
-    """Tokens charged, by an OpenAI ``usage`` object or SGLang's ``meta_info``."""
-    counts = part_of(data, "meta_info") or part_of(data, "usage")
-    return usage_in(counts, ("prompt_tokens",), ("completion_tokens",))
-
-
 # --- dialects ----------------------------------------------------------------------------------------------------
 
 _AS_TRAINED = {"temperature": 1.0}
 """Log-probabilities are those of the model itself; some servers would scale them by any other temperature."""
 _CLAMPED_NATS = -9999.0
 """vLLM's value for minus infinity, which cannot be summed as a log-probability."""
+_NOT_OURS = "the reply is not about the tokens that were sent"
 
 
 class Dialect(ABC):
@@ -240,12 +229,12 @@ class Dialect(ABC):
     """Whether the server computes a context once for several targets."""
     most_at_once: int | None = None
     """Calls above which it stops to do so; None: none."""
+    shown: type[PlainText] = ServerTokenizer
+    """The tokenizer that such a server shows."""
 
-    def __init__(self, model: str, tokenizer: PlainText, least: int = 0) -> None:
-        """``least``: of what a newer server needs none of."""
+    def __init__(self, model: str, local: LocalTokenizer | None) -> None:
         self.model = model
-        self.tokenizer = tokenizer
-        self.least = least
+        self.tokenizer: PlainText = local or self.shown(model)
 
     @abstractmethod
     def question(self, context: Any, target: Any) -> Mapping[str, Any]:
@@ -253,7 +242,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def values(self, data: Any, context: Any, target: Any) -> Sequence[Any]:
-        """The values of the target's tokens in a reply, proven to be theirs. Raises AttemptError."""
+        """The values of the target's tokens in a reply, proven to be theirs. Raises AttemptError for another reply."""
 
     async def score(self, client: Client, request: ScoreRequest, *, probing: bool = False) -> tuple[TokenLogprobs, str]:
         """The log-probabilities of the target's tokens, and the fingerprint of the server. Raises AttemptError.
@@ -275,6 +264,11 @@ class Dialect(ABC):
             raise bad_reply(f"got {min(values)!r}, which is not a log-probability")
         reply = TokenLogprobs(tuple(map(float, values)), _usage(answer.data), answer.retries)
         return reply, "" if sends_text else stable_fingerprint(answer.data)
+
+
+def _usage(data: Any) -> Usage:
+    """Tokens charged, by an OpenAI ``usage`` object or SGLang's ``meta_info``."""
+    return FORMATS["openai"].usage({"usage": part_of(data, "meta_info") or part_of(data, "usage")})
 
 
 def stable_fingerprint(reply: Any) -> str:
@@ -308,14 +302,9 @@ class Sglang(Dialect):
         }
 
     def values(self, data: Any, context: Ids, target: Ids) -> Sequence[Any]:
-        rows, sent = part_of(data, "meta_info", "input_token_logprobs"), (context[-1], *target)
-        if not isinstance(rows, list):
-            raise bad_reply("/generate returned no input_token_logprobs")
-        if len(rows) != len(sent):
-            raise bad_reply(f"input_token_logprobs has {len(rows)} rows for {len(sent)} tokens from the start index on")
-        for row, token in zip(rows, sent, strict=True):
-            if not isinstance(row, list) or len(row) < 2 or row[1] != token:
-                raise bad_reply(f"sent token {token}, but the reply has {row!r} at its position")
+        rows = data["meta_info"]["input_token_logprobs"]
+        if [row[1] for row in rows] != [context[-1], *target]:
+            raise bad_reply(_NOT_OURS)
         return [row[0] for row in rows[1:]]
 
 
@@ -323,27 +312,25 @@ class Vllm(Dialect):
     """vLLM: ``prompt_logprobs`` on ``/v1/completions``.
 
     vLLM recomputes the whole prompt for such a request, and this route has no start offset, so the reply covers context
-    and target. ``least``: further tokens to return per position; 0 is the least work, old versions require 1.
+    and target. Old versions must be asked for at least one further token at each position.
     """
 
     name = "vllm"
 
     def question(self, context: Ids, target: Ids) -> Mapping[str, Any]:
-        prompt = {"prompt": context + target, "prompt_logprobs": self.least}
+        prompt = {"prompt": context + target, "prompt_logprobs": 1}
         return {"model": self.model, **prompt, "max_tokens": 1, **_AS_TRAINED}  # 0 is refused without echo
 
     def values(self, data: Any, context: Ids, target: Ids) -> Sequence[Any]:
-        positions = first_choice(data).get("prompt_logprobs")
+        positions = data["choices"][0].get("prompt_logprobs")
         if not isinstance(positions, list):
             raise bad_reply("the server accepted prompt_logprobs but returned none")
         if len(positions) != len(context) + len(target):
-            raise bad_reply(f"prompt_logprobs has {len(positions)} positions for {len(context) + len(target)} tokens")
-        found = []
-        for entry, token in zip(positions[len(context) :], target, strict=True):
-            if not isinstance(part_of(entry, str(token)), dict):
-                raise bad_reply(f"sent token {token}, but the reply does not have it at its position")
-            found.append(entry[str(token)].get("logprob"))
-        return found
+            raise bad_reply(_NOT_OURS)
+        found = [part_of(entry, str(token)) for entry, token in zip(positions[len(context) :], target, strict=True)]
+        if None in found:
+            raise bad_reply(_NOT_OURS)
+        return [entry["logprob"] for entry in found]
 
 
 class Echo(Dialect):
@@ -352,67 +339,59 @@ class Echo(Dialect):
     With a tokenizer on this machine, ids are sent, and the tokens of the reply must spell what was sent: ids of another
     tokenizer would mean other words. Without one, context and target are sent as one text, and ``text_offset`` must
     prove that a token begins exactly where the target begins. A tokenizer that merges across the boundary makes the
-    target's log-probability undefined; then nothing is returned. ``least``: tokens to let the model write; 0 is right,
-    some servers require 1.
+    target's log-probability undefined; then nothing is returned. Some servers must be let to write a token.
     """
 
     name = "completions-echo"
+    shown = PlainText
 
     def question(self, context: Any, target: Any) -> Mapping[str, Any]:
-        asked = {"prompt": context + target, "echo": True, "logprobs": 1, "max_tokens": self.least}
+        asked = {"prompt": context + target, "echo": True, "logprobs": 1, "max_tokens": 1}
         return {"model": self.model, **asked, **_AS_TRAINED}
 
     def values(self, data: Any, context: Any, target: Any) -> Sequence[Any]:
-        choice, local = first_choice(data), self.tokenizer
+        choice, local = data["choices"][0], self.tokenizer
         if isinstance(context, str) and not str(choice.get("text") or "").startswith(context + target):
             raise bad_reply("the server accepted echo but did not return the prompt")
         logprobs = choice.get("logprobs")
-        if not isinstance(logprobs, dict):
+        if not logprobs:
             raise bad_reply("the server accepted echo and logprobs but returned no logprobs")
-        columns: list[Any] = [logprobs.get(name) for name in ("tokens", "token_logprobs", "text_offset")]
-        if not all(isinstance(column, list) and column for column in columns):
-            raise bad_reply("the reply lacks tokens, token_logprobs or text_offset")
-        tokens: list[str] = columns[0]
-        found: list[Any] = columns[1]
-        offsets: list[int] = columns[2]
-        if not len(tokens) == len(found) == len(offsets):
-            raise bad_reply("tokens, token_logprobs and text_offset differ in length")
+        rows = list(zip(*(logprobs[name] for name in ("tokens", "token_logprobs", "text_offset")), strict=True))
         if not isinstance(local, LocalTokenizer):
-            first, end = _target_span(tokens, offsets, context, target)
-            return found[first:end]
+            return _target_values(rows, context, target)
         first, end = len(context), len(context) + len(target)
-        if not end <= len(tokens) <= end + self.least:
-            raise bad_reply(f"the server returned {len(tokens)} tokens for {end} ids")
+        if not end <= len(rows) <= end + 1:
+            raise bad_reply(f"the server returned {len(rows)} tokens for {end} ids")
         words = local.without_end(target)
-        spelled, meant = "".join(tokens[first : first + len(words)]), local.spells(words)
-        if _is_text([*tokens, meant]) and spelled.strip() != meant.strip():
+        spelled, meant = "".join(row[0] for row in rows[first : first + len(words)]), local.spells(words)
+        if _is_text([*(row[0] for row in rows), meant]) and spelled.strip() != meant.strip():
             raise bad_reply(
                 f"the server reads the ids as {spelled[:60]!r}, not as {meant[:60]!r}: the tokenizer that was given is "
                 "not the model's"
             )
-        return found[first:end]
+        return [row[1] for row in rows[first:end]]
 
 
-def _target_span(tokens: list[str], offsets: list[int], context: str, target: str) -> tuple[int, int]:
-    """First and end index of the target's tokens. Raises AttemptError if the boundary is inside a token."""
-    begin, mark = len(context), tokens[0]
+def _target_values(rows: list[tuple[str, Any, int]], context: str, target: str) -> Sequence[Any]:
+    """The values of the target's tokens, by text, value and offset of each. Raises AttemptError if it begins in one."""
+    begin, mark = len(context), rows[0][0]
     # some servers count a begin-of-text mark in text_offset although it is not in the text
-    if len(offsets) > 1 and offsets[1] - offsets[0] == len(mark) and not context.startswith(mark):
+    if len(rows) > 1 and rows[1][2] - rows[0][2] == len(mark) and not context.startswith(mark):
         begin += len(mark)
-    inside = [index for index, offset in enumerate(offsets) if begin <= offset < begin + len(target)]
-    if not inside or offsets[inside[0]] != begin:
+    inside = [row for row in rows if begin <= row[2] < begin + len(target)]
+    if not inside or inside[0][2] != begin:
         raise bad_reply(
             "no token begins where the target begins: the server's tokenizer merges context and target, so the "
             "target has no log-probability of its own. Use a scorer that takes token ids"
         )
-    first, end = inside[0], inside[-1] + 1
-    if inside != list(range(first, end)):
+    first = rows.index(inside[0])
+    if inside != rows[first : first + len(inside)]:
         raise bad_reply("text_offset does not increase from token to token")
-    written = "".join(tokens[first:end])
+    tokens = [row[0] for row in inside]
     # otherwise the offsets alone must do
-    if _is_text(tokens[first:end]) and written != target:
-        raise bad_reply(f"the tokens at the target's offsets spell {written[:60]!r}, not the target")
-    return first, end
+    if _is_text(tokens) and "".join(tokens) != target:
+        raise bad_reply(f"the tokens at the target's offsets spell {''.join(tokens)[:60]!r}, not the target")
+    return [row[1] for row in inside]
 
 
 def _is_text(tokens: Sequence[str]) -> bool:
@@ -420,12 +399,7 @@ def _is_text(tokens: Sequence[str]) -> bool:
     return not any("\ufffd" in token or token.startswith(("bytes:", "token_id:")) for token in tokens)
 
 
-DIALECTS: Mapping[str, Callable[[str, LocalTokenizer | None], Sequence[Dialect]]] = {
-    "sglang": lambda model, local: [Sglang(model, local or ServerTokenizer(model, ask_chat_for_ids=True))],
-    "vllm": lambda model, local: [Vllm(model, local or ServerTokenizer(model), least) for least in (0, 1)],
-    "completions-echo": lambda model, local: [Echo(model, local or PlainText(), least) for least in (0, 1)],
-}
-"""Each dialect in its variants, the one for the newest servers first."""
+DIALECTS: Mapping[str, type[Dialect]] = {dialect.name: dialect for dialect in (Sglang, Vllm, Echo)}
 
 
 async def sglang_weights(client: Client) -> str:
@@ -434,9 +408,9 @@ async def sglang_weights(client: Client) -> str:
     Raises AttemptError if the server is not an SGLang.
     """
     try:
-        data = (await client.get("/get_model_info")).data
+        data = (await client.send("GET", "/get_model_info")).data
     except AttemptError:
-        data = (await client.get("/model_info")).data
+        data = (await client.send("GET", "/model_info")).data
     path = part_of(data, "model_path")
     if not isinstance(path, str):
         raise bad_reply("/model_info responds, but not as in SGLang")

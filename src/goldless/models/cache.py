@@ -28,23 +28,17 @@ DOWNLOAD_SECONDS = 1800
 
 def models_folder() -> Path:
     """Folder of downloaded and converted models; can be deleted at any time and is then rebuilt."""
-    return _home() / "models"
+    return Path(os.environ.get("GOLDLESS_HOME") or platformdirs.user_cache_path("goldless", False)) / "models"
 
 
 def compiled_folder() -> Path:
     """Folder of code compiled for this machine's GPU; can be deleted at any time and is then rebuilt."""
-    return _home() / "compiled"
-
-
-def _home() -> Path:
-    home = os.environ.get("GOLDLESS_HOME")
-    return Path(home) if home else platformdirs.user_cache_path("goldless", appauthor=False)
+    return models_folder().with_name("compiled")
 
 
 def default_journal() -> Path:
     """The default journal; it has paid results, so it is with the user's data, not in a cache."""
-    home = os.environ.get("GOLDLESS_HOME")
-    return (Path(home) if home else platformdirs.user_data_path("goldless", appauthor=False)) / "journal.sqlite"
+    return Path(os.environ.get("GOLDLESS_HOME") or platformdirs.user_data_path("goldless", False)) / "journal.sqlite"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import anyio
 from goldless.child_process import file_hash, program_files, program_words, run_program
 from goldless.errors import CapabilityError, ModelSpecError
 from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ModelIdentity, content_hash
-from goldless.records import CallFailure
+from goldless.records import CallFailure, FailureKind
 
 TIMEOUT_SECONDS = 1800.0
 """Default time limit of a request."""
@@ -38,18 +38,12 @@ class CommandModel:
         """Find the program; nothing is run."""
         self._words = program_words(command, ModelSpecError)
         files = program_files(self._words)
-        self._revision = content_hash([file_hash(file) for file in files]) if files else ""
+        revision = content_hash([file_hash(file) for file in files]) if files else ""
+        self.identity = ModelIdentity("command", shlex.join(self._words), revision)
+        """The command; the revision is a hash of the files among its words."""
+        self.capabilities = Capabilities(chat=True)
         self._timeout_seconds = TIMEOUT_SECONDS
         self._limiter = anyio.CapacityLimiter(AT_ONCE)
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """The command; the revision is a hash of the files among its words."""
-        return ModelIdentity("command", shlex.join(self._words), self._revision)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities(chat=True)
 
     def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
         """Set the time limit of a request and the number of processes; a program is never started twice for one."""
@@ -57,11 +51,8 @@ class CommandModel:
         self._timeout_seconds = timeout_seconds or self._timeout_seconds
         self._limiter = anyio.CapacityLimiter(max_in_flight or AT_ONCE)
 
-    async def prepare(self) -> None:
-        """Nothing to do."""
-
-    async def aclose(self) -> None:
-        """Nothing to do."""
+    async def prepare(self) -> None: ...
+    async def aclose(self) -> None: ...
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """What the program writes; a failure if it does not end well, which another run tries again."""
@@ -84,9 +75,8 @@ class CommandModel:
         except UnicodeDecodeError as error:
             return CallFailure("bad_reply", f"byte at offset {error.start:,} of the program's output is not UTF-8")
         said = " ".join(ended.errors.split())[-SHOWN:]
-        message = (
-            f"the program {ended.how}; {f'standard error ends with: {said}' if said else 'standard error is empty'}"
+        kinds: dict[str, FailureKind] = {"too much output": "bad_reply", "timeout": "timeout"}
+        return CallFailure(
+            kinds.get(ended.ending, "server_error"),
+            f"the program {ended.how}; standard error {f'ends with: {said}' if said else 'is empty'}",
         )
-        if ended.ending == "too much output":
-            return CallFailure("bad_reply", message)
-        return CallFailure("timeout" if ended.ending == "timeout" else "server_error", message)

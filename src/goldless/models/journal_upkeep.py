@@ -7,7 +7,6 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity
@@ -22,6 +21,10 @@ TOTALS = (
 ORPHANS = (
     "delete from bodies where hash not in "
     "(select json_extract(request, '$.context') from calls where kind = 'score' and json_valid(request))"
+)
+CHOSEN = (
+    "where (:hashes is null or model in (select value from json_each(:hashes))) "
+    "and (:before is null or created_at < :before)"
 )
 
 
@@ -79,25 +82,17 @@ def model_totals(journal: Journal) -> list[ModelTotal]:
 
 def forget(journal: Journal, *, model: str | None, before: float | None, dry_run: bool) -> tuple[int, float]:
     """Delete replies of a model, or those stored before a moment, or both; returns their number and what they cost."""
-    limits: list[str] = []
-    values: list[Any] = []
     hashes = [found for found, identity in journal.rows("select * from models") if _short(found, identity) == model]
-    if model is not None:
-        if not hashes:
-            known = ", ".join(sorted(one.model for one in model_totals(journal)))
-            raise UserError(f"the journal has no replies of {model!r}. It has replies of: {known or 'no model'}")
-        limits.append(f"model in ({','.join('?' * len(hashes))})")
-        values += hashes
-    if before is not None:
-        limits.append("created_at < ?")
-        values.append(before)
-    where = " and ".join(limits)
+    if model is not None and not hashes:
+        known = ", ".join(sorted(one.model for one in model_totals(journal)))
+        raise UserError(f"the journal has no replies of {model!r}. It has replies of: {known or 'no model'}")
+    chosen = {"hashes": None if model is None else json.dumps(hashes), "before": before}
     with journal.transaction() as run:
-        total = f"select count(*), coalesce(sum(cost_usd), 0) from calls where {where}"  # noqa: S608 - only our words
-        count, usd = run.execute(total, values).fetchone()
+        total = f"select count(*), coalesce(sum(cost_usd), 0) from calls {CHOSEN}"  # noqa: S608 - only our words
+        count, usd = run.execute(total, chosen).fetchone()
         if not dry_run:
             for table in ("calls", "failures"):
-                run.execute(f"delete from {table} where {where}", values)  # noqa: S608 - only our words
+                run.execute(f"delete from {table} {CHOSEN}", chosen)  # noqa: S608 - only our words
             run.execute("delete from attempts where key not in (select key from calls)")
             run.execute(ORPHANS)
             if before is None:

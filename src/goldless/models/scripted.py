@@ -50,8 +50,11 @@ class ScriptedModel:
         self._answers = answers
         self._logprobs = logprobs
         self._tokens = tokens
-        self._name = name
-        self._context_length = context_length
+        self.identity = ModelIdentity("scripted", name)
+        self.capabilities = Capabilities(
+            scoring=logprobs is not None, chat=answers is not None, choice=answers is not None
+        )
+        self.context_length = context_length
         self.calls: list[ChatRequest | ScoreRequest] = []
         """Every request that reached the model, in order."""
 
@@ -61,7 +64,7 @@ class ScriptedModel:
         answers: dict[str, str] = {}
         tokens: dict[str, Sequence[str]] = {}
         logprobs: dict[tuple[str, str], Sequence[float]] = {}
-        problems = []
+        problems = ["a script must have lines {prompt, answer} and {context, target, logprobs[, tokens]}:"]
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -70,44 +73,27 @@ class ScriptedModel:
         for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
             try:
                 row = json.loads(line)
+                columns = ("prompt", "answer") if "prompt" in row else ("context", "target")
+                texts = [row[column] for column in columns] + row.get("tokens", [])
+                if not all(isinstance(one, str) for one in texts):
+                    raise TypeError(f"{', '.join(columns)} and tokens must be texts, got {texts!r}")  # noqa: TRY301
                 if "prompt" in row:
-                    answers[_text(row, "prompt")] = _text(row, "answer")
+                    answers[row["prompt"]] = row["answer"]
                 else:
-                    target = _text(row, "target")
-                    logprobs[_text(row, "context"), target] = [float(v) for v in row["logprobs"]]
+                    logprobs[row["context"], row["target"]] = [float(value) for value in row["logprobs"]]
                     if "tokens" in row:
-                        tokens[target] = _texts(row, "tokens")
+                        tokens[row["target"]] = row["tokens"]
             except KeyError as error:
                 problems.append(f"  {path}:{number}: missing {error}")
             except (ValueError, TypeError) as error:
                 problems.append(f"  {path}:{number}: {error}")
-        if problems:
-            raise UserError(
-                "\n".join(
-                    ["a script must have lines {prompt, answer} and {context, target, logprobs[, tokens]}:", *problems]
-                )
-            )
+        if len(problems) > 1:
+            raise UserError("\n".join(problems))
         name = content_hash(text)[:8]
         return cls(answers=answers or None, logprobs=logprobs or None, tokens=tokens or None, name=name)
 
-    @property
-    def identity(self) -> ModelIdentity:
-        return ModelIdentity("scripted", self._name)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        chat = self._answers is not None
-        return Capabilities(scoring=self._logprobs is not None, chat=chat, choice=chat, token_logprobs=False)
-
-    @property
-    def context_length(self) -> int | None:
-        return self._context_length
-
-    async def prepare(self) -> None:
-        """Nothing to do."""
-
-    async def aclose(self) -> None:
-        """Nothing to do."""
+    async def prepare(self) -> None: ...
+    async def aclose(self) -> None: ...
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         return ScoreRequest("\n\n".join(message.content for message in messages), target)
@@ -120,20 +106,22 @@ class ScriptedModel:
         return None if found is None else tuple(found)
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        known = self._logprobs
+        if known is None:
+            raise CapabilityError("this scripted model has no log-probabilities")
         for i, request in enumerate(requests):
             self.calls.append(request)
-            deliver({i: self._score_one(str(request.context), str(request.target))})
-
-    def _score_one(self, context: str, target: str) -> ScoreReply:
-        if self._logprobs is None:
-            raise CapabilityError("this scripted model has no log-probabilities")
-        known = self._logprobs
-        values = known(context, target) if callable(known) else known.get((context, target))
-        if values is None:
-            return CallFailure("rejected", f"the script has no log-probabilities of {target[:60]!r} in this context")
-        if isinstance(values, CallFailure):
-            return values
-        return TokenLogprobs(tuple(map(float, values)), Usage(input_tokens=len(context.split()) + len(values)))
+            context, target = str(request.context), str(request.target)
+            values = known(context, target) if callable(known) else known.get((context, target))
+            reply: ScoreReply
+            if values is None:
+                missing = f"the script has no log-probabilities of {target[:60]!r} in this context"
+                reply = CallFailure("rejected", missing)
+            elif isinstance(values, CallFailure):
+                reply = values
+            else:
+                reply = TokenLogprobs(tuple(map(float, values)), Usage(len(context.split()) + len(values)))
+            deliver({i: reply})
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """The number of words in the messages' contents."""
@@ -151,17 +139,3 @@ class ScriptedModel:
             chosen = answer in request.choices
             return ChatReply(answer, "choice" if chosen else "stop", usage=Usage(len(prompt.split()), 1))
         return answer
-
-
-def _text(row: Mapping[str, object], column: str) -> str:
-    value = row[column]
-    if not isinstance(value, str):
-        raise TypeError(f"{column} must be a string, got {value!r}")
-    return value
-
-
-def _texts(row: Mapping[str, object], column: str) -> list[str]:
-    value = row[column]
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise TypeError(f"{column} must be a list of strings, got {value!r}")
-    return value

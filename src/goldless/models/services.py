@@ -34,10 +34,8 @@ class Service(Provider):
     """Its address, ``{region}`` to be filled in; empty: every user has another, in ``url_variable``."""
     url_variable: str
     """The variable with another address; empty: users write the address instead of the prefix."""
-    url_path: str = "/v1"
-    """Added to an address from the variable that has no path."""
     dated_path: str = ""
-    """The same where OPENAI_API_VERSION is set, ``{model}`` to be filled in; empty: it makes no difference."""
+    """The path where OPENAI_API_VERSION is set, ``{model}`` to be filled in; empty: it makes no difference."""
     keys: tuple[str, ...]
     """The variables that may hold the key; the first that is set is used."""
     key_header: str = "Authorization: Bearer "
@@ -59,6 +57,11 @@ class Service(Provider):
     def given_url(self) -> str:
         """The address in the environment; empty if there is none."""
         return os.environ.get(self.url_variable, "").strip()
+
+    @property
+    def url_path(self) -> str:
+        """Added to an address from the variable that has no path."""
+        return f"/{self.url.split('/', 3)[3]}" if self.url else "/openai/v1"
 
     def scoring_dialects(self) -> tuple[str, ...]:
         """The dialects to try at the present address."""
@@ -88,10 +91,9 @@ def _service(
     name: str, owner: str, url: str, *, own: bool = False, scheme: str = "", form: str = "MODEL", **facts: Any
 ) -> Service:
     """A provider, or a server of the user's, with the usual names of variables where no others are given."""
-    key, url_variable = f"{name.upper()}_API_KEY", f"{name.upper()}_BASE_URL"
-    where = f"{owner} on this machine or at {url_variable}" if own else f"{owner}, with {key}"
-    purpose = facts.pop("purpose", where if facts.get("dialects") else f"{where}; chat only")
-    usual = {"url_variable": url_variable, "keys": (key,), "price_id": None if own else name}
+    facts = {"url_variable": f"{name.upper()}_BASE_URL", "keys": (f"{name.upper()}_API_KEY",), **facts}
+    place = f" on this machine or at {facts['url_variable']}" if own else f", with {' or '.join(facts['keys'])}"
+    purpose = facts.pop("purpose", "") or f"{owner}{place}{'' if facts.get('dialects') else '; chat only'}"
     service = Service(
         name=name,
         owner=owner,
@@ -103,95 +105,44 @@ def _service(
         unopened=lambda rest: late("http_api:Specification.read")(service, f"{scheme}{rest}").identity,
         check_scorer=lambda rest: service.refuse_scoring(rest.partition("?")[0]),
         reopened_by_name=not scheme,
-        **{**usual, **facts},
+        **{"price_id": None if own else name, **facts},
     )
     return service
 
 
+# a table, laid out by hand
+# fmt: off
 _ALL = (
-    _service(
-        "openai",
-        "OpenAI",
-        "https://api.openai.com/v1",
-        purpose="OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself",
-        dialects=DIALECTS,
-        scores_publicly=False,
-        names=r"gpt-|chatgpt-|o[1-9]\b|text-davinci",
-        batch_share=0.5,
-    ),
-    _service(
-        "anthropic",
-        "Anthropic",
-        "https://api.anthropic.com/v1",
-        key_header="x-api-key: ",
-        format="anthropic",
-        choice=False,
-        names="claude-",
-        batch_share=0.5,
-    ),
-    _service(
-        "google",
-        "the Gemini API",
-        "https://generativelanguage.googleapis.com/v1beta",
-        purpose="Gemini API, with GEMINI_API_KEY or GOOGLE_API_KEY; chat only",
-        url_variable="GOOGLE_GEMINI_BASE_URL",
-        url_path="/v1beta",
-        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        key_header="x-goog-api-key: ",
-        format="gemini",
-        names="gemini-|gemma-|models/gem",
-    ),
-    _service(
-        "azure",
-        "Azure OpenAI",
-        "",
-        purpose="Azure OpenAI at AZURE_OPENAI_ENDPOINT, with AZURE_OPENAI_API_KEY; chat only",
-        url_variable="AZURE_OPENAI_ENDPOINT",
-        url_path="/openai/v1",
-        dated_path="/openai/deployments/{model}",
-        keys=("AZURE_OPENAI_API_KEY",),
-        key_header="api-key: ",
-        listed=False,
-        form="DEPLOYMENT",
-    ),
-    _service(
-        "bedrock",
-        "Bedrock",
-        "https://bedrock-runtime.{region}.amazonaws.com/openai/v1",
-        purpose="OpenAI's models on Bedrock in AWS_REGION, with AWS_BEARER_TOKEN_BEDROCK; chat only",
-        url_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
-        url_path="/openai/v1",
-        keys=("AWS_BEARER_TOKEN_BEDROCK",),
-        listed=False,
-        choice=False,
-        names=r"((us|eu|apac|global)\.)?openai\.[\w.:-]+$",
-        price_id="aws",
-    ),
-    _service(
-        "mistral",
-        "Mistral",
-        "https://api.mistral.ai/v1",
-        seed="random_seed",
-        choice=False,
-        names="(mistral|ministral|magistral|codestral|pixtral|open-mi[sx]tral)-",
-    ),
-    _service("groq", "Groq", "https://api.groq.com/openai/v1", url_path="/openai/v1", choice=False),
+    _service("openai", "OpenAI", "https://api.openai.com/v1", dialects=DIALECTS, scores_publicly=False, batch_share=0.5,
+             names=r"gpt-|chatgpt-|o[1-9]\b|text-davinci",
+             purpose="OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself"),
+    _service("anthropic", "Anthropic", "https://api.anthropic.com/v1", key_header="x-api-key: ", format="anthropic",
+             choice=False, names="claude-", batch_share=0.5),
+    _service("google", "the Gemini API", "https://generativelanguage.googleapis.com/v1beta", format="gemini",
+             url_variable="GOOGLE_GEMINI_BASE_URL", keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+             key_header="x-goog-api-key: ", names="gemini-|gemma-|models/gem",
+             purpose="Gemini API, with GEMINI_API_KEY or GOOGLE_API_KEY; chat only"),
+    _service("azure", "Azure OpenAI", "", url_variable="AZURE_OPENAI_ENDPOINT", keys=("AZURE_OPENAI_API_KEY",),
+             key_header="api-key: ", dated_path="/openai/deployments/{model}", listed=False, form="DEPLOYMENT",
+             purpose="Azure OpenAI at AZURE_OPENAI_ENDPOINT, with AZURE_OPENAI_API_KEY; chat only"),
+    _service("bedrock", "Bedrock", "https://bedrock-runtime.{region}.amazonaws.com/openai/v1", listed=False,
+             url_variable="AWS_ENDPOINT_URL_BEDROCK_RUNTIME", keys=("AWS_BEARER_TOKEN_BEDROCK",), choice=False,
+             names=r"((us|eu|apac|global)\.)?openai\.[\w.:-]+$", price_id="aws",
+             purpose="OpenAI's models on Bedrock in AWS_REGION, with AWS_BEARER_TOKEN_BEDROCK; chat only"),
+    _service("mistral", "Mistral", "https://api.mistral.ai/v1", seed="random_seed", choice=False,
+             names="(mistral|ministral|magistral|codestral|pixtral|open-mi[sx]tral)-"),
+    _service("groq", "Groq", "https://api.groq.com/openai/v1", choice=False),
     _service("deepseek", "DeepSeek", "https://api.deepseek.com/v1", names="deepseek-"),
     _service("together", "Together", "https://api.together.xyz/v1", dialects=("completions-echo",), names=HUB_NAME),
-    _service(
-        "fireworks",
-        "Fireworks",
-        "https://api.fireworks.ai/inference/v1",
-        url_path="/inference/v1",
-        dialects=("completions-echo",),
-        names="accounts/fireworks/",
-    ),
+    _service("fireworks", "Fireworks", "https://api.fireworks.ai/inference/v1", dialects=("completions-echo",),
+             names="accounts/fireworks/"),
     _service("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", effort="reasoning.effort", names=HUB_NAME),
     _service("ollama", "Ollama", "http://127.0.0.1:11434/v1", own=True),
     _service("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1", own=True),
     _service("vllm", "vLLM", "http://127.0.0.1:8000/v1", own=True, dialects=DIALECTS),
     _service("sglang", "SGLang", "http://127.0.0.1:30000/v1", own=True, dialects=DIALECTS),
 )
+# fmt: on
 SERVICES = {service.name: service for service in _ALL}
 """All providers by prefix."""
 AT_ADDRESSES = {

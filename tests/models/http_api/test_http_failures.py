@@ -60,7 +60,11 @@ def test_a_wait_is_read_as_seconds_a_duration_a_time_stamp_or_a_date(value, seco
         ({}, {"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36s"}]}, 36.0),
         (
             {},
-            {"metadata": {"headers": {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(later(7000).timestamp() * 1000))}}},
+            {
+                "metadata": {
+                    "headers": {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(later(7000).timestamp()))}
+                }
+            },
             7000.0,
         ),
         ({}, {"details": "none"}, None),

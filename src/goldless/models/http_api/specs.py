@@ -1,18 +1,7 @@
-"""Models from specifications: ``openai:MODEL`` and other providers by name, and ``http://host:port/v1#MODEL``.
+"""Models on servers as users name them: ``openai:MODEL?effort=low``, ``http://host:port/v1#MODEL?key=MY_API_KEY``.
 
-Options follow a model's name after ``?``, joined by ``&``:
-
-effort=LEVEL        how much it thinks before it writes
-thinking=TOKENS     tokens of thinking allowed beyond those of the reply
-concurrency=CALLS   concurrent calls, instead of adapting to the server
-timeout=SECONDS     timeout of one call, without the time in the server's queue
-retries=TIMES       how often a failed call is sent again
-patience=SECONDS    how long to wait for a server that is down, such as one that restarts
-tokenizer=NAME      a tokenizer on this machine, for a server or gateway that shows none: embedded, a path, a hub name
-region=REGION       the region of bedrock: models, instead of AWS_REGION
-key=VARIABLE        the environment variable with the key, so that each server can have its own
-
-Other parameters after the name of a model at an address, such as Azure's api-version, are passed on to the server.
+docs/models.md has the options. Other parameters after the name of a model at an address, such as Azure's api-version,
+are passed on to the server.
 """
 
 from __future__ import annotations
@@ -81,7 +70,7 @@ class Specification:
             )
         _refuse_secrets(other, said=name)
         if other:
-            address += f"{'&' if '?' in address else '?'}{urlencode(other)}"
+            address = _with_query(address, urlencode(other))
         if not given.get("effort", "low").isalpha():
             raise ModelSpecError(f"effort must be a level such as low, medium or high, got {given['effort']!r}")
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", given.get("key", "_")):
@@ -89,7 +78,13 @@ class Specification:
             raise ModelSpecError(
                 "key= must be the name of an environment variable such as MY_API_KEY, not the key itself"
             )
-        calling = {_NUMBERS[option][0]: _number(option, given.pop(option)) for option in _NUMBERS if option in given}
+        calling: dict[str, Any] = {}
+        for option, (sets, what, kind, least, most) in _NUMBERS.items():
+            if (said := given.pop(option, None)) is not None:
+                with suppress(ValueError):
+                    calling[sets] = kind(said)
+                if not least <= calling.get(sets, -1) <= most:
+                    raise ModelSpecError(f"{option} must be {what}, got {said!r}")
         thinking: dict[str, Any] = {"effort": given.pop("effort").lower()} if "effort" in given else {}
         if "thinking" in calling:
             thinking["thinking"] = calling.pop("thinking")
@@ -109,24 +104,23 @@ class Specification:
 
         Raises PrerequisiteError if it is not known.
         """
+        service, address = self.service, self.address or self.service.url
         if self.address:
-            return self.address, {"server": self.address}
-        service = self.service
-        version = os.environ.get("OPENAI_API_VERSION", "").strip() if service.dated_path else ""
+            return address, {"server": address}
         if service.given_url:
+            version = os.environ.get("OPENAI_API_VERSION", "").strip() if service.dated_path else ""
             path = service.dated_path.format(model=quote(self.name, safe="")) if version else service.url_path
             address = checked_url(service.given_url.rstrip("/"), said=service.url_variable, path=path)
             if version:
-                address += f"{'&' if '?' in address else '?'}api-version={quote(version)}"
+                address = _with_query(address, f"api-version={quote(version)}")
             if not service.url:  # another resource may use the same name for another model
                 return address, {"resource": str(URL(address).host)}
             return address, {} if address == service.url and not service.own else {"server": address}
-        if not service.url:
+        if not address:
             raise PrerequisiteError(
                 f"{service.name}:{self.name} needs the address of a resource, and {service.url_variable} is not set.\n"
                 f"Set it: export {service.url_variable}=https://RESOURCE.openai.azure.com"
             )
-        address = service.url
         if "{region}" in address:
             region = self.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
             if not re.fullmatch(r"[A-Za-z0-9-]+", region.strip()):
@@ -170,15 +164,6 @@ class Specification:
         return ApiKey()
 
 
-def _number(option: str, text: str) -> float:
-    _, what, kind, least, most = _NUMBERS[option]
-    with suppress(ValueError):
-        value = kind(text)
-        if least <= value <= most:
-            return value
-    raise ModelSpecError(f"{option} must be {what}, got {text!r}")
-
-
 def checked_url(address: str, *, said: str, path: str = "/v1") -> str:
     """The address without a trailing slash, with ``path`` if it has none, and its query. Raises ModelSpecError."""
     if "," in address or address.startswith(("http:@", "https:@")):
@@ -200,8 +185,11 @@ def checked_url(address: str, *, said: str, path: str = "/v1") -> str:
             f"{said}: the address must not contain a user or password. Set the key in {HTTP_KEY_VARIABLE}"
         )
     _refuse_secrets(url.query, said=said)
-    query = f"?{url.raw_query_string}" if url.raw_query_string else ""
-    return f"{url.origin()}{url.raw_path.rstrip('/') or path}{query}"
+    return _with_query(f"{url.origin()}{url.raw_path.rstrip('/') or path}", url.raw_query_string)
+
+
+def _with_query(address: str, query: str) -> str:
+    return f"{address}{'&' if '?' in address else '?'}{query}" if query else address
 
 
 def _refuse_secrets(names: Iterable[str], *, said: str) -> None:
@@ -214,25 +202,17 @@ def _refuse_secrets(names: Iterable[str], *, said: str) -> None:
         )
 
 
-# --- whose a key is ----------------------------------------------------------------------------------------------
-
-_OTHER_OWNERS = {
-    "AWS": ("", "AWS_"),
-    "Azure": ("", "AZURE_"),
-    "GitHub": ("https://models.github.ai", "GITHUB_", "GH_"),
-    "GitLab": ("", "GITLAB_", "CI_"),
-    "Google": ("", "GOOGLE_", "GCP_", "GCLOUD_"),
-    "Hugging Face": ("https://router.huggingface.co", "HF_", "HUGGING"),
-    "Cohere": ("https://api.cohere.ai", "COHERE_", "CO_API"),
-    "xAI": ("https://api.x.ai", "XAI_"),
-    "Docker": ("", "DOCKER"),
-    "Kaggle": ("", "KAGGLE_"),
-    "npm": ("", "NPM_"),
-    "PyPI": ("", "PYPI_", "TWINE_"),
-    "Slack": ("", "SLACK_"),
-    "Weights & Biases": ("", "WANDB_"),
-}
-"""Where such a secret is the key of models, and beginnings of variables that hold one."""
+_OTHER_OWNERS = (
+    ("AWS", "", "AWS_"),
+    ("Azure", "", "AZURE_"),
+    ("GitHub", "https://models.github.ai", "GITHUB_|GH_"),
+    ("Google", "", "GOOGLE_|GCP_|GCLOUD_"),
+    ("Hugging Face", "https://router.huggingface.co", "HF_|HUGGING"),
+    ("Cohere", "https://api.cohere.ai", "COHERE_|CO_API"),
+    ("xAI", "https://api.x.ai", "XAI_"),
+    ("another service", "", "GITLAB_|CI_|DOCKER|KAGGLE_|NPM_|PYPI_|TWINE_|SLACK_|WANDB_"),
+)
+"""Whose a secret is, where it is the key of models, and how the variables that hold it begin."""
 
 
 def _refuse_elsewhere(variable: str, address: str) -> None:
@@ -241,10 +221,9 @@ def _refuse_elsewhere(variable: str, address: str) -> None:
     upper = variable.upper()  # on Windows, names of variables have no case
     for service in SERVICES.values():
         if upper in service.keys or (not service.own and upper.startswith(f"{service.name.upper()}_")):
-            owners[_origin(service.url.format(region=os.environ.get("AWS_REGION") or "REGION"))] = service.owner
-            if service.given_url:
-                owners[_origin(service.given_url)] = service.owner
-    owners |= {home: owner for owner, (home, *begin) in _OTHER_OWNERS.items() if upper.startswith(tuple(begin))}
+            homes = (service.url.format(region=os.environ.get("AWS_REGION") or "REGION"), service.given_url)
+            owners |= {_origin(home): service.owner for home in homes if home or not service.url}
+    owners |= {home: owner for owner, home, begin in _OTHER_OWNERS if re.match(begin, upper)}
     if owners and _origin(address) not in owners:
         whose = " or ".join(f"{owner} ({home})" if home else owner for home, owner in owners.items())
         raise ModelSpecError(

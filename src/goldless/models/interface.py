@@ -136,8 +136,6 @@ class TokenLogprobs:
 
     logprobs: tuple[float, ...]
     usage: Usage = Usage()
-    retries: tuple[CallFailure, ...] = ()
-    """Failed attempts before this success."""
 
     @property
     def total(self) -> float:
@@ -201,7 +199,6 @@ class ChatReply:
     choice_logprobs: Mapping[str, float] | None = None
     """log p of each given answer, normalised over the answers; None if the backend cannot return it."""
     usage: Usage = Usage()
-    retries: tuple[CallFailure, ...] = ()
     earlier_usage: Usage | None = field(default=None, compare=False)
     """For a reply from the journal: the tokens charged when its call was made."""
 

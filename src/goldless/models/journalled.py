@@ -213,10 +213,6 @@ class JournalledModel(WrappedModel):
                 failures.append((key, reply, self.ledger.book_unkept(aside[key], reply.charged)))
                 continue
             charge = self.ledger.book(aside[key], reply.usage)
-            for failure in reply.retries:  # the model has booked those that it was charged for
-                charged = failure.charged
-                paid = None if charged is None else self.ledger.charge(aside[key], Usage(*charged))
-                failures.append((key, failure, paid))
             request = asked[key]
             if isinstance(request, ScoreRequest) and isinstance(reply, TokenLogprobs):
                 known = context_hash(request.context)
@@ -285,7 +281,7 @@ def _hashed(*parts: Any) -> str:
 
 
 def chat_as_json(reply: ChatReply) -> str:
-    """A reply as JSON, without its usage, which has columns of its own, and retries, which are among the failures."""
+    """A reply as JSON, without its usage, which has columns of its own."""
     said = {name: getattr(reply, name) for name in ("text", "finish", "token_logprobs", "choice_logprobs")}
     return orjson.dumps(said, default=dict).decode()
 

@@ -24,27 +24,17 @@ def anyio_backend() -> object:
     return VIRTUAL_TIME
 
 
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [
-        ((429, {"Retry-After": "0.05"}, "slow down"), "rate_limited"),
-        ((429, {}, "slow down"), "rate_limited"),
-        ((500, {}, "boom"), "server_error"),
-        ((502, {}, "boom"), "server_error"),
-        ((503, {"Retry-After": "0.05"}, "loading"), "server_error"),
-        ((504, {}, "boom"), "server_error"),
-        ((529, {}, "overloaded"), "server_error"),
-        ("cut", "connection"),
-        ("truncated", "bad_reply"),
-        ("invalid", "bad_reply"),
-    ],
-)
-async def test_a_passing_fault_is_tried_again_and_recorded_with_the_success(serve_here, connect, fault, kind):
+FAULTS = [
+    *((429, {"Retry-After": "0.05"}, "slow down"), (503, {"Retry-After": "0.05"}, "loading")),
+    *((status, {}, "boom") for status in (429, 500, 502, 504, 529)),
+    *("cut", "truncated", "invalid"),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_a_passing_fault_is_tried_again(serve_here, connect, fault):
     server = await serve_here(faults=[fault])
-    reply = await connect(server).chat(ASK)
-    assert isinstance(reply, ChatReply)
-    assert reply.text == "A fine reply."
-    assert [failure.kind for failure in reply.retries] == [kind]
+    assert (await connect(server).chat(ASK)).text == "A fine reply."
     assert len(server.asked) == 2
 
 
@@ -73,7 +63,7 @@ async def test_an_error_inside_a_200_is_an_error(serve_here, connect):
     server.behaviour.chat = lambda _: next(replies, fine)
     reply = await connect(server).chat(ASK)
     assert reply.text == "ok"
-    assert [failure.kind for failure in reply.retries] == ["server_error"]
+    assert len(server.asked) == 2
 
 
 async def test_retry_after_as_a_date_is_waited_out(serve_here, connect):
@@ -145,7 +135,7 @@ async def test_every_call_gets_through_a_server_that_takes_few_at_once(serve_her
             tasks.start_soon(ask)
     assert len(replies) == 120
     assert all(isinstance(reply, ChatReply) for reply in replies)
-    assert any(reply.retries for reply in replies)
+    assert len(server.asked) > 120
     # Started at 20 and fell: the second half of the calls was not sent as the first was.
     assert model._client.limiter.limit < 20
 
@@ -176,7 +166,6 @@ async def test_every_call_gets_through_a_storm_of_refusals(serve_here, connect):
         for _ in range(60):
             tasks.start_soon(ask)
     assert sum(isinstance(reply, ChatReply) for reply in replies) == 60
-    assert max(len(reply.retries) for reply in replies) >= 6
 
 
 async def test_a_server_that_always_refuses_is_given_up(serve_here, connect):

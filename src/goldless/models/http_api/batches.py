@@ -52,7 +52,7 @@ class BatchingModel(HttpModel):
         )
         body = head.encode() + b"\n".join(lines) + f"\r\n--{_BOUNDARY}--\r\n".encode()
         form = f"multipart/form-data; boundary={_BOUNDARY}"
-        file = (await self._client.send("POST", "/v1/files", body, content_type=form)).data["id"]
+        file = (await self._client.send("POST", "/v1/files", body, content_type=form))["id"]
         return orjson.dumps({"input_file_id": file, "endpoint": self._format.route, "completion_window": "24h"})
 
     async def _rows(self, batch: Mapping[str, Any]) -> list[Any] | None:
@@ -103,7 +103,7 @@ class BatchingModel(HttpModel):
         """
         try:
             with reading():
-                rows = await self._rows((await self._client.send("GET", f"{self.batch_route}/{batch}")).data)
+                rows = await self._rows(await self._client.send("GET", f"{self.batch_route}/{batch}"))
         except AttemptError as failure:
             if failure.status in {404, 410}:
                 raise UserError(
@@ -125,7 +125,7 @@ class BatchingModel(HttpModel):
         return None if rows is None else found
 
     async def _lines(self, route: str) -> list[Any]:
-        content = (await self._client.send("GET", route, raw=True, most_bytes=MOST_RESULT_BYTES)).data
+        content = await self._client.send("GET", route, raw=True, most_bytes=MOST_RESULT_BYTES)
         try:
             return [orjson.loads(line) for line in content.splitlines() if line.strip()]
         except orjson.JSONDecodeError:

@@ -28,24 +28,21 @@ import orjson
 from yarl import URL
 
 from goldless.errors import GoldlessError, kind_and_place
-from goldless.records import CallFailure, FailureKind
+from goldless.records import FailureKind
 
 if TYPE_CHECKING:
     from goldless.models.interface import Usage
     from goldless.models.usage import Ledger
 
 LOGGER = logging.getLogger("goldless.models")
-START, GROWTH, FALL = 8, 1.05, 0.8
-LEAST_GAIN = 1.25
-"""Throughput with twice the calls, as a multiple, for which the number doubles again."""
+START, GROWTH, FALL, LEAST_GAIN = 8, 1.05, 0.8, 1.25
+CONNECT_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 30.0
 LONGEST_PAUSE_SECONDS = 60.0
 """For a limit that a good reply says is used up; after it, the server's own answer decides."""
 LONGEST_RETRY_AFTER_SECONDS = 300.0
 """If the server requests a longer pause than this, the call is left open for another run."""
-LONGEST_WAIT_SECONDS = 30.0
 LONGEST_LOOK_SECONDS = 5.0
 """Between two attempts to find a server up again."""
-CONNECT_SECONDS = 10.0
 MOST_REPLY_BYTES = 64 << 20
 """Of one reply, unpacked. The log-probabilities of a prompt of 100,000 tokens take about 15 MB."""
 LEAST_SECRET_CHARACTERS = 12
@@ -110,7 +107,7 @@ _BAD_KEY = re.compile(r"api key (?:not valid|not found|expired)|API_KEY_INVALID|
 
 @dataclass(eq=False)
 class AttemptError(GoldlessError):
-    """One failed attempt, or the last of several; callers of a model get a :class:`CallFailure` instead."""
+    """One failed attempt, or the last of several; callers of a model get a ``CallFailure`` instead."""
 
     kind: FailureKind
     message: str
@@ -215,11 +212,9 @@ def _shortened(message: str) -> str:
 
 # --- waits that a server requests --------------------------------------------------------------------------------
 
-_OPENAI = "x-ratelimit-remaining{}", "x-ratelimit-reset{}"
-_ANTHROPIC = "anthropic-ratelimit{}-remaining", "anthropic-ratelimit{}-reset"
 _LIMITS = [
-    (left.format(of), reset.format(of))
-    for left, reset in (_OPENAI, _ANTHROPIC)
+    (form.format(of, "remaining"), form.format(of, "reset"))
+    for form in ("x-ratelimit-{1}{0}", "anthropic-ratelimit{0}-{1}")
     for of in ("-requests", "-tokens", "-input-tokens", "-output-tokens", "")
 ]
 """What is left and when it is full again: OpenAI and gateways like it, OpenRouter and Together; Anthropic."""
@@ -230,8 +225,7 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+
 def requested_wait(headers: Mapping[str, str], error: Any = None) -> float | None:
     """Seconds to wait after a failed call; None if the server does not say."""
     for header, unit in (("Retry-After-Ms", 0.001), ("Retry-After", 1.0)):
-        value = seconds_until(headers.get(header))
-        if value is not None:
+        if (value := seconds_until(headers.get(header))) is not None:
             return value * unit
     for detail in part_of(error, "details") or ():
         if wait := seconds_until(part_of(detail, "retryDelay")):  # Google's RetryInfo
@@ -245,8 +239,7 @@ def requested_wait(headers: Mapping[str, str], error: Any = None) -> float | Non
 def exhausted_wait(headers: Mapping[str, str]) -> float | None:
     """Seconds until a limit of which nothing is left is full again; None if something is left of each."""
     used_up = [reset for left, reset in _LIMITS if headers.get(left, "").strip() in {"0", "0.0"}]
-    waits = [wait for reset in used_up if (wait := seconds_until(headers.get(reset))) is not None]
-    return max(waits, default=None)
+    return max((wait for reset in used_up if (wait := seconds_until(headers.get(reset))) is not None), default=None)
 
 
 def seconds_until(value: Any) -> float | None:
@@ -260,8 +253,7 @@ def seconds_until(value: Any) -> float | None:
             number = number / (1000 if number > 1e11 else 1) - now.timestamp()
         return max(0.0, number) if math.isfinite(number) else None
     if match := _DURATION.fullmatch(value):
-        units = (3600.0, 60.0, 1.0, 0.001)
-        return sum(float(part or 0) * unit for part, unit in zip(match.groups(), units, strict=True))
+        return sum(float(part or 0) * unit for part, unit in zip(match.groups(), (3600, 60, 1, 0.001), strict=True))
     for parse in (datetime.fromisoformat, parsedate_to_datetime):
         with suppress(ValueError):
             then = parse(value)
@@ -292,14 +284,11 @@ class Calling:
     """
 
 
-@dataclass(eq=False, slots=True)
-class Sent:
-    """A call in flight."""
+class Sent(NamedTuple):
+    """A call in flight: when it was sent on the event loop's clock, and what ends it."""
 
     at: float
-    """When it was sent, in seconds on the event loop's clock."""
     scope: anyio.CancelScope
-    """Ends it."""
 
 
 class Limiter:
@@ -391,14 +380,6 @@ class Limiter:
 # --- calls -------------------------------------------------------------------------------------------------------
 
 
-class Answer(NamedTuple):
-    """A reply, decoded if it is JSON."""
-
-    data: Any
-    retries: tuple[CallFailure, ...] = ()
-    """Failed attempts before it."""
-
-
 class Client:
     """One HTTP session to one server, with retries."""
 
@@ -433,8 +414,8 @@ class Client:
 
     async def post(
         self, route: str, payload: Any, most: Usage | None = None, *, usage: Callable[[Any], Usage] | None = None
-    ) -> Answer:
-        """The reply. Raises the last AttemptError, which then carries the number of attempts.
+    ) -> Any:
+        """The reply's JSON. Raises the last AttemptError, which then carries the number of attempts.
 
         ``most``: what one attempt may be charged for. The caller has set it aside once; earlier attempts that may be
         charged for as well are paid for here. ``usage``: nothing is set aside for this call, such as a probe; what its
@@ -448,33 +429,30 @@ class Client:
                 raise AttemptError("budget", "not sent: it could have exceeded the budget", attempts=0)
         charged: tuple[int, int] | None = UNKNOWN_CHARGE  # if the call is interrupted
         try:
-            answer = await self.send("POST", route, body, most=most)
-            found = usage(answer.data)
+            data = await self.send("POST", route, body, most=most)
+            found = usage(data)
             charged = (found.input_tokens, found.output_tokens)
         except AttemptError as failure:
             charged = failure.charged
             raise
         else:
-            return answer
+            return data
         finally:
             purse.book_unkept(aside, charged)
 
     async def send(
         self, method: str, route: str, body: bytes | None = None, *, most: Usage | None = None, **how: Any
-    ) -> Answer:
+    ) -> Any:
         """The reply to bytes, as ``post``; ``how``: as in ``attempt``."""
         calling, limiter = self.calling, self.limiter
-        failed: list[CallFailure] = []
-        used, began = 0.0, math.inf
-        """Retries used, and when the first was needed."""
+        attempts, used, began = 0, 0.0, math.inf
+        """Attempts made, retries used, and when the first was needed."""
         while True:
             try:
-                if failed:
-                    self._pay(failed[-1], most)
-                return Answer(await self.attempt(method, route, body, **how), tuple(failed))
+                return await self.attempt(method, route, body, **how)
             except AttemptError as failure:
-                failed.append(CallFailure(failure.kind, failure.message, failure.attempts, failure.charged))
-                failure.attempts = len(failed)
+                attempts += 1
+                failure.attempts = attempts
                 now = anyio.current_time()
                 began = min(began, now)
                 outage = failure.is_outage and calling.patience_seconds > 0 and calling.retries > 0
@@ -490,25 +468,21 @@ class Client:
                     given_up = used > calling.retries
                 if given_up or not failure.may_be_retried:
                     raise
-                usual = min(LONGEST_WAIT_SECONDS, calling.wait_seconds * 2.0 ** (len(failed) - 1))
+                if failure.charged is not None and self.purse is not None and most is not None:
+                    aside = self.purse.set_aside(most)
+                    if aside is None:
+                        failure.message += ". It was not sent again: that could have exceeded the budget"
+                        raise
+                    self.purse.book_unkept(aside, failure.charged)
+                usual = min(LONGEST_WAIT_SECONDS, calling.wait_seconds * 2.0 ** (attempts - 1))
                 # a server that always says "now" must not use up all attempts at once
                 wait = max(failure.retry_after_seconds or 0.0, usual) + random.uniform(0.0, 2.0 * calling.wait_seconds)  # noqa: S311
                 if outage:
                     wait = min(wait, max(LONGEST_LOOK_SECONDS, failure.retry_after_seconds or 0.0))
-                    if len(failed) > 1:
+                    if attempts > 1:
                         limiter.pause(wait)  # the others need not find out one by one
-                LOGGER.info("attempt %d failed, next in %.1f s: %s", len(failed), wait, failure.message)
+                LOGGER.info("attempt %d failed, next in %.1f s: %s", attempts, wait, failure.message)
             await anyio.sleep(wait)
-
-    def _pay(self, failed: CallFailure, most: Usage | None) -> None:
-        """Pay for a failed attempt before the next. Raises AttemptError if the budget does not allow both."""
-        if failed.charged is None or self.purse is None or most is None:
-            return
-        aside = self.purse.set_aside(most)
-        if aside is None:
-            message = f"{failed.message}. It was not sent again: that could have exceeded the budget"
-            raise AttemptError(failed.kind, message, charged=failed.charged)
-        self.purse.book_unkept(aside, failed.charged)
 
     async def attempt(
         self, method: str, route: str, body: bytes | None = None, *, raw: bool = False, **how: Any
@@ -579,14 +553,14 @@ class Client:
         """The failure for an exception of the HTTP library, or for a call that took too long."""
         # without a connection nothing was sent
         unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-        charged = None if unsent else UNKNOWN_CHARGE
-        if isinstance(error, TimeoutError) and not unsent:
-            message = f"{url} timed out: no reply within {self.calling.timeout_seconds:g} seconds"
-            return AttemptError("timeout", message, retryable=True, charged=charged)
         untrusted = isinstance(error, aiohttp.ClientSSLError)
+        kind: FailureKind = "timeout" if isinstance(error, TimeoutError) and not unsent else "connection"
         what = "no trusted connection" if untrusted else "the connection failed"
-        message = _shortened(f"{url}: {what}: {self.key.redact(str(error)) or type(error).__name__}")
-        return AttemptError("connection", message, retryable=not untrusted, charged=charged)
+        message = f"{url}: {what}: {self.key.redact(str(error)) or type(error).__name__}"
+        if kind == "timeout":
+            message = f"{url} timed out: no reply within {self.calling.timeout_seconds:g} seconds"
+        charged = None if unsent else UNKNOWN_CHARGE
+        return AttemptError(kind, _shortened(message), retryable=not untrusted, charged=charged)
 
     def _decoded(self, status: int, headers: Mapping[str, str], content: bytes, url: URL) -> Any:
         """The JSON of a good reply. Raises AttemptError for any other."""

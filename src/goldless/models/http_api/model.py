@@ -14,7 +14,7 @@ import anyio.to_thread
 from goldless.concurrency import side_by_side
 from goldless.errors import BudgetError, CallError, CapabilityError, ModelSpecError, PrerequisiteError, nearest
 from goldless.models.http_api.choices import chosen
-from goldless.models.http_api.client import Answer, AttemptError, Calling, Client, reading
+from goldless.models.http_api.client import AttemptError, Calling, Client, reading
 from goldless.models.http_api.formats import FORMATS, listed_models
 from goldless.models.http_api.scoring import (
     ASKED,
@@ -187,7 +187,7 @@ class HttpModel:
         try:
             with reading():
                 if self._service.listed:
-                    listed = listed_models((await client.send("GET", self._format.listing)).data)
+                    listed = listed_models(await client.send("GET", self._format.listing))
         except AttemptError as failure:
             if failure.kind in {"connection", "timeout"}:
                 raise PrerequisiteError(
@@ -224,7 +224,7 @@ class HttpModel:
     async def _probe_chat(self) -> None:
         tokens = choice = False
         try:
-            data = (await self._ask(_CHAT_PROBE, reserved=False)).data
+            data = await self._ask(_CHAT_PROBE, reserved=False)
             self._fingerprint = stable_fingerprint(data)
             with reading():
                 written = self._format.read(data)
@@ -362,7 +362,7 @@ class HttpModel:
     def _body(self, request: ChatRequest) -> dict[str, Any]:
         return self._format.body(self._service, self._name, request, self._wording)
 
-    async def _ask(self, request: ChatRequest, *, reserved: bool = True) -> Answer:
+    async def _ask(self, request: ChatRequest, *, reserved: bool = True) -> Any:
         """The server's reply, with the parameters it accepts; those that work are kept for the next call.
 
         ``reserved``: whether something is set aside for it.
@@ -373,7 +373,7 @@ class HttpModel:
         while True:
             body = self._format.body(self._service, self._name, request, wording)
             try:
-                answer = await self._client.post(route, body, most, usage=usage)
+                data = await self._client.post(route, body, most, usage=usage)
             except AttemptError as failure:
                 other = wording.after(failure)
                 if other is None:
@@ -383,7 +383,7 @@ class HttpModel:
                 if wording != self._wording:
                     self._wording = wording
                     self._identify()
-                return answer
+                return data
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """The reply, or why there is none.
@@ -395,12 +395,11 @@ class HttpModel:
         if not self._name:
             await self._once(self._connect)
         try:
-            answer = await self._ask(request)
+            return self._reply(await self._ask(request), request)
         except AttemptError as failure:
             return self._record(failure)
-        return self._reply(answer.data, request, answer.retries)
 
-    def _reply(self, data: Any, request: ChatRequest, retries: tuple[CallFailure, ...] = ()) -> ChatReply | CallFailure:
+    def _reply(self, data: Any, request: ChatRequest) -> ChatReply | CallFailure:
         """What a reply says, with written tokens and the choice, if requested and available, and without the key."""
         usage, withhold = self._format.usage(data), self._client.key.withhold
         try:
@@ -423,7 +422,6 @@ class HttpModel:
             token_logprobs=tokens if tokens and withhold(said) == said else None,
             choice_logprobs=logprobs,
             usage=usage,
-            retries=retries,
         )
 
     def _record(self, failure: AttemptError) -> CallFailure:

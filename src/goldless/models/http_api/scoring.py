@@ -136,7 +136,7 @@ class ServerTokenizer(PlainText):
         prefixes = [""] * len(ids)
 
         async def spell(length: int) -> None:
-            data = (await client.post("/detokenize", {"model": self._model, "tokens": ids[:length]})).data
+            data = await client.post("/detokenize", {"model": self._model, "tokens": ids[:length]})
             text = part_of(data, "prompt") or part_of(data, "text")  # vLLM's name, and SGLang's
             if not isinstance(text, str):
                 raise bad_reply("/detokenize returned no text")
@@ -187,15 +187,14 @@ class ServerTokenizer(PlainText):
     async def _chat_by_reply(self, client: Client, messages: tuple[Message, ...]) -> Ids:
         payload = {"model": self._model, "messages": messages, "max_tokens": 1, "return_prompt_token_ids": True}
         most = most_chat_usage(None, ChatRequest(messages, max_tokens=1))
-        data = (await client.post("/v1/chat/completions", payload, most, usage=FORMATS["openai"].usage)).data
+        data = await client.post("/v1/chat/completions", payload, most, usage=FORMATS["openai"].usage)
         return _checked_ids(data["choices"][0].get("prompt_token_ids") or data.get("prompt_token_ids"))
 
     async def _plain(self, client: Client, messages: tuple[Message, ...]) -> Ids:
         return await self._tokenize(client, prompt=plain_layout(messages), add_special_tokens=True)
 
     async def _tokenize(self, client: Client, **question: Any) -> Ids:
-        answer = await client.post("/tokenize", {"model": self._model, **question})
-        return _checked_ids(part_of(answer.data, "tokens"))
+        return _checked_ids(part_of(await client.post("/tokenize", {"model": self._model, **question}), "tokens"))
 
 
 def plain_layout(messages: Sequence[Message]) -> str:
@@ -257,13 +256,13 @@ class Dialect(ABC):
         if not context:
             raise AttemptError("rejected", "the context is empty, and the first token of a text has no log-probability")
         question, most = self.question(context, target), most_score_usage(request)
-        answer = await client.post(self.route, question, most, usage=_usage if probing else None)
-        values = self.values(answer.data, context, target)
+        data = await client.post(self.route, question, most, usage=_usage if probing else None)
+        values = self.values(data, context, target)
         check_logprobs(values)
         if values and min(values) <= _CLAMPED_NATS:
             raise bad_reply(f"got {min(values)!r}, which is not a log-probability")
-        reply = TokenLogprobs(tuple(map(float, values)), _usage(answer.data), answer.retries)
-        return reply, "" if sends_text else stable_fingerprint(answer.data)
+        reply = TokenLogprobs(tuple(map(float, values)), _usage(data))
+        return reply, "" if sends_text else stable_fingerprint(data)
 
 
 def _usage(data: Any) -> Usage:
@@ -408,9 +407,9 @@ async def sglang_weights(client: Client) -> str:
     Raises AttemptError if the server is not an SGLang.
     """
     try:
-        data = (await client.send("GET", "/get_model_info")).data
+        data = await client.send("GET", "/get_model_info")
     except AttemptError:
-        data = (await client.send("GET", "/model_info")).data
+        data = await client.send("GET", "/model_info")
     path = part_of(data, "model_path")
     if not isinstance(path, str):
         raise bad_reply("/model_info responds, but not as in SGLang")

@@ -130,18 +130,14 @@ class BatchedChat(JournalledModel):
         super().__init__(model, journal, ledger, replicate=replicate)
         self._batching = batching(model)
         self._book = BatchBook(journal)
-        self._pending: dict[str, tuple[ChatRequest, Aside]] = {}
-        """Calls to be sent, with what is reserved for each."""
-        self._out: dict[str, BatchOut] = {}
-        """Calls in batches that are not answered yet."""
+        self._pending: dict[str, tuple[ChatRequest, Aside]] = {}  # calls to be sent, with what is reserved for each
+        self._out: dict[str, BatchOut] = {}  # calls in batches that are not answered yet
         self._collected: dict[str, Usage] = {}
         """Calls that a batch has answered since the last run, with what they are charged for, if it says so."""
         self._failed: dict[str, CallFailure] = {}
         """Calls that a batch answered with a failure; they are sent again by another run."""
-        self._put_off: set[str] = set()
-        """Calls of this run that wait to be sent or answered; shared with replicas."""
-        self.waiting: dict[str, BatchOut] = {}
-        """Batches by label that have calls of this run."""
+        self._put_off: set[str] = set()  # calls of this run that wait to be sent or answered; shared with replicas
+        self.waiting: dict[str, BatchOut] = {}  # batches by label that have calls of this run
 
     @property
     def waits(self) -> bool:

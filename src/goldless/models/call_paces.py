@@ -13,10 +13,8 @@ from typing import Literal, get_args
 from goldless.files import write_text
 from goldless.models.interface import ModelIdentity
 
-Kind = Literal["score", "verdict", "text"]
-"""Of calls: a text scored, a few tokens written, more written."""
-VERDICT_TOKENS = 16
-"""The most that a verdict has without an explanation."""
+Kind = Literal["score", "verdict", "text"]  # of calls: a text scored, a few tokens written, more written
+VERDICT_TOKENS = 16  # the most that a verdict has without an explanation
 PACES = f"""
 with chosen as (
     select *, case when kind = 'score' then 'score' when output_tokens <= {VERDICT_TOKENS} then 'verdict' else 'text'

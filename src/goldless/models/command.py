@@ -16,14 +16,10 @@ from goldless.errors import CapabilityError, ModelSpecError
 from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ModelIdentity, content_hash
 from goldless.records import CallFailure, FailureKind
 
-TIMEOUT_SECONDS = 1800.0
-"""Default time limit of a request."""
-AT_ONCE = 4
-"""Processes at a time by default."""
-MOST_OUTPUT = 2**20
-"""Bytes of a reply; a program that writes more is killed."""
-SHOWN = 300
-"""Characters of standard error in messages."""
+TIMEOUT_SECONDS = 1800.0  # default time limit of a request
+AT_ONCE = 4  # processes at a time by default
+MOST_OUTPUT = 2**20  # bytes of a reply; a program that writes more is killed
+SHOWN = 300  # characters of standard error in messages
 
 
 def refuse_scoring() -> None:

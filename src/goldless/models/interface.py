@@ -273,10 +273,7 @@ class WrappedModel:
             await self._model.read(contexts, targets)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages as the model reads them; None if unknown.
-
-        Raises CallError if the model can count them but does not respond now.
-        """
+        """Tokens of the messages as the model reads them; None if unknown. Raises CallError if it is down."""
         return await self._model.count_tokens(messages) if hasattr(self._model, "count_tokens") else None
 
     def merges_at_join(self, target: str) -> bool:

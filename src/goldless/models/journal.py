@@ -69,10 +69,8 @@ LEASE = (
 )
 """A call in a batch that is out is made, too. A lease that ends too late was written by a clock that was wrong."""
 LEASE_SECONDS, RENEWAL_SECONDS = 120.0, 20.0
-FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0
-"""Between two looks at a call that another process is making."""
-WRITERS_SECONDS = 60
-"""Time to wait for other writing processes."""
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0  # between two looks at a call that another process is making
+WRITERS_SECONDS = 60  # time to wait for other writing processes
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a damaged file raises; the last where SQLite's own message repeats text of the file."""
 OUTSIDE = {
@@ -106,8 +104,7 @@ class Kept(NamedTuple):
     charge: Charge
 
 
-Failed = tuple[str, CallFailure, Charge | None]
-"""The key of a call that failed, how, and what it may have cost."""
+Failed = tuple[str, CallFailure, Charge | None]  # the key of a call that failed, how, and what it may have cost
 Found = TypeVar("Found")
 
 

@@ -40,8 +40,7 @@ IN_BATCH = CallFailure(
 OVER_BUDGET = CallFailure("budget", "not sent: it could have exceeded the budget", attempts=0)
 Request = ScoreRequest | ChatRequest
 Reply = TokenLogprobs | ChatReply | CallFailure
-ByKey = Callable[[Mapping[str, Any]], None]
-"""Takes replies by the keys of their calls."""
+ByKey = Callable[[Mapping[str, Any]], None]  # takes replies by the keys of their calls
 
 
 @dataclasses.dataclass(slots=True)
@@ -66,11 +65,9 @@ class JournalledModel(WrappedModel):
     def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         super().__init__(model)
         self._journal = journal
-        self.replicate = replicate
-        """Every replicate of a request is a call of its own, paid for once."""
+        self.replicate = replicate  # every replicate of a request is a call of its own, paid for once
         self.ledger = ledger
-        self.reused = Reused()
-        """Replies taken from the journal."""
+        self.reused = Reused()  # replies taken from the journal
         self._under_way: dict[str, anyio.Event] = {}
 
     def replica(self, replicate: int) -> Self:

@@ -17,10 +17,8 @@ from typing import Literal
 
 from goldless.models.interface import Model, ModelIdentity
 
-Use = Literal["both", "chat", "scoring"]
-"""What a model is opened for."""
-Say = Callable[[str], None]
-"""Receives messages for the user while a model is downloaded or loaded."""
+Use = Literal["both", "chat", "scoring"]  # what a model is opened for
+Say = Callable[[str], None]  # receives messages for the user while a model is downloaded or loaded
 
 
 @dataclass(frozen=True, slots=True)

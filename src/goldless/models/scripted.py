@@ -55,8 +55,7 @@ class ScriptedModel:
             scoring=logprobs is not None, chat=answers is not None, choice=answers is not None
         )
         self.context_length = context_length
-        self.calls: list[ChatRequest | ScoreRequest] = []
-        """Every request that reached the model, in order."""
+        self.calls: list[ChatRequest | ScoreRequest] = []  # every request that reached the model, in order
 
     @classmethod
     def from_file(cls, path: Path | str) -> ScriptedModel:

@@ -17,8 +17,7 @@ from goldless.models.provider import Form, Provider
 
 DIALECTS = ("sglang", "vllm", "completions-echo")
 """Ways in which servers return log-probabilities of a given text, in the order they are tried."""
-HUB_NAME = r"[\w.-]+/[\w.-]+(:\w+)?$"
-"""``owner/model``, as the hub and the providers that serve its models write it."""
+HUB_NAME = r"[\w.-]+/[\w.-]+(:\w+)?$"  # ``owner/model``, as the hub and the providers that serve its models write it
 HTTP_KEY_VARIABLE = "GOLDLESS_HTTP_API_KEY"
 
 
@@ -143,8 +142,7 @@ _ALL = (
     _service("sglang", "SGLang", "http://127.0.0.1:30000/v1", own=True, dialects=DIALECTS),
 )
 # fmt: on
-SERVICES = {service.name: service for service in _ALL}
-"""All providers by prefix."""
+SERVICES = {service.name: service for service in _ALL}  # all providers by prefix
 AT_ADDRESSES = {
     scheme: _service(
         "http",
@@ -161,5 +159,4 @@ AT_ADDRESSES = {
     for scheme in ("http", "https")
 }
 """Servers that are named by their address."""
-ANY_SERVER = AT_ADDRESSES["http"]
-"""A server at any address, which includes its scheme."""
+ANY_SERVER = AT_ADDRESSES["http"]  # a server at any address, which includes its scheme

@@ -92,8 +92,7 @@ class Budget:
         if not 0 <= limit_usd < math.inf:
             raise BudgetError(f"a budget must be an amount of US dollars, not negative, got {limit_usd}")
         self.limit_usd = limit_usd
-        self.committed_usd = 0.0
-        """Spent, and reserved for calls in progress."""
+        self.committed_usd = 0.0  # spent, and reserved for calls in progress
         self.under_way = 0
         self.waiting: list[anyio.Event] = []
 
@@ -143,16 +142,11 @@ class Ledger:
             )
         self.spent_usd = 0.0
         self.usage = Usage()
-        self.calls = 0
-        """Calls that are or may be charged for."""
-        self.kept = 0
-        """Of these, the ones with a reply to keep; the others are failed attempts, probes and canaries."""
-        self.kept_usage = Usage()
-        """What the kept ones were charged for."""
-        self.estimated = 0
-        """Of all calls, the ones booked at their maximum."""
-        self._hidden = Usage()
-        """The most that a call was charged for beyond what its request shows."""
+        self.calls = 0  # calls that are or may be charged for
+        self.kept = 0  # of these, the ones with a reply to keep; the others are failed attempts, probes and canaries
+        self.kept_usage = Usage()  # what the kept ones were charged for
+        self.estimated = 0  # of all calls, the ones booked at their maximum
+        self._hidden = Usage()  # the most that a call was charged for beyond what its request shows
         self._budget = budget
 
     def most_usd(self, shown: Usage) -> float:

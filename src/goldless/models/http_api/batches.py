@@ -13,8 +13,7 @@ from goldless.models.http_api.model import HttpModel
 from goldless.models.interface import ChatReply, ChatRequest, NotSentError
 from goldless.records import CallFailure
 
-MOST_RESULT_BYTES = 2_000_000_000
-"""Of the results of one batch, which may have tens of thousands of calls."""
+MOST_RESULT_BYTES = 2_000_000_000  # of the results of one batch, which may have tens of thousands of calls
 _BOUNDARY = "goldless-batch-8f1d2c7b"
 _PERHAPS_SENT = frozenset({"timeout", "connection", "server_error", "bad_reply"})
 _ANTHROPIC_STATUSES = {
@@ -78,10 +77,7 @@ class BatchingModel(HttpModel):
         raise AttemptError("server_error", str(part_of(error, "message") or row)[:300])
 
     async def send_batch(self, lines: Sequence[bytes]) -> str:
-        """Send a batch; returns the provider's name for it.
-
-        Raises NotSentError if it certainly was not accepted, CallError if that is not known.
-        """
+        """The provider's name for a batch. Raises NotSentError if it was not taken, CallError if that is not known."""
         sending = False
         try:
             with reading():

@@ -37,19 +37,15 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("goldless.models")
 START, GROWTH, FALL, LEAST_GAIN = 8, 1.05, 0.8, 1.25
 CONNECT_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 30.0
-LONGEST_PAUSE_SECONDS = 60.0
-"""For a limit that a good reply says is used up; after it, the server's own answer decides."""
+LONGEST_PAUSE_SECONDS = 60.0  # for a limit that a good reply says is used up; after it, the server's own answer decides
 LONGEST_RETRY_AFTER_SECONDS = 300.0
 """If the server requests a longer pause than this, the call is left open for another run."""
-LONGEST_LOOK_SECONDS = 5.0
-"""Between two attempts to find a server up again."""
+LONGEST_LOOK_SECONDS = 5.0  # between two attempts to find a server up again
 MOST_REPLY_BYTES = 64 << 20
 """Of one reply, unpacked. The log-probabilities of a prompt of 100,000 tokens take about 15 MB."""
-LEAST_SECRET_CHARACTERS = 12
-"""A shorter key is a placeholder such as EMPTY, which a model may well write."""
+LEAST_SECRET_CHARACTERS = 12  # a shorter key is a placeholder such as EMPTY, which a model may well write
 SHOWN_CHARACTERS = 400
-UNKNOWN_CHARGE = (0, 0)
-"""An attempt that may be charged for, nobody knows how much."""
+UNKNOWN_CHARGE = (0, 0)  # an attempt that may be charged for, nobody knows how much
 REDACTED = "[redacted]"
 _CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}\]]+", re.IGNORECASE)
 
@@ -87,12 +83,10 @@ class ApiKey:
 
 _RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
 _OVERLOAD_STATUSES = frozenset({429, 529})
-_OUTAGE_STATUSES = frozenset({502, 503, 504})
-"""A gateway without the server behind it, or a server that is starting."""
+_OUTAGE_STATUSES = frozenset({502, 503, 504})  # a gateway without the server behind it, or a server that is starting
 _NOT_TAKEN_STATUSES = frozenset({503, 529})
 """The server says that it did not work on the request; after another failure of a server it may charge for it."""
-_TOO_LONG_STATUSES = frozenset({400, 422, 500})
-"""TGI responds with 422; llama.cpp sometimes with 500."""
+_TOO_LONG_STATUSES = frozenset({400, 422, 500})  # TGI responds with 422; llama.cpp sometimes with 500
 _TOO_LONG = re.compile(
     r"context_length_exceeded|maximum context length|longer than the (?:model's context|maximum model length)"
     r"|too long to fit into the model|prompt is too long|input is too long|exceeds? (?:the )?context (?:limit|window)"
@@ -302,16 +296,13 @@ class Limiter:
     def __init__(self, *, start: int = START, maximum: int, timeout_seconds: float = 600.0) -> None:
         self.maximum = maximum
         self.slots = anyio.CapacityLimiter(min(start, maximum))
-        self.down_since: float | None = None
-        """When the server was first found to be down, if no reply came since."""
+        self.down_since: float | None = None  # when the server was first found to be down, if no reply came since
         self.paused_until = 0.0
         self._timeout = timeout_seconds
-        self._next_renewal = 0.0
-        """When the time of calls in flight may next start again."""
+        self._next_renewal = 0.0  # when the time of calls in flight may next start again
         self._sent: set[Sent] = set()
         self._changed_at = self._fell_at = -math.inf
-        self._least_rate = 0.0
-        """Calls per second that the present limit must reach before it doubles."""
+        self._least_rate = 0.0  # calls per second that the present limit must reach before it doubles
         self._clean, self._busy, self._seconds = 0, 0, 0.0
         """Of the present round: good replies, the calls in flight beside each, and the time that each took."""
 
@@ -392,8 +383,7 @@ class Client:
         self._addresses: dict[str, URL] = {}
         self._sessions: list[aiohttp.ClientSession] = []
         """One, once it is needed; shared with hasty copies, as the limiter is."""
-        self.purse: Ledger | None = None
-        """Pays for attempts that nothing is set aside for; None: they are not counted."""
+        self.purse: Ledger | None = None  # pays for attempts that nothing is set aside for; None: they are not counted
         self.limit(calling)
 
     def limit(self, calling: Calling) -> None:
@@ -445,8 +435,7 @@ class Client:
     ) -> Any:
         """The reply to bytes, as ``post``; ``how``: as in ``attempt``."""
         calling, limiter = self.calling, self.limiter
-        attempts, used, began = 0, 0.0, math.inf
-        """Attempts made, retries used, and when the first was needed."""
+        attempts, used, began = 0, 0.0, math.inf  # attempts made, retries used, and when the first was needed
         while True:
             try:
                 return await self.attempt(method, route, body, **how)

@@ -17,14 +17,10 @@ from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError, bad_re
 from goldless.models.interface import ChatRequest, Message, Usage
 from goldless.models.services import Service
 
-_FEWER_ALTERNATIVES = {20: 5, 5: 0}
-"""20 is the maximum in OpenAI's format."""
-ROOM_FOR_THINKING = 4096
-"""Tokens added to the limit of a model that thinks, where the user gives no number."""
-ROUNDING_NATS = 1e-3
-"""In half precision log-probabilities can exceed zero by at most about this much."""
-_MOST_MASS = 1.01
-"""The probabilities of different tokens at one position sum to at most 1, but for rounding."""
+_FEWER_ALTERNATIVES = {20: 5, 5: 0}  # 20 is the maximum in OpenAI's format
+ROOM_FOR_THINKING = 4096  # tokens added to the limit of a model that thinks, where the user gives no number
+ROUNDING_NATS = 1e-3  # in half precision log-probabilities can exceed zero by at most about this much
+_MOST_MASS = 1.01  # the probabilities of different tokens at one position sum to at most 1, but for rounding
 
 
 @dataclass(frozen=True, slots=True)

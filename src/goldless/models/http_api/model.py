@@ -47,8 +47,6 @@ from goldless.records import CallFailure
 
 _QUESTION = Message("user", "Answer with yes or no: is water wet?")
 _CHAT_PROBE = ChatRequest((_QUESTION,), max_tokens=16, seed=0, choices=("yes", "no"), logprobs=True)
-REVISION_DIGITS = 16
-_YES_NO = {True: "yes", False: "no"}
 _LENGTH_FIELDS = ("max_model_len", "context_length", "context_window", "inputTokenLimit")
 """vLLM and SGLang; OpenRouter and Together; Groq; Gemini."""
 
@@ -67,9 +65,8 @@ class Finding:
 class HttpModel:
     """One model on one server: it scores and writes, as far as ``capabilities`` say.
 
-    ``prepare`` connects and probes what the model is needed for (``use``): chat by one short question, scoring by
-    trying each dialect on a few words. ``capabilities`` then says what was found; what was not probed
-    counts as absent until ``encode`` or ``score`` has checked. ``identity`` is complete after ``prepare``.
+    ``prepare`` probes what the model is needed for: chat by one short question, scoring by trying each dialect on a few
+    words. What was not probed counts as absent until ``encode`` or ``score`` has checked.
     """
 
     def __init__(self, said: Specification, *, use: Use = "both", calling: Calling | None = None) -> None:
@@ -86,46 +83,33 @@ class HttpModel:
         self._client = Client(address, said.api_key(address), self._format.headers, calling)
         self._tokenizer: LocalTokenizer | None = None
         self._lock = anyio.Lock()
-        self._listed: Mapping[str, Mapping[str, Any]] = {}
-        """What the server lists, by name."""
-        self._unlisted: AttemptError | None = None
-        """Why a server that should list its models did not."""
-        self._rejection: AttemptError | None = None
-        """Why the probe of chat failed."""
+        self._listed: Mapping[str, Mapping[str, Any]] = {}  # what the server lists, by name
+        self._unlisted: AttemptError | None = None  # why a server that should list its models did not
+        self._rejection: AttemptError | None = None  # why the probe of chat failed
         self._dialect: Dialect | None = None
-        self._probed: set[str] = set()
-        """Names of the methods below that were run by ``_once``."""
-        self._server_tokenizer: ServerTokenizer | None = None
-        """Of a server that looks as if it showed one."""
-        self._counts_tokens = True
-        """Whether its tokenizer knows chats; not if it failed once."""
-        self._weights: str | None = None
-        """The weights behind the name, as the server calls them."""
+        self._probed: set[str] = set()  # names of the methods below that were run by ``_once``
+        self._server_tokenizer: ServerTokenizer | None = None  # of a server that looks as if it showed one
+        self._counts_tokens = True  # whether its tokenizer knows chats; not if it failed once
+        self._weights: str | None = None  # the weights behind the name, as the server calls them
         self._fingerprint = ""
-        self.capabilities = Capabilities()
-        """What was found so far."""
-        self.findings: tuple[Finding, ...] = ()
-        """The finding of each probe, in order."""
+        self.capabilities = Capabilities()  # what was found so far
+        self.findings: tuple[Finding, ...] = ()  # the finding of each probe, in order
         self._identify()
 
     def __repr__(self) -> str:
         return f"HttpModel({self._service.name!r}, {self._client.base_url!r}, {self._name!r})"
 
     def _identify(self) -> None:
-        """Make the identity of the name, what the server reports about itself, and the dialect if it was probed.
-
-        A server that says which weights it has is identified by them and not by its address: it may move, and a router
-        before several servers is the same model.
-        """
+        """Make the identity of the name, what the server reports about itself, and the dialect if it was probed."""
         settings = dict(self._settings)
         if "server" in settings and self._weights is not None:
-            settings["server"] = "own"
+            settings["server"] = "own"  # it may move, and a router before several servers is the same model
         usual = self._format.wording.settings()  # what no model of this format takes says nothing about this one
         settings |= {name: value for name, value in self._wording.settings().items() if name not in usual}
         if self._dialect is not None:
             settings |= {"dialect": self._dialect.name, "layout": self._dialect.tokenizer.layout}
         said = ("" if self._weights == self._name else self._weights or "", self._fingerprint)
-        revision = content_hash(*said)[:REVISION_DIGITS] if any(said) else ""
+        revision = content_hash(*said)[:16] if any(said) else ""
         tokenizer = self._tokenizer.digest if self._tokenizer else ""
         self.identity = ModelIdentity(self._service.name, self._name, revision, tokenizer, settings)
 
@@ -151,7 +135,6 @@ class HttpModel:
         self._client.limit(replace(self._client.calling, **{**changed, **self._said.calling}))
 
     def charge_to(self, purse: Ledger) -> None:
-        """Let the ledger pay for probes, and for attempts that fail before another one succeeds."""
         self._client.purse = purse
 
     async def prepare(self) -> None:
@@ -178,10 +161,7 @@ class HttpModel:
                 self._identify()
 
     async def _connect(self) -> None:
-        """List the server's models, and determine the name.
-
-        Raises PrerequisiteError if no server responds, or the key is rejected; a server without a list has none.
-        """
+        """List the server's models, and determine the name."""
         client = self._client.hasty()
         listed: Mapping[str, Mapping[str, Any]] = {}
         try:
@@ -241,7 +221,8 @@ class HttpModel:
             choice = any(len(step.alternatives) > 1 for step in written.steps)
             if not written.text.strip() and written.cut:
                 self._wording = replace(self._wording, seen_thinking=True)
-            answer = f"log-probabilities of what it writes: {_YES_NO[tokens]}; with alternatives: {_YES_NO[choice]}"
+            said = ["yes" if found else "no" for found in (tokens, choice)]
+            answer = f"log-probabilities of what it writes: {said[0]}; with alternatives: {said[1]}"
         self._found("chat", answer, works=works)
         self.capabilities = replace(
             self.capabilities, chat=works, choice=choice, one_call_choice=choice, token_logprobs=tokens
@@ -326,16 +307,12 @@ class HttpModel:
             raise CallError(self._record(failure)) from None
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Score all requests, those with a common context next to each other; deliver each reply as it arrives.
-
-        Raises CapabilityError if the server cannot score. An empty target has no positions: its sum is over
-        nothing, and no call is made.
-        """
+        """Score all requests, those with a common context next to each other; deliver each reply as it arrives."""
         dialect, longest = await self._scoring_dialect(), self.context_length
 
         async def score_one(request: ScoreRequest) -> ScoreReply:
             if not request.target:
-                return TokenLogprobs(())
+                return TokenLogprobs(())  # a sum over nothing
             if longest is not None and not isinstance(request.context, str) and request.tokens > longest:
                 too_long = f"{request.tokens} tokens do not fit {self._name}, which accepts {longest}"
                 return CallFailure("too_long", too_long)
@@ -363,10 +340,7 @@ class HttpModel:
         return self._format.body(self._service, self._name, request, self._wording)
 
     async def _ask(self, request: ChatRequest, *, reserved: bool = True) -> Any:
-        """The server's reply, with the parameters it accepts; those that work are kept for the next call.
-
-        ``reserved``: whether something is set aside for it.
-        """
+        """The server's reply, by the parameters it accepts; ``reserved``: whether something is set aside for it."""
         route = self._format.route.format(model=quote(self._name.removeprefix("models/"), safe=""))
         most, usage = most_chat_usage(self, request), None if reserved else self._format.usage
         wording = self._wording
@@ -388,9 +362,8 @@ class HttpModel:
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """The reply, or why there is none.
 
-        With ``choices``, ``text`` is the chosen answer and ``finish`` is ``choice``: the written answer if the text
-        has exactly one, otherwise the most probable one. If neither is known, the text is as the model wrote it and
-        ``choice_logprobs`` is None. How probabilities are read is described in ``choices``.
+        With ``choices``, ``text`` is the chosen answer: the written one if there is exactly one, otherwise the most
+        probable one. If neither is known, it is as the model wrote it. ``choices`` describes how that is read.
         """
         if not self._name:
             await self._once(self._connect)
@@ -431,10 +404,7 @@ class HttpModel:
         return CallFailure(failure.kind, message, failure.attempts, failure.charged)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages in the server's chat layout; None if it cannot count them (only vLLM can).
-
-        Raises CallError if its tokenizer does not respond.
-        """
+        """Tokens of the messages in the server's chat layout, which only vLLM can tell; CallError if it is down."""
         if self._server_tokenizer is None or not self._counts_tokens:
             return None
         try:

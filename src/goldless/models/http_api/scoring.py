@@ -7,9 +7,8 @@ the same ids. Where text is sent, the reply must prove that there is a token bou
 The *layout* says how messages become a context: ``chat`` is the model's own chat template, ``plain`` is the contents
 joined by blank lines and ending in a blank line.
 
-Which dialect a server has is found by scoring a few words. A server that silently ignores ``echo`` or
-``prompt_logprobs``, as llama.cpp's does, is detected here: a dialect counts as supported only if a real reply passes
-the same checks as every later one.
+Which dialect a server has is found by scoring a few words: a server that silently ignores ``echo`` or
+``prompt_logprobs``, as llama.cpp's does, fails the checks that every later reply must pass.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
 
 Ids = tuple[int, ...]
 ASKED = (Message("user", "Which words follow?"),)
-REPLIED = "One two three four."
-"""A short conversation to try a server with."""
+REPLIED = "One two three four."  # a short conversation to try a server with
 
 
 # --- tokenizers --------------------------------------------------------------------------------------------------
@@ -95,9 +93,8 @@ class LocalTokenizer(PlainText):
 class ServerTokenizer(PlainText):
     """The server's own tokenizer, called over HTTP; its replies are kept.
 
-    Contexts are tokenised with the server's chat template if it offers that: through ``/tokenize`` with messages
-    (vLLM), or through ``/v1/chat/completions`` returning the prompt's ids (SGLang). A server with neither gets the
-    plain layout. Which of the three applies is determined on the first context and kept.
+    Contexts are tokenised with the server's chat template: through ``/tokenize`` with messages (vLLM), or through
+    ``/v1/chat/completions`` returning the prompt's ids (SGLang). A server with neither gets the plain layout.
     """
 
     layout: Literal["chat", "plain"] = "chat"
@@ -213,8 +210,7 @@ def _checked_ids(ids: Any) -> Ids:
 
 _AS_TRAINED = {"temperature": 1.0}
 """Log-probabilities are those of the model itself; some servers would scale them by any other temperature."""
-_CLAMPED_NATS = -9999.0
-"""vLLM's value for minus infinity, which cannot be summed as a log-probability."""
+_CLAMPED_NATS = -9999.0  # vLLM's value for minus infinity, which cannot be summed as a log-probability
 _NOT_OURS = "the reply is not about the tokens that were sent"
 
 
@@ -244,10 +240,7 @@ class Dialect(ABC):
         """The values of the target's tokens in a reply, proven to be theirs. Raises AttemptError for another reply."""
 
     async def score(self, client: Client, request: ScoreRequest, *, probing: bool = False) -> tuple[TokenLogprobs, str]:
-        """The log-probabilities of the target's tokens, and the fingerprint of the server. Raises AttemptError.
-
-        ``probing``: nothing is set aside for it.
-        """
+        """The log-probabilities of the target, and the server's fingerprint; ``probing``: nothing is set aside."""
         context, target = request.context, request.target
         sends_text = type(self.tokenizer) is PlainText
         form, wanted, held = (str, "text", "token ids") if sends_text else (tuple, "token ids", "text")
@@ -271,20 +264,15 @@ def _usage(data: Any) -> Usage:
 
 
 def stable_fingerprint(reply: Any) -> str:
-    """The reply's ``system_fingerprint`` if it is vLLM's, a hash of its version and configuration; otherwise "".
-
-    Others change it with every call, or whenever they update something.
-    """
-    found = part_of(reply, "system_fingerprint")
+    """The reply's ``system_fingerprint`` if it is vLLM's, a hash of its version and configuration; otherwise ""."""
+    found = part_of(reply, "system_fingerprint")  # others change it with every call, or with every update
     return found if isinstance(found, str) and found.startswith("vllm-") else ""
 
 
 class Sglang(Dialect):
-    """SGLang: ``/generate`` with ``logprob_start_len``.
+    """SGLang: ``/generate`` with ``logprob_start_len``; the radix cache serves what comes before it.
 
-    Only the suffix from the start index is returned, and the radix cache still serves what comes before it: the right
-    primitive for many targets under one context. The token *at* the start index is returned without a value, because
-    its predecessor is not computed; so the start is one token before the target.
+    The token *at* the start index is returned without a value, so the start is one token before the target.
     """
 
     name = "sglang"
@@ -402,10 +390,7 @@ DIALECTS: Mapping[str, type[Dialect]] = {dialect.name: dialect for dialect in (S
 
 
 async def sglang_weights(client: Client) -> str:
-    """The weights behind an SGLang's served name, and their version if one is set.
-
-    Raises AttemptError if the server is not an SGLang.
-    """
+    """The weights behind a served name, with their version if one is set. Raises AttemptError if it is no SGLang."""
     try:
         data = await client.send("GET", "/get_model_info")
     except AttemptError:

@@ -100,10 +100,7 @@ class Specification:
         return ModelIdentity(self.service.name, self.name or self.address.partition(":")[2], settings=settings)
 
     def place(self) -> tuple[str, dict[str, str]]:
-        """The base address of calls, and what it says about the model, for its identity.
-
-        Raises PrerequisiteError if it is not known.
-        """
+        """The base address of calls, and what it says about the model's identity. Raises PrerequisiteError."""
         service, address = self.service, self.address or self.service.url
         if self.address:
             return address, {"server": address}
@@ -137,10 +134,7 @@ class Specification:
         return self.key or " or ".join(self.service.keys)
 
     def api_key(self, address: str) -> ApiKey:
-        """The key for the server at this address; empty for a server of the user's without one.
-
-        Raises PrerequisiteError if it must be set and is not, ModelSpecError if it belongs to somebody else.
-        """
+        """The key for the server at this address. Raises if it must be set and is not, or is somebody else's."""
         service, key = self.service, self.key
         if key and key not in service.keys:
             _refuse_elsewhere(key, address)

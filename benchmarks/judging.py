@@ -36,10 +36,10 @@ import anyio
 
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
+from goldless.models.catalogue import ANY_SERVER, SERVICES
 from goldless.models.http_api import Calling, service_model
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel
-from goldless.models.services import ANY_SERVER, SERVICES
 from goldless.models.usage import Ledger
 
 MODEL = "loopback"

@@ -24,13 +24,13 @@ from tally import Tally
 from yarl import URL
 
 from goldless.errors import GoldlessError
+from goldless.models.catalogue import ANY_SERVER
 from goldless.models.http_api.client import Calling
 from goldless.models.http_api.model import HttpModel
 from goldless.models.http_api.specs import Specification
 from goldless.models.interface import ChatReply, ChatRequest, Message, TokenLogprobs
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel
-from goldless.models.services import ANY_SERVER
 from goldless.models.usage import Ledger, Price
 from goldless.records import CallFailure
 

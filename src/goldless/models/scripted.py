@@ -50,11 +50,8 @@ class ScriptedModel:
         self._answers = answers
         self._logprobs = logprobs
         self._tokens = tokens
-        self.identity = ModelIdentity("scripted", name)
-        self.capabilities = Capabilities(
-            scoring=logprobs is not None, chat=answers is not None, choice=answers is not None
-        )
-        self.context_length = context_length
+        self._name = name
+        self._context_length = context_length
         self.calls: list[ChatRequest | ScoreRequest] = []  # every request that reached the model, in order
 
     @classmethod
@@ -90,6 +87,19 @@ class ScriptedModel:
             raise UserError("\n".join(problems))
         name = content_hash(text)[:8]
         return cls(answers=answers or None, logprobs=logprobs or None, tokens=tokens or None, name=name)
+
+    @property
+    def identity(self) -> ModelIdentity:
+        return ModelIdentity("scripted", self._name)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        chat = self._answers is not None
+        return Capabilities(scoring=self._logprobs is not None, chat=chat, choice=chat)
+
+    @property
+    def context_length(self) -> int | None:
+        return self._context_length
 
     async def prepare(self) -> None: ...
     async def aclose(self) -> None: ...

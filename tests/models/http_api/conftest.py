@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "servers"))
 
 from loopback import Behaviour, LoopbackServer
 
+from goldless.models.catalogue import ANY_SERVER
 from goldless.models.http_api import Calling, HttpModel, client, service_model
 from goldless.models.provider import Use
-from goldless.models.services import ANY_SERVER
 
 FAST = Calling(timeout_seconds=60.0, retries=3, patience_seconds=0.0, wait_seconds=0.01)
 

@@ -10,10 +10,9 @@ import anyio
 import pytest
 
 from goldless.errors import ModelSpecError, PrerequisiteError
-from goldless.models.catalogue import open_model, unopened_identity
+from goldless.models.catalogue import ANY_SERVER, open_model, unopened_identity
 from goldless.models.http_api import Calling, Specification, service_model
 from goldless.models.interface import ChatRequest, Message
-from goldless.models.services import ANY_SERVER
 from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio

@@ -10,10 +10,9 @@ from loopback import Behaviour, chat_reply
 from providers import KEY, ProviderServer, anthropic_reply, gemini_reply
 
 from goldless.errors import ModelSpecError, PrerequisiteError
-from goldless.models.catalogue import open_model
+from goldless.models.catalogue import SERVICES, open_model
 from goldless.models.http_api.formats import ROOM_FOR_THINKING
 from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
-from goldless.models.services import SERVICES
 from goldless.models.usage import price_of
 from goldless.records import CallFailure
 

@@ -2,19 +2,19 @@
 
 specs.py    addresses, keys and options as users give them
 model.py    chat and scoring over one server; batches.py adds the batch APIs of OpenAI and Anthropic
-scoring.py  the scoring dialects and tokenizers; tokenizer_files.py: ``tokenizer=``
+scoring.py  the scoring dialects and tokenizers
 formats.py  wire formats of chat calls; choices.py: which of the given answers a model chose
-client.py   HTTP, failures, retries, concurrent calls; limits.py: the waits that a server requests
+client.py   HTTP, failures, retries, waits, concurrent calls
 """
 
 from __future__ import annotations
 
+from goldless.models.catalogue import Service
 from goldless.models.http_api.batches import AnthropicModel, BatchingModel
 from goldless.models.http_api.client import Calling
 from goldless.models.http_api.model import Finding, HttpModel
 from goldless.models.http_api.specs import Specification
 from goldless.models.provider import Use
-from goldless.models.services import Service
 
 __all__ = ["Calling", "Finding", "HttpModel", "Specification", "service_model"]
 

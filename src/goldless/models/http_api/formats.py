@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
+from goldless.models.catalogue import Service
 from goldless.models.http_api.choices import Step, Written
 from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError, bad_reply, part_of
 from goldless.models.interface import ChatRequest, Message, Usage
-from goldless.models.services import Service
 
 _FEWER_ALTERNATIVES = {20: 5, 5: 0}  # 20 is the maximum in OpenAI's format
 ROOM_FOR_THINKING = 4096  # tokens added to the limit of a model that thinks, where the user gives no number

@@ -23,6 +23,7 @@ from goldless.models.http_api.scoring import (
     Dialect,
     LocalTokenizer,
     ServerTokenizer,
+    open_tokenizer,
     sglang_weights,
     stable_fingerprint,
 )
@@ -231,8 +232,6 @@ class HttpModel:
     async def _probe_scoring(self) -> None:
         """Try the dialects of the service in their order, until one works."""
         if self._said.tokenizer and self._tokenizer is None:
-            from goldless.models.http_api.tokenizer_files import open_tokenizer  # noqa: PLC0415 - seldom needed
-
             self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._said.tokenizer)
         client, hasty = self._client, self._client.hasty()
         for name in self._service.scoring_dialects():

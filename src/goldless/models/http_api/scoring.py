@@ -13,17 +13,21 @@ Which dialect a server has is found by scoring a few words: a server that silent
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
 from goldless.concurrency import side_by_side
+from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.http_api.client import AttemptError, Client, bad_reply, part_of
 from goldless.models.http_api.formats import FORMATS, check_logprobs
-from goldless.models.interface import ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage
+from goldless.models.interface import ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage, content_hash
 from goldless.models.tokens import KeptIds, pieces_of_prefixes, token_texts
+from goldless.models.turn_signs import is_control
 from goldless.models.usage import most_chat_usage, most_score_usage
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 Ids = tuple[int, ...]
 ASKED = (Message("user", "Which words follow?"),)
 REPLIED = "One two three four."  # a short conversation to try a server with
+_BESIDE = ("tokenizer_config.json", "chat_template.jinja")  # beside a tokenizer.json
 
 
 # --- tokenizers --------------------------------------------------------------------------------------------------
@@ -204,6 +209,65 @@ def _checked_ids(ids: Any) -> Ids:
     if not isinstance(ids, list) or not ids or not all(type(token) is int for token in ids):
         raise bad_reply("the server returned no token ids")
     return tuple(ids)
+
+
+def open_tokenizer(given: str) -> LocalTokenizer:
+    """The tokenizer that ``tokenizer=`` names: the embedded model's, a file or folder, or one from the hub."""
+    from tokenizers import Tokenizer  # noqa: PLC0415 - seldom needed, like the others here
+
+    from goldless.models.chat_layout import ChatLayout, fast_tokenizer  # noqa: PLC0415
+
+    if given == "embedded":
+        from goldless.models.embedded import locate_embedded  # noqa: PLC0415
+        from goldless.models.gguf.model import build_model  # noqa: PLC0415
+
+        built = build_model(locate_embedded())
+        return LocalTokenizer(built.layout, built.tokenizer_hash)
+    path = Path(given).expanduser()
+    if not path.exists():
+        path = _from_hub(given)
+    file = path / "tokenizer.json" if path.is_dir() else path
+    settings_file, template_file = (file.with_name(name) for name in _BESIDE)
+    try:
+        text = file.read_text(encoding="utf-8")
+        tokenizer = Tokenizer.from_str(text)
+        settings = json.loads(settings_file.read_bytes()) if settings_file.is_file() else {}
+    except Exception as error:  # noqa: BLE001 - the library raises plain exceptions
+        raise ModelSpecError(
+            f"tokenizer must be embedded, a tokenizer.json, a folder with one, or a model of the hub, got {given!r} "
+            f"({error})"
+        ) from None
+    template = template_file.read_text(encoding="utf-8") if template_file.is_file() else settings.get("chat_template")
+    if isinstance(template, list):  # several, by name
+        template = next((one["template"] for one in template if one.get("name") == "default"), None)
+    control = frozenset(
+        token["id"]
+        for token in json.loads(text).get("added_tokens") or ()
+        if is_control(token["content"], template or "", special=token["special"])
+    )
+    marks = [settings.get(name) or "" for name in ("bos_token", "eos_token")]
+    begin, end = (str(mark.get("content") or "") if isinstance(mark, dict) else str(mark) for mark in marks)
+    begins = bool(begin) and tokenizer.encode("a").ids[:1] == [tokenizer.token_to_id(begin)]
+    layout = ChatLayout(fast_tokenizer(tokenizer, control), template, begin, end, begins)
+    return LocalTokenizer(layout, content_hash(text, template))
+
+
+def _from_hub(name: str) -> Path:
+    """The folder of a hub model's tokenizer files, from the local cache or the hub."""
+    try:
+        from huggingface_hub import snapshot_download  # noqa: PLC0415 - an extra
+
+        return Path(snapshot_download(name, allow_patterns=["tokenizer.json", *_BESIDE]))
+    except ImportError:
+        raise PrerequisiteError(
+            f"tokenizer={name}: there is no such file or folder, and a tokenizer from the hub needs huggingface_hub.\n"
+            "Install it: pip install 'goldless[hub]'"
+        ) from None
+    except Exception as error:  # noqa: BLE001 - whatever the hub's client raises, the answer is the same
+        raise PrerequisiteError(
+            f"tokenizer={name}: neither a file or folder here nor found on the hub ({type(error).__name__}). "
+            "Give the path of a tokenizer.json or of a folder with one"
+        ) from None
 
 
 # --- dialects ----------------------------------------------------------------------------------------------------

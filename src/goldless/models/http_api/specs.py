@@ -17,9 +17,9 @@ from urllib.parse import parse_qsl, quote, urlencode
 from yarl import URL
 
 from goldless.errors import ModelSpecError, PrerequisiteError, nearest
+from goldless.models.catalogue import HTTP_KEY_VARIABLE, SERVICES, Service
 from goldless.models.http_api.client import ApiKey
 from goldless.models.interface import ModelIdentity
-from goldless.models.services import HTTP_KEY_VARIABLE, SERVICES, Service
 
 _NUMBERS: Mapping[str, tuple[str, str, type[int | float], float, float]] = {
     "thinking": ("thinking", "a number of tokens such as 4096", int, 0, 1_000_000),

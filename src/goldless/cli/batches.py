@@ -14,7 +14,7 @@ from goldless.runs.option_forms import option
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
-    from goldless.models.batched import BatchBook, BatchOut
+    from goldless.models.journalled import BatchBook, BatchOut
     from goldless.reports.report_table import Column
 
 
@@ -38,9 +38,9 @@ def batches(own: Forgetting, options: Options, output: Output) -> None:
     """
     from contextlib import closing
 
-    from goldless.models.batched import BatchBook
     from goldless.models.cache import default_journal
     from goldless.models.journal import Journal
+    from goldless.models.journalled import BatchBook
     from goldless.reports.report_table import ReportTable
 
     with closing(Journal(options.journal or default_journal())) as journal:

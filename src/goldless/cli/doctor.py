@@ -160,10 +160,10 @@ async def _writing_speed(model: Model) -> float | None:
 async def _call_seconds(model: Model, *, scores: bool) -> dict[str, float]:
     """What one call of each kind to a server takes alone; kept for goldless plan, which times local models itself."""
     from goldless.models.cache import default_journal
-    from goldless.models.call_paces import Kind, keep_measured
     from goldless.models.canaries import INSTRUCTION, TEXTS
     from goldless.models.catalogue import is_local
     from goldless.models.interface import ChatReply, ChatRequest, Message
+    from goldless.models.journal_upkeep import Kind, keep_measured
 
     if is_local(model.identity):
         return {}

@@ -22,9 +22,9 @@ from goldless.judging.exams.items import all_pairs, pair_questions
 from goldless.judging.judges import find_judge
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.cache import default_journal
-from goldless.models.call_paces import Pace, call_paces
 from goldless.models.catalogue import is_local, open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
+from goldless.models.journal_upkeep import Pace, call_paces
 from goldless.models.usage import MILLION, Price, parse_price, price_of
 from goldless.reports.document import write
 from goldless.reports.findings import Said

@@ -1,8 +1,7 @@
 """The model interface: two Protocols and the requests and replies they exchange.
 
-A *scorer* returns log-probabilities of a given text. A *chat model* writes text, or chooses among given answers.
-A backend may be both. Neither knows the journal, the budget or the study. What a model may have besides is what
-``WrappedModel`` has.
+A *scorer* returns log-probabilities of a given text. A *chat model* writes text, or chooses among given answers. A
+backend may be both. What a model may have besides is what ``WrappedModel`` has.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ class Message:
     content: str
 
     def __post_init__(self) -> None:
-        """Escape the signs of turns: every text on its way to any model passes here."""
         object.__setattr__(self, "content", without_turn_signs(self.content))
 
 
@@ -47,16 +45,13 @@ class ModelIdentity:
 
     @property
     def short(self) -> str:
-        """A short name for tables and signatures: provider, name and the first digits of the revision.
-
-        In half precision, where a sum changes by whole nats with the computation, precision and method are appended:
-        recorded log-probabilities are matched to a model by this name.
-        """
+        """A short name for tables and signatures, by which recorded log-probabilities are matched to a model."""
         name = self.name if self.provider == self.name else f"{self.provider}:{self.name}"
         name += f"@{self.revision[:8]}" if self.revision else ""
         precision = {"bfloat16": "bf16", "float16": "fp16"}.get(self.settings.get("dtype", ""))
         if precision is None:
             return name
+        # in half precision a sum changes by whole nats with the computation
         return f"{name}/{precision}{'-packed' * self.settings.get('sharing', '').startswith('packed')}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -110,16 +105,9 @@ class AnyModel(Protocol):
         """Release resources."""
 
 
-# --- scoring ---------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
-    """A request for log p(target | context), token by token.
-
-    Both sides are token ids if the tokenizer is available, and the ids are joined. A server without a visible tokenizer
-    gets both as text, and its reply must prove that there is a token boundary between them.
-    """
+    """A request for log p(target | context): token ids to be joined, or texts for a server that hides its tokenizer."""
 
     context: tuple[int, ...] | str
     target: tuple[int, ...] | str
@@ -144,9 +132,7 @@ class TokenLogprobs:
 
 ScoreReply = TokenLogprobs | CallFailure
 Deliver = Callable[[Mapping[int, ScoreReply]], None]
-"""Called with replies by request index as soon as they are available. Replies computed together are delivered
-together: all are kept or none, so that a killed run computes the same numbers again.
-"""
+"""Called with replies by request index as they come; those computed together, together: all are kept or none."""
 
 
 class Scorer(AnyModel, Protocol):
@@ -168,9 +154,6 @@ class Scorer(AnyModel, Protocol):
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score all requests, in any order, sharing common parts; deliver every reply once."""
-
-
-# --- chat ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +218,6 @@ class NotSentError(UserError):
     """A batch that certainly was not accepted by its provider."""
 
 
-# --- both ------------------------------------------------------------------------------------------------------
-
-
 class Model(Scorer, ChatModel, Protocol):
     """A backend that is both a scorer and a chat model, as far as its capabilities go."""
 
@@ -245,12 +225,10 @@ class Model(Scorer, ChatModel, Protocol):
 class WrappedModel:
     """A model inside an object such as a journal or a meter; everything not overridden is passed on.
 
-    The methods here are what a model may have and need not. One without it is asked through here, and the answer says
-    that nothing is known.
+    The methods here are what a model may have and need not; asked through here, one without it knows nothing.
     """
 
     def __init__(self, model: Any) -> None:
-        """``model`` only needs the methods that are used."""
         self._model: Model = model
 
     def __getattr__(self, name: str) -> Any:

@@ -18,7 +18,6 @@ import numpy as np
 from goldless.audit.texts import text_findings
 from goldless.errors import CapabilityError, GoldlessError
 from goldless.models.cache import default_journal
-from goldless.models.call_paces import Kind, measured, seconds_per_call
 from goldless.models.catalogue import PROVIDERS, check_scorer, is_local, open_model, unopened_identity
 from goldless.models.interface import (
     Capabilities,
@@ -32,6 +31,7 @@ from goldless.models.interface import (
     Usage,
 )
 from goldless.models.journal import Journal, model_hash
+from goldless.models.journal_upkeep import Kind, measured, seconds_per_call
 from goldless.models.journalled import score_key
 from goldless.models.prefix_tree import build_tree, computed_tokens
 from goldless.models.usage import Price, batch_share, price_of

@@ -17,7 +17,6 @@ import polars as pl
 from goldless.concurrency import side_by_side
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
 from goldless.evidence import JudgementEvidence, VerdictEvidence, is_open
-from goldless.models.batched import BatchedChat, batching, raise_if_waiting
 from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer as check_canaries
 from goldless.models.catalogue import check_scorer, is_local, open_model
@@ -33,7 +32,7 @@ from goldless.models.interface import (
     content_hash,
 )
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledModel, Reused
+from goldless.models.journalled import BatchedChat, JournalledModel, Reused, batching, raise_if_waiting
 from goldless.models.provider import Use
 from goldless.models.usage import Budget, Ledger, batch_share, price_of
 from goldless.records import CallFailure, Response, Task

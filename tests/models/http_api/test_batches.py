@@ -10,11 +10,19 @@ from loopback import Behaviour
 from providers import KEY
 
 from goldless.errors import CallError, UserError, WaitingError
-from goldless.models.batched import WAITING, BatchBook, BatchedChat, batching, chunks, raise_if_waiting
 from goldless.models.catalogue import open_model
 from goldless.models.interface import ChatReply, ChatRequest, Message, NotSentError
 from goldless.models.journal import Journal
-from goldless.models.journalled import OVER_BUDGET, JournalledModel
+from goldless.models.journalled import (
+    OVER_BUDGET,
+    WAITING,
+    BatchBook,
+    BatchedChat,
+    JournalledModel,
+    batching,
+    chunks,
+    raise_if_waiting,
+)
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price, batch_share
 from paid_twice import called_after_reply

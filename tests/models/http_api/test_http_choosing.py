@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from goldless.models.http_api.choices import Step, Written, chosen
-from goldless.models.http_api.formats import steps_of
+from goldless.models.http_api.formats import Step, Written, chosen, steps_of
 
 YES = ("yes", "no")
 

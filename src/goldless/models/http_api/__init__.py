@@ -1,18 +1,17 @@
 """Models behind HTTP servers: providers by name, and any server with OpenAI's API (vLLM, SGLang, llama.cpp, …).
 
 specs.py    addresses, keys and options as users give them
-model.py    chat and scoring over one server; batches.py adds the batch APIs of OpenAI and Anthropic
+model.py    chat and scoring over one server, and the batch APIs of OpenAI and Anthropic
 scoring.py  the scoring dialects and tokenizers
-formats.py  wire formats of chat calls; choices.py: which of the given answers a model chose
+formats.py  wire formats of chat calls, and which of the given answers a model chose
 client.py   HTTP, failures, retries, waits, concurrent calls
 """
 
 from __future__ import annotations
 
 from goldless.models.catalogue import Service
-from goldless.models.http_api.batches import AnthropicModel, BatchingModel
 from goldless.models.http_api.client import Calling
-from goldless.models.http_api.model import Finding, HttpModel
+from goldless.models.http_api.model import AnthropicModel, BatchingModel, Finding, HttpModel
 from goldless.models.http_api.specs import Specification
 from goldless.models.provider import Use
 

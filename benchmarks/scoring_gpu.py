@@ -33,9 +33,8 @@ import torch
 import transformers
 
 from goldless.models.local_weights.engine import TorchEngine
-from goldless.models.local_weights.packed import LONGEST_CUDA, SHORTEST_CUDA, PackedScorer, open_packed
+from goldless.models.local_weights.packed import LONGEST_CUDA, NO_WINDOW, SHORTEST_CUDA, PackedScorer, open_packed
 from goldless.models.local_weights.packing import Lengths, Pack
-from goldless.models.local_weights.tree_attention import NO_WINDOW
 from scoring_end_to_end import add_options, end_to_end
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]

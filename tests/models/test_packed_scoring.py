@@ -17,9 +17,8 @@ transformers = pytest.importorskip("transformers", reason="needs the transformer
 from goldless.models.local_weights import packed  # noqa: E402
 from goldless.models.local_weights.engine import TorchEngine  # noqa: E402
 from goldless.models.local_weights.model import pack_if_possible  # noqa: E402
-from goldless.models.local_weights.packed import PackedScorer, open_packed  # noqa: E402
+from goldless.models.local_weights.packed import PackedScorer, UnsupportedAttention, open_packed  # noqa: E402
 from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
-from goldless.models.local_weights.tree_attention import UnsupportedAttention  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
 needs_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -141,8 +140,7 @@ def test_a_model_that_cannot_be_packed_is_computed_the_other_way_and_says_so(kin
 def test_a_torch_without_flex_attention_computes_node_by_node(monkeypatch: pytest.MonkeyPatch):
     model, engine, pairs = random_model("llama"), TorchEngine(random_model("llama"), PROBE), study(1)
     monkeypatch.setitem(sys.modules, "torch.nn.attention.flex_attention", None)
-    for module in ("tree_attention", "packed"):
-        monkeypatch.delitem(sys.modules, f"goldless.models.local_weights.{module}")
+    monkeypatch.delitem(sys.modules, "goldless.models.local_weights.packed")
     with pytest.warns(UserWarning, match=r"the slower method \(prefix tree\): "):
         settings = pack_if_possible(engine)
     assert settings["sharing"] == "prefix tree; not packed: this torch has no block-sparse attention"

@@ -8,7 +8,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.models.prefix_tree import Node, build_tree, computed_tokens, walk
+from goldless.models.prefix_tree import Node, build_tree, computed_tokens
 
 # few tokens and short lengths, so that sequences often begin alike, end inside each other and repeat
 tokens = st.lists(st.integers(0, 2), max_size=14).map(tuple)
@@ -61,7 +61,9 @@ def test_the_ordered_pairs_of_six_agents_take_2310_tokens_where_one_by_one_takes
 
 def test_a_long_stretch_is_cut_into_a_chain_that_all_its_requests_pass():
     shared = tuple(range(1200))
-    root = build_tree([(*shared, 1), (*shared, 2)], longest_node=512)
-    lengths = [len(node.tokens) for node in walk(root)]
-    assert sorted(lengths) == [1, 1, 176, 512, 512]
-    assert [sorted(node.requests) for node in walk(root)][:3] == [[0, 1]] * 3
+    node, chain = build_tree([(*shared, 1), (*shared, 2)], longest_node=512), []
+    while len(node.children) == 1:
+        (node,) = node.children
+        chain.append((len(node.tokens), sorted(node.requests)))
+    assert chain == [(512, [0, 1]), (512, [0, 1]), (176, [0, 1])]
+    assert [len(child.tokens) for child in node.children] == [1, 1]

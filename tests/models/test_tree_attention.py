@@ -13,13 +13,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 pytest.importorskip("transformers", reason="needs the transformers extra")
 
-from goldless.models.local_weights.packing import Lengths, Pack, plan_packs  # noqa: E402
-from goldless.models.local_weights.tree_attention import (  # noqa: E402
+from goldless.models.local_weights.packed import (  # noqa: E402
     BlockMasks,
     UnsupportedAttention,
     dense_mask,
     tree_attention,
 )
+from goldless.models.local_weights.packing import Lengths, Pack, plan_packs  # noqa: E402
 
 pytestmark = pytest.mark.transformers
 

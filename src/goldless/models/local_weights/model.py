@@ -65,8 +65,7 @@ def pack_if_possible(engine: Any) -> dict[str, str]:
     """Let a TorchEngine score in packed sequences if its model supports them; how it computes, for the identity."""
     try:
         # FlexAttention is not in every release of torch that computes all the rest
-        from goldless.models.local_weights.packed import open_packed  # noqa: PLC0415
-        from goldless.models.local_weights.tree_attention import UnsupportedAttention  # noqa: PLC0415
+        from goldless.models.local_weights.packed import UnsupportedAttention, open_packed  # noqa: PLC0415
     except ImportError as error:
         reason, shown = "this torch has no block-sparse attention", str(error)
     else:

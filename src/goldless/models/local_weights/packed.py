@@ -1,7 +1,9 @@
-"""Scoring in packed sequences of prefix trees: one forward pass, and the head on its scored positions.
+"""Scoring in packed prefix trees: one forward pass for many requests, and the head on its scored positions.
 
-On a GPU the model's layers are compiled, once per sequence length, and attention is block-sparse.
-Elsewhere everything is as transformers computes it, under a dense mask.
+In a pack, a token's descendants directly follow it, so index k is an ancestor of index q, or q itself, exactly if
+``k <= q < end of k's subtree``. A sliding window applies to the positions in the request, not to the indices in the
+pack. On a GPU attention is block-sparse (FlexAttention): blocks that nothing sees are never computed, and the model's
+layers are compiled, once per length. Elsewhere the mask is a plain table, and the rest as transformers computes it.
 """
 
 from __future__ import annotations
@@ -12,21 +14,29 @@ import itertools
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
+from transformers import AttentionInterface
 
+from goldless.arrays import BoolArray, IntArray
 from goldless.errors import PrerequisiteError
 from goldless.models.cache import compiled_folder
 from goldless.models.local_engine import HEAD_ELEMENTS, Cancelled, FloatArray, Pair, Stop
 from goldless.models.local_weights.engine import TorchEngine, free_memory, total_memory
-from goldless.models.local_weights.packing import Lengths, Pack, longest_branch, plan_packs
-from goldless.models.local_weights.tree_attention import NAME, NO_WINDOW, BlockMasks, UnsupportedAttention, dense_mask
+from goldless.models.local_weights.packing import Lengths, Pack, plan_packs
 
+NAME = "goldless_tree"
+"""The name of this attention in transformers."""
+BLOCK = 128
+"""Side of a block of the block-sparse mask."""
+NO_WINDOW = 0
 HEAD_ROWS = 2048
 """Scored positions per batch of logits on a GPU."""
 SHORTEST_CUDA = 1024
@@ -37,6 +47,15 @@ MEMORY_SHARE = 0.9
 """Share of the available memory that is planned with; the rest is for fragmentation."""
 RECOMPILE_LIMIT = 64
 """Every length, and every kind of layer, is one compilation; torch's own limit is 8."""
+
+
+class UnsupportedAttention(Exception):  # noqa: N818 - it is caught here: the model is computed another way
+    """The model needs more than this attention supports."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        """``detail``: the message of the part that failed, one line."""
+        self.reason = reason
+        super().__init__(f"{reason} ({detail})" if detail else reason)
 
 
 class PackedScorer:
@@ -53,16 +72,25 @@ class PackedScorer:
         self.lengths = Lengths(LONGEST_CPU, SHORTEST_CUDA if self._compiled else None)
         """The lengths of its sequences; on a GPU they are planned when the model is loaded, until memory runs out."""
         self._block_masks: dict[int, BlockMasks] = {}
-        self._layers = _Layers(engine) if self._compiled else None
+        self._forwards: list[tuple[Any, Callable[..., Any]]] = []
         self._choose: Callable[..., Any] = self._chosen
         self._warned = False
-        self._too_long = 0
-        """The length for which memory ran out last."""
         if self._compiled:
-            # torch itself writes its default, a temporary folder, into the environment
-            if os.environ.get("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir()).startswith(tempfile.gettempdir()):
-                os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(compiled_folder())
-            self._choose = torch.compile(self._chosen, dynamic=False)
+            self._compile()
+
+    def _compile(self) -> None:
+        # torch itself writes its default, a temporary folder, into the environment
+        if os.environ.get("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir()).startswith(tempfile.gettempdir()):
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(compiled_folder())
+        self._choose = torch.compile(self._chosen, dynamic=False)
+        count = self.engine.config.num_hidden_layers
+        lists = (module for module in self.engine.body.modules() if isinstance(module, torch.nn.ModuleList))
+        layers = next((list(found) for found in lists if len(found) == count), None)
+        if layers is None:
+            raise UnsupportedAttention("its layers are not found")
+        # one compilation serves all layers of a kind: their weights are arguments
+        kinds = {type(layer): torch.compile(type(layer).forward, dynamic=False) for layer in layers}
+        self._forwards = [(layer, functools.partial(kinds[type(layer)], layer)) for layer in layers]
 
     @property
     def settings(self) -> dict[str, str]:
@@ -87,54 +115,35 @@ class PackedScorer:
         results = [np.zeros(len(target), np.float32) for _, target in requests]
         left = list(range(len(requests)))
         while left:
-            waiting = [requests[i] for i in left]
-            packs = plan_packs(waiting, self.lengths)
-            if longest_branch(waiting) > self.lengths.longest:
-                # where a text beyond the plan does not fit, that is found out before the rest is computed
-                packs = iter(sorted(packs, key=lambda pack: pack.length, reverse=True))
+            packs = plan_packs([requests[i] for i in left], self.lengths)
             planned = itertools.chain(list(itertools.islice(packs, 1)), packs)
-            done: set[int] = set()
-            for pack, values in self._computed(planned, cancelled, device or nullcontext()):
+            arriving: list[tuple[Pack, Callable[[], FloatArray]]] = []
+            too_long = 0
+            with device or nullcontext():
+                for pack in planned:
+                    if cancelled():
+                        raise Cancelled
+                    try:
+                        arriving.append((pack, _arriving(self.logprobs(pack))))
+                    except torch.OutOfMemoryError:
+                        too_long = pack.length
+                        break
+            for pack, read in arriving:
                 targets = [results[left[i]] for i in pack.requests]
                 ends = np.cumsum([len(target) for target in targets])
-                for target, found in zip(targets, np.split(values, ends[:-1]), strict=True):
+                for target, found in zip(targets, np.split(read(), ends[:-1]), strict=True):
                     target[:] = found
-                done.update(pack.requests)
+            done = {i for pack, _ in arriving for i in pack.requests}
             left = [i for place, i in enumerate(left) if place not in done]
             if left:
-                self._halve(longest_branch([requests[i] for i in left]))
+                torch.cuda.empty_cache()
+                longest = max(len(context) + len(target) - 1 for context, target in (requests[i] for i in left))
+                self._halve(too_long, longest)
         return results
 
-    def _computed(
-        self, packs: Iterable[Pack], cancelled: Stop, device: AbstractContextManager[Any]
-    ) -> Iterator[tuple[Pack, FloatArray]]:
-        """Packs with their values, up to the first for which memory runs out.
-
-        Values are read one pack late, so that the next one is prepared while the device computes.
-        """
-        waiting: list[tuple[Pack, Callable[[], FloatArray]]] = []
-        with device:
-            for pack in packs:
-                if cancelled():
-                    raise Cancelled
-                try:
-                    values = self.logprobs(pack)
-                except torch.OutOfMemoryError:
-                    values = None
-                if values is None:
-                    torch.cuda.empty_cache()  # only now, when the failed pass holds nothing any more
-                    self._too_long = pack.length
-                    break
-                waiting.append((pack, _arriving(values)))
-                if len(waiting) > 1:
-                    before, read = waiting.pop(0)
-                    yield before, read()
-        for pack, read in waiting:
-            yield pack, read()
-
-    def _halve(self, longest: int) -> None:
-        """Continue with shorter sequences. Raises if the longest request alone does not fit one."""
-        half = self._too_long // 2
+    def _halve(self, too_long: int, longest: int) -> None:
+        """Continue with sequences half as long. Raises if the longest request alone does not fit one."""
+        half = too_long // 2
         if half < longest or (self.lengths.shortest or 1) > half:
             needed = self.needed_bytes(self.lengths.holding(longest)) / 1e9
             free = free_memory(self.engine.device) / 1e9
@@ -146,9 +155,9 @@ class PackedScorer:
         if not self._warned:
             self._warned = True
             warnings.warn(
-                f"out of GPU memory for sequences of {self._too_long} tokens, so they are halved. Other programs "
-                "may be using part of it. In half precision, numbers may differ in their last digits from those of a "
-                "run with all of the memory",
+                f"out of GPU memory for sequences of {too_long} tokens, so they are halved. Other programs may be "
+                "using part of it. In half precision, numbers may differ in their last digits from those of a run "
+                "with all of the memory",
                 stacklevel=2,
             )
         self.lengths = replace(self.lengths, longest=half)
@@ -185,12 +194,8 @@ class PackedScorer:
     def states(self, pack: Pack) -> Any:
         """Hidden states of the packed tokens: [length, size]."""
         tokens, positions = self._there(pack.length, pack.tokens, pack.positions)[:, None]
-        compiled = nullcontext() if self._layers is None else self._layers.compiled()
-        with _tree_attention(self.engine.config), compiled:
-            output = self.engine.body(
-                input_ids=tokens, position_ids=positions, use_cache=False, tree_masks=self._masks(pack)
-            )
-        return output.last_hidden_state[0]
+        with self._compiled_layers():
+            return _run(self.engine, tokens, positions, self._masks(pack))[0]
 
     def _masks(self, pack: Pack) -> dict[int, Any]:
         if not self._compiled:
@@ -213,6 +218,23 @@ class PackedScorer:
         source = torch.from_numpy(filled)
         return source.pin_memory().to(self.engine.device, non_blocking=True) if self._card else source
 
+    @contextlib.contextmanager
+    def _compiled_layers(self) -> Iterator[None]:
+        """Layers are compiled during the block; afterwards unchanged, for writing and for caches of keys and values."""
+        if not self._compiled:
+            yield
+            return
+        from torch._dynamo import config as compiler  # noqa: PLC0415 - slow to import, and not needed on the CPU
+
+        for layer, forward in self._forwards:
+            layer.forward = forward
+        try:
+            with compiler.patch(recompile_limit=RECOMPILE_LIMIT):
+                yield
+        finally:
+            for layer, _ in self._forwards:
+                del layer.forward
+
 
 def _arriving(values: Any) -> Callable[[], FloatArray]:
     """A function that waits for values on their way from the device, which goes on to what was given to it later."""
@@ -231,47 +253,19 @@ def _arriving(values: Any) -> Callable[[], FloatArray]:
     return read
 
 
-class _Layers:
-    """The layers of a model, which can be compiled for a while."""
-
-    def __init__(self, engine: TorchEngine) -> None:
-        lists = [module for module in engine.body.modules() if isinstance(module, torch.nn.ModuleList)]
-        self._layers = next((list(found) for found in lists if len(found) == engine.config.num_hidden_layers), [])
-        if not self._layers:
-            raise UnsupportedAttention("its layers are not found")
-        # one compilation serves all layers of a kind: their weights are arguments
-        kinds = {type(layer): torch.compile(type(layer).forward, dynamic=False) for layer in self._layers}
-        self._forwards = [functools.partial(kinds[type(layer)], layer) for layer in self._layers]
-
-    @contextlib.contextmanager
-    def compiled(self) -> Iterator[None]:
-        """Compiled during the block; afterwards unchanged, for writing and for caches of keys and values."""
-        from torch._dynamo import config as compiler  # noqa: PLC0415 - slow to import, and not needed on the CPU
-
-        for layer, forward in zip(self._layers, self._forwards, strict=True):
-            layer.forward = forward
-        try:
-            with compiler.patch(recompile_limit=RECOMPILE_LIMIT):
-                yield
-        finally:
-            for layer in self._layers:
-                del layer.forward
+def _run(engine: TorchEngine, tokens: Any, positions: Any, masks: Mapping[int, Any]) -> Any:
+    """States of a model's body under our attention, by the masks of its windows."""
+    config = engine.config
+    own = config._attn_implementation  # noqa: SLF001 - transformers' own layers read this name at every call
+    config._attn_implementation = NAME  # noqa: SLF001
+    try:
+        output = engine.body(input_ids=tokens, position_ids=positions, use_cache=False, tree_masks=masks)
+    finally:
+        config._attn_implementation = own  # noqa: SLF001
+    return output.last_hidden_state
 
 
 # --- trying the model --------------------------------------------------------------------------------------------
-
-
-class _Recorded(dict[int, Any]):
-    """Masks made as they are asked for; keeps the windows that the layers name, in order."""
-
-    def __init__(self, pack: Pack, device: Any) -> None:
-        super().__init__()
-        self._pack, self._device = pack, device
-        self.asked: list[int] = []
-
-    def __getitem__(self, window: int) -> Any:
-        self.asked.append(window)
-        return dense_mask(self._pack, window).to(self._device)
 
 
 def open_packed(engine: TorchEngine) -> PackedScorer:
@@ -308,16 +302,22 @@ def open_packed(engine: TorchEngine) -> PackedScorer:
 
 def _windows(engine: TorchEngine, pack: Pack) -> list[int]:
     """The sliding window of each layer, as the layers pass it to the attention."""
-    masks, config = _Recorded(pack, engine.device), engine.config
-    ids = torch.from_numpy(np.stack([pack.tokens, pack.positions])).to(engine.device)[:, None]
-    with _tree_attention(config):
-        engine.body(input_ids=ids[0], position_ids=ids[1], use_cache=False, tree_masks=masks)
+    asked: list[int] = []
+
+    class Masks(dict[int, Any]):
+        def __getitem__(self, window: int) -> Any:
+            asked.append(window)
+            return dense_mask(pack, window).to(engine.device)
+
+    config = engine.config
+    tokens, positions = torch.from_numpy(np.stack([pack.tokens, pack.positions])).to(engine.device)[:, None]
+    _run(engine, tokens, positions, Masks())
     window = getattr(config, "sliding_window", None) or NO_WINDOW
     count = config.num_hidden_layers
     kinds = getattr(config, "layer_types", None) or ["sliding_attention" if window else "full_attention"] * count
-    if masks.asked != [{"full_attention": NO_WINDOW, "sliding_attention": window}.get(kind) for kind in kinds]:
+    if asked != [{"full_attention": NO_WINDOW, "sliding_attention": window}.get(kind) for kind in kinds]:
         raise UnsupportedAttention("not every layer says which window it keeps")
-    return masks.asked
+    return asked
 
 
 def _token_bytes(scorer: PackedScorer, pack: Pack) -> int:
@@ -331,12 +331,144 @@ def _token_bytes(scorer: PackedScorer, pack: Pack) -> int:
     return max(1, int((torch.cuda.max_memory_allocated(device) - before) / pack.length))
 
 
-@contextlib.contextmanager
-def _tree_attention(config: Any) -> Iterator[None]:
-    """Make the model use our attention during the block."""
-    own = config._attn_implementation  # noqa: SLF001 - transformers' own layers read this name at every call
-    config._attn_implementation = NAME  # noqa: SLF001
-    try:
-        yield
-    finally:
-        config._attn_implementation = own  # noqa: SLF001
+# --- attention inside a tree -------------------------------------------------------------------------------------
+
+
+def tree_attention(
+    _module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attention_mask: Any,
+    *,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    sliding_window: int | None = None,
+    tree_masks: Mapping[int, Any] | None = None,
+    **others: Any,
+) -> tuple[Any, None]:
+    """Attention of one layer, as transformers calls it: [batch, tokens, heads, head size], and no weights."""
+    # attention that another model adds to the scores or to their sum would be lost silently
+    unknown = [name for name in ("s_aux", "position_bias", "head_mask") if others.get(name) is not None]
+    if tree_masks is None or attention_mask is not None or unknown or query.shape[-2] != key.shape[-2]:
+        raise UnsupportedAttention(", ".join(unknown) or "the masks do not reach the attention")
+    mask = tree_masks[sliding_window or NO_WINDOW]
+    attend = _block_sparse if isinstance(mask, BlockMask) else _dense
+    return attend(query, key, value, mask, scaling=scaling, softcap=softcap).transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(NAME, tree_attention)
+
+
+def _dense(query: Any, key: Any, value: Any, mask: Any, *, scaling: float | None, softcap: float | None) -> Any:
+    groups = query.shape[1] // key.shape[1]
+    key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    if softcap is None:
+        return torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=scaling)
+    scores = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    scores = torch.where(mask, softcap * torch.tanh(scores / softcap), -torch.inf)
+    return scores.softmax(-1, dtype=torch.float32).to(query.dtype) @ value
+
+
+def _block_sparse(query: Any, key: Any, value: Any, mask: Any, *, scaling: float | None, softcap: float | None) -> Any:
+    def capped(score: Any, *_place: Any) -> Any:
+        return softcap * torch.tanh(score / softcap)
+
+    groups = query.shape[1] // key.shape[1]
+    # the kernel shares keys among heads only where their number is a power of two
+    if groups & (groups - 1):
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    return flex_attention(
+        query,
+        key,
+        value,
+        score_mod=None if softcap is None else capped,
+        block_mask=mask,
+        scale=scaling,
+        enable_gqa=query.shape[1] != key.shape[1],
+    )
+
+
+def dense_mask(pack: Pack, window: int = NO_WINDOW) -> Any:
+    """Which position sees which, as booleans: [1, 1, length, length]."""
+    ends, positions = _padded(pack)
+    index = np.arange(pack.length)
+    seen = (index[None, :] <= index[:, None]) & (index[:, None] < ends[None, :])
+    if window:
+        seen &= positions[:, None] - positions[None, :] < window
+    return torch.from_numpy(seen)[None, None]
+
+
+def _padded(pack: Pack) -> tuple[IntArray, IntArray]:
+    """Ends and positions up to the pack's length; padding sees only itself, so that its softmax is a number."""
+    index = np.arange(len(pack.tokens), pack.length)
+    return np.concatenate([pack.ends, index + 1]), np.concatenate([pack.positions, np.zeros_like(index)])
+
+
+class BlockMasks:
+    """The block-sparse masks of all packs of one length, in memory that is reused for every pack.
+
+    The masks stay the same objects, so what was compiled for a length serves all its packs.
+    """
+
+    def __init__(self, length: int, windows: Sequence[int], device: Any) -> None:
+        def zeros(*shape: int) -> Any:
+            return torch.zeros(shape, dtype=torch.int32, device=device)
+
+        size = length // BLOCK
+        self._ends, self._positions = zeros(length), zeros(length)
+        self.by_window = {
+            window: BlockMask.from_kv_blocks(
+                *(zeros(1, 1, size), zeros(1, 1, size, size), zeros(1, 1, size), zeros(1, 1, size, size)),
+                BLOCK_SIZE=BLOCK,
+                mask_mod=self._rule(window),
+                seq_lengths=(length, length),
+            )
+            for window in windows
+        }
+        """The mask per kind of layer; no window is 0."""
+
+    def _rule(self, window: int) -> Callable[[Any, Any, Any, Any], Any]:
+        ends, positions = self._ends, self._positions
+
+        def descends(_batch: Any, _head: Any, query: Any, key: Any) -> Any:
+            return (key <= query) & (query < ends[key])
+
+        def descends_in_window(_batch: Any, _head: Any, query: Any, key: Any) -> Any:
+            return (key <= query) & (query < ends[key]) & (positions[query] - positions[key] < window)
+
+        return descends_in_window if window else descends
+
+    def fill(self, pack: Pack) -> None:
+        ends, positions = _padded(pack)
+        _put(self._ends, ends)
+        _put(self._positions, positions)
+        for window, mask in self.by_window.items():
+            some, whole = _blocks(ends.reshape(-1, BLOCK), positions.reshape(-1, BLOCK), window)
+            for counts, indices, chosen in (
+                (mask.kv_num_blocks, mask.kv_indices, some),
+                (mask.full_kv_num_blocks, mask.full_kv_indices, whole),
+            ):
+                _put(counts, chosen.sum(1))
+                # the chosen blocks' numbers come first, in order
+                _put(indices, np.argsort(~chosen, axis=1, kind="stable"))
+
+
+def _blocks(ends: IntArray, positions: IntArray, window: int) -> tuple[BoolArray, BoolArray]:
+    """Which blocks must be computed under the mask, and which are fully visible: [query blocks, key blocks] each."""
+    first = np.arange(0, ends.size, BLOCK)
+    earlier = first[None, :] < first[:, None]
+    some = earlier & (ends.max(1)[None, :] > first[:, None])
+    whole = earlier & (ends.min(1)[None, :] >= first[:, None] + BLOCK)
+    if window:
+        some &= positions.min(1)[:, None] - positions.max(1)[None, :] < window
+        whole &= positions.max(1)[:, None] - positions.min(1)[None, :] < window
+    return (some & ~whole) | np.eye(len(first), dtype=bool), whole
+
+
+def _put(tensor: Any, values: npt.NDArray[Any]) -> None:
+    """Write values into a tensor without waiting for the device."""
+    source = torch.from_numpy(values.astype(np.int32)).reshape(tensor.shape)
+    if tensor.device.type == "cuda":
+        source = source.pin_memory()
+    tensor.copy_(source, non_blocking=True)

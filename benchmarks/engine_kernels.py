@@ -50,11 +50,9 @@ def items(path: Path, count: int) -> list[Pair]:
 def scorer(way: str, path: Path) -> Callable[[Pair], float]:
     """The sum of a target's log-probabilities."""
     if way != "transformers":
-        from goldless.models.gguf.engine import Engine  # noqa: PLC0415
         from goldless.models.gguf.model import build_model  # noqa: PLC0415
 
-        built = build_model(path, way)  # type: ignore[arg-type]
-        engine = Engine(built.architecture, built.folder)
+        engine: Any = build_model(path, way).engine  # type: ignore[arg-type]
         return lambda pair: float(engine.score([pair])[0].sum(dtype="float64"))
 
     import torch  # noqa: PLC0415 - an extra

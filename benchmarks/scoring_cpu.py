@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from goldless.models.embedded import locate_embedded
-from goldless.models.gguf.engine import Engine, available_cores
-from goldless.models.gguf.model import build_model
+from goldless.models.gguf.model import available_cores, build_model
 from goldless.models.prefix_tree import build_tree, computed_tokens
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
@@ -68,8 +67,7 @@ def main() -> int:
     arguments = parser.parse_args()
 
     path = locate_embedded(print)
-    built = build_model(path)
-    engine = Engine(built.architecture, built.folder)
+    engine: Any = build_model(path).engine
     ways: dict[str, Callable[[list[Pair]], list[float]]] = {
         "tree": lambda pairs: [float(v.sum(dtype="float64")) for v in engine.score(pairs)],
         "from scratch": lambda pairs: [float(engine.score([pair])[0].sum(dtype="float64")) for pair in pairs],
@@ -80,7 +78,7 @@ def main() -> int:
         print("torch is not installed: transformers is left out (pip install 'goldless[transformers,bench]')")
 
     def task(seed: int) -> list[Pair]:
-        return workload(arguments.agents, tuple(arguments.lengths), built.architecture.vocabulary, seed)
+        return workload(arguments.agents, tuple(arguments.lengths), engine.architecture.vocabulary, seed)
 
     warm = task(-1)
     for way in ways.values():

@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 
+from goldless.errors import PrerequisiteError  # noqa: E402
 from goldless.models.local_weights import packed  # noqa: E402
 from goldless.models.local_weights.engine import TorchEngine  # noqa: E402
 from goldless.models.local_weights.model import pack_if_possible  # noqa: E402
@@ -215,32 +216,16 @@ def test_the_model_is_left_as_it_was():
     assert list(engine.generate(pairs[0][0], most=5, stop=frozenset())) == written
 
 
-def narrow(room: int, lengths: Lengths, monkeypatch: pytest.MonkeyPatch) -> PackedScorer:
-    """A scorer that is out of memory beyond a length."""
-    scorer = opened(lengths=lengths)
-    logprobs = scorer.logprobs
+def test_a_card_short_of_memory_is_told_as_such(monkeypatch: pytest.MonkeyPatch):
+    engine = TorchEngine(random_model("llama"), PROBE)
+    pack_if_possible(engine)
 
-    def limited(pack: Pack):
-        if pack.length > room:
-            raise torch.OutOfMemoryError
-        return logprobs(pack)
+    def runs_out(pack: Pack):
+        raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(scorer, "logprobs", limited)
-    monkeypatch.setattr(scorer, "needed_bytes", lambda length: 1_000_000 * length)
-    monkeypatch.setattr(packed, "free_memory", lambda device: 2_500_000_000)
-    return scorer
-
-
-def test_where_memory_does_not_suffice_sequences_are_halved_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch):
-    pairs = study(6)
-    expected = opened().score(pairs)
-    scorer = narrow(300, Lengths(1024, 128), monkeypatch)
-    with pytest.warns(UserWarning, match="out of GPU memory for sequences of 1024 tokens, so they are halved") as told:
-        halved = scorer.score(pairs)
-    assert len(told) == 1
-    for found, whole in zip(halved, expected, strict=True):
-        assert found == pytest.approx(whole, abs=1e-5)
-    assert scorer.lengths.longest == 256
+    monkeypatch.setattr(engine.packed, "logprobs", runs_out)
+    with pytest.raises(PrerequisiteError, match="the GPU's memory is too small for this model, whose weights take"):
+        engine.score(study(1))
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "mistral"])

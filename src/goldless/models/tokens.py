@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,32 +29,20 @@ MESSAGE_TOKENS = 16
 _LETTERS = re.compile(r"[A-Za-z ]+")
 
 
-class KeptIds:
-    """A cache of token ids; beyond the limit, the oldest entries go first.
+class KeptIds(dict[Hashable, tuple[int, ...]]):
+    """A cache of token ids, emptied when it is full.
 
     Every candidate of a task is scored against the same peers: each text occurs many times and is tokenised once.
     """
 
-    def __init__(self, most: int = MOST_KEPT) -> None:
-        self._most = most
-        self._kept: dict[Hashable, tuple[int, ...]] = {}
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def __reduce__(self) -> tuple[type[KeptIds], tuple[int]]:
-        return KeptIds, (self._most,)
-
-    def get(self, key: Hashable) -> tuple[int, ...] | None:
-        return self._kept.get(key)
+    _size = 0
 
     def put(self, key: Hashable, ids: tuple[int, ...]) -> tuple[int, ...]:
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = ids
-                self._size += len(ids)
-            while self._size > self._most:
-                first = next(iter(self._kept))
-                self._size -= len(self._kept.pop(first))
+        if self._size > MOST_KEPT:
+            self.clear()
+            self._size = 0
+        self._size += len(ids)
+        self[key] = ids
         return ids
 
 
@@ -79,7 +66,10 @@ class TextTokenizer:
 
     def text_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a text of people or models: never a special token."""
-        return self._kept.get(text) or self._kept.put(text, self._read([text])[0])
+        if (known := self._kept.get(text)) is not None:
+            return known
+        (encoding,) = self._for_texts.encode_batch_fast([text], add_special_tokens=False)
+        return self._kept.put(text, tuple(encoding.ids))
 
     def template_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a template's own text: special tokens are recognised, none is added."""
@@ -89,12 +79,8 @@ class TextTokenizer:
     def read(self, texts: Iterable[str]) -> None:
         """Tokenise texts of people or models together, so that ``text_ids`` finds them."""
         new = [text for text in dict.fromkeys(texts) if self._kept.get(text) is None]
-        for text, ids in zip(new, self._read(new), strict=True):
-            self._kept.put(text, ids)
-
-    def _read(self, texts: list[str]) -> list[tuple[int, ...]]:
-        found = self._for_texts.encode_batch_fast(texts, add_special_tokens=False)
-        return [tuple(encoding.ids) for encoding in found]
+        for text, encoding in zip(new, self._for_texts.encode_batch_fast(new, add_special_tokens=False), strict=True):
+            self._kept.put(text, tuple(encoding.ids))
 
     def token_id(self, token: str) -> int | None:
         """The id of one token of the vocabulary, or None if there is no such token."""

@@ -7,12 +7,10 @@ import onnxruntime
 import pytest
 from gguf import GGMLQuantizationType as Q
 from gguf.quants import dequantize, quantize
-from onnx import TensorProto, helper
 from tiny_models import _shapes, write_tiny
 
 from goldless.errors import CapabilityError, UserError
 from goldless.models.gguf.checkpoint import UNPACKERS, Checkpoint
-from goldless.models.gguf.engine import Engine
 from goldless.models.gguf.graph import GraphBuilder, log_sum_exp
 from goldless.models.gguf.model import build_model
 
@@ -47,8 +45,7 @@ def loaded(tmp_path, monkeypatch):
     def load(arch, kernel=None, **changes):
         path = tmp_path / f"{arch}.gguf"
         model = write_tiny(path, arch, **{**SHAPES[arch], **changes})
-        built = build_model(path, kernel)
-        return model, Engine(built.architecture, built.folder, threads=1)
+        return model, build_model(path, kernel).engine
 
     return load
 
@@ -77,10 +74,8 @@ def test_what_is_small_beside_the_likeliest_token_is_not_lost_from_the_sum(tmp_p
     logits = np.full((2, vocabulary), -17, np.float32)
     logits[:, likeliest] = 0
     g = GraphBuilder(tmp_path / "sum.onnx", "float32")
-    g.nodes.append(helper.make_node("Identity", [log_sum_exp(g, "logits", vocabulary)], ["sum"]))
-    shapes = {"logits": ["n", vocabulary], "sum": ["n", 1]}
-    given, found = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items())
-    g.save([given], [found])
+    log_sum_exp(g, "logits", vocabulary, name="sum")
+    g.save(integers={}, floats={"logits": ["n", vocabulary]}, outputs={"sum": ["n", 1]})
     session = onnxruntime.InferenceSession(tmp_path / "sum.onnx", providers=["CPUExecutionProvider"])
     expected = np.log1p((vocabulary - 1) * np.exp(-17.0))
     assert session.run(None, {"logits": logits})[0] == pytest.approx(np.full((2, 1), expected), abs=1e-5)

@@ -65,10 +65,10 @@ class Blocks:
 
 
 class Checkpoint:
-    """A GGUF file: ``metadata``, ``architecture``, and weights by name."""
+    """A GGUF file: metadata by key, ``architecture``, and weights by name."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self._path = path
         try:
             self._reader = GGUFReader(path)
         except (ValueError, OSError, IndexError) as error:
@@ -77,9 +77,38 @@ class Checkpoint:
                 "split file first"
             ) from error
         self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
-        self.architecture = self._architecture()
-        self._refuse_unknown_quantisation()
-        self._refuse_other_layers()
+        name = self.get("general.architecture")
+        if name not in ARCHITECTURES:
+            raise self.unsupported(f"architecture {name!r} (supported: {', '.join(ARCHITECTURES)})")
+
+        def number(key: str, default: Any = None) -> Any:
+            return self.get(f"{name}.{key}", default)
+
+        width, heads = number("embedding_length"), number("attention.head_count")
+        self.architecture = Architecture(
+            name=name,
+            layers=number("block_count"),
+            width=width,
+            heads=heads,
+            key_value_heads=number("attention.head_count_kv", heads),
+            head_size=number("attention.key_length") or width // heads,
+            context_length=number("context_length"),
+            norm_epsilon=float(number("attention.layer_norm_rms_epsilon", 1e-6)),
+            rope_base=float(number("rope.freq_base", 10000.0)),
+            rope_half_split=name != "llama",
+            vocabulary=len(self.get("tokenizer.ggml.tokens") or ()),
+        )
+        scaling = number("rope.scaling.type")
+        if scaling not in {None, "none"} and "rope_freqs.weight" not in self:
+            raise self.unsupported(f"rope scaling {scaling!r}")
+        self._check_tensors()
+
+    def unsupported(self, what: str) -> CapabilityError:
+        """The error of a file that the engine cannot compute exactly."""
+        return CapabilityError(
+            f"{self._path}: unsupported {what}. Load the original weights with hf:NAME_OR_PATH, or serve the model "
+            "with vLLM or SGLang and use http://HOST:PORT/v1#MODEL"
+        )
 
     def get(self, key: str, default: Any = None) -> Any:
         field = self._reader.fields.get(key)
@@ -102,81 +131,41 @@ class Checkpoint:
     def weights(self) -> int:
         return sum(int(tensor.n_elements) for tensor in self._tensors.values())
 
-    def _architecture(self) -> Architecture:
-        name = self.get("general.architecture")
-        if name not in ARCHITECTURES:
-            raise CapabilityError(
-                f"{self.path}: unsupported architecture {name!r} (supported: {', '.join(ARCHITECTURES)}). Load the "
-                "original weights with hf:NAME_OR_PATH, or serve the model with vLLM or SGLang and use "
-                "http://HOST:PORT/v1#MODEL"
-            )
-
-        def number(key: str, default: Any = None) -> Any:
-            return self.get(f"{name}.{key}", default)
-
-        width, heads = number("embedding_length"), number("attention.head_count")
-        return Architecture(
-            name=name,
-            layers=number("block_count"),
-            width=width,
-            heads=heads,
-            key_value_heads=number("attention.head_count_kv", heads),
-            head_size=number("attention.key_length") or width // heads,
-            context_length=number("context_length"),
-            norm_epsilon=float(number("attention.layer_norm_rms_epsilon", 1e-6)),
-            rope_base=float(number("rope.freq_base", 10000.0)),
-            rope_half_split=name != "llama",
-            vocabulary=len(self.get("tokenizer.ggml.tokens") or ()),
-        )
-
-    def _refuse_unknown_quantisation(self) -> None:
-        unknown = set()
+    def _check_tensors(self) -> None:
+        """Reject quantisations that cannot be read, and layers of another kind, such as mixtures of experts."""
         for tensor in self._tensors.values():
             try:
                 dequantize(tensor.data[:1], tensor.tensor_type)
             except NotImplementedError:
-                unknown.add(tensor.tensor_type.name)
-        scaling = self.get(f"{self.architecture.name}.rope.scaling.type")
-        if unknown:
-            raise CapabilityError(
-                f"{self.path}: unsupported quantisation {', '.join(sorted(unknown))}. Use a file in Q4_0, Q4_1, "
-                "Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, F16, BF16 or F32, or the original weights with "
-                "hf:NAME_OR_PATH"
-            )
-        if scaling not in {None, "none"} and "rope_freqs.weight" not in self:
-            raise CapabilityError(f"{self.path}: unsupported rope scaling {scaling!r}. Use hf:NAME_OR_PATH instead")
-
-    def _refuse_other_layers(self) -> None:
-        """Reject a file that names a known architecture but has other layers, such as mixtures of experts."""
+                kind = tensor.tensor_type.name
+                raise self.unsupported(f"quantisation {kind} (supported: Q4 to Q8, F16, BF16, F32)") from None
         layers = [f"blk.{i}." for i in range(self.architecture.layers)]
-        needed = ["token_embd.weight", *(f"{layer}{part}.weight" for layer in layers for part in LAYER_PARTS)]
-        needed.append("output_norm.weight")
-        optional = {"output.weight", "rope_freqs.weight"}
-        optional.update(f"{layer}attn_{part}.bias" for layer in layers for part in "qkv")
-        missing = [name for name in needed if name not in self]
-        unknown = sorted(self._tensors.keys() - optional.union(needed))
+        needed = {"token_embd.weight", "output_norm.weight"}
+        needed.update(f"{layer}{part}.weight" for layer in layers for part in LAYER_PARTS)
+        known = needed | {"output.weight", "rope_freqs.weight"}
+        known.update(f"{layer}attn_{part}.bias" for layer in layers for part in "qkv")
+        missing, unknown = sorted(needed - self._tensors.keys()), sorted(self._tensors.keys() - known)
         if missing or unknown:
-            what = f"no tensor {missing[0]}" if missing else f"a tensor {unknown[0]}"
-            raise CapabilityError(
-                f"{self.path}: {what} ({len(missing)} expected tensors are missing, {len(unknown)} are unknown), so "
-                "its layers are not supported. Use hf:NAME_OR_PATH, or a server, for this model"
-            )
+            first = f"there is no tensor {missing[0]}" if missing else f"there is a tensor {unknown[0]}"
+            raise self.unsupported(f"layers: {first} ({len(missing)} tensors are missing, {len(unknown)} are unknown)")
 
 
-def _half(raw: ByteArray, start: int, count: int = 1) -> FloatArray:
-    """Float16 numbers inside blocks of bytes, as float32: [rows, blocks, count]."""
-    return np.ascontiguousarray(raw[..., start : start + 2 * count]).view(np.float16).astype(np.float32)
+# --- four-bit formats --------------------------------------------------------------------------------------------
+
+
+def _half(raw: ByteArray, start: int) -> FloatArray:
+    """The float16 number at a byte of every block, as float32: [rows, blocks]."""
+    return np.ascontiguousarray(raw[..., start : start + 2]).view(np.float16).astype(np.float32)[..., 0]
 
 
 def _q4_0(data: ByteArray) -> Blocks:
     raw = data.reshape(data.shape[0], -1, 18)
-    scales = _half(raw, 0)[..., 0]
-    return Blocks(_pair_neighbours(raw[..., 2:]), scales, None)
+    return Blocks(_pack(_halves(raw[..., 2:])), _half(raw, 0), None)
 
 
 def _q4_1(data: ByteArray) -> Blocks:
     raw = data.reshape(data.shape[0], -1, 20)
-    return _with_minimum(_pair_neighbours(raw[..., 4:]), _half(raw, 0)[..., 0], -_half(raw, 2)[..., 0])
+    return _with_minimum(_halves(raw[..., 4:]), _half(raw, 0), -_half(raw, 2))
 
 
 def _q4_k(data: ByteArray) -> Blocks:
@@ -187,10 +176,9 @@ def _q4_k(data: ByteArray) -> Blocks:
     scales = np.concatenate([low & 0x3F, (high & 0x0F) | ((low >> 2) & 0x30)], axis=-1)
     minima = np.concatenate([middle & 0x3F, (high >> 4) | ((middle >> 2) & 0x30)], axis=-1)
     # 64 weights share 32 bytes: low halves are the first 32 weights, high halves the next
-    packed = raw[..., 16:].reshape(rows, -1, 4, 1, 32)
-    codes = np.concatenate([packed & 0x0F, packed >> 4], axis=3).reshape(rows, -1, 32)
-    of_blocks = (_half(raw, 0) * scales).reshape(rows, -1), (_half(raw, 2) * minima).reshape(rows, -1)
-    return _with_minimum(_pack(codes), *of_blocks)
+    codes = _halves(raw[..., 16:].reshape(rows, -1, 32)).reshape(rows, -1, BLOCK)
+    of_blocks = ((_half(raw, at)[..., None] * part).reshape(rows, -1) for at, part in ((0, scales), (2, minima)))
+    return _with_minimum(codes, *of_blocks)
 
 
 def _with_minimum(codes: ByteArray, scales: FloatArray, minima: FloatArray) -> Blocks:
@@ -201,15 +189,16 @@ def _with_minimum(codes: ByteArray, scales: FloatArray, minima: FloatArray) -> B
     constant = scales == 0
     codes = np.where(constant[..., None], np.uint8(0), codes)
     scales = np.where(constant, np.float32(1), scales)
-    return Blocks(codes, scales, (minima / scales).astype(np.float32))
+    return Blocks(_pack(codes), scales, (minima / scales).astype(np.float32))
 
 
-def _pair_neighbours(nibbles: ByteArray) -> ByteArray:
-    """From (weight i, weight i + 16) per byte, as GGUF packs them, to (weight 2i, weight 2i + 1)."""
-    return _pack(np.concatenate([nibbles & 0x0F, nibbles >> 4], axis=-1))
+def _halves(packed: ByteArray) -> ByteArray:
+    """The codes in the low halves of a block's bytes, then those in the high halves: GGUF's order."""
+    return np.concatenate([packed & 0x0F, packed >> 4], axis=-1)
 
 
 def _pack(codes: ByteArray) -> ByteArray:
+    """Two neighbouring codes per byte: onnxruntime's order."""
     return codes[..., 0::2] | (codes[..., 1::2] << np.uint8(4))
 
 

@@ -7,6 +7,7 @@ apart, the head runs on scored positions only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +18,8 @@ from goldless.models.gguf.checkpoint import BLOCK, Architecture, Blocks, Checkpo
 
 Kernel = Literal["float32", "blocks"]
 """How matrix products run: on weights expanded to float32, or on the file's own 4-bit blocks in float32 arithmetic."""
+Shapes = Mapping[str, Sequence[int | str]]
+"""Arrays by name; a dimension of any size is a letter."""
 
 OPSET = 21
 SMALL_WEIGHT = 1024
@@ -32,8 +35,9 @@ FLOAT32_ARITHMETIC = 1
 
 
 class AttentionInputs(NamedTuple):
-    """What all layers share: rotary angles, and which positions they see."""
+    """What all layers share: rotary angles by token, and which positions they see."""
 
+    order: str
     cos: str
     sin: str
     mask: str
@@ -45,25 +49,23 @@ class GraphBuilder:
     def __init__(self, path: Path, kernel: Kernel) -> None:
         """Weights are written to a file beside ``path`` one by one: the whole model is never in memory."""
         self.kernel = kernel
-        self.nodes: list[Any] = []
-        self.weights: list[Any] = []
+        self._nodes: list[Any] = []
+        self._weights: list[Any] = []
         self._path = path
         self._data = path.with_suffix(".data").open("wb")
-        self._count = 0
 
-    def op(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        name = f"{kind}_{self._count}"
-        self._count += 1
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
+    def op(self, kind: str, *inputs: str, domain: str = "", name: str | None = None, **attributes: Any) -> str:
+        name = name or f"{kind}_{len(self._nodes)}"
+        self._nodes.append(helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
         return name
 
     def constant(self, value: Any, dtype: Any = np.int64) -> str:
         return self.weight(np.asarray(value, dtype=dtype))
 
     def weight(self, array: np.ndarray[Any, Any]) -> str:
-        name = f"w{len(self.weights)}"
+        name = f"w{len(self._weights)}"
         if array.nbytes < SMALL_WEIGHT:
-            self.weights.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+            self._weights.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
             return name
         self._data.seek(-(-self._data.tell() // PAGE) * PAGE)
         tensor = TensorProto(name=name, dims=array.shape, data_location=TensorProto.EXTERNAL)
@@ -72,7 +74,7 @@ class GraphBuilder:
         for key, value in where.items():
             tensor.external_data.add(key=key, value=str(value))
         np.ascontiguousarray(array).tofile(self._data)
-        self.weights.append(tensor)
+        self._weights.append(tensor)
         return name
 
     def reshape(self, x: str, *shape: int) -> str:
@@ -82,30 +84,26 @@ class GraphBuilder:
         """X times the transpose of a weight matrix [outputs, inputs], plus a bias."""
         if isinstance(matrix, Blocks) and self.kernel == "blocks":
             rows, blocks, _ = matrix.codes.shape
-            out = self.op(
-                "MatMulNBits",
-                x,
-                self.weight(matrix.codes),
-                self.weight(matrix.scales),
-                *([] if matrix.zeros is None else [self.weight(matrix.zeros)]),
-                domain="com.microsoft",
-                K=blocks * BLOCK,
-                N=rows,
-                bits=4,
-                block_size=BLOCK,
-                accuracy_level=FLOAT32_ARITHMETIC,
-            )
+            parts = [self.weight(part) for part in (matrix.codes, matrix.scales, matrix.zeros) if part is not None]
+            form = {"K": blocks * BLOCK, "N": rows, "bits": 4, "block_size": BLOCK}
+            form["accuracy_level"] = FLOAT32_ARITHMETIC
+            out = self.op("MatMulNBits", x, *parts, domain="com.microsoft", **form)
         else:
             dense = matrix.expand() if isinstance(matrix, Blocks) else matrix
             out = self.op("MatMul", x, self.weight(dense.T))
         return out if bias is None else self.op("Add", out, self.weight(bias))
 
-    def norm(self, x: str, gain: FloatArray, epsilon: float) -> str:
-        return self.op("SimplifiedLayerNormalization", x, self.weight(gain), axis=-1, epsilon=epsilon)
+    def norm(self, x: str, gain: FloatArray, epsilon: float, name: str | None = None) -> str:
+        return self.op("SimplifiedLayerNormalization", x, self.weight(gain), name=name, axis=-1, epsilon=epsilon)
 
-    def save(self, inputs: list[Any], outputs: list[Any]) -> None:
+    def save(self, *, integers: Shapes, floats: Shapes, outputs: Shapes) -> None:
+        """Write the graph from its inputs to its outputs, which are names given to ``op``."""
         self._data.close()
-        graph = helper.make_graph(self.nodes, "goldless", inputs, outputs, initializer=self.weights)
+        value = helper.make_tensor_value_info
+        inputs = [value(name, TensorProto.INT64, shape) for name, shape in integers.items()]
+        inputs += [value(name, TensorProto.FLOAT, shape) for name, shape in floats.items()]
+        found = [value(name, TensorProto.FLOAT, shape) for name, shape in outputs.items()]
+        graph = helper.make_graph(self._nodes, "goldless", inputs, found, initializer=self._weights)
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
         self._path.write_bytes(model.SerializeToString())
@@ -118,23 +116,21 @@ def save_body(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
     as ``rows`` [b, l] of indices into them, one row per sequence, padded at the end; ``places`` [n] maps back from the
     flattened rows. Every row sees the whole past, as far as ``mask`` [b, l, p + l] allows.
     """
-    arch = checkpoint.architecture
-    g = GraphBuilder(path, kernel)
+    arch, g = checkpoint.architecture, GraphBuilder(path, kernel)
     x = g.op("Gather", g.weight(checkpoint.dense("token_embd.weight")), "ids")
-    shared = AttentionInputs(*_rotation(g, checkpoint), g.op("Unsqueeze", "mask", g.constant([1, 2])))
-    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["n"]) for name in ("ids", "positions", "places")]
-    inputs.append(helper.make_tensor_value_info("rows", TensorProto.INT64, ["b", "l"]))
-    inputs.append(helper.make_tensor_value_info("mask", TensorProto.FLOAT, ["b", "l", "t"]))
-    outputs = [helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["n", arch.width])]
+    count = g.op("Squeeze", g.op("Shape", "ids"))
+    order = g.op("Unsqueeze", g.op("Range", g.constant(0), count, g.constant(1)), g.constant([0]))
+    mask = g.op("Unsqueeze", "mask", g.constant([1, 2]))
+    shared = AttentionInputs(order, *_rotation(g, checkpoint), mask)
     for layer in range(arch.layers):
         x = _layer(g, checkpoint, layer, x, shared)
-    for name in past_names(arch):
-        shape = [arch.key_value_heads, "p", arch.head_size]
-        inputs.append(helper.make_tensor_value_info(f"past_{name}", TensorProto.FLOAT, shape))
-        outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", arch.key_value_heads, shape[2]]))
-    x = g.norm(x, checkpoint.dense("output_norm.weight"), arch.norm_epsilon)
-    g.nodes.append(helper.make_node("Identity", [x], ["hidden"]))
-    g.save(inputs, outputs)
+    g.norm(x, checkpoint.dense("output_norm.weight"), arch.norm_epsilon, name="hidden")
+    heads, size, past = arch.key_value_heads, arch.head_size, past_names(arch)
+    g.save(
+        integers={"ids": ["n"], "positions": ["n"], "places": ["n"], "rows": ["b", "l"]},
+        floats={"mask": ["b", "l", "t"], **{f"past_{name}": [heads, "p", size] for name in past}},
+        outputs={"hidden": ["n", arch.width], **{name: ["n", heads, size] for name in past}},
+    )
 
 
 def save_head(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
@@ -142,28 +138,20 @@ def save_head(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
 
     Beside it the logits and their normaliser [n, 1]: log p of everything is their difference.
     """
-    arch = checkpoint.architecture
-    g = GraphBuilder(path, kernel)
+    arch, g = checkpoint.architecture, GraphBuilder(path, kernel)
     name = "output.weight" if "output.weight" in checkpoint else "token_embd.weight"
-    logits = g.linear("hidden", checkpoint.matrix(name))
-    normaliser = log_sum_exp(g, logits, arch.vocabulary)
+    logits = g.op("Identity", g.linear("hidden", checkpoint.matrix(name)), name="logits")
+    normaliser = log_sum_exp(g, logits, arch.vocabulary, name="normaliser")
     of_targets = g.op("GatherElements", logits, g.op("Unsqueeze", "targets", g.constant([1])), axis=1)
-    chosen = g.op("Squeeze", g.op("Sub", of_targets, normaliser), g.constant([1]))
-    for found, output in ((logits, "logits"), (normaliser, "normaliser"), (chosen, "chosen")):
-        g.nodes.append(helper.make_node("Identity", [found], [output]))
-    inputs = [
-        helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["n", arch.width]),
-        helper.make_tensor_value_info("targets", TensorProto.INT64, ["n"]),
-    ]
-    outputs = [
-        helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", arch.vocabulary]),
-        helper.make_tensor_value_info("normaliser", TensorProto.FLOAT, ["n", 1]),
-        helper.make_tensor_value_info("chosen", TensorProto.FLOAT, ["n"]),
-    ]
-    g.save(inputs, outputs)
+    g.op("Squeeze", g.op("Sub", of_targets, normaliser), g.constant([1]), name="chosen")
+    g.save(
+        integers={"targets": ["n"]},
+        floats={"hidden": ["n", arch.width]},
+        outputs={"logits": ["n", arch.vocabulary], "normaliser": ["n", 1], "chosen": ["n"]},
+    )
 
 
-def log_sum_exp(g: GraphBuilder, logits: str, vocabulary: int) -> str:
+def log_sum_exp(g: GraphBuilder, logits: str, vocabulary: int, *, name: str) -> str:
     """Log of the sum of exponentials of each row [n, vocabulary] → [n, 1], block by block.
 
     LogSoftmax over a whole row adds tens of thousands of float32 numbers one after the other, in 4 to 16 partial sums
@@ -178,7 +166,7 @@ def log_sum_exp(g: GraphBuilder, logits: str, vocabulary: int) -> str:
     of_blocks = g.op("Squeeze", g.op("Sub", *first), g.constant([-1]))
     top = g.op("ReduceMax", of_blocks, g.constant([1]), keepdims=1)
     total = g.op("ReduceSum", g.op("Exp", g.op("Sub", of_blocks, top)), g.constant([1]), keepdims=1)
-    return g.op("Add", top, g.op("Log", total))
+    return g.op("Add", top, g.op("Log", total), name=name)
 
 
 def _rotation(g: GraphBuilder, checkpoint: Checkpoint) -> tuple[str, str]:
@@ -210,26 +198,16 @@ def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shar
     arch = checkpoint.architecture
     heads, key_heads, size = arch.heads, arch.key_value_heads, arch.head_size
 
-    # row i of the tables of angles belongs to token i
-    each = g.op("Range", g.constant(0), g.op("Squeeze", g.op("Shape", "ids")), g.constant(1))
-    rows = g.op("Unsqueeze", each, g.constant([0]))
-
-    def project(part: str, count: int) -> str:
-        """New queries, keys or values: [n, heads, head_size]."""
+    def project(part: str) -> str:
+        """New queries, keys or values: [n, heads x head_size]."""
         name = f"blk.{layer}.attn_{part}"
         bias = checkpoint.dense(f"{name}.bias") if f"{name}.bias" in checkpoint else None
-        y = g.linear(x, checkpoint.matrix(f"{name}.weight"), bias)
-        if part != "v":
-            y = g.op(
-                "RotaryEmbedding",
-                g.reshape(y, 1, -1, count * size),
-                rows,
-                shared.cos,
-                shared.sin,
-                domain="com.microsoft",
-                interleaved=int(not arch.rope_half_split),
-            )
-        return g.reshape(y, -1, count, size)
+        return g.linear(x, checkpoint.matrix(f"{name}.weight"), bias)
+
+    def rotated(y: str, count: int) -> str:
+        angles, split = (shared.order, shared.cos, shared.sin), arch.rope_half_split
+        flat = g.reshape(y, 1, -1, count * size)
+        return g.op("RotaryEmbedding", flat, *angles, domain="com.microsoft", interleaved=int(not split))
 
     def in_rows(y: str) -> str:
         """Packed [n, heads, head_size] laid out as [b, heads, l, head_size]."""
@@ -237,13 +215,14 @@ def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shar
 
     def with_past(part: str, y: str) -> str:
         """The past before each row: [b, key-value heads, p + l, head_size]."""
-        g.nodes.append(helper.make_node("Identity", [y], [f"{part}_{layer}"]))
+        new = g.op("Reshape", y, g.constant([-1, key_heads, size]), name=f"{part}_{layer}")
         batch = g.op("Shape", "rows", start=0, end=1)
         past = g.op("Expand", f"past_{part}_{layer}", g.op("Concat", batch, g.constant([1, 1, 1]), axis=0))
-        return g.op("Concat", past, in_rows(y), axis=2)
+        return g.op("Concat", past, in_rows(new), axis=2)
 
-    query, key, value = project("q", heads), project("k", key_heads), project("v", key_heads)
-    keys, values = with_past("key", key), with_past("value", value)
+    keys = with_past("key", rotated(project("k"), key_heads))
+    values = with_past("value", project("v"))
+    query = g.reshape(rotated(project("q"), heads), -1, heads, size)
     # queries that share a key stand below each other, so that one product serves them all
     grouped = g.reshape(in_rows(query), 0, key_heads, -1, size)
     scaled = g.op("Mul", grouped, g.constant(size**-0.5, np.float32))

@@ -1,28 +1,33 @@
 """A GGUF model as scorer and chat model: ``gguf:PATH``, and the embedded default.
 
-The engine's files are built once and cached; after that the model loads without reading the GGUF again.
+The engine's files, two ONNX graphs and a tokenizer, are built once and cached; after that the model loads without
+reading the GGUF again.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import onnxruntime
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from goldless.errors import CapabilityError, PrerequisiteError
+from goldless.errors import PrerequisiteError
 from goldless.models.cache import file_sha256, models_folder
 from goldless.models.chat_layout import ChatLayout
-from goldless.models.gguf.checkpoint import Architecture, Checkpoint
-from goldless.models.gguf.engine import Engine
-from goldless.models.gguf.graph import Kernel, save_body, save_head
+from goldless.models.gguf.checkpoint import Architecture, Checkpoint, FloatArray
+from goldless.models.gguf.graph import Kernel, past_names, save_body, save_head
 from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, content_hash
+from goldless.models.local_engine import HEAD_ELEMENTS, LocalEngine
 from goldless.models.local_model import LoadedModel, LocalModel
 from goldless.models.tokens import TextTokenizer
 from goldless.models.turn_signs import is_control
@@ -34,6 +39,12 @@ FORMAT = 3
 """Increased whenever the graphs change what they compute or how they are called."""
 LARGEST_FLOAT32 = 300_000_000
 """Models with more weights keep the file's blocks: a quarter of the memory, about a quarter slower."""
+CALL_TOKENS = 384
+BLOCKED = np.float32(-1e30)
+"""Added to the score of a position that must not be seen."""
+
+Past = list[FloatArray]
+"""Keys and values of a path, layer by layer: [key-value heads, tokens, head size]."""
 
 
 class GgufModel(LocalModel):
@@ -51,9 +62,7 @@ class GgufModel(LocalModel):
         """``locate`` is the file, or a function that returns it when first needed."""
         super().__init__()
         self._locate = locate
-        self._provider = provider
-        self._name = name
-        self._kernel = kernel
+        self._provider, self._name, self._kernel = provider, name, kernel
         self._too_small_to_write = too_small_to_write
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
@@ -70,71 +79,49 @@ class GgufModel(LocalModel):
 
     def _load(self) -> LoadedModel:
         path = self._locate if isinstance(self._locate, Path) else self._locate()
-        built = build_model(path, self._kernel)
-        self._name = self._name or path.stem
-        identity = ModelIdentity(
-            provider=self._provider,
-            name=self._name,
-            revision=built.sha256,
-            tokenizer=built.tokenizer_hash,
-            settings={"kernel": built.kernel, "layout": built.layout.name},
-        )
-        return LoadedModel(
-            identity=identity,
-            layout=built.layout,
-            context_length=built.architecture.context_length,
-            stop=built.layout.stop_tokens(),
-            engine=Engine(built.architecture, built.folder),
-        )
+        return build_model(path, self._kernel, provider=self._provider, name=self._name)
 
 
 # --- the engine's files --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltModel:
-    """A model ready for the engine."""
-
-    folder: Path
-    sha256: str
-    """Hash of the GGUF file."""
-    architecture: Architecture
-    layout: ChatLayout
-    kernel: Kernel
-    tokenizer_hash: str
-    """Hash of tokenizer and chat template."""
-
-
-def build_model(path: Path, kernel: Kernel | None = None) -> BuiltModel:
-    """The engine's files for a GGUF file, from the cache or built now."""
+def build_model(
+    path: Path, kernel: Kernel | None = None, *, provider: str = "gguf", name: str | None = None
+) -> LoadedModel:
+    """The model of a GGUF file; the engine's files are from the cache or built now."""
     sha256 = file_sha256(path)
     kernels: tuple[Kernel, ...] = (kernel,) if kernel else ("float32", "blocks")
     folders = {known: models_folder() / f"{sha256[:16]}-{known}-v{FORMAT}" for known in kernels}
-    for known, folder in folders.items():
-        if (folder / "settings.json").exists():
-            return _load(folder, sha256, known)
-    checkpoint = Checkpoint(path)
-    chosen: Kernel = kernel or ("float32" if checkpoint.weights() <= LARGEST_FLOAT32 else "blocks")
-    folder = folders[chosen]
+    found = next((known for known in kernels if (folders[known] / "settings.json").exists()), None)
+    if found is None:
+        checkpoint = Checkpoint(path)
+        found = kernel or ("float32" if checkpoint.weights() <= LARGEST_FLOAT32 else "blocks")
+        _build(checkpoint, folders[found], found)
+    folder = folders[found]
+    settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+    tokenizer_text = (folder / "tokenizer.json").read_text(encoding="utf-8")
+    architecture = Architecture(**settings.pop("architecture"))
+    tokenizer = TextTokenizer(Tokenizer.from_str(tokenizer_text), Tokenizer.from_str(tokenizer_text))
+    layout = ChatLayout(tokenizer, **settings)
+    return LoadedModel(
+        identity=ModelIdentity(
+            provider=provider,
+            name=name or path.stem,
+            revision=sha256,
+            tokenizer=content_hash(tokenizer_text, layout.template),
+            settings={"kernel": found, "layout": layout.name},
+        ),
+        layout=layout,
+        context_length=architecture.context_length,
+        stop=layout.stop_tokens(),
+        engine=Engine(architecture, folder),
+    )
+
+
+def _build(checkpoint: Checkpoint, folder: Path, kernel: Kernel) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     # another process may build the same model now: each builds aside, the first rename wins
     aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
-    try:
-        _write(checkpoint, aside, chosen)
-        if not folder.exists():
-            aside.rename(folder)
-    except OSError as error:
-        if not (folder / "settings.json").exists():
-            raise PrerequisiteError(
-                f"cannot write the converted model to {folder} ({error}). Free some disk space, or set "
-                "GOLDLESS_HOME to a folder on a larger disk"
-            ) from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    return _load(folder, sha256, chosen)
-
-
-def _write(checkpoint: Checkpoint, folder: Path, kernel: Kernel) -> None:
     tokens = checkpoint.get("tokenizer.ggml.tokens")
     begin = checkpoint.get("tokenizer.ggml.bos_token_id")
     end = checkpoint.get("tokenizer.ggml.eos_token_id")
@@ -146,20 +133,97 @@ def _write(checkpoint: Checkpoint, folder: Path, kernel: Kernel) -> None:
         "end": tokens[end] if end is not None else "",
         "add_begin": bool(begin is not None and checkpoint.get("tokenizer.ggml.add_bos_token", spaced)),
     }
-    _tokenizer(checkpoint).save(str(folder / "tokenizer.json"))
-    save_body(checkpoint, folder / "body.onnx", kernel)
-    save_head(checkpoint, folder / "head.onnx", kernel)
-    (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    try:
+        _tokenizer(checkpoint).save(str(aside / "tokenizer.json"))
+        save_body(checkpoint, aside / "body.onnx", kernel)
+        save_head(checkpoint, aside / "head.onnx", kernel)
+        (aside / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+        if not folder.exists():
+            aside.rename(folder)
+    except OSError as error:
+        if not (folder / "settings.json").exists():
+            raise PrerequisiteError(
+                f"cannot write the converted model to {folder} ({error}). Free some disk space, or set "
+                "GOLDLESS_HOME to a folder on a larger disk"
+            ) from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
-def _load(folder: Path, sha256: str, kernel: Kernel) -> BuiltModel:
-    settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
-    tokenizer_text = (folder / "tokenizer.json").read_text(encoding="utf-8")
-    architecture = Architecture(**settings.pop("architecture"))
-    tokenizer = TextTokenizer(Tokenizer.from_str(tokenizer_text), Tokenizer.from_str(tokenizer_text))
-    layout = ChatLayout(tokenizer, **settings)
-    digest = content_hash(tokenizer_text, layout.template)
-    return BuiltModel(folder, sha256, architecture, layout, kernel, tokenizer_hash=digest)
+class Engine(LocalEngine):
+    """Computes with the graphs in a folder, on the CPU."""
+
+    def __init__(self, architecture: Architecture, folder: Path) -> None:
+        super().__init__(call_tokens=CALL_TOKENS)
+        self.architecture = architecture
+        self._folder = folder
+        self._past_names = past_names(architecture)
+
+    # weights are loaded when first needed: a run that finds everything in the journal needs none
+
+    @cached_property
+    def _body(self) -> Any:
+        return self._session("body.onnx")
+
+    @cached_property
+    def _head(self) -> Any:
+        return self._session("head.onnx")
+
+    def _session(self, name: str) -> Any:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = available_cores()
+        options.log_severity_level = 3
+        options.enable_mem_pattern = False  # made for inputs of one shape; with ours it only keeps memory
+        return onnxruntime.InferenceSession(self._folder / name, options, providers=["CPUExecutionProvider"])
+
+    def _run(self, rows: Sequence[tuple[int, ...]], past: Past | None) -> tuple[FloatArray, Callable[[int], Past]]:
+        if past is None:
+            shape = (self.architecture.key_value_heads, 0, self.architecture.head_size)
+            past = [np.zeros(shape, np.float32) for _ in self._past_names]
+        lengths, before = np.asarray([len(row) for row in rows]), past[0].shape[1]
+        column = np.arange(lengths.max())
+        inside = column[None, :] < lengths[:, None]
+        ends = np.cumsum(lengths)
+        # padding is at the end of a row, so hiding the future keeps it out of every real position
+        mask = np.where(np.arange(before + len(column)) > before + column[:, None], BLOCKED, np.float32(0))
+        feed: dict[str, Any] = {
+            "ids": np.concatenate([np.asarray(row, np.int64) for row in rows]),
+            "positions": np.concatenate([np.arange(before, before + length, dtype=np.int64) for length in lengths]),
+            "rows": np.where(inside, (ends - lengths)[:, None] + column[None, :], 0).astype(np.int64),
+            "places": np.flatnonzero(inside).astype(np.int64),
+            "mask": np.broadcast_to(mask, (len(rows), *mask.shape)),
+            **{f"past_{name}": array for name, array in zip(self._past_names, past, strict=True)},
+        }
+        hidden, *new = self._body.run(None, feed)
+
+        def extended(row: int) -> Past:
+            own = slice(ends[row] - lengths[row], ends[row])
+            return [
+                np.concatenate([old, fresh[own].transpose(1, 0, 2)], axis=1)
+                for old, fresh in zip(past, new, strict=True)
+            ]
+
+        return hidden, extended
+
+    def _chosen(self, states: FloatArray, tokens: Sequence[int]) -> Iterator[float]:
+        targets, size = np.asarray(tokens, np.int64), max(1, HEAD_ELEMENTS // self.architecture.vocabulary)
+        for begin in range(0, len(targets), size):
+            feed = {"hidden": states[begin : begin + size], "targets": targets[begin : begin + size]}
+            yield from self._head.run(["chosen"], feed)[0]
+
+    def _logprobs(self, state: FloatArray) -> FloatArray:
+        feed = {"hidden": state, "targets": np.zeros(1, np.int64)}
+        logits, normaliser = self._head.run(["logits", "normaliser"], feed)
+        logprobs: FloatArray = (logits - normaliser)[0]
+        return logprobs
+
+
+def available_cores() -> int:
+    """Cores this process may use; OMP_NUM_THREADS limits them, as Ray and batch systems set it for their workers."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    if limit.isdigit() and int(limit) > 0:
+        return int(limit)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # --- the tokenizer ------------------------------------------------------------------------------------------------
@@ -200,10 +264,7 @@ def _tokenizer(checkpoint: Checkpoint) -> Tokenizer:
     elif kind == "llama":
         tokenizer = _sentencepiece(checkpoint, tokens)
     else:
-        raise CapabilityError(
-            f"{checkpoint.path}: unsupported tokenizer {kind!r} (supported: gpt2, llama). Load the original "
-            "weights with hf:NAME_OR_PATH instead"
-        )
+        raise checkpoint.unsupported(f"tokenizer {kind!r} (supported: gpt2, llama)")
     template = checkpoint.get("tokenizer.chat_template") or ""
     control: list[str] = []
     words: list[str] = []
@@ -219,10 +280,7 @@ def _tokenizer(checkpoint: Checkpoint) -> Tokenizer:
 def _byte_level(checkpoint: Checkpoint, tokens: list[str]) -> Tokenizer:
     name = checkpoint.get("tokenizer.ggml.pre", "default")
     if name not in PRE_TOKENIZERS:
-        raise CapabilityError(
-            f"{checkpoint.path}: unsupported pre-tokenizer {name!r} (supported: {', '.join(PRE_TOKENIZERS)}). Load "
-            "the original weights with hf:NAME_OR_PATH instead"
-        )
+        raise checkpoint.unsupported(f"pre-tokenizer {name!r} (supported: {', '.join(PRE_TOKENIZERS)})")
     merges = [tuple(merge.split(" ", 1)) for merge in checkpoint.get("tokenizer.ggml.merges")]
     vocabulary = {token: i for i, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.BPE(vocabulary, merges, ignore_merges=name == "llama-bpe"))

@@ -222,7 +222,7 @@ def open_tokenizer(given: str) -> LocalTokenizer:
         from goldless.models.gguf.model import build_model  # noqa: PLC0415
 
         built = build_model(locate_embedded())
-        return LocalTokenizer(built.layout, built.tokenizer_hash)
+        return LocalTokenizer(built.layout, built.identity.tokenizer)
     path = Path(given).expanduser()
     if not path.exists():
         path = _from_hub(given)

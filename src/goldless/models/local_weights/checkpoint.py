@@ -11,7 +11,7 @@ import hashlib
 import importlib
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -60,19 +60,42 @@ class Checkpoint:
 
 def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
     """The model with its tokenizer and adapter, on its device."""
-    chosen, folder = _device(wanted.device), _folder(wanted.base)
+    device, folder = _device(wanted.device), _folder(wanted.base)
     source = wanted.base if folder is None else str(folder)
     problem = (
         f"hf:{wanted.base}: transformers {transformers.__version__} cannot load this as a causal language model ({{}})"
         ". A folder must be complete, and code that comes with a model is never run; for a name on the hub, check it, "
         f"and without a network run 'hf download {wanted.base}' on a machine that has one (gated models need HF_TOKEN)"
     )
+    options: dict[str, Any] = {}
+    name, weights = wanted.base if folder is None else folder.name, ""
     with _explained(PrerequisiteError, problem), _quiet_libraries():
         config = transformers.AutoConfig.from_pretrained(source)
         pinned = getattr(config, "_commit_hash", None) if folder is None else None
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, revision=pinned)
-        few_bits = None if wanted.weights is None else quantisation(wanted.weights, config, chosen, wanted.dtype)
-        model = _loaded(source, config, chosen, revision=pinned, dtype=wanted.dtype, few_bits=few_bits)
+        if wanted.weights is not None:
+            way, weights, few_bits = quantisation(wanted.weights, config, device, wanted.dtype)
+            options = {"quantization_config": few_bits, "device_map": {"": device}}
+            name = f"{name}?weights={way}"  # other weight formats give other numbers
+        if getattr(config.get_text_config(), "attn_logit_softcapping", None) is not None:
+            # some releases of transformers leave the cap of Gemma 2 out of any other attention
+            options["attn_implementation"] = "eager"
+        dtype = wanted.dtype or ("float32" if device.type == "cpu" else "auto")
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            source, revision=pinned, dtype=dtype if dtype == "auto" else getattr(torch, dtype), **options
+        )
+        # a quantised model was put on its device while it was loaded, and cannot be moved
+        if getattr(model, "quantization_method", None) is None:
+            model = model.to(device)
+    bfloat16_on_cpu = device.type == "cpu" and model.dtype == torch.bfloat16
+    if bfloat16_on_cpu and not torch.ops.mkldnn._is_mkldnn_bf16_supported():  # noqa: SLF001
+        # once, instead of torch's own warning at the first product
+        warnings.filterwarnings("ignore", message=".*bf16 path needs a cpu with bf16 support")
+        warnings.warn(
+            f"hf:{wanted.base}: this processor has no bfloat16 arithmetic, so dtype=bfloat16 is emulated and slow. "
+            "Leave out dtype for float32",
+            stacklevel=2,
+        )
     known, largest = model.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values(), default=-1)
     if largest >= known:
         raise CapabilityError(
@@ -82,53 +105,19 @@ def load_checkpoint(wanted: HfSpecification) -> Checkpoint:
     layout, tokenizer_hash = _layout(tokenizer, wanted.base)
     identity = ModelIdentity(
         provider="hf",
-        name=(wanted.base if folder is None else folder.name) + (f"?weights={few_bits.way}" if few_bits else ""),
+        name=name,
         revision=str(pinned or "") if folder is None else folder_hash(folder),
         tokenizer=tokenizer_hash,
         settings={
-            "device": chosen.type,
+            "device": device.type,
             "dtype": str(model.dtype).removeprefix("torch."),
             "attention": str(getattr(model.config, "_attn_implementation", None) or "model's own"),
             "layout": layout.name,
-            **({} if few_bits is None else {"weights": few_bits.description}),
+            **({"weights": weights} if weights else {}),
         },
     )
     checkpoint = Checkpoint(model.eval(), tokenizer, layout, identity)
     return checkpoint if wanted.adapter is None else _with_adapter(checkpoint, wanted.adapter)
-
-
-def _loaded(
-    source: str,
-    config: Any,
-    device: torch.device,
-    *,
-    revision: str | None,
-    dtype: str | None,
-    few_bits: Quantisation | None,
-) -> Any:
-    precision = dtype or ("float32" if device.type == "cpu" else "auto")
-    options: dict[str, Any] = {}
-    if few_bits is not None:
-        options = {"quantization_config": few_bits.config, "device_map": {"": device}}
-    if getattr(config.get_text_config(), "attn_logit_softcapping", None) is not None:
-        # some releases of transformers leave the cap of Gemma 2 out of any other attention
-        options["attn_implementation"] = "eager"
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        source, revision=revision, dtype=precision if precision == "auto" else getattr(torch, precision), **options
-    )
-    # a quantised model was put on its device while it was loaded, and cannot be moved
-    if getattr(model, "quantization_method", None) is None:
-        model = model.to(device)
-    bfloat16_on_cpu = device.type == "cpu" and model.dtype == torch.bfloat16
-    if bfloat16_on_cpu and not torch.ops.mkldnn._is_mkldnn_bf16_supported():  # noqa: SLF001
-        # once, instead of torch's own warning at the first product
-        warnings.filterwarnings("ignore", message=".*bf16 path needs a cpu with bf16 support")
-        warnings.warn(
-            f"hf:{source}: this processor has no bfloat16 arithmetic, so dtype=bfloat16 is emulated and slow. Leave "
-            "out dtype for float32",
-            stacklevel=2,
-        )
-    return model
 
 
 def _layout(tokenizer: Any, name: str) -> tuple[ChatLayout, str]:
@@ -197,10 +186,12 @@ def _folder(name_or_path: str) -> Path | None:
 
 @contextlib.contextmanager
 def _explained(kind: type[GoldlessError], problem: str) -> Iterator[None]:
-    """Turn what a package raises into an error that says what to do; ``{}`` in it is replaced by what it said."""
+    """Turn whatever a package raises into an error that says what to do; ``{}`` in it is replaced by what it said."""
     try:
         yield
-    except (OSError, ImportError, ValueError, LookupError, RuntimeError, TypeError, AttributeError) as error:
+    except GoldlessError:
+        raise
+    except Exception as error:
         if short_of_memory(error):
             raise
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -209,90 +200,86 @@ def _explained(kind: type[GoldlessError], problem: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet_libraries() -> Iterator[None]:
-    """Silence the weights' progress bar and retries of the hub: printing is the command line's job.
-
-    Downloads still show their bars.
-    """
-    shown = transformers.utils.logging.is_progress_bar_enabled()
-    transformers.utils.logging.disable_progress_bar()
-    hub = logging.getLogger("huggingface_hub")
-    level = hub.level
+    """Silence the weights' progress bar and retries of the hub, but not the bars of downloads."""
+    bars, hub = transformers.utils.logging, logging.getLogger("huggingface_hub")
+    shown, level = bars.is_progress_bar_enabled(), hub.level
+    bars.disable_progress_bar()
     hub.setLevel(logging.ERROR)
     try:
         yield
     finally:
         hub.setLevel(level)
         if shown:
-            transformers.utils.logging.enable_progress_bar()
+            bars.enable_progress_bar()
 
 
 # --- weights in few bits -----------------------------------------------------------------------------------------
 
+
+class WeightFormat(NamedTuple):
+    """A weight format in few bits."""
+
+    package: str
+    on_cpu: bool
+    """Whether it works without a CUDA device."""
+    description: str
+    config: Callable[[torch.dtype], Any]
+    """The quantisation config of transformers, for a compute precision."""
+
+
+def _nf4(precision: torch.dtype) -> Any:
+    # the paper's base was a file of this kind: NF4 with its scales quantised again
+    double = {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True, "bnb_4bit_compute_dtype": precision}
+    return transformers.BitsAndBytesConfig(load_in_4bit=True, **double)
+
+
+def _torchao(name: str) -> Any:
+    return transformers.TorchAoConfig(getattr(importlib.import_module("torchao.quantization"), name)())
+
+
 FORMATS = {
-    "nf4": ("bitsandbytes", "4-bit NormalFloat", True),
-    "int4": ("torchao", "4-bit integers", False),
-    "int8": ("torchao", "8-bit integers", True),
-    "llm-int8": ("bitsandbytes", "8-bit integers, activations too", False),
+    "nf4": WeightFormat("bitsandbytes", True, "4-bit NormalFloat", _nf4),
+    "int4": WeightFormat("torchao", False, "4-bit integers", lambda _: _torchao("Int4WeightOnlyConfig")),
+    "int8": WeightFormat("torchao", True, "8-bit integers", lambda _: _torchao("Int8WeightOnlyConfig")),
+    "llm-int8": WeightFormat(
+        *("bitsandbytes", False, "8-bit integers, activations too"),
+        config=lambda _: transformers.BitsAndBytesConfig(load_in_8bit=True),
+    ),
 }
-"""The package of each weight format, its description, and whether it works without a CUDA device."""
 # LLM.int8() also rounds what flows through the model, by what else is in the batch: it comes second
 CHOICES: Mapping[str, tuple[str, ...]] = {"4bit": ("nf4", "int4"), "8bit": ("int8", "llm-int8")}
 
 
-class Quantisation(NamedTuple):
-    """One weight format in few bits, in transformers' form."""
+def quantisation(weights: Weights, config: Any, device: torch.device, dtype: str | None) -> tuple[str, str, Any]:
+    """The requested weight format for a model, its description with the package's version, and transformers' config.
 
-    way: str
-    """Other weight formats give other numbers, so a model's name includes the format."""
-    description: str
-    """Description, with the package and its version."""
-    config: Any
-    """The quantisation config of transformers."""
-
-
-def quantisation(weights: Weights, config: Any, device: torch.device, dtype: str | None) -> Quantisation:
-    """The requested weight format for a model. Raises if its package or device is missing."""
+    Raises if its package or device is missing.
+    """
     if getattr(config, "quantization_config", None) is not None:
         raise CapabilityError(
             f"weights={weights}: this model's weights were saved quantised. Leave out ?weights={weights}, or use the "
             "original model"
         )
-    asked = CHOICES.get(weights, (weights,))
-    usable = [way for way in asked if FORMATS[way][2] or device.type == "cuda"]
-    way = next((way for way in usable if find_spec(FORMATS[way][0]) is not None), None)
+    asked = {way: FORMATS[way] for way in CHOICES.get(weights, (weights,))}
+    usable = {way: found for way, found in asked.items() if found.on_cpu or device.type == "cuda"}
+    way = next((way for way, found in usable.items() if find_spec(found.package) is not None), None)
     if way is None:
-        needs = " or ".join(f"{FORMATS[way][0]}{'' if FORMATS[way][2] else ' and a CUDA device'}" for way in asked)
+        needs = " or ".join(found.package + " and a CUDA device" * (not found.on_cpu) for found in asked.values())
+        first = next(iter((usable or asked).values()))
         raise PrerequisiteError(
-            f"weights={weights} needs {needs}, and the model is on {device.type}. Run: pip install "
-            f"{FORMATS[(usable or asked)[0]][0]}"
+            f"weights={weights} needs {needs}, and the model is on {device.type}. Run: pip install {first.package}"
         )
-    package, description, _ = FORMATS[way]
+    package = f"{FORMATS[way].package} {version(FORMATS[way].package)}"
     precision = getattr(torch, dtype or "float32")
     if dtype is None and device.type != "cpu":
         saved = getattr(config, "dtype", None)
         precision = saved if isinstance(saved, torch.dtype) else torch.bfloat16
     with _explained(
         PrerequisiteError,
-        f"weights={weights}: the installed {package} {version(package)} does not work with torch {torch.__version__} "
-        f"({{}}). Run: pip install -U {package}",
+        f"weights={weights}: the installed {package} does not work with torch {torch.__version__} ({{}}). Run: pip "
+        f"install -U {FORMATS[way].package}",
     ):
-        made = _quantisation_config(way, precision)
-    return Quantisation(way, f"{description} by {package} {version(package)}", made)
-
-
-def _quantisation_config(way: str, precision: torch.dtype) -> Any:
-    if way == "llm-int8":
-        return transformers.BitsAndBytesConfig(load_in_8bit=True)
-    if way == "nf4":
-        # the paper's base was a file of this kind: NF4 with its scales quantised again
-        return transformers.BitsAndBytesConfig(
-            load_in_4bit=True,
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_use_double_quant=True,
-            bnb_4bit_compute_dtype=precision,
-        )
-    kinds = importlib.import_module("torchao.quantization")
-    return transformers.TorchAoConfig(getattr(kinds, way.capitalize() + "WeightOnlyConfig")())
+        return way, f"{FORMATS[way].description} by {package}", FORMATS[way].config(precision)
 
 
 # --- adapters ----------------------------------------------------------------------------------------------------
@@ -317,7 +304,18 @@ def _with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
         CapabilityError,
         f"{folder}: peft {peft.__version__} cannot put this adapter on this base ({{}}). Use the base it was made for",
     ):
-        model = _adapted(peft, checkpoint, folder)
+        config = peft.PeftConfig.from_pretrained(str(folder))
+        if config.peft_type is None or config.is_prompt_learning or config.task_type not in {None, "CAUSAL_LM"}:
+            raise ValueError(f"it must be LoRA or a variant of it for a causal language model, got {config.peft_type}")
+        _check_base(identity, folder, config)
+        with warnings.catch_warnings():
+            # layers that are missing are found below; GPT-2's kind of layer is announced and then handled
+            warnings.simplefilter("ignore", UserWarning)
+            tuned = peft.PeftModel.from_pretrained(checkpoint.model, str(folder), config=config, is_trainable=False)
+        there = set(peft.get_peft_model_state_dict(tuned, save_embedding_layers=False))
+        strange = sorted(there.symmetric_difference(peft.load_peft_weights(str(folder), device="cpu")))
+        if strange:
+            raise ValueError(f"{len(strange)} layers are in only one of them, such as {strange[0]}")
     digest = folder_hash(folder, (ADAPTER_CONFIG, ADAPTER_WEIGHTS))
     base, sign, option = identity.name.partition("?")
     own = folder.parent.name if folder.name == "adapter" else folder.name
@@ -328,31 +326,8 @@ def _with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
         revision=content_hash(identity.revision, digest),
         settings={**identity.settings, "base": identity.revision, "adapter": digest},
     )
-    return replace(checkpoint, model=model.eval(), identity=both)
-
-
-def _adapted(peft: Any, checkpoint: Checkpoint, folder: Path) -> Any:
-    """The base with the adapter's layers, all of them filled from the file and nothing left over."""
-    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - peft brings it; without the extra it is absent
-
-    config = peft.PeftConfig.from_pretrained(str(folder))
-    if config.peft_type is None or config.is_prompt_learning or config.task_type not in {None, "CAUSAL_LM"}:
-        raise ValueError(f"it must be LoRA or a variant of it for a causal language model, got {config.peft_type}")
-    _check_base(checkpoint.identity, folder, config)
-    try:
-        with warnings.catch_warnings():
-            # layers that are missing are found below; GPT-2's kind of layer is announced and then handled
-            warnings.simplefilter("ignore", UserWarning)
-            tuned = peft.PeftModel.from_pretrained(checkpoint.model, str(folder), config=config, is_trainable=False)
-        there = set(peft.get_peft_model_state_dict(tuned, save_embedding_layers=False))
-        with safe_open(folder / ADAPTER_WEIGHTS, framework="pt") as file:
-            strange = sorted(there.symmetric_difference(file.keys()))
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error
-    if strange:
-        raise ValueError(f"{len(strange)} layers are in only one of them, such as {strange[0]}")
     # the base itself, whose linear layers now have the adapter's beside them
-    return tuned.get_base_model()
+    return replace(checkpoint, model=tuned.get_base_model().eval(), identity=both)
 
 
 def _check_base(here: ModelIdentity, folder: Path, config: Any) -> None:

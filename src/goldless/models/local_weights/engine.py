@@ -36,12 +36,7 @@ NOISE_NATS = {torch.float32: 1e-3, torch.float64: 1e-3}
 COARSE_NOISE_NATS = 0.5
 
 ROTATED_BY_LENGTH = frozenset({"dynamic", "longrope"})
-"""Rotary embeddings that depend on the length of a text: one set of angles is used for a whole call, chosen by the
-largest position in it. What a short text shares with a long one then differs between them, and nothing
-computed for one can be used for the other.
-"""
-ANGLES = "inv_freq"
-"""The angles' name in transformers, after the kind of layer if a model has several."""
+"""Rotary embeddings whose angles depend on the length of the text: nothing computed for one text serves another."""
 
 Past = list[tuple[Any, Any]]
 """Keys and values of a path, layer by layer: [1, heads, tokens, head size]."""
@@ -74,13 +69,16 @@ class TorchEngine(LocalEngine):
             if self._rule is None:
                 self.body = model
             self._accepted = frozenset(inspect.signature(self.body.forward).parameters)
-            self.rotates_by_length = rotates_by_length(self.config)
+            rope = getattr(self.config, "rope_parameters", None) or getattr(self.config, "rope_scaling", None) or {}
+            # a model with several kinds of layers has a dictionary for each
+            ropes = [rope, *(part for part in rope.values() if isinstance(part, dict))]
+            self.rotates_by_length = any((r.get("rope_type") or r.get("type")) in ROTATED_BY_LENGTH for r in ropes)
             """Whether the same beginning is computed differently in a long text than in a short one."""
             position_bytes = None if self.rotates_by_length else self._shared_position_bytes()
         tokens, positions = CPU_TOKENS, CPU_POSITIONS
         if self.device.type == "cuda":
             # by the GPU, not by its load, so that numbers are reproducible
-            room = int(CACHE_SHARE * total_memory(self.device))
+            room = int(CACHE_SHARE * torch.cuda.get_device_properties(self.device).total_memory)
             tokens, positions = CUDA_TOKENS, min(CUDA_POSITIONS, room // max(1, position_bytes or 0))
         if not self.has_apart_head:  # every token's logits are computed
             tokens = min(tokens, max(1, HEAD_ELEMENTS // self.vocabulary))
@@ -100,9 +98,9 @@ class TorchEngine(LocalEngine):
         return self._rule is not None
 
     def score(self, requests: Sequence[Pair], *, cancelled: Stop = lambda: False) -> list[FloatArray]:
-        """Log p of each target token; a packed call makes itself ready while the device computes an earlier one."""
         if self.packed is None:
             return super().score(requests, cancelled=cancelled)
+        # a packed call makes itself ready while the device computes an earlier one
         with explained_memory(self.weight_bytes):
             found: list[FloatArray] = self.packed.score(requests, cancelled=cancelled, device=self._lock)
         return found
@@ -228,11 +226,8 @@ class TorchEngine(LocalEngine):
 
 def _body(model: Any) -> Any:
     """The part below the head, or None if the model does not expose it."""
-    base = getattr(model, "base_model", None)
-    if base is not None and base is not model:
-        return base
-    decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
-    return None if decoder is model else decoder
+    parts = [getattr(model, "base_model", None), model.get_decoder() if hasattr(model, "get_decoder") else None]
+    return next((part for part in parts if part is not None and part is not model), None)
 
 
 def _rules(config: Any) -> Iterator[Callable[[Any], Any]]:
@@ -249,26 +244,11 @@ def _rules(config: Any) -> Iterator[Callable[[Any], Any]]:
     yield lambda logits: logits
 
 
-def rotates_by_length(config: Any) -> bool:
-    """Whether a model's rotary embedding depends on the length of the text."""
-    found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
-    # a model with several kinds of layers has a dictionary for each
-    parts = [found, *(part for part in found.values() if isinstance(part, dict))]
-    return any(str(part.get("rope_type") or part.get("type")) in ROTATED_BY_LENGTH for part in parts)
-
-
-def forget_length(body: Any) -> None:
-    """Reset a model to the angles of a short text: transformers keeps those of the longest text so far."""
-    for module in body.modules():
-        longest = getattr(module, "original_max_seq_len", None)
-        if longest is None:
-            continue
-        for name, angles in list(module.named_buffers(recurse=False)):
-            kind = name.removesuffix(ANGLES)
-            first = getattr(module, f"{kind}original_{ANGLES}", None)
-            if name.endswith(ANGLES) and first is not None:
-                setattr(module, name, first.to(angles.device))
-                setattr(module, f"{kind}max_seq_len_cached", longest)
+def forget_length(model: Any) -> None:
+    """Let a model compute its angles anew: transformers keeps those of the longest text so far."""
+    for module in model.modules():
+        for name in [name for name in vars(module) if name.endswith("max_seq_len_cached")]:
+            setattr(module, name, 0)
 
 
 # --- memory ------------------------------------------------------------------------------------------------------
@@ -279,17 +259,6 @@ def tensor_bytes(tensor: Any) -> int:
     if hasattr(tensor, "__tensor_flatten__"):
         return sum(tensor_bytes(getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
     return int(tensor.numel() * tensor.element_size())
-
-
-def total_memory(device: Any) -> int:
-    """Total memory of a GPU in bytes."""
-    return int(torch.cuda.get_device_properties(device).total_memory)
-
-
-def free_memory(device: Any) -> int:
-    """Available memory of a GPU in bytes, including memory that torch has reserved but not used."""
-    free, _ = torch.cuda.mem_get_info(device)
-    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 
 
 def short_of_memory(error: BaseException) -> bool:
@@ -308,9 +277,9 @@ def explained_memory(weight_bytes: int | None = None) -> Iterator[None]:
         on_card = isinstance(error, torch.OutOfMemoryError)
         whose = "the GPU's" if on_card else "this machine's"
         weights = "" if weight_bytes is None else f", whose weights take {weight_bytes / 1e9:.1f} GB"
-        others = ", another GPU, or the CPU (hf:NAME?device=cpu)" if on_card else ", or another machine"
+        others = ", another GPU or the CPU (hf:NAME?device=cpu)" if on_card else ", or another machine"
         said = ". ".join(str(error).split(". ")[:3])  # how much was needed, and how much there is
         raise PrerequisiteError(
-            f"{whose} memory is too small for this model{weights}. Use a smaller model, one with fewer bits "
-            f"(hf:NAME?weights=4bit){others}. torch says: {said}"
+            f"{whose} memory is too small for this model{weights}, beside what other programs use. Use a smaller "
+            f"model, one with fewer bits (hf:NAME?weights=4bit){others}. torch says: {said}"
         ) from error

@@ -13,10 +13,8 @@ import functools
 import itertools
 import os
 import tempfile
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,10 +24,9 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from transformers import AttentionInterface
 
 from goldless.arrays import BoolArray, IntArray
-from goldless.errors import PrerequisiteError
 from goldless.models.cache import compiled_folder
 from goldless.models.local_engine import HEAD_ELEMENTS, Cancelled, FloatArray, Pair, Stop
-from goldless.models.local_weights.engine import TorchEngine, free_memory, total_memory
+from goldless.models.local_weights.engine import TorchEngine
 from goldless.models.local_weights.packing import Lengths, Pack, plan_packs
 
 NAME = "goldless_tree"
@@ -64,17 +61,14 @@ class PackedScorer:
     def __init__(self, engine: TorchEngine, windows: Sequence[int], *, compiled: bool | None = None) -> None:
         """``windows``: the sliding windows of the model's layers; no window is 0. ``compiled``: None: on a GPU."""
         self.engine = engine
-        self.token_bytes = 0
-        """Memory per additional token of a sequence on a GPU, measured on the shortest one."""
         self._windows = sorted(set(windows))
         self._card = engine.device.type == "cuda"
         self._compiled = self._card if compiled is None else compiled
         self.lengths = Lengths(LONGEST_CPU, SHORTEST_CUDA if self._compiled else None)
-        """The lengths of its sequences; on a GPU they are planned when the model is loaded, until memory runs out."""
+        """The lengths of its sequences; on a GPU they are planned when the model is loaded."""
         self._block_masks: dict[int, BlockMasks] = {}
         self._forwards: list[tuple[Any, Callable[..., Any]]] = []
         self._choose: Callable[..., Any] = self._chosen
-        self._warned = False
         if self._compiled:
             self._compile()
 
@@ -113,68 +107,33 @@ class PackedScorer:
         ``device`` is held while sequences are given to the device, not while the first is planned and the last is read.
         """
         results = [np.zeros(len(target), np.float32) for _, target in requests]
-        left = list(range(len(requests)))
-        while left:
-            packs = plan_packs([requests[i] for i in left], self.lengths)
-            planned = itertools.chain(list(itertools.islice(packs, 1)), packs)
-            arriving: list[tuple[Pack, Callable[[], FloatArray]]] = []
-            too_long = 0
-            with device or nullcontext():
-                for pack in planned:
-                    if cancelled():
-                        raise Cancelled
-                    try:
-                        arriving.append((pack, _arriving(self.logprobs(pack))))
-                    except torch.OutOfMemoryError:
-                        too_long = pack.length
-                        break
-            for pack, read in arriving:
-                targets = [results[left[i]] for i in pack.requests]
-                ends = np.cumsum([len(target) for target in targets])
-                for target, found in zip(targets, np.split(read(), ends[:-1]), strict=True):
-                    target[:] = found
-            done = {i for pack, _ in arriving for i in pack.requests}
-            left = [i for place, i in enumerate(left) if place not in done]
-            if left:
-                torch.cuda.empty_cache()
-                longest = max(len(context) + len(target) - 1 for context, target in (requests[i] for i in left))
-                self._halve(too_long, longest)
+        packs = plan_packs(requests, self.lengths)
+        planned = itertools.chain(list(itertools.islice(packs, 1)), packs)
+        arriving: list[tuple[Pack, Callable[[], FloatArray]]] = []
+        with device or nullcontext():
+            for pack in planned:
+                if cancelled():
+                    raise Cancelled
+                arriving.append((pack, _arriving(self.logprobs(pack))))
+        for pack, read in arriving:
+            targets = [results[i] for i in pack.requests]
+            ends = np.cumsum([len(target) for target in targets])
+            for target, found in zip(targets, np.split(read(), ends[:-1]), strict=True):
+                target[:] = found
         return results
-
-    def _halve(self, too_long: int, longest: int) -> None:
-        """Continue with sequences half as long. Raises if the longest request alone does not fit one."""
-        half = too_long // 2
-        if half < longest or (self.lengths.shortest or 1) > half:
-            needed = self.needed_bytes(self.lengths.holding(longest)) / 1e9
-            free = free_memory(self.engine.device) / 1e9
-            raise PrerequisiteError(
-                f"out of GPU memory: a text of {longest} tokens with its context needs about {needed:.1f} GB besides "
-                f"the model's weights, and {free:.1f} GB are free. Use a smaller model or one with quantised weights "
-                "(hf:NAME?weights=4bit), stop other programs on the GPU, or use the CPU (hf:NAME?device=cpu)"
-            )
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"out of GPU memory for sequences of {too_long} tokens, so they are halved. Other programs may be "
-                "using part of it. In half precision, numbers may differ in their last digits from those of a run "
-                "with all of the memory",
-                stacklevel=2,
-            )
-        self.lengths = replace(self.lengths, longest=half)
 
     def plan_lengths(self, token_bytes: int) -> None:
         """Choose the longest sequence that fits the GPU besides the weights and what other programs use now."""
-        self.token_bytes = token_bytes
         device = self.engine.device
-        room = MEMORY_SHARE * min(total_memory(device) - self.engine.weight_bytes, free_memory(device))
+        free, total = torch.cuda.mem_get_info(device)
+        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        # the logits that are there at once take 6 bytes each, in half precision and in float32
+        logits = HEAD_ROWS * self.engine.vocabulary * 6
+        room = MEMORY_SHARE * min(total - self.engine.weight_bytes, free) - logits
         longest = LONGEST_CUDA
-        while longest > SHORTEST_CUDA and self.needed_bytes(longest) > room:
+        while longest > SHORTEST_CUDA and longest * token_bytes > room:
             longest //= 2
         self.lengths = Lengths(longest, SHORTEST_CUDA)
-
-    def needed_bytes(self, length: int) -> int:
-        # the logits that are there at once take 6 bytes each, in half precision and in float32
-        return length * self.token_bytes + HEAD_ROWS * self.engine.vocabulary * 6
 
     def logprobs(self, pack: Pack) -> Any:
         """Log p of the pack's chosen tokens, in order, on the device; a GPU may still be computing them."""

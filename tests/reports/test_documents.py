@@ -15,9 +15,8 @@ from typing import Literal
 import pytest
 from report_folders import board, every_document, leaderboard
 
-from goldless.apps.studio.viewer.library import Library
-from goldless.apps.studio.viewer.links import Links
-from goldless.apps.studio.viewer.run_pages import run_page
+from goldless.apps.studio.site import Site
+from goldless.apps.studio.run_pages import run_page
 from goldless.records import Agent
 from goldless.reports.document import UnexpectedDataError, Unreadable, read, read_document, read_rows, write
 from goldless.reports.html.blocks import Figure, Fold, Table
@@ -65,7 +64,7 @@ def test_a_run_folder_of_0_2_0_is_reported_and_viewed(tmp_path, name):
     shutil.copytree(OLD / "runs_of_0_2_0" / name, tmp_path / "run")
     assert RunFolder(tmp_path / "run").problems == ()
     assert "careful" in write_report(tmp_path / "run").read_text(encoding="utf-8")
-    assert "careful" in run_page(Library(tmp_path, journal=tmp_path / "j.sqlite"), Links(), {}, "run")
+    assert "careful" in run_page(Site(tmp_path, journal=tmp_path / "j.sqlite"), {}, "run")
 
 
 @pytest.mark.parametrize("name", ["leaderboard", "review", *OTHERS])

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from goldless.apps.studio.viewer.library import Library
-from goldless.apps.studio.viewer.links import Links
-from goldless.apps.studio.viewer.run_pages import run_page
+from goldless.apps.studio.site import Site
+from goldless.apps.studio.run_pages import run_page
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.report_table import Column
 from goldless.reports.review import ReviewReport
@@ -37,4 +36,4 @@ def test_a_column_is_declared_once(tmp_path, goldless, monkeypatch, place, shown
     monkeypatch.setenv("COLUMNS", "200")
     assert "forty-two" in goldless(*DECLARED[place], "--out", str(tmp_path / "run"), "--format", shown_as).out
     assert "forty-two" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "forty-two" in run_page(Library(tmp_path, journal=tmp_path / "j.sqlite"), Links(), {}, "run")
+    assert "forty-two" in run_page(Site(tmp_path, journal=tmp_path / "j.sqlite"), {}, "run")

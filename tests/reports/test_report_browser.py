@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from report_folders import HOSTILE, THREE, board, every_document, hostile_folder, leaderboard, write_folder
 
-from goldless.apps.studio.viewer.server import REPORT_POLICY
+from goldless.apps.studio.access import REPORT_POLICY
 from goldless.reports.html import write_report
 
 

@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 import goldless as package
-from goldless.apps.studio.viewer.library import Library
-from goldless.apps.studio.viewer.server import listening
+from goldless.apps.studio.site import Site
+from goldless.apps.studio.server import listening
 from goldless.reports.document import write
 from goldless.reports.html.page import write_report
 
@@ -117,7 +117,7 @@ def test_a_review_gives_its_ranking_again_from_its_judgements(runs):
 
 @pytest.mark.anyio
 async def test_both_folders_can_be_viewed(runs, tmp_path):
-    async with listening(Library(runs, journal=tmp_path / "j.sqlite")) as url, aiohttp.ClientSession() as session:
+    async with listening(Site(runs, journal=tmp_path / "j.sqlite")) as url, aiohttp.ClientSession() as session:
 
         async def page(path: str) -> str:
             async with session.get(url + path) as answer:

@@ -11,7 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from goldless.apps.studio.shell import Studio, listening
+from goldless.apps.studio.server import listening
+from goldless.apps.studio.studio import Studio
 
 
 @contextmanager

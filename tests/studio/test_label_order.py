@@ -11,43 +11,50 @@ from collections import Counter
 import polars as pl
 import pytest
 
-from goldless.apps.studio.label_desk import Desk, label_agreement, read_sitting
-from goldless.apps.studio.label_file import LabelFile
-from goldless.apps.studio.label_order import Pair, Seat, decide, named_pair, next_pair, pairs_in_all
-from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.labels import (
+    Desk,
+    Pair,
+    Sitting,
+    change_labels,
+    decide,
+    label_agreement,
+    next_pair,
+    read_sitting,
+)
+from goldless.apps.studio.site import Site
 from goldless.errors import UserError
 from goldless.records import Preference
 from goldless.studies import read_study, study_from_frame, write_study
 
 ANSWERS = {f"t{i:02}": ("ann", "bob", "cy") for i in range(40)}
-SEAT = Seat("eve", None, 0)
+RANDOM = Sitting("eve", order="random")
+DECISIVE = Sitting("eve")
 
 
-def labelled(answers, seat, order, preference, *, before=(), most=10_000, question="best"):
+def labelled(answers, sitting, preference, *, before=(), most=10_000):
     """Labels of a rater who judges all pairs that are shown, in the order in which they were; ``before``: others'."""
     found: list[Preference] = []
-    while len(found) < most and (pair := next_pair(answers, seat, [*before, *found], order, question)) is not None:
-        found.append(Preference(pair.task, pair.left, pair.right, seat.rater, preference(pair)))
+    while len(found) < most and (pair := next_pair(answers, sitting, [*before, *found])) is not None:
+        found.append(Preference(pair.task, pair.left, pair.right, sitting.rater, preference(pair)))
     return found
 
 
-@pytest.mark.parametrize("order", ["decisive", "random"])
-def test_every_pair_is_shown_once_and_no_agent_has_a_side(order):
+@pytest.mark.parametrize("sitting", [DECISIVE, RANDOM])
+def test_every_pair_is_shown_once_and_no_agent_has_a_side(sitting):
     """120 pairs: a fair coin gives each agent 27 to 53 of its 80 on the left in all but 1 of 400 cases."""
-    found = labelled(ANSWERS, SEAT, order, lambda _: 0.0)
-    assert pairs_in_all(ANSWERS) == 120
+    found = labelled(ANSWERS, sitting, lambda _: 0.0)
     assert len({(one.task, frozenset((one.first, one.second))) for one in found}) == 120
     left = Counter(one.first for one in found)
     assert all(27 <= left[agent] <= 53 for agent in ("ann", "bob", "cy"))
 
 
 def test_order_and_sides_are_the_same_for_a_seed_and_differ_between_raters():
-    def shown(seat):
-        return [(one.task, one.first, one.second) for one in labelled(ANSWERS, seat, "random", lambda _: 0.0, most=20)]
+    def shown(sitting):
+        return [(one.task, one.first, one.second) for one in labelled(ANSWERS, sitting, lambda _: 0.0, most=20)]
 
-    assert shown(SEAT) == shown(Seat("eve", None, 0))
-    assert shown(SEAT) != shown(Seat("eve", None, 1))
-    assert shown(SEAT) != shown(Seat("dan", None, 0))
+    assert shown(RANDOM) == shown(Sitting("eve", order="random"))
+    assert shown(RANDOM) != shown(Sitting("eve", order="random", seed=1))
+    assert shown(RANDOM) != shown(Sitting("dan", order="random"))
 
 
 def preferences(*said, rater="dan"):
@@ -61,24 +68,25 @@ def test_agents_that_are_out_are_not_asked_about_and_a_decided_question_ends_it(
     found = decide(ANSWERS, labels)
     assert not found.made
     assert found.answer == "the best is one of ann, cy"
-    shown = labelled(ANSWERS, SEAT, "decisive", lambda _: 0.0, before=labels)
+    shown = labelled(ANSWERS, DECISIVE, lambda _: 0.0, before=labels)
     assert {frozenset((one.first, one.second)) for one in shown} == {frozenset(("ann", "cy"))}
     labels += preferences(("ann", "cy", [1.0] * 40), rater="cat")
     assert decide(ANSWERS, labels).made
     assert decide(ANSWERS, labels).answer == "ann is the best"
-    assert next_pair(ANSWERS, SEAT, labels, "decisive") is None
-    assert next_pair(ANSWERS, SEAT, labels, "random") is not None
+    assert next_pair(ANSWERS, DECISIVE, labels) is None
+    assert next_pair(ANSWERS, RANDOM, labels) is not None
 
 
 def test_a_pair_of_agents_that_few_labels_would_decide_comes_before_one_that_is_balanced():
     """9 of 9 is one label short of the ten that are needed at least; 5 : 4 is far from any decision."""
     balanced = [1.0, -1.0] * 4
     labels = preferences(("ann", "bob", [*balanced, 1.0]), ("bob", "cy", [1.0] * 9), ("ann", "cy", balanced))
-    assert next_pair(ANSWERS, SEAT, labels, "decisive").agents == {"bob", "cy"}
+    shown = next_pair(ANSWERS, DECISIVE, labels)
+    assert {shown.left, shown.right} == {"bob", "cy"}
 
 
 def test_only_the_agents_of_a_question_are_shown_and_several_raters_are_one_task():
-    found = labelled(ANSWERS, SEAT, "decisive", lambda _: 0.0, question="ann>cy")
+    found = labelled(ANSWERS, Sitting("eve", question="ann>cy"), lambda _: 0.0)
     assert {frozenset((one.first, one.second)) for one in found} == {frozenset(("ann", "cy"))}
     assert len(found) == 40
     twice = preferences(("ann", "cy", [1.0] * 6)) + preferences(("cy", "ann", [-1.0] * 6), rater="cat")
@@ -90,15 +98,15 @@ def test_only_the_agents_of_a_question_are_shown_and_several_raters_are_one_task
 
 def test_agents_without_two_responses_to_a_task_are_never_a_pair():
     answers = {"t1": ("ann", "bob"), "t2": ("cy",)}
-    assert [one.task for one in labelled(answers, SEAT, "decisive", lambda _: 1.0)] == ["t1"]
+    assert [one.task for one in labelled(answers, DECISIVE, lambda _: 1.0)] == ["t1"]
 
 
 def test_the_name_of_a_pair_shows_no_agent_and_leads_back_to_it():
-    pair = next_pair(ANSWERS, SEAT, [], "random")
-    name = SEAT.name(pair)
-    assert named_pair(ANSWERS, SEAT, pair.task, name) == pair
-    assert not any(agent in name for agent in pair.agents)
-    assert named_pair(ANSWERS, SEAT, "t00" if pair.task != "t00" else "t01", name) is None
+    pair = next_pair(ANSWERS, RANDOM, [])
+    name = RANDOM.name(pair)
+    assert RANDOM.named(ANSWERS, pair.task, name) == pair
+    assert not any(agent in name for agent in (pair.left, pair.right))
+    assert RANDOM.named(ANSWERS, "t00" if pair.task != "t00" else "t01", name) is None
 
 
 # --- where labels go ---------------------------------------------------------------------------------------------
@@ -120,15 +128,14 @@ def test_a_label_is_added_to_the_table_that_is_there_and_can_be_taken_back(tmp_p
     frame = pl.DataFrame(old)
     {"jsonl": frame.write_ndjson, "csv": frame.write_csv, "parquet": frame.write_parquet}[kind](path)
     before = path.read_bytes()
-    file = LabelFile(tmp_path / "s")
     other = Preference("t2", "cy", "ann", "eve", -1.0)
     for label in (LABEL, other):
-        file.add(label)
+        change_labels(tmp_path / "s", label, add=True)
     found = read_study(tmp_path / "s")
     assert list(found.preferences()) == [LABEL, other]
     assert [rating.score for rating in found.ratings()] == [3.5]
-    assert file.remove(LABEL)
-    assert not file.remove(LABEL)
+    for _ in range(2):  # the second time there is none
+        change_labels(tmp_path / "s", LABEL, add=False)
     assert list(read_study(tmp_path / "s").preferences()) == [other]
     if kind == "jsonl":
         assert path.read_bytes().startswith(before)
@@ -137,7 +144,7 @@ def test_a_label_is_added_to_the_table_that_is_there_and_can_be_taken_back(tmp_p
 def test_a_folder_of_parts_is_not_written_to(tmp_path):
     (tmp_path / "labels").mkdir()
     with pytest.raises(UserError, match="folder of parts"):
-        LabelFile(tmp_path).add(LABEL)
+        change_labels(tmp_path, LABEL, add=True)
 
 
 def test_a_rater_who_is_killed_loses_no_label(tmp_path):
@@ -146,9 +153,9 @@ def test_a_rater_who_is_killed_loses_no_label(tmp_path):
 import sys
 from pathlib import Path
 from goldless.records import Preference
-from goldless.apps.studio.label_file import LabelFile
+from goldless.apps.studio.labels import change_labels
 for number in range(100_000):
-    LabelFile(Path(sys.argv[1])).add(Preference("t1", "ann", "bob", f"r{number}", 1.0))
+    change_labels(Path(sys.argv[1]), Preference("t1", "ann", "bob", f"r{number}", 1.0), add=True)
     print(number, flush=True)
 """
     command = [sys.executable, "-c", script, str(tmp_path / "s")]
@@ -163,7 +170,7 @@ for number in range(100_000):
 def desk(tmp_path):
     (tmp_path / "runs").mkdir()
     write_study(study(), tmp_path / "s")
-    return Desk(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), tmp_path / "runs" / ".studio")
+    return Desk(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite"), tmp_path / "runs" / ".studio")
 
 
 def test_a_pair_is_labelled_once_by_a_rater_and_a_change_from_outside_is_seen(desk, tmp_path):
@@ -171,11 +178,11 @@ def test_a_pair_is_labelled_once_by_a_rater_and_a_change_from_outside_is_seen(de
     pair = Pair("t1", "bob", "ann")
     assert desk.add(sitting, pair, 1.0)
     assert not desk.add(sitting, pair, -1.0)
-    LabelFile(tmp_path / "s").add(Preference("t2", "ann", "cy", "dan", 1.0))
-    assert [label.rater for label in desk.open(sitting).on(None)] == ["eve", "dan"]
+    change_labels(tmp_path / "s", Preference("t2", "ann", "cy", "dan", 1.0), add=True)
+    assert [label.rater for label in desk.open(sitting).labels] == ["eve", "dan"]
     assert desk.undo(sitting) == Preference("t1", "bob", "ann", "eve", 1.0)
     assert desk.undo(sitting) is None
-    assert [label.rater for label in desk.open(sitting).on(None)] == ["dan"]
+    assert [label.rater for label in desk.open(sitting).labels] == ["dan"]
 
 
 def test_a_single_file_is_left_as_it_is_and_its_labels_go_to_a_copy(desk, tmp_path):

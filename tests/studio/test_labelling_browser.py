@@ -10,7 +10,7 @@ import pytest
 from studio_server import served, tab_to
 
 import goldless
-from goldless.apps.studio.run_pages import delete_run
+from goldless.apps.studio.new_run import delete_run
 from goldless.errors import UserError
 from goldless.runs.store import save_run
 from goldless.studies import read_study, study_from_frame
@@ -160,7 +160,7 @@ def test_what_is_outside_the_folder_or_in_progress_is_not_deleted(page, runs, tm
     (runs / "going" / "progress.json").write_text('{"state": "running"}')
     for name, said in (("link", "is a link"), ("going", "is in progress"), ("..", "no run"), ("elsewhere", "no run")):
         with pytest.raises(UserError, match=said):
-            delete_run(page.studio.library, name, page.studio.folder)
+            delete_run(page.studio, {}, name)
     assert (outside / "leaderboard.json").is_file()
     (runs / "link").unlink()
     shutil.rmtree(runs / "going")

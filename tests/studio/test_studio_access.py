@@ -8,8 +8,9 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from goldless.apps.studio.shell import Studio, listening
-from goldless.apps.studio.viewer.server import HEADERS
+from goldless.apps.studio.access import HEADERS
+from goldless.apps.studio.server import listening
+from goldless.apps.studio.studio import Studio
 from goldless.errors import UserError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -9,7 +9,7 @@ import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
 from studio_server import served, tab_to
 
-from goldless.apps.studio.viewer.information_map import MapMaker, PairMap
+from goldless.apps.studio.information_map import MapMaker, ShownMap
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import split_sentences
 
@@ -114,8 +114,8 @@ def test_two_pasted_texts_become_a_map_whose_sentences_light_up(visit, faults, m
         marginal_nats=(-4.0,),
         without_nats=[(-3.0,), (-1.0,)],
     )
-    monkeypatch.setattr("goldless.apps.studio.paste.find_embedded", lambda: "here")
-    monkeypatch.setattr(MapMaker, "of_texts", lambda *_, **__: PairMap.of(made))
+    monkeypatch.setattr("goldless.apps.studio.map_pages.find_embedded", lambda: "here")
+    monkeypatch.setattr(MapMaker, "of_texts", lambda *_, **__: ShownMap(made))
     paste_two_texts_and_light_up_a_sentence(visit, faults)
 
 
@@ -162,7 +162,7 @@ def test_a_file_is_checked_planned_and_run_to_the_end_by_keyboard_alone(visit, f
     keys.type("my first run")
     tab_to(page, "button[formmethod=post]")
     keys.press("Enter")
-    page.wait_for_url("**/runs/my%20first%20run")
+    page.get_by_role("heading", name="length").wait_for()
     # ann wrote 4 and 2 words
     assert page.get_by_role("row", name="ann").get_by_role("cell", name="3.0").count() == 1
     assert faults(page, "run") == []
@@ -192,15 +192,15 @@ def test_a_run_is_stopped_and_goes_on_without_asking_again(visit, faults):
         page.get_by_text("Critic, for tvd-mi").click()
         page.get_by_label("Critic", exact=True).fill(f"{server.url}#toy")
         page.get_by_role("button", name="Run", exact=True).click()
-        page.get_by_text("time left").wait_for()
+        page.locator(".progress progress").wait_for()
         assert faults(page, "watch") == []
         page.get_by_role("button", name="Stop").click()
-        page.get_by_text("interrupted", exact=True).wait_for()
+        page.get_by_role("button", name="Go on").wait_for()
         assert faults(page, "stopped") == []
         before = len(asked)
         gate.set()
         page.get_by_role("button", name="Go on").click()
-        page.wait_for_url("**/runs/answers")
+        page.get_by_role("heading", name="tvd-mi").wait_for()
     answered = {body for body in asked[:3] if "First response" in body}  # the others try out the server
     assert answered
     assert not answered & set(asked[before:])

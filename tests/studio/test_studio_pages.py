@@ -7,9 +7,10 @@ import json
 import aiohttp
 import pytest
 
-from goldless.apps.studio import dropped
+from goldless.apps.studio import new_run
 from goldless.apps.studio.children import checked_run_name
-from goldless.apps.studio.shell import Studio, listening
+from goldless.apps.studio.server import listening
+from goldless.apps.studio.studio import Studio
 from goldless.errors import UserError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -75,8 +76,8 @@ async def test_two_files_of_one_name_are_refused(pages):
 
 
 async def test_a_file_that_is_too_large_is_refused_and_not_kept(pages, monkeypatch):
-    monkeypatch.setattr(dropped, "MOST_BYTES", 1_000)
-    assert "more than 0 MB" in await pages.drop(content=b"x" * 1_001, status=413)
+    monkeypatch.setattr(new_run, "MOST_BYTES", 1_000)
+    assert "Score large files where they are" in await pages.drop(content=b"x" * 1_001, status=413)
     assert [path for path in (pages.root / "runs").rglob("*") if path.is_file()] == []
 
 
@@ -107,9 +108,9 @@ async def test_a_form_that_the_page_cannot_send_is_refused(pages):
     assert [path.name for path in (pages.root / "runs").iterdir()] == [".studio"]
     await pages.get("new/0123456789abcdef", 404)
     await pages.get("new/..%2Fpasted", 404)
-    await pages.get("watch/nothing", 404)
-    await pages.post("watch/nothing/stop", {}, 400)
-    await pages.post("watch/nothing/go", {}, 400)
+    await pages.get("runs/nothing", 404)
+    await pages.post("runs/nothing/stop", {}, 400)
+    await pages.post("runs/nothing/go", {}, 400)
 
 
 async def test_a_name_that_is_taken_is_refused(pages):
@@ -138,12 +139,12 @@ async def test_a_command_survives_a_restart_of_the_studio(tmp_path):
         return Studio(tmp_path / folder, journal=tmp_path / "j.sqlite")
 
     first = studio("runs")
-    await first.children.start("r", ["score", "x.csv"])
-    await first.children.end_all()
+    first.children.start("r", ["score", "x.csv"])
+    first.children.end_all()
     assert studio("runs").children.command("r") == ["score", "x.csv"]
     assert studio("other").children.command("r") is None
     with pytest.raises(UserError, match="was not started here"):
-        await studio("other").children.go_on("r")
+        studio("other").children.go_on("r")
 
 
 async def test_a_folder_of_runs_from_elsewhere_brings_no_command(pages):
@@ -152,14 +153,14 @@ async def test_a_folder_of_runs_from_elsewhere_brings_no_command(pages):
         folder.mkdir(parents=True)
     (kept / "evil.json").write_text(json.dumps({"arguments": ["score", "x.csv"]}))
     (run / "progress.json").write_text(json.dumps({"state": "interrupted"}))
-    assert "Go on" not in await pages.get("watch/evil")
-    assert "evil was not started here" in await pages.post("watch/evil/go", {}, 400)
+    assert "Go on" not in await pages.get("runs/evil")
+    assert "evil was not started here" in await pages.post("runs/evil/go", {}, 400)
 
 
 @pytest.mark.parametrize("words", [["--metric", "command:sh -c x"], ["--metric=length,python:evil.py:f"]])
 async def test_a_kept_command_that_runs_code_does_not_go_on(tmp_path, words):
     children = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite").children
-    children._folder.mkdir(parents=True)
-    (children._folder / "r.json").write_text(json.dumps({"arguments": ["score", "x.csv", *words]}))
+    children.folder.mkdir(parents=True)
+    (children.folder / "r.json").write_text(json.dumps({"arguments": ["score", "x.csv", *words]}))
     with pytest.raises(UserError, match="runs code cannot be chosen on a page"):
-        await children.go_on("r")
+        children.go_on("r")

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from goldless.apps.studio.viewer.library import Library
-from goldless.apps.studio.viewer.server import application
+from goldless.apps.studio.server import application
+from goldless.apps.studio.site import Site
 from goldless.concurrency import in_own_thread
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ async def test_a_damaged_table_is_named_on_the_page(tmp_path, table, how):
         data = bytearray(file.read_bytes())
         data[4:40] = b"\xff" * 36
         file.write_bytes(data)
-    library = Library(tmp_path / "runs", journal=tmp_path / "journal.sqlite")
+    library = Site(tmp_path / "runs", journal=tmp_path / "journal.sqlite")
     async with TestClient(TestServer(application(library))) as client:
         for page in PAGES:
             reply = await client.get(f"/{page}", headers={"Host": "127.0.0.1"})

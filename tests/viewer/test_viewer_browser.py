@@ -8,9 +8,9 @@ import shutil
 import pytest
 from viewer_runs import HOSTILE, chat, scored_run, served, word_scorer
 
-from goldless.apps.studio.viewer.bundle import write_bundle
-from goldless.apps.studio.viewer.information_map import MapMaker, PairMap
-from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.bundle import write_bundle
+from goldless.apps.studio.information_map import MapMaker, ShownMap
+from goldless.apps.studio.site import Site
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import split_sentences
 
@@ -183,7 +183,7 @@ def test_a_sentence_of_a_map_lights_up_those_that_lose_without_it(view, monkeypa
         without_nats=gone,
     )
     monkeypatch.setattr(MapMaker, "offers", lambda *_: True)
-    monkeypatch.setattr(MapMaker, "make", lambda *_: PairMap.of(made))
+    monkeypatch.setattr(MapMaker, "make", lambda *_: ShownMap(made))
     page = view.open("runs/words/tasks/0/pairs/0/1")
     page.get_by_role("link", name="Compute now").click()
     lit = page.locator("li.lit .label")
@@ -290,7 +290,7 @@ def test_colours_have_enough_contrast_in_the_dark(view):
 
 
 def test_the_static_site_works_from_a_disk_with_no_network(browser, shelf, tmp_path):
-    site = write_bundle(Library(shelf / "runs", journal=shelf / "j.sqlite"), tmp_path / "site", maps=True)
+    site = write_bundle(Site(shelf / "runs", journal=shelf / "j.sqlite"), tmp_path / "site", maps=True)
     context = browser.new_context(offline=True)
     watched = Watched(context.new_page(), site.folder.resolve().as_uri() + "/")
     page = watched.open("index.html")

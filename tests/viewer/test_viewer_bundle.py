@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 from viewer_runs import scored_run, written_run
 
-from goldless.apps.studio.viewer.bundle import write_bundle
-from goldless.apps.studio.viewer.library import Library
+from goldless.apps.studio.bundle import write_bundle
+from goldless.apps.studio.site import Site
 from goldless.errors import UserError
 
 TEXTS = {f"t{i}": {"ann": f"zarn w{i}", "bob": f"zarn v{i}"} for i in range(5)}
@@ -21,7 +21,7 @@ def site(tmp_path):
     scored_run(tmp_path / "runs" / "a b#c", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
     written_run(tmp_path / "runs" / "other", [("m", "t1", "ann", 1.0)])
     (tmp_path / "runs" / "other" / "report.html").write_text("<title>report</title>")
-    library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    library = Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")
     return write_bundle(library, tmp_path / "site", tasks=3, maps=True)
 
 
@@ -59,7 +59,7 @@ def test_a_page_of_the_site_allows_nothing_but_its_own_files(site):
 
 
 def test_a_folder_with_anything_in_it_or_inside_the_runs_is_refused(site, tmp_path):
-    library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    library = Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")
     with pytest.raises(UserError, match="not empty"):
         write_bundle(library, tmp_path / "site")
     with pytest.raises(UserError, match="which the viewer does not write to"):
@@ -91,6 +91,6 @@ def test_a_report_that_links_out_of_its_folder_is_not_copied_and_pages_do_not_cl
     folder = written_run(tmp_path / "runs" / "other", [("m", "t1", "ann", 1.0)])
     (tmp_path / "secret.html").write_text("secret")
     (folder / "report.html").symlink_to(tmp_path / "secret.html")
-    site = write_bundle(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), tmp_path / "site")
+    site = write_bundle(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite"), tmp_path / "site")
     assert not list(site.folder.rglob("report.html"))
     assert "on this machine only" not in site.first_page.read_text(encoding="utf-8")

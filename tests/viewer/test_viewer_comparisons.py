@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from viewer_runs import written_run
 
-from goldless.apps.studio.viewer.comparison import (
+from goldless.apps.studio.comparison import (
     MOST_WORDS,
     compare_page,
     differences,
@@ -17,11 +17,10 @@ from goldless.apps.studio.viewer.comparison import (
     side_by_side_page,
     two_texts,
 )
-from goldless.apps.studio.viewer.library import Library
-from goldless.apps.studio.viewer.links import Links
-from goldless.apps.studio.viewer.run_pages import failures_page
-from goldless.apps.studio.viewer.task_index import make_index
-from goldless.apps.studio.viewer.task_pages import response_page
+from goldless.apps.studio.run_pages import failures_page
+from goldless.apps.studio.site import Site
+from goldless.apps.studio.task_index import kept_index
+from goldless.apps.studio.task_pages import response_page
 from goldless.errors import UserError
 from goldless.reports.run_folder import RunFolder
 
@@ -52,18 +51,18 @@ def library(tmp_path):
     pl.DataFrame(JUDGED, schema=names, orient="row").write_parquet(folder / "judgements.parquet")
     labels = {"task": ["t1"], "first": ["bob"], "second": ["ann"], "rater": ["eve"], "preference": [-1.0]}
     pl.DataFrame(labels).write_parquet(folder / "labels.parquet")
-    return Library(folder, journal=tmp_path / "j.sqlite")
+    return Site(folder, journal=tmp_path / "j.sqlite")
 
 
 def test_tasks_are_in_order_of_the_difference_and_an_unknown_one_is_last(library):
-    index = make_index(RunFolder(library.root))
+    index = kept_index(RunFolder(library.root))
     rows = differences(index, "m", "ann", "bob").select("task", "difference", "better").rows()
     assert rows == [("t2", -8.0, "other"), ("t1", 1.0, "one"), ("t4", 0.0, "equal"), ("t3", None, "unknown")]
 
 
 def test_under_a_pairwise_review_the_comparisons_between_the_two_count(library):
     """ann won one of the four that were read, so 2 / 4 - 1."""
-    rows = differences(make_index(RunFolder(library.root)), "review: pairwise", "ann", "bob").filter(
+    rows = differences(kept_index(RunFolder(library.root)), "review: pairwise", "ann", "bob").filter(
         pl.col("task") == "t1"
     )
     assert rows["difference"].to_list() == [-0.5]
@@ -80,13 +79,13 @@ def test_only_words_that_the_other_text_lacks_are_marked_and_no_letter_is_lost()
 
 
 def test_who_did_better_is_said_for_every_metric_reviewer_and_person(library):
-    (row,) = two_texts(make_index(RunFolder(library.root)), ["t1"], "ann", "bob")
+    (row,) = two_texts(kept_index(RunFolder(library.root)), ["t1"], "ann", "bob")
     assert {s["metric"]: s["values"] for s in row["scores"]} == {"m": [4.0, 3.0], "review: pairwise": [0.25, 0.75]}
     assert row["judges"] == {"r": "depends on the order", "s": "lost", "u": "no verdict", "eve (person)": "won"}
 
 
 def test_a_page_has_the_agents_asked_for_and_says_what_it_does_not_know(library):
-    page = side_by_side_page(library, Links(), {"one": "bob", "other": "ann", "better": "other"}, "run")
+    page = side_by_side_page(library, {"one": "bob", "other": "ann", "better": "other"}, "run")
     assert "<bdi>bob</bdi> is higher on 1 task, <bdi>ann</bdi> on 1; 1 equal; 1 unknown." in page
     assert 'id="task-0"' in page
     assert 'id="task-1"' not in page
@@ -97,7 +96,7 @@ def test_a_page_has_the_agents_asked_for_and_says_what_it_does_not_know(library)
         ({"better": "zed"}, "better must be one of one, other, equal, unknown"),
     ):
         with pytest.raises(UserError, match=said):
-            side_by_side_page(library, Links(), given, "run")
+            side_by_side_page(library, given, "run")
 
 
 def test_both_orders_of_a_comparison_are_one_line_and_say_who_won(library):
@@ -109,14 +108,14 @@ def test_both_orders_of_a_comparison_are_one_line_and_say_who_won(library):
         ("u", "no verdict"),
     ]
     assert [pair.outcome for pair in judged_pairs(rows, "bob")] == ["depends on the order", "won", "no verdict"]
-    lost = response_page(library, Links(), {"outcome": "lost"}, "run", 0, 0)
+    lost = response_page(library, {"outcome": "lost"}, "run", 0, 0)
     assert lost.count('<details class="evidence">') == 1
     assert "1 of 3 are shown" in lost
     assert 'class="text reply" dir="auto" tabindex="0" role="group" aria-label="Reply of s">two</pre>' in lost
 
 
 def test_a_failure_is_listed_with_what_was_said(library):
-    assert "<q>others</q>" in failures_page(library, Links(), {}, "run")
+    assert "<q>others</q>" in failures_page(library, {}, "run")
 
 
 # --- two runs --------------------------------------------------------------------------------------------------------
@@ -127,8 +126,8 @@ def compared(tmp_path, before, after, **options):
         scores = [("m", task, agent, value) for (task, agent), value in values.items()]
         own = {key: value[name] for key, value in options.items()}
         written_run(tmp_path / "runs" / name, scores, **own)
-    library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
-    page = compare_page(library, Links(), {"first": "one", "second": "two"})
+    library = Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    page = compare_page(library, {"first": "one", "second": "two"})
     cells = [[re.sub("<.*?>", "", one) for one in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in page.split("<tr>")]
     return page, [row for row in cells if len(row) > 1]
 

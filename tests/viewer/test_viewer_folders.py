@@ -8,10 +8,9 @@ import polars as pl
 import pytest
 from viewer_runs import listed, written_run
 
-from goldless.apps.studio.viewer.library import Library, RunSummary
-from goldless.apps.studio.viewer.links import Links
-from goldless.apps.studio.viewer.run_pages import run_list, run_page
-from goldless.apps.studio.viewer.task_pages import task_page
+from goldless.apps.studio.run_pages import run_list, run_page
+from goldless.apps.studio.site import RunSummary, Site
+from goldless.apps.studio.task_pages import task_page
 from goldless.reports.run_folder import RunFolder
 
 # --- folders of strangers --------------------------------------------------------------------------------------------
@@ -34,7 +33,7 @@ def test_a_folder_that_cannot_be_read_hides_no_other(tmp_path, file, text):
     assert found["good"].results == ("m",)
     progress = found["bad"].progress
     assert progress is None or progress.share is None
-    assert "bad" in run_list(Library(tmp_path, journal=tmp_path / "j.sqlite"), Links(), {})
+    assert "bad" in run_list(Site(tmp_path, journal=tmp_path / "j.sqlite"), {})
 
 
 def test_a_folder_with_an_agreement_alone_has_results_and_a_link_to_its_report(tmp_path):
@@ -46,7 +45,7 @@ def test_a_folder_with_an_agreement_alone_has_results_and_a_link_to_its_report(t
     (found,) = listed(tmp_path / "runs")
     assert (found.study, found.results, found.state) == ("letters", ("agreement",), "complete")
     assert found.made_at is not None
-    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), {}, "people")
+    page = run_page(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite"), {}, "people")
     assert "No results yet" not in page
     assert '<h2 id="other-1">Agreement</h2>' in page
     assert '<a href="/runs/people/report">report</a>' in page
@@ -56,7 +55,7 @@ def test_a_run_page_shows_the_sentences_and_tables_of_every_other_result(tmp_pat
     out = ("--out", str(tmp_path / "runs" / "all"))
     goldless("crashtest", "sample", "--metric", "length", "--perturbation", "deletion", *out)
     goldless("cost", "sample", "--metric", "length", *out)
-    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), {}, "all")
+    page = run_page(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite"), {}, "all")
     assert "length passes 1 of 1 crash tests, fails none." in page
     assert "↓ deletion" in page
     assert "The same on 10,000 similar tasks" in page
@@ -67,7 +66,7 @@ def test_a_review_that_nobody_passed_has_results(tmp_path):
     folder.mkdir(parents=True)
     review = {"scale": "pairwise", "nobody_passed": "no reviewer passed", "rankings": {}, "reviewers": [{"name": "r"}]}
     (folder / "review.json").write_text(json.dumps(review))
-    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), Links(), {}, "strict")
+    page = run_page(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite"), {}, "strict")
     assert "No results yet" not in page
     assert "no reviewer passed" in page
 
@@ -83,7 +82,7 @@ def test_ratings_stand_as_they_were_given_with_their_criterion_and_each_metric_h
     )
     rows = {"task": ["t1"], "agent": ["ann"], "rater": ["eve"], "score": [4.25], "criterion": ["clarity"]}
     pl.DataFrame(rows).write_parquet(folder / "labels.parquet")
-    page = task_page(Library(folder, journal=tmp_path / "j.sqlite"), Links(), {}, "run", 0)
+    page = task_page(Site(folder, journal=tmp_path / "j.sqlite"), {}, "run", 0)
     assert "<bdi>eve</bdi> on <bdi>clarity</bdi> 4.25" in page
     assert ">0.123<" in page
     assert ">87.65<" in page
@@ -106,7 +105,7 @@ def test_half_a_sign_in_a_result_makes_a_page_that_can_be_sent(tmp_path):
     row = {"agent": "a\ud800", "score": 1.0, "low": None, "high": None, "n": 1, "rank": 1}
     metrics = {"m\udfff": {"metric": "m", "unit": "\ud801", "level": 0.95, "rows": [row], "signature": "m|x:\ud802"}}
     (folder / "leaderboard.json").write_text(json.dumps({"study": "\ud803", "metrics": metrics}))
-    library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
-    for page in (run_list(library, Links(), {}), run_page(library, Links(), {}, "half")):
+    library = Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    for page in (run_list(library, {}), run_page(library, {}, "half")):
         assert "⟦U+D803⟧".encode() in page.encode()
     assert "a⟦U+D800⟧" in page

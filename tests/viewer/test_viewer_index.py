@@ -6,10 +6,9 @@ import polars as pl
 import pytest
 from viewer_runs import listed, written_run
 
-from goldless.apps.studio.viewer.library import Library, find_runs
-from goldless.apps.studio.viewer.links import Links
-from goldless.apps.studio.viewer.run_pages import read_query, run_page
-from goldless.apps.studio.viewer.task_index import TaskQuery, make_index
+from goldless.apps.studio.run_pages import read_query, run_page
+from goldless.apps.studio.site import Site, find_runs
+from goldless.apps.studio.task_index import TaskQuery, kept_index
 from goldless.errors import UserError
 from goldless.reports.run_folder import RunFolder
 
@@ -35,7 +34,7 @@ def index(tmp_path):
         responses=RESPONSES,
         failures=[("t3", "ann", "refused"), ("t3", "ann", "refused"), ("t2", "bob", "timeout")],
     )
-    return make_index(RunFolder(tmp_path / "run"))
+    return kept_index(RunFolder(tmp_path / "run"))
 
 
 def tasks(index, **query) -> list[str]:
@@ -95,7 +94,7 @@ def test_judgements_are_scored_by_the_share_of_comparisons_won(tmp_path):
     names = ["reviewer", "format", "task", "first", "second", "agent", "output", "value", "failure"]
     (tmp_path / "run").mkdir()
     pl.DataFrame(rows, schema=names, orient="row").write_parquet(tmp_path / "run" / "judgements.parquet")
-    index = make_index(RunFolder(tmp_path / "run"))
+    index = kept_index(RunFolder(tmp_path / "run"))
     found = {key: (row["score"], row["asked"], row["used"]) for key, row in index.scores_of("t1").items()}
     assert found == {
         ("review: pairwise", "ann"): (0.75, 3, 2),
@@ -117,7 +116,7 @@ def test_a_pairwise_review_is_listed_by_how_far_its_comparisons_disagree(tmp_pat
     names = ["reviewer", "format", "task", "first", "second", "value", "output"]
     (tmp_path / "run").mkdir()
     pl.DataFrame(rows, schema=names, orient="row").write_parquet(tmp_path / "run" / "judgements.parquet")
-    index = make_index(RunFolder(tmp_path / "run"))
+    index = kept_index(RunFolder(tmp_path / "run"))
     query = read_query({}, index)
     found = index.page(query).rows
     assert [(row["task"], row["disagreement"]) for row in found] == [("t2", 1.0), ("t3", 0.5), ("t1", 0.0)]
@@ -168,7 +167,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_no_rate(tmp_path):
         '{"state": "interrupted", "stage": "scoring", "done": 4, "total": 9, "per_second": 2.5, "seconds_left": 2}'
     )
     (tmp_path / "run" / "progress.json").write_text(document)
-    page = run_page(Library(tmp_path, journal=tmp_path / "j.sqlite"), Links(), {}, "run")
+    page = run_page(Site(tmp_path, journal=tmp_path / "j.sqlite"), {}, "run")
     assert "Run the same command again to go on" in page
     assert "4 of 9" in page
     assert "per second" not in page

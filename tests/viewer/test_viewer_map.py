@@ -8,10 +8,9 @@ import anyio
 import pytest
 from viewer_runs import scored_run, word_scorer
 
-from goldless.apps.studio.viewer.comparison import find_map, pair_control, pair_page, scored_ways
-from goldless.apps.studio.viewer.information_map import MapMaker, stored_map
-from goldless.apps.studio.viewer.library import Library
-from goldless.apps.studio.viewer.links import Links
+from goldless.apps.studio.information_map import MapMaker, stored_map
+from goldless.apps.studio.map_pages import find_map, pair_control, pair_page, scored_ways
+from goldless.apps.studio.site import Site
 from goldless.errors import UserError
 from goldless.records import CallFailure
 from goldless.runs.explaining import ExplainOptions, explain_pair
@@ -29,17 +28,16 @@ ALONE = (-3.0, -2.5, -0.5, -1.0, -2.0, -0.5)
 def test_gains_are_summed_by_the_sentence_of_the_peer():
     """First sentence 2 + 0.5 + 0, second -3 + 1, the end 0.25: together 0.75."""
     found = stored_map("Known. Also.", PEER, GIVEN, ALONE, PIECES)
-    assert [s.nats for s in found.peer] == [2.5, -2.0]
-    assert (found.end_nats, found.total_nats) == (0.25, 0.75)
-    assert [s.nats for s in found.candidate] == [None, None]
-    assert not found.contributions
+    assert [nats for _, nats, *_ in found.peer] == [2.5, -2.0]
+    assert (found.map.end_gain_nats, found.map.total_nats) == (0.25, 0.75)
+    assert [nats for _, nats, *_ in found.candidate] == [None, None]
 
 
 @pytest.mark.parametrize("pieces", [None, PIECES[:-1], ("x", *PIECES[1:])])
 def test_without_the_tokens_texts_sentences_have_no_nats_but_the_total_stays(pieces):
     found = stored_map("Known.", PEER, GIVEN, ALONE, pieces)
-    assert [s.nats for s in found.peer] == [None, None]
-    assert found.total_nats == 0.75
+    assert [nats for _, nats, *_ in found.peer] == [None, None]
+    assert found.map.total_nats == 0.75
     assert [text for text, _ in found.tokens] == [None] * 6
 
 
@@ -55,18 +53,18 @@ def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_comput
     save_run(anyio.run(evaluate_study, study, Options(scorer=embedded, resamples=200)), tmp_path / "run")
     options = ExplainOptions(task=study.tasks[0], agent="careful", peer="solid", scorer=embedded)
     expected = anyio.run(explain_pair, study, options)
-    place = Library(tmp_path / "run", journal=embedded_journal).task("run", 0)
+    site = Site(tmp_path / "run", journal=embedded_journal)
+    place = site.task("run", 0)
     (way,) = scored_ways(place, "careful", "solid")
     texts = place.index.responses(place.name)
-    found = find_map(place, way, texts, whole=False)
-    assert math.isclose(found.total_nats, expected.total_nats, abs_tol=1e-9)
-    assert [s.nats for s in found.peer] == pytest.approx([s.gain_nats for s in expected.peer_sentences])
-    made = find_map(place, way, texts, whole=True)
-    assert [s.nats for s in made.candidate] == [s.contribution_nats for s in expected.candidate_sentences]
+    found = find_map(site, place, way, texts, whole=False)
+    assert math.isclose(found.map.total_nats, expected.total_nats, abs_tol=1e-9)
+    assert [nats for _, nats, *_ in found.peer] == pytest.approx([s.gain_nats for s in expected.peer_sentences])
+    assert find_map(site, place, way, texts, whole=True).map.matrix_nats == expected.matrix_nats
 
 
 def test_a_template_that_a_run_names_is_never_opened_as_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("goldless.apps.studio.viewer.information_map.find_embedded", lambda: tmp_path)
+    monkeypatch.setattr("goldless.apps.studio.information_map.find_embedded", lambda: tmp_path)
     maker = MapMaker(tmp_path / "j.sqlite")
     row = {"scorer": "embedded:x", "template": str(tmp_path / "mine.toml"), "task": "t", "given": "a", "target": "b"}
     assert maker.offers({**row, "template": "general"})
@@ -84,7 +82,7 @@ def controlled_run(tmp_path, metrics, **options):
         for i, word in enumerate(("zarn", "bluk", "mipo"))
     }
     scored_run(tmp_path / "run", texts, tmp_path / "j.sqlite", metrics=metrics, **options)
-    return Library(tmp_path / "run", journal=tmp_path / "j.sqlite").task("run", 0)
+    return Site(tmp_path / "run", journal=tmp_path / "j.sqlite").task("run", 0)
 
 
 def test_control_rows_behind_a_pair_are_shown_with_their_difference(tmp_path):
@@ -96,7 +94,7 @@ def test_control_rows_behind_a_pair_are_shown_with_their_difference(tmp_path):
     assert (matched["given_nats"], matched["alone_nats"], matched["gain_nats"]) == (-3.0, -9.0, 6.0)
     assert {term["task"]: term["gain_nats"] for term in others} == {"t1": 4.0, "t2": 4.0}
     assert (found["mean_nats"], found["difference_nats"]) == (4.0, 2.0)
-    page = pair_page(place.library, Links(), {}, "run", 0, 0, 1)
+    page = pair_page(Site(tmp_path / "run", journal=tmp_path / "j.sqlite"), {}, "run", 0, 0, 1)
     assert "this task less that mean" in page
     assert "mean over 2 other tasks" in page
 

@@ -8,10 +8,9 @@ import polars as pl
 import pytest
 from viewer_runs import scored_run, written_run
 
-from goldless.apps.studio.viewer.library import Library
-from goldless.apps.studio.viewer.links import Links
-from goldless.apps.studio.viewer.task_index import make_index
-from goldless.apps.studio.viewer.task_pages import response_page
+from goldless.apps.studio.site import Site
+from goldless.apps.studio.task_index import kept_index
+from goldless.apps.studio.task_pages import response_page
 from goldless.reports.html.page import write_report
 from goldless.reports.run_folder import RunFolder
 
@@ -45,18 +44,18 @@ def run(tmp_path):
 def test_a_page_is_the_same_whether_evidence_is_one_file_or_parts(run, tmp_path):
     for table in ("logprobs", "responses"):
         as_one_file(run, table)
-    library = Library(run, journal=tmp_path / "j.sqlite")
-    before = [response_page(library, Links(), {}, "run", task, 0) for task in range(6)]
+    library = Site(run, journal=tmp_path / "j.sqlite")
+    before = [response_page(library, {}, "run", task, 0) for task in range(6)]
     assert in_parts(run, "logprobs", 4) > 2
     in_parts(run, "responses", 2)
-    assert [response_page(library, Links(), {}, "run", task, 0) for task in range(6)] == before
+    assert [response_page(library, {}, "run", task, 0) for task in range(6)] == before
 
 
 def test_failures_are_counted_over_all_parts_by_the_viewer_and_by_the_report(tmp_path):
     failures = [("t1", "ann", "refused"), ("t2", "ann", None), ("t2", "ann", "refused"), ("t2", "bob", "timeout")]
     folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0), ("m", "t2", "ann", 2.0)], failures=failures)
     in_parts(folder, "logprobs", 2)
-    counted = make_index(RunFolder(folder)).failures.group_by("kind").agg(pl.col("count").sum()).sort("kind")
+    counted = kept_index(RunFolder(folder)).failures.group_by("kind").agg(pl.col("count").sum()).sort("kind")
     assert counted.rows() == [("refused", 2), ("timeout", 1)]
     page = write_report(folder).read_text(encoding="utf-8")
     assert "Example: refused among log-probabilities" in page
@@ -65,4 +64,4 @@ def test_failures_are_counted_over_all_parts_by_the_viewer_and_by_the_report(tmp
 def test_a_folder_of_parts_that_is_empty_is_a_table_without_rows(tmp_path):
     folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0)])
     (folder / "logprobs").mkdir()
-    assert len(make_index(RunFolder(folder)).failures) == 0
+    assert len(kept_index(RunFolder(folder)).failures) == 0

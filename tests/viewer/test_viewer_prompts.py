@@ -10,9 +10,9 @@ import polars as pl
 from viewer_runs import chat, scored_run, word_scorer
 
 import goldless
-from goldless.apps.studio.viewer.library import Library
-from goldless.apps.studio.viewer.prompts import Prompt
-from goldless.apps.studio.viewer.task_pages import Evidence
+from goldless.apps.studio.prompts import Prompt
+from goldless.apps.studio.site import Site
+from goldless.apps.studio.task_pages import Evidence
 from goldless.models.interface import ChatReply
 from goldless.records import CallFailure
 from goldless.runs.options import Options
@@ -35,7 +35,8 @@ def study(prompt: str | None = None):
 
 
 def subject(folder, journal, number: int = 0, agent: str = "ann") -> Evidence:
-    return Evidence(Library(folder, journal=journal).task(folder.name, number), agent)
+    site = Site(folder, journal=journal)
+    return Evidence(site, site.task(folder.name, number), agent)
 
 
 def everything(folder, journal, read) -> list:
@@ -44,7 +45,7 @@ def everything(folder, journal, read) -> list:
     for number in range(len(TEXTS)):
         for agent in ("ann", "bob", "cy"):
             for row in read(subject(folder, journal, number, agent)):
-                found[number, row.row["row"]] = row
+                found[number, str({key: value for key, value in row.row.items() if key != "logprobs_nats"})] = row
     return list(found.values())
 
 

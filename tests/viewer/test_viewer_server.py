@@ -13,8 +13,8 @@ from viewer_runs import HOSTILE, chat, scored_run, word_scorer, written_run
 from yarl import URL
 
 import goldless
-from goldless.apps.studio.viewer.library import Library
-from goldless.apps.studio.viewer.server import listening
+from goldless.apps.studio.server import listening
+from goldless.apps.studio.site import Site
 from goldless.errors import UserError
 from goldless.records import CallFailure
 from goldless.runs.store import save_run
@@ -46,7 +46,7 @@ class Viewer:
 
 @pytest.fixture
 async def viewer(runs, tmp_path):
-    async with listening(Library(runs, journal=tmp_path / "j.sqlite")) as url, aiohttp.ClientSession() as session:
+    async with listening(Site(runs, journal=tmp_path / "j.sqlite")) as url, aiohttp.ClientSession() as session:
         yield Viewer(session, url)
 
 
@@ -96,7 +96,7 @@ async def test_failures_and_retries_are_shown_with_their_cause(tmp_path):
     scorer = word_scorer(broken=lambda context, target: down if target == "zarn mipo" and "bluk" in context else None)
     scored_run(tmp_path / "runs" / "words", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw", scorer=scorer)
     async with (
-        listening(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as url,
+        listening(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as url,
         aiohttp.ClientSession() as s,
     ):
         viewer = Viewer(s, url)
@@ -131,7 +131,7 @@ async def test_progress_is_served_by_itself_while_a_run_is_going_on(viewer, runs
 
 
 async def test_it_listens_on_this_machine_only(runs, tmp_path):
-    async with listening(Library(runs, journal=tmp_path / "j.sqlite")) as url:
+    async with listening(Site(runs, journal=tmp_path / "j.sqlite")) as url:
         assert URL(url).host == "127.0.0.1"
 
 
@@ -253,7 +253,7 @@ async def test_hostile_texts_are_shown_and_never_become_markup(tmp_path):
     name = "a b#c?d&'\"<i>%2e"
     hostile_run(tmp_path / "runs" / name, tmp_path / "j.sqlite")
     async with (
-        listening(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as url,
+        listening(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as url,
         aiohttp.ClientSession() as s,
     ):
         viewer = Viewer(s, url)
@@ -296,7 +296,7 @@ async def test_an_older_or_broken_run_folder_is_a_page_and_no_error(viewer, runs
 
 def test_a_port_that_is_taken_is_said_to_be(runs, tmp_path):
     async def twice():
-        library = Library(runs, journal=tmp_path / "j.sqlite")
+        library = Site(runs, journal=tmp_path / "j.sqlite")
         async with listening(library) as url, listening(library, port=URL(url).port):
             pass
 

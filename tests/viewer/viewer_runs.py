@@ -12,8 +12,8 @@ import anyio
 import polars as pl
 
 import goldless
-from goldless.apps.studio.viewer.library import Library, RunSummary
-from goldless.apps.studio.viewer.server import listening
+from goldless.apps.studio.server import listening
+from goldless.apps.studio.site import RunSummary, Site
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
@@ -95,13 +95,13 @@ def written_run(
 
 def listed(root: Path) -> list[RunSummary]:
     """All runs in a folder, newest first."""
-    return Library(root, journal=root / "j.sqlite").summaries()
+    return Site(root, journal=root / "j.sqlite").summaries()
 
 
 @contextmanager
 def served(root: Path, journal: Path) -> Iterator[str]:
     """The viewer in a thread of its own; its address."""
-    library = Library(root, journal=journal)
+    library = Site(root, journal=journal)
     address: list[str] = []
     ready, end = threading.Event(), threading.Event()
 

@@ -6,19 +6,22 @@ and must not bring commands to run.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
 import re
 import signal
+import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from goldless.errors import UserError
 from goldless.files import write_text
 from goldless.models.cache import default_journal
+from goldless.runs.progress import PROGRESS_FILE
 
 ENDING_SECONDS = 10.0
 LOG_BYTES = 20_000
@@ -49,40 +52,42 @@ class Children:
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
         key = hashlib.sha256(os.fsencode(self._root)).hexdigest()[:16]
-        self._folder = default_journal().parent / "studio" / key
-        self._processes: dict[str, asyncio.subprocess.Process] = {}
-        self._starting = asyncio.Lock()
+        self.folder = default_journal().parent / "studio" / key
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._starting = threading.Lock()
 
-    async def start(self, name: str, arguments: Sequence[str]) -> None:
+    def start(self, name: str, arguments: Sequence[str]) -> None:
         """Start ``goldless ARGUMENTS --out RUN``, or the same again."""
-        async with self._starting:  # a second click waits, and is then told
-            await self._start(name, arguments)
-
-    async def _start(self, name: str, arguments: Sequence[str]) -> None:
-        if self.running(name):
-            raise UserError(f"{name} is running already")
         refuse_code(arguments)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_text(self._folder / f"{name}.json", json.dumps({"arguments": list(arguments)}))
-        # -P: no file in the folder where the studio was started may hide a module that goldless imports
-        command = [sys.executable, "-P", "-m", "goldless", *arguments, "--out", str(self._root / name)]
-        # a session of its own: Ctrl-C in the studio's terminal ends the studio, which then stops its runs in good order
-        with (self._folder / f"{name}.log").open("wb") as log:
-            self._processes[name] = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
-            )
+        with self._starting:  # a second click waits, and is then told
+            if self.running(name):
+                raise UserError(f"{name} is running already")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_text(self.folder / f"{name}.json", json.dumps({"arguments": list(arguments)}))
+            run = self._root / name
+            run.mkdir(exist_ok=True)
+            begun = {"state": "running", "updated_at": time.time()}
+            write_text(run / PROGRESS_FILE, json.dumps(begun))  # its page is there before the child is
+            # -P: no file in the folder where the studio was started may hide a module that goldless imports
+            command = [sys.executable, "-P", "-m", "goldless", *arguments, "--out", str(run)]
+            # a session of its own: Ctrl-C in the studio's terminal ends the studio, which then stops its runs in good
+            # order
+            with (self.folder / f"{name}.log").open("wb") as log:
+                self._processes[name] = subprocess.Popen(  # noqa: S603 - the interpreter, and words that were checked
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
+                )
 
-    async def go_on(self, name: str) -> None:
+    def go_on(self, name: str) -> None:
         """Start a run again with its own command: what is in the journal is neither computed nor paid for again."""
         arguments = self.command(name)
         if arguments is None:
             raise UserError(f"{name} was not started here. Run its command again where you started it")
-        await self.start(name, arguments)
+        self.start(name, arguments)
 
     def stop(self, name: str) -> None:
         """End a run in good order, and at once if told again; one that has just ended is left as it is."""
@@ -93,40 +98,41 @@ class Children:
 
     def running(self, name: str) -> bool:
         """Whether it is a child that has not ended."""
-        return name in self._processes and self._processes[name].returncode is None
+        return name in self._processes and self._processes[name].poll() is None
 
-    def exit_code(self, name: str) -> int | None:
-        """How it ended; None: it is running, or was not started since the studio was."""
-        return self._processes[name].returncode if name in self._processes else None
-
-    def names(self) -> set[str]:
-        """Runs that were started here, now or earlier."""
-        return {path.stem for path in self._folder.glob("*.json")}
+    def ended(self, name: str) -> bool:
+        """Whether it was started since the studio was, and has ended."""
+        return name in self._processes and not self.running(name)
 
     def command(self, name: str) -> list[str] | None:
         """The arguments it was started with; None: it was not started here."""
         try:
-            return [str(word) for word in json.loads((self._folder / f"{name}.json").read_bytes())["arguments"]]
+            return [str(word) for word in json.loads((self.folder / f"{name}.json").read_bytes())["arguments"]]
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def forget(self, name: str) -> None:
+        """Remove the command and the log of a run that was deleted."""
+        for suffix in (".json", ".log"):
+            (self.folder / f"{name}{suffix}").unlink(missing_ok=True)
 
     def said(self, name: str) -> str:
         """The end of what it printed."""
         try:
-            with (self._folder / f"{name}.log").open("rb") as log:
+            with (self.folder / f"{name}.log").open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_BYTES))
                 return log.read().decode(errors="replace")
         except OSError:
             return ""
 
-    async def end_all(self) -> None:
+    def end_all(self) -> None:
         """Stop all, and wait for them."""
-        left = [process for process in self._processes.values() if process.returncode is None]
+        left = [process for process in self._processes.values() if process.poll() is None]
         for process in left:
             process.send_signal(signal.SIGTERM)
         for process in left:
             try:
-                await asyncio.wait_for(process.wait(), ENDING_SECONDS)
-            except TimeoutError:
+                process.wait(ENDING_SECONDS)
+            except subprocess.TimeoutExpired:
                 process.kill()
-                await process.wait()
+                process.wait()

@@ -45,15 +45,15 @@ def view(own: Viewing, options: Options) -> None:
       goldless view runs/
       goldless view runs/ --bundle site/
     """
-    from goldless.apps.studio.viewer.bundle import write_bundle
-    from goldless.apps.studio.viewer.library import Library
-    from goldless.apps.studio.viewer.server import listening
+    from goldless.apps.studio.bundle import write_bundle
+    from goldless.apps.studio.server import listening
+    from goldless.apps.studio.site import Site
     from goldless.http_serving import serve_until_told
     from goldless.models.cache import default_journal
 
-    library = Library(own.runs, journal=options.journal or default_journal())
+    site = Site(own.runs, journal=options.journal or default_journal())
     if own.bundle is not None:
-        made = write_bundle(library, own.bundle, tasks=own.tasks, maps=own.maps, say=say)
+        made = write_bundle(site, own.bundle, tasks=own.tasks, maps=own.maps, say=say)
         for name, left in made.left_out.items():
             say(f"note: {left} tasks of {name} are not in the site (--tasks)", style="yellow")
         say(f"{made.pages} pages; open {made.first_page}")
@@ -64,7 +64,7 @@ def view(own: Viewing, options: Options) -> None:
         if own.browser:
             webbrowser.open(url)
 
-    run_async(functools.partial(serve_until_told, listening(library, port=own.port), ready))
+    run_async(functools.partial(serve_until_told, listening(site, port=own.port), ready))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,8 @@ def studio(own: Working, options: Options) -> None:
       goldless studio
       goldless studio runs/ --port 8765 --no-browser
     """
-    from goldless.apps.studio.shell import Studio, listening
+    from goldless.apps.studio.server import listening
+    from goldless.apps.studio.studio import Studio
     from goldless.http_serving import serve_until_told
     from goldless.models.cache import default_journal
 

@@ -1,172 +1,276 @@
-"""A new run: drop a file, see what is in it and what a score would cost, and start it."""
+"""Runs of the studio: drop a file, see what is in it and what a score would cost, start it, stop it, delete it."""
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import re
+import secrets
+import shutil
 import threading
 import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from aiohttp import web
+from aiohttp.web_request import FileField
 from multidict import MultiMapping
 
 from goldless.apps.studio.children import checked_run_name, refuse_code
-from goldless.apps.studio.dropped import COLUMNS, MOST_BYTES, Checked, Dropped, Reading
-from goldless.apps.studio.host import Studio
-from goldless.apps.studio.viewer.server import Route
+from goldless.apps.studio.site import PageNotFoundError
+from goldless.apps.studio.studio import Studio
+from goldless.audit.texts import study_warnings
 from goldless.concurrency import in_own_thread
-from goldless.errors import GoldlessError, UserError
+from goldless.errors import GoldlessError, StudyError, UserError
+from goldless.files import cannot_write
 from goldless.metrics.catalogue import METRICS
 from goldless.models.embedded import find_embedded
 from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.option_forms import declared
 from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.plan import plan_run, with_default_metrics
-from goldless.studies import Study
+from goldless.studies import Study, import_study
 from goldless.studies.importers.log import IMPORTED
+from goldless.studies.recorded import check_inside
+from goldless.studies.summary import import_summary
 
+MOST_BYTES = 200_000_000
+LONGEST_NAME = 120
+COLUMNS = ("task", "agent", "text", "prompt")
+"""Columns of a plain table that can be named on the page."""
 OFFERED = ("gem-raw", "mi", "bartscore", "gptscore", "tvd-mi", "rouge-l", "bleu", "length")
 """Metrics on the page, besides the default ones; the command line has more."""
+ASKED = {one.flags[0].lstrip("-"): (name, one) for name, one in declared(Options).items() if one.flags}
+"""The options of a run by their names in a form: those of the command line."""
+Given = MultiMapping[Any]
 
 
-def routes(studio: Studio) -> list[Route]:
-    """The page to drop a file on, what is in it, the plan, and the start of the run."""
-    pages = _Pages(studio)
-    return [
-        ("GET", "/new", pages.drop),
-        ("POST", "/new", pages.keep),
-        ("GET", "/new/{id}", pages.checked),
-        ("GET", "/new/{id}/plan", pages.plan),
-        ("POST", "/new/{id}/run", pages.run),
-    ]
+# --- the files -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
-    """What to run, as the form says it."""
+class Reading:
+    """How files are read: the columns of a plain table, where they have other names."""
 
-    metrics: tuple[str, ...] = (DEFAULT_METRICS,)
-    scorer: str = "embedded"
-    critic: str = "embedded"
-    budget: str = ""
-    recorded: bool = False
+    columns: tuple[tuple[str, str], ...] = ()
+    wide: bool = False
 
     @classmethod
-    def of(cls, given: MultiMapping[Any]) -> Choices:
-        """The choices of a form; those that it does not have are the default ones."""
-        metrics = tuple(dict.fromkeys(str(name) for name in given.getall("metric", [])))
-        if unknown := [name for name in metrics if name not in (DEFAULT_METRICS, *OFFERED)]:
-            raise UserError(f"metric must be one of {', '.join((DEFAULT_METRICS, *OFFERED))}, got {unknown[0]!r}")
-        words = {name: str(given.get(name, "")).strip() for name in ("scorer", "critic", "budget")}
-        refuse_code(words.values())
-        return cls(
-            metrics or cls().metrics,
-            words["scorer"] or cls().scorer,
-            words["critic"] or cls().critic,
-            words["budget"],
-            bool(given.get("recorded")),
-        )
-
-    def options(self, **more: Any) -> Options:
-        """For a plan."""
-        budget = declared(Options)["budget_usd"].parse(self.budget) if self.budget else None
-        words: dict[str, Any] = {"metrics": self.metrics, "scorer": self.scorer, "critic": self.critic}
-        return Options(**words, budget_usd=budget, recorded=self.recorded, **more)
+    def of(cls, given: Mapping[str, Any]) -> Reading:
+        """As a form says it."""
+        named = ((name, str(given.get(f"column-{name}", "")).strip()) for name in COLUMNS)
+        return cls(tuple((name, column) for name, column in named if column), bool(given.get("wide")))
 
     @property
     def words(self) -> list[str]:
         """For the command line."""
-        named = {"--metric": ",".join(self.metrics), "--scorer": self.scorer, "--critic": self.critic}
-        named |= {"--budget": self.budget} if self.budget else {}
-        return [*(f"{flag}={word}" for flag, word in named.items()), *["--recorded"] * self.recorded]
+        named = [word for name, column in self.columns for word in ("--columns", f"{name}={column}")]
+        return [*named, *["--wide"] * self.wide]
 
 
-class _Pages:
-    def __init__(self, studio: Studio) -> None:
-        self._studio = studio
-        self._dropped = Dropped(studio.folder / "files")
-        self._planning = threading.Lock()
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What reading the files found."""
 
-    async def drop(self, _: web.Request) -> web.Response:
-        return self._studio.page("new.html", most=MOST_BYTES // 1_000_000)
+    study: Study | None
+    """None: they cannot be read."""
+    summary: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
-    async def keep(self, request: web.Request) -> web.Response:
-        name = await self._dropped.keep(request)
-        await asyncio.to_thread(self._dropped.check, name, Reading())
-        return web.Response(status=303, headers={"Location": f"/new/{name}"})
 
-    async def checked(self, request: web.Request) -> web.Response:
-        name, reading = request.match_info["id"], Reading.of(request.query)
-        found = await asyncio.to_thread(self._dropped.check, name, reading)
-        choices = Choices.of(request.query)
-        values: dict[str, Any] = {}
-        if found.study is not None:
-            values = await asyncio.to_thread(self._choosing, found.study)
-        return self._studio.page(
-            "checked.html",
-            id=name,
-            files=[path.name for path in self._dropped.files(name)],
-            found=found,
-            reading=reading,
-            columns=COLUMNS,
-            named=dict(reading.columns),
-            choices=choices,
-            offered={metric: METRICS[metric].partition(";")[0] for metric in OFFERED},
-            name=str(request.query.get("name", "")) or self._free_name(found, self._dropped.files(name)[0].stem),
-            query=request.query_string,
-            **values,
-        )
+@functools.lru_cache(maxsize=4)
+def _check(files: tuple[Path, ...], reading: Reading) -> Checked:
+    columns = {name: [column] for name, column in reading.columns}
+    options: dict[str, Any] = ({"columns": columns} if columns else {}) | ({"wide": True} if reading.wide else {})
+    try:
+        study = import_study(files, **options)
+        check_inside(study.recorded_tables, study.name)
+    except StudyError as error:
+        return Checked(None, {}, problems=tuple(map(str, error.problems)))
+    except GoldlessError as error:
+        return Checked(None, {}, problems=(str(error),))
+    return Checked(study, import_summary(study), tuple(study_warnings(study)))
 
-    def _choosing(self, study: Study) -> dict[str, Any]:
-        usual = with_default_metrics(study, Options()).metrics
-        return {"usual": usual, "has_evidence": any(table != IMPORTED for table in study.recorded)}
 
-    def _free_name(self, found: Checked, stem: str) -> str:
-        """A run's name that is not taken."""
-        plain = re.sub(r"[^\w.+-]+", "-", found.study.name if found.study is not None else stem).strip("-. ")[:60]
-        taken = {path.name for path in self._studio.library.root.iterdir()}
-        names = (f"{plain or 'run'}{f'-{number}' if number > 1 else ''}" for number in range(1, len(taken) + 3))
-        return next(name for name in names if name not in taken)
+def _files(studio: Studio, id: str) -> tuple[Path, ...]:  # noqa: A002 - as the address calls it
+    """The files that were dropped together."""
+    folder = studio.folder / "files" / id
+    if not re.fullmatch("[0-9a-f]{16}", id) or not folder.is_dir():
+        raise PageNotFoundError("these files are not here (any more). Drop them again")
+    return tuple(sorted(path.resolve() for path in folder.iterdir()))
 
-    async def plan(self, request: web.Request) -> web.Response:
-        try:
-            planned = await asyncio.to_thread(self._plan, request)
-        except GoldlessError as error:
-            return self._studio.page("_plan.html", problem=str(error))
-        warned = self._dropped.check(request.match_info["id"], Reading.of(request.query)).warnings
-        notes = [note for note in planned.notes if note.removeprefix("warning: ") not in warned]
-        return self._studio.page("_plan.html", parts=planned.together, notes=notes)
 
-    def _plan(self, request: web.Request) -> Plan:
-        options = Choices.of(request.query).options(journal=self._studio.journal)
-        study = self._study(request.match_info["id"], Reading.of(request.query))
-        with self._planning, warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            work = plan_run(study, with_default_metrics(study, options))
-            if find_embedded() is None and any(part.given == "embedded" for part in work.parts()):
-                # a page that is looked at downloads nothing
-                raise UserError("the embedded model is not on this machine yet. Run downloads it first, once")
-            planned = in_own_thread(plan_study, study, options)
-        return replace(planned, notes=(*dict.fromkeys(str(one.message) for one in warned), *planned.notes))
+def _study(studio: Studio, given: Given, id: str) -> Study:  # noqa: A002
+    found = _check(_files(studio, id), Reading.of(given))
+    if found.study is None:
+        raise UserError(f"the files cannot be read: {found.problems[0]}")
+    return found.study
 
-    def _study(self, name: str, reading: Reading) -> Study:
-        found = self._dropped.check(name, reading)
-        if found.study is None:
-            raise UserError(f"the files cannot be read: {found.problems[0]}")
-        return found.study
 
-    async def run(self, request: web.Request) -> web.Response:
-        given, name = await request.post(), request.match_info["id"]
-        reading, choices = Reading.of(given), Choices.of(given)
-        run = checked_run_name(str(given.get("name", "")))
-        await asyncio.to_thread(self._study, name, reading)
-        choices.options()  # a mistake in the form is told here
-        if (self._studio.library.root / run).exists():
-            raise UserError(f"there is a run {run!r} already. Choose another name")
-        files = [str(path) for path in self._dropped.files(name)]
-        journal = f"--journal={self._studio.journal.resolve()}"
-        await self._studio.children.start(run, ["score", *files, *reading.words, *choices.words, journal])
-        return web.Response(status=303, headers={"Location": f"/watch/{quote(run)}"})
+def drop_page(studio: Studio, _: Given) -> str:
+    """The page to drop a file on."""
+    return studio.page("new.html", most=MOST_BYTES // 1_000_000)
+
+
+def keep_files(studio: Studio, given: Given) -> web.Response:
+    """Keep the files of a form, and show what is in them."""
+    with ExitStack() as closing:
+        fields = [field for field in given.getall("file", []) if isinstance(field, FileField) and field.filename]
+        for field in fields:
+            closing.callback(field.file.close)
+        return studio.see(f"/new/{_kept(studio, fields)}")
+
+
+def _kept(studio: Studio, fields: Sequence[FileField]) -> str:
+    """Write the files to a folder of their own; its name."""
+    names = [field.filename for field in fields]
+    if not names:
+        raise UserError("no file was sent. Choose one, or drop it on the page")
+    if len(set(names)) < len(names):
+        raise UserError("two files have the same name. Drop one of them under another name")
+    for name in names:
+        if Path(name).name != name or "\\" in name or name.startswith(".") or not name.isprintable():
+            raise UserError(
+                f"a file's name must not have a path, a leading dot or control characters, got {name[:200]!r}"
+            )
+        if len(name.encode(errors="replace")) > LONGEST_NAME:
+            raise UserError(f"a file's name must have at most {LONGEST_NAME} bytes, got {name[:200]!r}")
+    id = secrets.token_hex(8)  # noqa: A001
+    folder = studio.folder / "files" / id
+    folder.mkdir(parents=True)
+    for field in fields:
+        with (folder / field.filename).open("xb") as file:
+            shutil.copyfileobj(field.file, file)
+    return id
+
+
+# --- the plan --------------------------------------------------------------------------------------------------------
+
+
+def read_choices(given: Given) -> tuple[Options, list[str]]:
+    """The options that a form gives, and the same as words of a command line."""
+    metrics = [*dict.fromkeys(str(name) for name in given.getall("metric", []))]
+    if unknown := [name for name in metrics if name not in (DEFAULT_METRICS, *OFFERED)]:
+        raise UserError(f"metric must be one of {', '.join((DEFAULT_METRICS, *OFFERED))}, got {unknown[0]!r}")
+    typed = {name: str(given.get(name, "")).strip() for name in ("scorer", "critic", "budget", "recorded")}
+    values: dict[str, Any] = {}
+    words = []
+    for flag, text in ({"metric": ",".join(metrics)} | typed).items():
+        name, option = ASKED[flag]
+        if text:
+            values[name] = name == "recorded" or option.parse([text] if name == "metrics" else text)
+            words.append(f"--{flag}" if name == "recorded" else f"--{flag}={text}")
+    refuse_code(words)
+    return Options(**values), words
+
+
+def checked_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
+    """What is in the files, and what can be chosen."""
+    files, reading = _files(studio, id), Reading.of(given)
+    found = _check(files, reading)
+    study, (chosen, _) = found.study, read_choices(given)
+    plain = re.sub(r"[^\w.+-]+", "-", study.name if study is not None else files[0].stem).strip("-. ")[:60] or "run"
+    taken = {path.name for path in studio.root.iterdir()}
+    numbered = (plain if number == 1 else f"{plain}-{number}" for number in range(1, len(taken) + 3))
+    return studio.page(
+        "checked.html",
+        id=id,
+        files=[path.name for path in files],
+        found=found,
+        reading=reading,
+        columns=COLUMNS,
+        named=dict(reading.columns),
+        chosen=chosen,
+        options={flag: option for flag, (_, option) in ASKED.items()},
+        offered={metric: METRICS[metric].partition(";")[0] for metric in OFFERED},
+        usual=() if study is None else with_default_metrics(study, Options()).metrics,
+        has_evidence=study is not None and any(table != IMPORTED for table in study.recorded),
+        name=str(given.get("name", "")) or next(name for name in numbered if name not in taken),
+        budget=str(given.get("budget", "")),
+        query=urlencode([*given.items()], errors="surrogatepass"),
+    )
+
+
+_PLANNING = threading.Lock()
+
+
+def plan_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
+    """Calls, cost and time of what is chosen."""
+    try:
+        planned = _plan(studio, given, id)
+    except GoldlessError as error:
+        return studio.page("_plan.html", problem=str(error))
+    warned = _check(_files(studio, id), Reading.of(given)).warnings
+    notes = [note for note in planned.notes if note.removeprefix("warning: ") not in warned]
+    return studio.page("_plan.html", parts=planned.together, notes=notes)
+
+
+def _plan(studio: Studio, given: Given, id: str) -> Plan:  # noqa: A002
+    options, study = replace(read_choices(given)[0], journal=studio.journal), _study(studio, given, id)
+    with _PLANNING, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        work = plan_run(study, with_default_metrics(study, options))
+        if find_embedded() is None and any(part.given == "embedded" for part in work.parts()):
+            # a page that is looked at downloads nothing
+            raise UserError("the embedded model is not on this machine yet. Run downloads it first, once")
+        planned = in_own_thread(plan_study, study, options)
+    return replace(planned, notes=(*dict.fromkeys(str(one.message) for one in warned), *planned.notes))
+
+
+# --- the run ---------------------------------------------------------------------------------------------------------
+
+
+def start_run(studio: Studio, given: Given, id: str) -> web.Response:  # noqa: A002
+    """Start ``goldless score`` on the files."""
+    name = checked_run_name(str(given.get("name", "")))
+    _study(studio, given, id)
+    words = read_choices(given)[1]
+    if (studio.root / name).exists():
+        raise UserError(f"there is a run {name!r} already. Choose another name")
+    files, journal = map(str, _files(studio, id)), f"--journal={studio.journal.resolve()}"
+    studio.children.start(name, ["score", *files, *Reading.of(given).words, *words, journal])
+    return studio.see(str(studio.links.to("run", name)))
+
+
+def stop_run(studio: Studio, _: Given, name: str) -> web.Response:
+    """Stop a run in good order."""
+    studio.children.stop(name)
+    return studio.see(str(studio.links.to("run", name)))
+
+
+def go_on(studio: Studio, _: Given, name: str) -> web.Response:
+    """Continue a run that was started here."""
+    studio.children.go_on(name)
+    return studio.see(str(studio.links.to("run", name)))
+
+
+def ask_deletion(studio: Studio, _: Given, name: str) -> str:
+    """What would be deleted."""
+    run = studio.run(name)
+    size = sum(path.lstat().st_size for path in run.path.rglob("*") if not path.is_dir())
+    return studio.page("delete.html", folder=run.path, run=studio.summary(run), size=size)
+
+
+def delete_run(studio: Studio, _: Given, name: str) -> web.Response:
+    """Delete a run's folder, never outside the folder of runs, and forget its command.
+
+    It leaves the list at once: it is moved to the studio's folder before it is removed.
+    """
+    run = studio.run(name)
+    if studio.summary(run).state == "running":
+        raise UserError(f"the run {name} is in progress. Stop it before you delete it")
+    if run.path.is_symlink() or run.path.resolve().parent != studio.root.resolve():
+        raise UserError(f"{run.path} is a link to a folder elsewhere, which is not deleted. Remove the link yourself")
+    away = studio.folder / "deleted" / secrets.token_hex(8)
+    try:
+        away.parent.mkdir(parents=True, exist_ok=True)
+        run.path.rename(away)
+        shutil.rmtree(away)
+    except OSError as error:
+        raise cannot_write(run.path, error) from error
+    studio.children.forget(name)
+    return studio.see("/")

@@ -1,115 +1,188 @@
-"""The pages of a run: how far it is, how fast, what it costs; stop it, go on, and delete it."""
+"""Pages about runs: the list, one run with its results, its tasks, and its failures."""
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-import shutil
-from pathlib import Path
+import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from aiohttp import web
+import polars as pl
+from markupsafe import Markup
 
-from goldless.apps.studio.host import Studio
-from goldless.apps.studio.viewer.library import Library, PageNotFoundError, RunSummary
-from goldless.apps.studio.viewer.server import Route
+from goldless.apps.studio.rendering import PLOT, bar, linked, page_number
+from goldless.apps.studio.site import RunSummary, Site
+from goldless.apps.studio.task_index import ORDERS, SCOPES, Page, TaskIndex, TaskQuery, scanned
 from goldless.errors import UserError
-from goldless.files import cannot_write
+from goldless.evidence import TOKENS
+from goldless.reports.controls import direction
+from goldless.reports.findings import in_text
+from goldless.reports.html.blocks import table_html
+from goldless.reports.html.labels import decimals_for, label
+from goldless.reports.html.page import drawn
+from goldless.reports.html.sections.ranking import ranking_table
+from goldless.reports.html.sections.verdict import verdict_blocks
+from goldless.reports.leaderboard import Leaderboard, Leaderboards
+from goldless.reports.review import ReviewReport
+
+FAILURES_A_PAGE = 100
+ASKED = ("metric", "agent", "failure", "missing", "low", "high", "q", "in", "order", "down")
+"""What an address of tasks may ask for, besides the page."""
+Given = Mapping[str, str]
 
 
-def routes(studio: Studio) -> list[Route]:
-    """The page of a run, its live part, its two buttons, and its deletion, which is confirmed on a page."""
-    pages = _Pages(studio)
-    return [
-        ("GET", "/watch/{run}", pages.watch),
-        ("GET", "/watch/{run}/live", pages.live),
-        ("POST", "/watch/{run}/stop", pages.stop),
-        ("POST", "/watch/{run}/go", pages.go_on),
-        ("GET", "/delete/{run}", pages.ask),
-        ("POST", "/delete/{run}", pages.delete),
-    ]
+def run_list(site: Site, given: Given, *, template: str = "runs.html") -> str:
+    """All runs, or those of which every word of the search is in the name, study, results, leader or state."""
+    runs, search = site.summaries(), (given.get("q") or "").strip()[:200]
+
+    def matches(run: RunSummary) -> bool:
+        said = " ".join(filter(None, (run.name, run.study, *run.results, run.leader, run.state))).casefold()
+        return all(word in said for word in search.casefold().split())
+
+    found = [run for run in runs if matches(run)]
+    return site.page(template, runs=found, of=len(runs), search=search, root=site.root.resolve().name)
 
 
-class _Pages:
-    def __init__(self, studio: Studio) -> None:
-        self._studio = studio
+def run_page(site: Site, _: Given, name: str) -> str:
+    """One run: progress, leaderboards, reviewers, other results and spending."""
+    index = site.indexed(name)
+    run = index.run
+    leaderboard, review = run.leaderboard or Leaderboards(), run.review or ReviewReport()
+    boards = [(metric, metric, board) for metric, board in leaderboard.boards.items()]
+    boards += [(f"review, {kind}", f"review: {review.scale}", board) for kind, board in review.boards.items()]
+    return site.page(
+        "run.html",
+        run=site.summary(run),
+        index=index,
+        verdict=drawn(verdict_blocks(run), bare=True) if run.results else "",
+        ranking=drawn([ranking_table(run)], bare=True) if len(run.standings) > 1 else "",
+        boards=[(title, _board(site, index, title, metric, board), board) for title, metric, board in boards],
+        no_voters=review.nobody,
+        reviewers=[review.reviewers_table(), review.exam_table()] if review.reviewers else [],
+        others={name.replace("_", " ").capitalize(): result for name, result in run.others.items()},
+        finding=lambda one: in_text(one, label),
+        table=lambda one: table_html(one.columns, one.rows, one.title),
+        models=leaderboard.models,
+        settings=leaderboard.settings,
+        failures=[*leaderboard.failures.items(), *review.failures.items()],
+        spending=run.made_by.spending,
+        problems=run.unreadable,
+    )
 
-    async def watch(self, request: web.Request) -> web.Response:
-        run = request.match_info["run"]
-        values = await asyncio.to_thread(self._values, run)
-        if values["state"] in {"complete", "incomplete"}:
-            return self._see("run", run)
-        return self._studio.page("watch.html", **values)
 
-    async def live(self, request: web.Request) -> web.Response:
-        values = await asyncio.to_thread(self._values, request.match_info["run"])
-        response = self._studio.page("_watch.html", **values)
-        response.headers["X-Run-State"] = "running" if values["state"] == "running" else "done"
-        return response
+def _board(site: Site, index: TaskIndex, title: str, metric: str, board: Leaderboard) -> Markup:
+    """The board's own table, with a plot, and with links from agents to their tasks by score."""
+    found = board.table(beaten="ranks", full=True)
+    ends = min(board.ends, default=0.0), max(board.ends, default=1.0)
+    columns = [replace(one, name="link") if one.name == "agent" else one for one in found.columns]
+    columns.insert(1 + [one.name for one in columns].index("low high"), PLOT)
+    rows = []
+    for row in found.rows:
+        query = {"metric": metric, "agent": row["agent"], "order": "score"}
+        address = site.links.to("tasks", index.run.name, **query) if metric in index.metrics else None
+        plot = bar(row["score"], row["low"], row["high"], *ends)
+        rows.append({**row, "link": linked(row["agent"], address), "plot": plot})
+    return table_html(columns, rows, f"{title}, in {board.unit}, {direction(metric)}", class_="hidden")
 
-    async def stop(self, request: web.Request) -> web.Response:
-        self._studio.children.stop(request.match_info["run"])
-        return self._see("watch", request.match_info["run"])
 
-    async def go_on(self, request: web.Request) -> web.Response:
-        await self._studio.children.go_on(request.match_info["run"])
-        return self._see("watch", request.match_info["run"])
+# --- tasks -----------------------------------------------------------------------------------------------------------
 
-    async def ask(self, request: web.Request) -> web.Response:
-        run = self._studio.library.run(request.match_info["run"])
 
-        def looked_at() -> dict[str, Any]:
-            files = [path for path in run.path.rglob("*") if not path.is_dir()]
-            return {"run": RunSummary.of(run), "size": sum(path.lstat().st_size for path in files)}
+def read_query(given: Given, index: TaskIndex) -> TaskQuery:
+    """The query in an address; an error says what is allowed."""
 
-        return self._studio.page("delete.html", folder=run.path, **await asyncio.to_thread(looked_at))
-
-    async def delete(self, request: web.Request) -> web.Response:
-        await asyncio.to_thread(delete_run, self._studio.library, request.match_info["run"], self._studio.folder)
-        return self._see("home")
-
-    def _see(self, page: str, *where: str) -> web.Response:
-        return web.Response(status=303, headers={"Location": self._studio.links.to(page, *where) or "/"})
-
-    def _values(self, run: str) -> dict[str, Any]:
-        """The state of a run that was started here, or is in the folder."""
-        children = self._studio.children
-        own = children.command(run) if run in children.names() else None
+    def bound(name: str) -> float | None:
+        text = (given.get(name) or "").strip()
         try:
-            summary = RunSummary.of(self._studio.library.run(run))
-        except PageNotFoundError:
-            if own is None:
-                raise
-            summary = RunSummary(run)
-        running, state = children.running(run), summary.state
-        # a child's own end counts more than what its folder says, which may be of an earlier run or of none
-        if running:
-            state = "running"
-        elif children.exit_code(run) is not None and state in {"running", "silent", "unknown"}:
-            state = "failed"
-        return {
-            "run": summary,
-            "state": state,
-            "can_stop": running,
-            "can_go_on": own is not None and not running and state != "running",
-            "said": children.said(run) if own is not None and state != "running" else "",
-        }
+            value = float(text.replace("\u2212", "-")) if text else 0.0
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise UserError(f"the {name} score limit must be a number, got {text[:40]!r}")
+        return value if text else None
+
+    metric, agent = index.metric(given.get("metric")), index.agent(given.get("agent"))
+    # a pairwise review is listed by disagreement: the mean over agents is the same for all tasks
+    usual = "disagreement" if agent is None and index.pairwise(metric) else "task"
+    order, scope, failure = given.get("order") or usual, given.get("in") or "texts", given.get("failure") or None
+    for name, value, allowed in (("order", order, ORDERS), ("in", scope, SCOPES)):
+        if value not in allowed:
+            raise UserError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+    if failure is not None and failure not in {"any", "none", *index.kinds}:
+        raise UserError(
+            f"failure must be any, none or one of {', '.join(index.kinds) or '(there are none)'}, got {failure!r}"
+        )
+    return TaskQuery(
+        metric=metric,
+        agent=agent,
+        failure=failure,
+        missing=bool(given.get("missing")),
+        low=bound("low"),
+        high=bound("high"),
+        search=(given.get("q") or "")[:200],
+        scope=scope,  # type: ignore[arg-type]
+        order=order,  # type: ignore[arg-type]
+        descending=given.get("down") == "1" if given.get("order") else order == "disagreement",
+        page=page_number(given.get("page")),
+    )
 
 
-def delete_run(library: Library, name: str, own: Path) -> None:
-    """Delete a run's folder, never outside the folder of runs.
+def tasks_page(site: Site, given: Given, name: str, *, most: int | None = None) -> str:
+    """The tasks of a run; ``most``: at most this many, for a static site."""
+    index = site.indexed(name)
+    query = read_query(given, index)
+    if most is not None:
+        query = replace(query, size=most, order="task", descending=False)
+    found = index.page(query)
+    scores = index.scores.filter(pl.col("metric") == (query.metric or ""))["score"]
+    return site.page(
+        "tasks.html",
+        run=site.summary(index.run),
+        index=index,
+        query=query,
+        agent_number=None if query.agent is None else index.agent_numbers[query.agent],
+        found=found,
+        ends=(scores.min() or 0.0, scores.max() or 1.0),
+        address={key: value for key, value in given.items() if key in ASKED and value},
+        pairwise=index.pairwise(query.metric),
+        decimals=decimals_for(row[name] for row in found.rows for name in ("score", "low", "high")),
+        texts={} if site.links.live else {row["task"]: _haystack(index, row["task"]) for row in found.rows},
+    )
 
-    It leaves the list at once: it is moved to the studio's folder before it is removed.
-    """
-    run = library.run(name)
-    if run.progress is not None and RunSummary.of(run).state == "running":
-        raise UserError(f"the run {name} is in progress. Stop it before you delete it")
-    if run.path.is_symlink() or run.path.resolve().parent != library.root.resolve():
-        raise UserError(f"{run.path} is a link to a folder elsewhere, which is not deleted. Remove the link yourself")
-    away = own / "deleted" / secrets.token_hex(8)
-    try:
-        away.parent.mkdir(parents=True, exist_ok=True)
-        run.path.rename(away)
-        shutil.rmtree(away)
-    except OSError as error:
-        raise cannot_write(run.path, error) from error
+
+def _haystack(index: TaskIndex, task: str) -> str:
+    """The text that a static site's search looks through."""
+    texts = [index.task(task).prompt or "", *index.responses(task).values()]
+    return "\n".join(text[:20_000] for text in texts if text is not None)
+
+
+# --- failures --------------------------------------------------------------------------------------------------------
+
+
+def failures_page(site: Site, given: Given, name: str) -> str:
+    """The failures of a run and their causes, one page of them."""
+    index, kind = site.indexed(name), given.get("kind") or None
+    if kind is not None and kind not in index.kinds:
+        raise UserError(f"no failure of kind {kind!r} in this run. Kinds: {', '.join(index.kinds) or 'none'}")
+    chosen = index.failures.filter(kind is None or pl.col("kind") == kind)
+    page = Page.of(range(int(chosen["count"].sum())), page_number(given.get("page")), FAILURES_A_PAGE)
+    failed = pl.col("failure").is_not_null() if kind is None else pl.col("failure") == kind
+    rows: list[dict[str, Any]] = []
+    begin = page.rows[0] if page.rows else 0
+    for table in dict.fromkeys(chosen["table"]):
+        here = int(chosen.filter(pl.col("table") == table)["count"].sum())
+        frame = scanned(index.run, table, "failure")
+        if frame is not None and begin < here and len(rows) < FAILURES_A_PAGE:
+            some = frame.drop(TOKENS, "text", strict=False).filter(failed)
+            some = some.slice(begin, FAILURES_A_PAGE - len(rows))
+            rows += [{"table": table, **row} for row in some.collect().iter_rows(named=True)]
+        begin = max(0, begin - here)
+    return site.page(
+        "failures.html",
+        run=site.summary(index.run),
+        index=index,
+        counts=index.failures.group_by("table", "kind").agg(pl.col("count").sum()).sort("table", "kind").to_dicts(),
+        kind=kind,
+        found=page,
+        rows=rows,
+    )

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from goldless.preprocessing import MOST_TOKENS
 from goldless.records import CallFailure, Task
 from goldless.reports.leaderboard import Leaderboards
 from goldless.reports.review import ReviewReport
+from goldless.reports.run_folder import RunFolder
 from goldless.runs.recorded import RECORDED
 from goldless.scoring import Question, ScoringStage
 from goldless.signature import Signature
@@ -39,28 +41,8 @@ NO_HASH_OF_TEXTS = (
 )
 NOT_RECORDED = "recorded evidence: the original prompt is unknown; this is the prompt goldless uses"
 NOT_HERE = "a response is not in the run folder"
-MOST_FAILURES = 20
+FAILED = "select kind, message, attempts from failures where key = ? order by created_at limit 20"
 Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A prompt as sent to a model, and what the journal has of it."""
-
-    messages: tuple[Message, ...]
-    """Empty: it cannot be rebuilt, and ``note`` says why."""
-    note: str = ""
-    """What is unknown about it; empty: it is exactly the original."""
-    target: str | None = None
-    """The text whose log-probability was requested."""
-    requests: tuple[ChatRequest, ...] = ()
-    """The calls whose journal key may have the reply; several if the exact one is unknown."""
-    restated: str = ""
-    """The follow-up message to a model whose reply had no verdict."""
-    unproved: bool = False
-    """Whether the note only says that the run has no proof: the journal, which keeps whole prompts, may have it."""
-    turns: tuple[Turn, ...] = ()
-    """The first call and the follow-up, as far as the journal has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +59,34 @@ class Turn:
     """Kind, message and attempts of calls that failed before."""
 
 
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt as sent to a model, and what the journal has of it."""
+
+    messages: tuple[Message, ...]
+    """Empty: it cannot be rebuilt, and ``note`` says why."""
+    note: str = ""
+    """What is unknown about it; empty: it is exactly the original."""
+    target: str | None = None
+    """The text whose log-probability was requested."""
+    turns: tuple[Turn, ...] = ()
+    """The first call and the follow-up, as far as the journal has them."""
+
+
 class Prompts:
     """The prompts of one run, rebuilt from its settings and texts; the journal is only read."""
 
-    def __init__(self, leaderboard: Leaderboards | None, review: ReviewReport | None, journal: Path) -> None:
-        self._leaderboard = leaderboard or Leaderboards()
-        self._review = review or ReviewReport()
+    def __init__(self, run: RunFolder, journal: Path) -> None:
+        self._leaderboard = run.leaderboard or Leaderboards()
+        self._review = run.review or ReviewReport()
         self._journal = journal
         self._settings = [Signature.parse(one.signature).settings for one in self._leaderboard.metrics.values()]
-        self._words = self._words_note()
 
-    def _words_note(self) -> str:
+    @cached_property
+    def _words(self) -> str:
         """A note on goldless's own wording in the prompts; empty: the run was made by this version."""
         versions = {one.get("goldless", "") for one in self._settings}
-        recorded = any(one.get("evidence", "").startswith("recorded") for one in self._settings)
-        if versions == {__version__} and not recorded:
+        if versions == {__version__} and not any(map(_is_recorded, self._settings)):
             return ""
         named = ", ".join(sorted(filter(None, versions - {__version__})))
         made = f"was made with {named}" if named else "does not record its version"
@@ -106,10 +101,7 @@ class Prompts:
         if name in {None, RECORDED}:
             return "the recorded evidence does not include the prompt"
         if EXAMPLES in str(name):
-            return (
-                f"the template {name} shows worked examples from other tasks before the question; they are not shown "
-                "here"
-            )
+            return f"the template {name} shows worked examples from other tasks first; they are not shown here"
         return f"the template {name} is not in the run folder"
 
     def logprob(self, row: Row, task: Task, texts: Mapping[str, str]) -> Prompt:
@@ -140,10 +132,9 @@ class Prompts:
         """The prompt behind a row of the rewrites table."""
         template = self._template(row)
         if isinstance(template, str) or text is None:
-            return Prompt((), template if isinstance(template, str) else "the response is not in the run folder")
+            return Prompt((), template if isinstance(template, str) else NOT_HERE)
         request = ChatRequest((Message("system", template.rewrite), Message("user", text)), max_tokens=MOST_TOKENS)
-        asked = Prompt(request.messages, self._words or NO_HASH, requests=(request,), unproved=True)
-        return self._looked_up(asked, row.get("rewriter"))
+        return self._looked_up([request], row.get("rewriter"), self._words or NO_HASH)
 
     def verdict(self, row: Row, first: str | None, second: str | None) -> Prompt:
         """The prompt behind a row of the verdicts table."""
@@ -153,22 +144,14 @@ class Prompts:
             prompt = find_critic_prompt(str(row.get("prompt")))
         except UserError:
             return Prompt((), f"the critic prompt {row.get('prompt')} is not in the run folder")
-        reading = self._critic_reading()
-        chosen = (row.get("read_from") == "probabilities") if reading is None else reading != "labels"
-        note = NOT_RECORDED if reading is None else self._words or NO_HASH
+        asked = (one for one in self._settings if "critic" in one and not _is_recorded(one))
+        reading = next((one.get("verdicts", "").partition("+")[0] for one in asked), "")
+        note = (self._words or NO_HASH) if reading else NOT_RECORDED
         if reading == "probabilities-scored":
             return Prompt(prompt.messages(first, second), note, " | ".join(map(prompt.spoken, prompt.labels)))
+        chosen = reading != "labels" if reading else row.get("read_from") == "probabilities"
         request = _request(prompt, prompt.messages(first, second, explained=not chosen), chosen=chosen)
-        known = reading is not None
-        asked = Prompt(request.messages, note, requests=(request,), restated=prompt.restated(), unproved=known)
-        return self._looked_up(asked, row.get("critic"))
-
-    def _critic_reading(self) -> str | None:
-        """How the critic's verdicts were read, from the signature; None: recorded ones."""
-        for settings in self._settings:
-            if "critic" in settings and not settings.get("evidence", "").startswith("recorded"):
-                return settings.get("verdicts", "").partition("+")[0] or None
-        return None
+        return self._looked_up([request], row.get("critic"), note, prompt.restated(), proves=bool(reading))
 
     def judgement(self, row: Row, prompt: str | None, texts: Mapping[str, str]) -> Prompt:
         """The prompt behind a row of the judgements table; ``texts`` are the responses by agent."""
@@ -180,7 +163,6 @@ class Prompts:
         description = settings.descriptions.get(reviewer, settings.task_description)
         try:
             scale = find_judge(str(row["format"]))
-            note = self._review_note(scale, description)
         except UserError as error:
             return Prompt((), str(error))
         reading = settings.readings.get(reviewer)
@@ -189,18 +171,16 @@ class Prompts:
         for chosen in ways:
             shown = scale.messages(first, second, prompt=prompt, task_description=description, explained=not chosen)
             requests.append(_request(scale, shown, chosen=chosen))
+        note = self._review_note(scale, description)
         if reading is None and scale.opening_explained and not note:
             note = "the run folder does not record whether an explanation was requested before the verdict"
-        asked = Prompt(
-            requests[0].messages, note or NO_HASH_OF_TEXTS, None, tuple(requests), scale.restated(), not note
-        )
         model = next((one.model for one in self._review.reviewers if one.name == reviewer), None)
-        return self._looked_up(asked, model)
+        return self._looked_up(requests, model, note or NO_HASH_OF_TEXTS, scale.restated(), proves=not note)
 
     def _review_note(self, scale: Scale, description: str) -> str:
         """What is unknown about the prompts of a review; empty: nothing."""
         settings = Signature.parse(self._review.signature).settings
-        if not settings or settings.get("evidence", "").startswith("recorded"):
+        if not settings or _is_recorded(settings):
             return NOT_RECORDED
         if "debate" in settings:
             return "this is the prompt that opened a debate; the turns of the debate are not shown"
@@ -208,20 +188,28 @@ class Prompts:
             return "the task description is not in the run folder; the rest of the prompt is the original"
         return ""
 
-    # --- replies in the journal --------------------------------------------------------------------------------------
+    def _looked_up(
+        self, requests: list[ChatRequest], model: str | None, note: str, restated: str = "", *, proves: bool = True
+    ) -> Prompt:
+        """The first request, with its calls to a model of that short name if the journal has one of them.
 
-    def _looked_up(self, asked: Prompt, model: str | None) -> Prompt:
-        """The prompt with its calls to a model of that short name, found by a hash of the whole prompt."""
-        if model is None or not self._journal.is_file():
-            return asked
-        try:
-            address = f"{self._journal.resolve().as_uri()}?mode=ro"
-            with closing(sqlite3.connect(address, uri=True, timeout=1.0)) as journal:
-                turns = next(filter(None, (_turns(journal, one, asked) for one in _identities(journal, model))), ())
-        except sqlite3.Error:
-            return asked
-        proved = bool(turns) and asked.unproved
-        return replace(asked, turns=turns, note="" if proved else asked.note)
+        ``restated``: the follow-up to a reply without a verdict. ``proves``: the journal's whole prompt removes
+        the note.
+        """
+        turns: tuple[Turn, ...] = ()
+        if model is not None and self._journal.is_file():
+            try:
+                address = f"{self._journal.resolve().as_uri()}?mode=ro"
+                with closing(sqlite3.connect(address, uri=True, timeout=1.0)) as journal:
+                    found = (_turns(journal, who, one, restated) for who in _named(journal, model) for one in requests)
+                    turns = next(filter(None, found), ())
+            except sqlite3.Error:
+                turns = ()
+        return Prompt(requests[0].messages, "" if turns and proves else note, None, turns)
+
+
+def _is_recorded(settings: Mapping[str, str]) -> bool:
+    return settings.get("evidence", "").startswith("recorded")
 
 
 def _request(kind: CriticPrompt | Scale, messages: tuple[Message, ...], *, chosen: bool) -> ChatRequest:
@@ -231,7 +219,7 @@ def _request(kind: CriticPrompt | Scale, messages: tuple[Message, ...], *, chose
     return ChatRequest(messages, max_tokens=kind.most_tokens)
 
 
-def _identities(journal: sqlite3.Connection, short: str) -> list[ModelIdentity]:
+def _named(journal: sqlite3.Connection, short: str) -> list[ModelIdentity]:
     """The models with that short name in the journal."""
     found = []
     for (text,) in journal.execute("select identity from models"):
@@ -242,29 +230,18 @@ def _identities(journal: sqlite3.Connection, short: str) -> list[ModelIdentity]:
     return [identity for identity in found if identity.short == short]
 
 
-def _turns(journal: sqlite3.Connection, identity: ModelIdentity, asked: Prompt) -> tuple[Turn, ...]:
-    """The first call that the journal has, and the follow-up to its reply."""
-    for request in asked.requests:
-        first = _turn(journal, identity, request)
-        if first is None:
-            continue
-        if first.reply is None or not asked.restated:
-            return (first,)
-        again = replace(request, messages=asked_again(request.messages, first.reply, asked.restated))
-        return tuple(filter(None, (first, _turn(journal, identity, again))))
-    return ()
-
-
-def _turn(journal: sqlite3.Connection, identity: ModelIdentity, request: ChatRequest) -> Turn | None:
-    key = chat_key(identity, request)
+def _turns(journal: sqlite3.Connection, who: ModelIdentity, request: ChatRequest, restated: str) -> tuple[Turn, ...]:
+    """The call, if the journal has it, and the follow-up to its reply."""
+    key = chat_key(who, request)
     stored = journal.execute(f"{REPLIES} where key = ?", (key,)).fetchone()
     kept = None if stored is None else read_row(stored)  # a damaged reply counts as not there
-    failed = journal.execute(
-        "select kind, message, attempts from failures where key = ? order by created_at limit ?", (key, MOST_FAILURES)
-    ).fetchall()
+    failed = journal.execute(FAILED, (key,)).fetchall()
     if kept is None and not failed:
-        return None
+        return ()
     said: Mapping[str, Any] = {} if kept is None else json.loads(kept.reply)
-    return Turn(
-        request.messages, said.get("text"), said.get("finish"), said.get("choice_logprobs") or {}, tuple(failed)
-    )
+    logprobs = said.get("choice_logprobs") or {}
+    turn = Turn(request.messages, said.get("text"), said.get("finish"), logprobs, tuple(failed))
+    if turn.reply is None or not restated:
+        return (turn,)
+    again = replace(request, messages=asked_again(request.messages, turn.reply, restated))
+    return (turn, *_turns(journal, who, again, ""))

@@ -1,24 +1,36 @@
-"""The library: the runs in a folder, their results and progress, and the indexes of their evidence."""
+"""The site: the runs in a folder, their tasks and evidence, and the pages about them. Nothing is written to runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
-from goldless.apps.studio.viewer.information_map import MapMaker
-from goldless.apps.studio.viewer.task_index import TaskIndex, kept_index
+from aiohttp import web
+
+from goldless.apps.studio.information_map import MapMaker
+from goldless.apps.studio.rendering import FileLinks, Links, environment
+from goldless.apps.studio.task_index import DamagedRunError, TaskIndex, damaged_files, kept_index
 from goldless.errors import UserError, nearest
+from goldless.files import POLARS_FAILED
 from goldless.models.embedded import TokenTexts
 from goldless.reports.run_folder import RESULTS, RunFolder, stamp
 from goldless.reports.run_record import RunProgress
+from goldless.studies.tables import UNREADABLE
 
 STALE_SECONDS = 120
 """A run without progress for this long may have been killed."""
-
+MOST_DAMAGED = 5
 State = Literal["complete", "incomplete", "running", "silent", "failed", "interrupted", "damaged", "unknown"]
+Made = TypeVar("Made")
+
+
+class PageNotFoundError(UserError):
+    """No such run, task or response."""
+
+    status = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +52,11 @@ class RunSummary:
     leader_score: float | None = None
     leader_metric: str = ""
     """That metric or ranking."""
+    can_stop: bool = False
+    can_go_on: bool = False
+    """Whether its command is known here."""
+    printed: str = ""
+    """The end of what its command printed."""
 
     @classmethod
     def of(cls, run: RunFolder) -> Self:
@@ -50,7 +67,7 @@ class RunSummary:
         results += [name.replace("_", " ") for name in run.others]
         main = [found for found in (leaderboard, review) if found is not None]
         state = _state(run.progress, main or [*run.results.values()])
-        metric, (leader, score) = next(((name, rows[0]) for name, rows in _ranked(run)), ("", (None, None)))
+        metric, leader = next(iter(best_ranked(run)), ("", None))
         return cls(
             name=run.name,
             study=run.study_name or None,
@@ -60,24 +77,17 @@ class RunSummary:
             missing=sum(n for one in main for n in one.failures.values()) if main else None,
             progress=run.progress,
             has_report=run.report is not None,
-            leader=leader,
-            leader_score=score,
+            leader=None if leader is None else leader.agent,
+            leader_score=None if leader is None else leader.score,
             leader_metric=metric,
         )
 
 
-def _ranked(run: RunFolder) -> list[tuple[str, list[tuple[str, float | None]]]]:
-    """Metrics or rankings, each with its agents and scores, best first."""
-    return [
-        (name, [(row.agent, row.score) for row in sorted(board.rows, key=lambda row: (row.rank is None, row.rank))])
-        for name, board in run.standings.items()
-        if board.rows
-    ]
-
-
-def ranked_agents(run: RunFolder) -> list[str]:
-    """Agents under the first metric, or in the first ranking of a review, best first."""
-    return [agent for _, rows in _ranked(run)[:1] for agent, _ in rows]
+def best_ranked(run: RunFolder) -> list[tuple[str, Any]]:
+    """The rows of the first metric or ranking that has any, best first, each with its name."""
+    metric, board = next(((name, board) for name, board in run.standings.items() if board.rows), ("", None))
+    rows = [] if board is None else sorted(board.rows, key=lambda row: (row.rank is None, row.rank))
+    return [(metric, row) for row in rows]
 
 
 def _made_at(run: RunFolder) -> datetime | None:
@@ -125,22 +135,16 @@ def _is_run(path: Path) -> bool:
         return False
 
 
-class PageNotFoundError(UserError):
-    """No such run, task or response."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunTask:
     """A task of a run."""
 
-    library: Library
     run: RunFolder
     index: TaskIndex
     number: int
 
     @property
     def name(self) -> str:
-        """The task's name."""
         return self.index.tasks[self.number]
 
     def agent(self, number: int) -> str:
@@ -148,7 +152,7 @@ class RunTask:
         agents = self.index.agents
         if not 0 <= number < len(agents):
             raise PageNotFoundError(f"no agent {number} in this run; agents are numbered 0 to {len(agents) - 1}")
-        return agents[number].agent
+        return agents[number]
 
     def scored_texts(self, row: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, str]:
         """What was scored in a row of the logprobs table: the responses, or the rewrites of the rewriter it names."""
@@ -161,22 +165,55 @@ class RunTask:
         return {r["agent"]: r["text"] for r in own if r.get("text")}
 
 
-class Library:
-    """Run folders and their indexes; nothing is written to the folders."""
+class Site:
+    """The runs of a folder and how their pages are rendered."""
 
-    def __init__(self, root: Path, *, journal: Path) -> None:
+    def __init__(self, root: Path, *, journal: Path, links: Links | FileLinks | None = None) -> None:
         find_runs(root)
         self.root = root
         self.journal = journal
+        self.links = links or Links()
         self.tokenizers = TokenTexts()
         self.maps = MapMaker(journal)
+
+    def summary(self, run: RunFolder) -> RunSummary:
+        """The row of a run."""
+        return RunSummary.of(run)
+
+    def page(self, template: str, **values: Any) -> str:
+        """A page as text."""
+        return environment().get_template(template).render(links=self.links, **values)
+
+    def live(self, template: str, *, running: bool, **values: Any) -> web.Response:
+        """A part of a page that is fetched again and again; when it is done, the page is loaded anew."""
+        state = {"X-Run-State": "running" if running else "done"}
+        return web.Response(
+            text=self.page(template, **values), content_type="text/html", charset="utf-8", headers=state
+        )
+
+    def made(self, make: Callable[..., Made], given: Mapping[str, str], *where: str | int) -> Made:
+        """Call ``make``; raise DamagedRunError, with the files, if it failed because files of a run are damaged."""
+        try:
+            return make(self, given, *where)
+        except (*POLARS_FAILED, *UNREADABLE, KeyError, TypeError, AttributeError) as error:
+            names = [where[0]] if where else [given.get("first"), given.get("second")]
+            runs = [self.run(str(name)) for name in names if name and str(name) in find_runs(self.root)]
+            found = [problem for run in runs for problem in damaged_files(run)]
+            if not found and not isinstance(error, (*POLARS_FAILED, *UNREADABLE)):
+                raise
+            listed = "; ".join(found[:MOST_DAMAGED]) or str(error).splitlines()[0]
+            more = f" and {len(found) - MOST_DAMAGED} more" * (len(found) > MOST_DAMAGED)
+            named = ", ".join(run.name for run in runs)
+            raise DamagedRunError(
+                f"files of the run {named} cannot be read: {listed}{more}. Run the command that wrote it again"
+            ) from error
 
     def summaries(self) -> list[RunSummary]:
         """All runs, newest first."""
         summaries = []
         for run in find_runs(self.root).values():
             try:
-                summaries.append(RunSummary.of(run))
+                summaries.append(self.summary(run))
             except Exception:  # noqa: BLE001 - whatever a file holds, the other runs are listed
                 summaries.append(RunSummary(run.name))
         oldest = datetime.min.replace(tzinfo=UTC)
@@ -189,14 +226,13 @@ class Library:
             raise PageNotFoundError(f"no run {name!r} here{nearest(name, runs)}")
         return runs[name]
 
-    def index(self, run: RunFolder) -> TaskIndex:
-        """Its scores and failures by task."""
-        return kept_index(run)
+    def indexed(self, name: str) -> TaskIndex:
+        """A run with its scores and failures by task."""
+        return kept_index(self.run(name))
 
     def task(self, name: str, number: int) -> RunTask:
         """The task with that number in a run."""
-        run = self.run(name)
-        index = self.index(run)
+        index = self.indexed(name)
         if not 0 <= number < len(index.tasks):
             raise PageNotFoundError(f"no task {number} in this run; tasks are numbered 0 to {len(index.tasks) - 1}")
-        return RunTask(self, run, index, number)
+        return RunTask(index.run, index, number)

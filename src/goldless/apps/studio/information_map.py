@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,85 +20,57 @@ from goldless.templates import TEMPLATES
 
 Token = tuple[str | None, float]
 """Its text, None where the tokenizer is not on this machine, and its nats."""
+Shown = tuple[str, float | None, tuple[float, ...], int | None]
+"""A sentence: its text, its nats, what each peer sentence loses without it, and which of them loses most."""
 
 
 @dataclass(frozen=True, slots=True)
-class MapSentence:
-    """A sentence with its nats."""
+class ShownMap:
+    """What a candidate's response reveals about a peer's, and which part of it is known."""
 
-    text: str
-    nats: float | None = None
-    """None: not computed."""
-    gives_nats: tuple[float, ...] = ()
-    """Of a candidate's sentence: what each peer sentence loses without it; empty: not computed."""
-
-    @property
-    def helps(self) -> int | None:
-        """The place of the peer sentence that loses most without it; None: none does, or unknown."""
-        most = max(self.gives_nats, default=0.0)
-        return self.gives_nats.index(most) if most > 0 else None
-
-
-@dataclass(frozen=True, slots=True)
-class PairMap:
-    """What a candidate's response reveals about a peer's, by sentence."""
-
-    total_nats: float
-    peer: tuple[MapSentence, ...]
-    """Without nats where tokens have no position in the peer's text."""
-    candidate: tuple[MapSentence, ...]
-    """Without nats unless the sentences were left out one by one."""
-    tokens: tuple[Token, ...]
-    end_nats: float | None = None
-    """Nats of the end-of-turn token; None: there is none, or unknown."""
-    signature: str = ""
-
-    @classmethod
-    def of(cls, found: InformationMap) -> PairMap:
-        """A computed map."""
-        return cls(
-            found.total_nats,
-            tuple(MapSentence(s.text, s.gain_nats) for s in found.peer_sentences),
-            tuple(
-                MapSentence(s.text, s.contribution_nats, gives)
-                for s, gives in zip(found.candidate_sentences, found.matrix_nats, strict=True)
-            ),
-            tuple((token.text, token.gain_nats) for token in found.tokens),
-            found.end_gain_nats,
-            found.signature,
-        )
+    map: InformationMap
+    contributions: bool = True
+    """Whether the candidate's sentences were left out one by one."""
+    placed: bool = True
+    """Whether tokens have a position in the peer's text."""
 
     @property
-    def contributions(self) -> bool:
-        """Whether the candidate's sentences were left out one by one."""
-        return self.candidate[0].nats is not None
+    def peer(self) -> list[Shown]:
+        return [(s.text, s.gain_nats if self.placed else None, (), None) for s in self.map.peer_sentences]
+
+    @property
+    def candidate(self) -> list[Shown]:
+        known = enumerate(self.map.candidate_sentences)
+        if not self.contributions:
+            return [(s.text, None, (), None) for _, s in known]
+        return [(s.text, s.contribution_nats, self.map.matrix_nats[i], self.map.helps_most(i)) for i, s in known]
+
+    @property
+    def tokens(self) -> list[Token]:
+        return [(token.text if self.placed else None, token.gain_nats) for token in self.map.tokens]
 
 
 def stored_map(
     candidate: str, peer: str, given: Sequence[float], marginal: Sequence[float], pieces: Sequence[str] | None
-) -> PairMap | None:
+) -> ShownMap | None:
     """The map from the stored log p(y|x) and log p(y) of each token; None if these are not the same tokens."""
     sentences, known = split_sentences(peer), split_sentences(candidate)
     if len(given) != len(marginal) or not given or not sentences or not known:
         return None
-    candidates = tuple(MapSentence(s.text) for s in known)
-    if pieces is not None and len(pieces) == len(given) and "".join(pieces) == peer:
-        made = make_information_map(
-            task="",
-            agent="",
-            peer="",
-            agent_text=candidate,
-            agent_sentences=known,
-            peer_sentences=sentences,
-            pieces=pieces,
-            conditional_nats=given,
-            marginal_nats=marginal,
-            without_nats=[given] * len(known),  # no sentence was left out: contributions are not known
-        )
-        return replace(PairMap.of(made), candidate=candidates)
-    gains = [a - b for a, b in zip(given, marginal, strict=True)]
-    without = tuple(MapSentence(s.text) for s in sentences)
-    return PairMap(math.fsum(gains), without, candidates, tuple((None, gain) for gain in gains))
+    placed = pieces is not None and len(pieces) == len(given) and "".join(pieces) == peer
+    made = make_information_map(
+        task="",
+        agent="",
+        peer="",
+        agent_text=candidate,
+        agent_sentences=known,
+        peer_sentences=sentences,
+        pieces=pieces if placed and pieces is not None else [""] * len(given),
+        conditional_nats=given,
+        marginal_nats=marginal,
+        without_nats=[given] * len(known),  # no sentence was left out: contributions are not known
+    )
+    return ShownMap(made, contributions=False, placed=placed)
 
 
 class MapMaker:
@@ -117,7 +88,7 @@ class MapMaker:
         own = row.get("template") in TEMPLATES
         return own and str(row.get("scorer", "")).startswith("embedded:") and find_embedded() is not None
 
-    def make(self, folder: Path, row: Mapping[str, Any]) -> PairMap:
+    def make(self, folder: Path, row: Mapping[str, Any]) -> ShownMap:
         """The complete map of the pair in a logprobs row: the target is the peer, the given the candidate."""
         if not self.offers(row) or row.get("given") is None:
             raise UserError(
@@ -128,14 +99,14 @@ class MapMaker:
         shown["text"] = "responses" if row.get("rewriter") is None else "rewrites"
         return self._computed(read_study(folder), row["task"], row["given"], row["target"], **shown)
 
-    def of_texts(self, candidate: str, peer: str, *, task: str | None = None) -> PairMap:
+    def of_texts(self, candidate: str, peer: str, *, task: str | None = None) -> ShownMap:
         """The complete map of two texts that are in no run; what the task already says does not count."""
         texts = {"candidate": candidate, "peer": peer}
         responses = [Response("pasted", agent, text) for agent, text in texts.items()]
         study = study_from_records([Task("pasted", prompt=task)], responses)
         return self._computed(study, "pasted", *texts, synopsis=None if task is None else "prompt")
 
-    def _computed(self, study: Study, task: str, agent: str, peer: str, **more: Any) -> PairMap:
+    def _computed(self, study: Study, task: str, agent: str, peer: str, **more: Any) -> ShownMap:
         options = ExplainOptions(task=task, agent=agent, peer=peer, journal=self._journal, **more)
         with self._lock:
-            return PairMap.of(in_own_thread(explain_pair, study, options))
+            return ShownMap(in_own_thread(explain_pair, study, options))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,9 +17,10 @@ import polars as pl
 
 from goldless.errors import StudyError, UserError
 from goldless.evidence import TABLES as SCHEMAS
+from goldless.evidence import TOKENS
 from goldless.files import POLARS_FAILED
 from goldless.grouped import mean_in_order
-from goldless.records import Agent, Task
+from goldless.records import Task
 from goldless.reports.run_folder import EVIDENCE, KEYS, SCORES, RunFolder, Stamp, failed_rows, stamp
 from goldless.studies.recorded import check_inside
 
@@ -33,12 +34,6 @@ NEEDED = {
     "rewrites": ("agent", "rewriter"),
 }
 """Columns without which the rows of a table say nothing."""
-TOKEN_VALUES = "logprobs_nats"  # noqa: S105 - a column
-"""The one large column: read only for the rows shown."""
-NEAR = 2_000
-"""Rows that are closer than this are read together."""
-MOST_READS = 16
-"""Rows that are in more places than this are found by reading all."""
 SCORED = {**KEYS, "asked": pl.Int64, "used": pl.Int64}
 FAILED = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": pl.String, "count": pl.UInt32}
 SPLIT = {"metric": pl.String, "task": pl.String, "disagreement": pl.Float64}
@@ -47,7 +42,6 @@ PASSAGE = 90
 """Characters before and after a search text that are shown with it."""
 KEPT = 8
 """Indexes that are kept in memory."""
-
 Order = Literal["task", "score", "spread", "disagreement", "missing", "failures"]
 Scope = Literal["texts", "replies"]
 ORDERS = get_args(Order)
@@ -56,6 +50,8 @@ SCOPES = get_args(Scope)
 
 class DamagedRunError(UserError):
     """Files of a run that cannot be read."""
+
+    status = 422
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,44 +94,62 @@ class Page:
         return cls(rows.to_dicts() if isinstance(rows, pl.DataFrame) else rows, len(found), page, pages)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskIndex:
     """Scores and failures of a run by task."""
 
     run: RunFolder
-    tasks: tuple[str, ...]
-    agents: tuple[Agent, ...]
+    agents: tuple[str, ...]
     prompts: pl.DataFrame
     """task, number, prompt (its beginning)"""
     scores: pl.DataFrame
     splits: pl.DataFrame
     """How far the comparisons of a pairwise review disagree, by metric and task."""
     failures: pl.DataFrame
-    numbers: Mapping[str, int] = field(repr=False)
 
-    @property
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(self.prompts["task"])
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each task."""
+        return {task: number for number, task in enumerate(self.tasks)}
+
+    @cached_property
+    def agent_numbers(self) -> dict[str, int]:
+        return {agent: number for number, agent in enumerate(self.agents)}
+
+    @cached_property
     def metrics(self) -> tuple[str, ...]:
         """The metrics with scores."""
         return tuple(self.scores["metric"].unique(maintain_order=True))
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The causes of failure."""
+        return tuple(sorted(self.failures["kind"].unique()))
 
     def pairwise(self, metric: str | None) -> bool:
         """Whether a metric is a review by comparisons: its mean over agents is one half on every task."""
         return metric in set(self.splits["metric"])
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The causes of failure."""
-        return tuple(sorted(self.failures["kind"].unique()))
+    def metric(self, given: str | None) -> str | None:
+        """The metric asked for, or the first one; None: the run has none."""
+        if given and given not in self.metrics:
+            raise UserError(f"no scores of {given!r} in this run. It has: {', '.join(self.metrics) or 'none'}")
+        return given or next(iter(self.metrics), None)
 
-    @property
-    def agent_numbers(self) -> dict[str, int]:
-        """The number of each agent, in the order of the run."""
-        return {agent.agent: number for number, agent in enumerate(self.agents)}
+    def agent(self, given: str | None) -> str | None:
+        """The agent asked for; None: none is."""
+        if given and given not in self.agents:
+            raise UserError(f"no agent {given!r} in this run")
+        return given or None
 
     # --- evidence of one task ----------------------------------------------------------------------------------------
 
-    def rows(self, table: str, *tasks: str) -> pl.DataFrame:
-        """A table's rows of some tasks, with their position in it as ``row`` and without the values of tokens."""
+    def rows(self, table: str, *tasks: str, about: pl.Expr | None = None, tokens: bool = False) -> pl.DataFrame:
+        """A table's rows of some tasks; ``about``: only those; ``tokens``: with the values of tokens."""
         frame = scanned(self.run, table)
         if frame is None:
             return pl.DataFrame()
@@ -145,24 +159,15 @@ class TaskIndex:
                 raise DamagedRunError(
                     f"files of the run {self.run.name} cannot be read: {table} has no column {column}"
                 )
-        wanted = [name for name in there if name != TOKEN_VALUES]
-        mine = pl.col("task") == tasks[0] if len(tasks) == 1 else pl.col("task").is_in(list(tasks))
-        places = frame.select("task").with_row_index("row").filter(mine).collect()["row"].to_list()
-        return _at(frame.select(wanted), places)
-
-    def token_values(self, rows: Iterable[int]) -> dict[int, list[float]]:
-        """Log p of every token of these rows of the logprobs table, by row; rows without them are left out."""
-        frame = scanned(self.run, "logprobs")
-        if frame is None or TOKEN_VALUES not in frame.collect_schema():
-            return {}
-        found = _at(frame.select(TOKEN_VALUES), sorted(rows))
-        return {row: values for row, values in found.iter_rows() if values is not None}
+        wanted = pl.col("task").is_in(list(tasks)) if len(tasks) != 1 else pl.col("task") == tasks[0]
+        found = frame if tokens else frame.drop(TOKENS, strict=False)
+        return found.filter(wanted if about is None else wanted & about).collect()
 
     def task(self, name: str) -> Task:
         """The task: its prompt, reference and synopses, including those written by a model."""
         found = self.rows("tasks", name)
         row: dict[str, Any] = found.row(0, named=True) if len(found) else {}
-        row = {key: value for key, value in row.items() if value is not None and key not in {"row", "task"}}
+        row = {key: value for key, value in row.items() if value is not None and key != "task"}
         prompt, reference = (
             None if (text := row.pop(key, None)) is None else str(text) for key in ("prompt", "reference")
         )
@@ -184,63 +189,44 @@ class TaskIndex:
 
     # --- the list of tasks -------------------------------------------------------------------------------------------
 
-    def by_task(self, query: TaskQuery) -> pl.DataFrame:
-        """All tasks with what is known of each: score, range over agents, best, worst, missing, failures."""
-        metric = query.metric if query.metric in self.metrics else next(iter(self.metrics), None)
-        scores = self.scores.filter(pl.col("metric") == metric) if metric is not None else self.scores.clear()
-        score = pl.col("score")
+    def page(self, query: TaskQuery) -> Page:
+        """The tasks that match the query, one page of them, with what is known of each.
+
+        That is the score, the range over agents, the best and worst agent, missing scores and failures.
+        """
+        metric = query.metric if query.metric in self.metrics else next(iter(self.metrics), "")
+        scores, score = self.scores.filter(pl.col("metric") == metric), pl.col("score")
+        lacking = pl.col("asked") - pl.col("used")
         found = scores.group_by("task").agg(
             mean_in_order(score),
             score.min().alias("low"),
             score.max().alias("high"),
+            (score.max() - score.min()).alias("spread"),
             pl.col("agent").sort_by("score", descending=True, nulls_last=True).first().alias("best"),
             pl.col("agent").sort_by("score", nulls_last=True).first().alias("worst"),
-            (pl.col("asked") - pl.col("used")).sum().alias("missing"),
+            lacking.sum().alias("missing"),
             pl.col("asked").sum(),
         )
-        found = found.with_columns((pl.col("high") - pl.col("low")).alias("spread"))
+        failures = self.failures
         if query.agent is not None:
-            own = scores.filter(pl.col("agent") == query.agent)
-            own = own.select("task", score, (pl.col("asked") - pl.col("used")).alias("missing"), "asked")
+            own = scores.filter(pl.col("agent") == query.agent).select("task", score, lacking.alias("missing"), "asked")
             found = own.join(found.drop("score", "missing", "asked"), on="task", how="left")
-        split = self.splits.filter(pl.col("metric") == (metric or "")).select("task", "disagreement")
-        counted = self._failures_of(query.agent).group_by("task").agg(pl.col("count").sum().cast(pl.Int64))
-        how: Literal["left", "inner"] = "left" if query.agent is None or metric is None else "inner"
-        return (
-            self.prompts.join(found, on="task", how=how, maintain_order="left")
-            .join(split, on="task", how="left", maintain_order="left")
-            .join(counted.rename({"count": "failures"}), on="task", how="left", maintain_order="left")
-        )
-
-    def page(self, query: TaskQuery) -> Page:
-        """The tasks that match the query, one page of them."""
-        frame = self._filtered(self.by_task(query), query)
+            failures = failures.filter(pl.col("agent") == query.agent)
+        split = self.splits.filter(pl.col("metric") == metric).select("task", "disagreement")
+        counted = failures.group_by("task").agg(pl.col("count").sum().cast(pl.Int64).alias("failures"))
+        frame = self.prompts
+        for more in (found, split, counted):
+            alone = more is found and query.agent is not None and bool(metric)
+            frame = frame.join(more, on="task", how="inner" if alone else "left", maintain_order="left")
+        frame = frame.filter(_wanted(query, failures))
         if query.search:
             frame = frame.join(self.matching(query.search, query.scope, query.agent), on="task", maintain_order="left")
         by = "number" if query.order == "task" else query.order
         frame = frame.sort(by, "number", descending=[query.descending, False], nulls_last=True)
-        found = Page.of(frame, query.page, query.size)
-        for row in found.rows if query.search else ():
+        page = Page.of(frame, query.page, query.size)
+        for row in page.rows if query.search else ():
             row["passage"] = _passage(row.pop("text"), query.search)
-        return found
-
-    def _filtered(self, frame: pl.DataFrame, query: TaskQuery) -> pl.DataFrame:
-        wanted, failures = pl.lit(True), pl.col("failures").fill_null(0)
-        if query.failure in {"any", "none"}:
-            wanted &= failures > 0 if query.failure == "any" else failures == 0
-        elif query.failure is not None:
-            some = self._failures_of(query.agent).filter(pl.col("kind") == query.failure)
-            wanted &= pl.col("task").is_in(some["task"].unique().to_list())
-        if query.missing:
-            wanted &= pl.col("missing").fill_null(0) > 0
-        if query.low is not None:
-            wanted &= pl.col("score") >= query.low
-        if query.high is not None:
-            wanted &= pl.col("score") <= query.high
-        return frame.filter(wanted)
-
-    def _failures_of(self, agent: str | None) -> pl.DataFrame:
-        return self.failures.filter(agent is None or pl.col("agent") == agent)
+        return page
 
     def matching(self, search: str, scope: Scope = "texts", agent: str | None = None) -> pl.DataFrame:
         """Tasks whose texts contain the search text, ignoring case: task, source (of the first such text), text.
@@ -267,6 +253,23 @@ class TaskIndex:
         return pl.concat([*found, named]).unique("task", keep="first", maintain_order=True).collect()
 
 
+def _wanted(query: TaskQuery, failures: pl.DataFrame) -> pl.Expr:
+    """The tasks that a query's filters leave."""
+    wanted = pl.lit(True)
+    if query.failure in {"any", "none"}:
+        wanted &= (pl.col("failures").fill_null(0) > 0) == (query.failure == "any")
+    elif query.failure is not None:
+        some = failures.filter(pl.col("kind") == query.failure)
+        wanted &= pl.col("task").is_in(some["task"].unique().to_list())
+    if query.missing:
+        wanted &= pl.col("missing").fill_null(0) > 0
+    if query.low is not None:
+        wanted &= pl.col("score") >= query.low
+    if query.high is not None:
+        wanted &= pl.col("score") <= query.high
+    return wanted
+
+
 def _passage(text: str, search: str) -> tuple[str, str, str] | None:
     """Text before the first match, the match, and what follows; None for scripts without simple case folding."""
     found = re.search(re.escape(search), text, re.IGNORECASE)
@@ -280,29 +283,14 @@ def _passage(text: str, search: str) -> tuple[str, str, str] | None:
 # --- making it -----------------------------------------------------------------------------------------------------
 
 
-def scanned(run: RunFolder, table: str) -> pl.LazyFrame | None:
-    """A table of the run; None if there is none, or its columns cannot be read."""
+def scanned(run: RunFolder, table: str, *columns: str) -> pl.LazyFrame | None:
+    """A table of the run; None if there is none, its columns cannot be read, or it lacks one of these."""
     try:
         frame = run.scan(table)
-        return frame if frame is not None and frame.collect_schema() else None
+        there = set() if frame is None else set(frame.collect_schema())
     except (OSError, *POLARS_FAILED):
         return None
-
-
-def _at(frame: pl.LazyFrame, rows: Sequence[int]) -> pl.DataFrame:
-    """These rows of a table, in ascending order, with their position as ``row``: what is close is read together."""
-    near: list[list[int]] = []
-    for row in rows:
-        if near and row - near[-1][-1] < NEAR:
-            near[-1].append(row)
-        else:
-            near.append([row])
-    if not 0 < len(near) <= MOST_READS:
-        return frame.with_row_index("row").filter(pl.col("row").is_in(list(rows))).collect()
-    # numbered afterwards: a row index before the slice would have the whole table read
-    parts = [(some, frame.slice(some[0], some[-1] - some[0] + 1).collect()) for some in near]
-    found = pl.concat([part[[row - some[0] for row in some]] for some, part in parts])
-    return found.insert_column(0, pl.Series("row", list(rows), pl.UInt32))
+    return frame if there and set(columns) <= there else None
 
 
 def kept_index(run: RunFolder) -> TaskIndex:
@@ -317,34 +305,29 @@ _MAKING = threading.Lock()
 
 @functools.lru_cache(maxsize=KEPT)
 def _index(path: Path, name: str, _: Stamp) -> TaskIndex:
-    return make_index(RunFolder(path, name))
-
-
-def make_index(run: RunFolder) -> TaskIndex:
     """Read what an index needs: scores, the beginnings of prompts, and counts of failures."""
+    run = RunFolder(path, name)
     scores = pl.DataFrame(schema=SCORED) if run.scores is None else run.scores.select(*SCORED)
     scores = pl.concat([scores, run.judged_scores])
     failures = _failures(run)
-    known = scanned(run, "tasks")
-    if known is not None and "task" in known.collect_schema():
+    known = scanned(run, "tasks", "task")
+    if known is not None:
         prompt = pl.col("prompt") if "prompt" in known.collect_schema() else pl.lit(None)
         start = prompt.cast(pl.String).str.slice(0, EXCERPT).alias("prompt")
         prompts = known.select(pl.col("task").cast(pl.String), start).collect()
     else:  # in order of first appearance
-        named = [*_unique(run, "responses", "task"), *scores["task"].drop_nulls(), *failures["task"].drop_nulls()]
+        named = [*_unique(run, "task"), *scores["task"].drop_nulls(), *failures["task"].drop_nulls()]
         tasks = pl.Series("task", list(dict.fromkeys(named)), pl.String)
         prompts = pl.DataFrame(tasks).with_columns(pl.lit(None, pl.String).alias("prompt"))
+    prompts = prompts.unique("task", keep="first", maintain_order=True)
     prompts = prompts.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64))
-    agents = {agent.agent: agent for agent in run.agent_notes}
-    for name in [*_unique(run, "responses", "agent"), *scores["agent"].drop_nulls().unique(maintain_order=True)]:
-        agents.setdefault(name, Agent(agent=name))
-    numbers = {task: number for number, task in enumerate(prompts["task"])}
-    return TaskIndex(run, tuple(numbers), tuple(agents.values()), prompts, scores, _splits(run), failures, numbers)
+    agents = [note.agent for note in run.agent_notes] + _unique(run, "agent") + scores["agent"].drop_nulls().to_list()
+    return TaskIndex(run, tuple(dict.fromkeys(agents)), prompts, scores, _splits(run), failures)
 
 
-def _unique(run: RunFolder, table: str, column: str) -> list[str]:
-    frame = scanned(run, table)
-    if frame is None or column not in frame.collect_schema():
+def _unique(run: RunFolder, column: str) -> list[str]:
+    frame = scanned(run, "responses", column)
+    if frame is None:
         return []
     return [str(x) for x in frame.select(column).drop_nulls().unique(maintain_order=True).collect()[column]]
 
@@ -354,8 +337,8 @@ def _splits(run: RunFolder) -> pl.DataFrame:
 
     0: all comparisons of every pair agree; 1: each pair's are divided equally.
     """
-    frame = scanned(run, "judgements")
-    if frame is None or not {"format", "task", "value", "first", "second"} <= set(frame.collect_schema()):
+    frame = scanned(run, "judgements", "format", "task", "value", "first", "second")
+    if frame is None:
         return pl.DataFrame(schema=SPLIT)
     first, second, value = pl.col("first"), pl.col("second"), pl.col("value").cast(pl.Float64)
     pairs = frame.filter(first.is_not_null() & second.is_not_null() & value.is_not_null()).select(

@@ -1,0 +1,101 @@
+"""The static site: the same pages as files, to open from disk or put on any web server."""
+
+from __future__ import annotations
+
+import copy
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
+from pathlib import Path
+
+from goldless.apps.studio.map_pages import pair_page
+from goldless.apps.studio.rendering import STATIC, FileLinks
+from goldless.apps.studio.run_pages import failures_page, run_list, run_page, tasks_page
+from goldless.apps.studio.site import Site
+from goldless.apps.studio.task_index import TaskIndex
+from goldless.apps.studio.task_pages import response_page, task_page
+from goldless.errors import UserError
+
+DEFAULT_TASKS = 50
+MAKE: dict[str, Callable[..., str]] = {
+    "home": run_list,
+    "run": run_page,
+    "tasks": tasks_page,
+    "failures": failures_page,
+    "task": task_page,
+    "response": response_page,
+    "pair": pair_page,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What was written."""
+
+    folder: Path
+    pages: int
+    left_out: dict[str, int]
+    """Tasks left out, by run; complete runs are not listed."""
+
+    @property
+    def first_page(self) -> Path:
+        return self.folder / "index.html"
+
+
+def write_bundle(
+    site: Site,
+    folder: Path,
+    *,
+    tasks: int = DEFAULT_TASKS,
+    maps: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> Bundle:
+    """Write the site: all runs, each with its first ``tasks`` tasks and their evidence.
+
+    ``maps``: also information maps, one page per ordered pair of agents and task.
+    """
+    if tasks < 1:
+        raise UserError(f"tasks must be at least 1, got {tasks}")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not empty. Choose a new folder for the site")
+    if folder.resolve().is_relative_to(site.root.resolve()):
+        raise UserError(f"{folder} is inside {site.root}, which the viewer does not write to. Choose another folder")
+    files: dict[tuple[str | int, ...], str] = {("home",): "index.html"}
+    left_out: dict[str, int] = {}
+    for number, run in enumerate(site.summaries(), 1):
+        index = site.made(lambda site, _, name: site.indexed(name), {}, run.name)
+        files |= _files_of(index, number, tasks, maps=maps)
+        if len(index.tasks) > tasks:
+            left_out[run.name] = len(index.tasks) - tasks
+        say(f"{run.name}: {min(tasks, len(index.tasks))} of {len(index.tasks)} tasks")
+    here = copy.copy(site)
+    for (page, *where), file in files.items():
+        path, here.links = folder / file, FileLinks(files, "../" * file.count("/"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if page == "report":
+            shutil.copyfile(str(site.run(str(where[0])).report), path)
+        else:
+            make = partial(tasks_page, most=tasks) if page == "tasks" else MAKE[str(page)]
+            path.write_text(here.made(make, {}, *where), encoding="utf-8")
+    shutil.copytree(STATIC, folder / "static")
+    return Bundle(folder, sum(key[0] != "report" for key in files), left_out)
+
+
+def _files_of(index: TaskIndex, number: int, tasks: int, *, maps: bool) -> dict[tuple[str | int, ...], str]:
+    """The files of a run, in a folder whose name is valid in every file system and address."""
+    name, agents = index.run.name, range(len(index.agents))
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:60]
+    folder = f"runs/{number}-{plain}" if plain else f"runs/{number}"
+    files: dict[tuple[str | int, ...], str] = {("run", name): f"{folder}/index.html"}
+    files |= {(page, name): f"{folder}/{page}.html" for page in ("tasks", "failures")}
+    if index.run.report is not None:
+        files["report", name] = f"{folder}/report.html"
+    for task in range(min(tasks, len(index.tasks))):
+        files["task", name, task] = f"{folder}/tasks/{task}.html"
+        files |= {("response", name, task, agent): f"{folder}/tasks/{task}-{agent}.html" for agent in agents}
+        for one, other in permutations(agents, 2) if maps else ():
+            files["pair", name, task, one, other] = f"{folder}/tasks/{task}-{one}-{other}.html"
+    return files

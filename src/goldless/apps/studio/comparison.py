@@ -1,0 +1,325 @@
+"""Comparisons: two runs under one metric, two agents task by task, and two responses as judges see them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from goldless.apps.studio.rendering import PLOT, bar, linked, page_number
+from goldless.apps.studio.site import Site, best_ranked
+from goldless.apps.studio.task_index import Page, TaskIndex, scanned
+from goldless.errors import UserError
+from goldless.grouped import mean_in_order
+from goldless.reports.html.blocks import counts, table_html, texts
+from goldless.reports.html.labels import decimals_for
+from goldless.reports.report_table import Column
+from goldless.reports.run_folder import RunFolder
+from goldless.signature import Signature
+from goldless.statistics.bootstrap import task_intervals
+
+RESAMPLES = 2_000
+LEVEL = 0.95
+TASKS_SHOWN = 100
+Given = Mapping[str, str]
+
+# --- two runs --------------------------------------------------------------------------------------------------------
+
+
+def compare_page(site: Site, given: Given) -> str:
+    """Two runs compared, or the form to choose them."""
+    names = [given.get("first") or "", given.get("second") or ""]
+    metrics: list[str] = []
+    values: dict[str, Any] = {}
+    if all(names):
+        indexes = [site.indexed(name) for name in names]
+        metrics = [metric for metric in indexes[0].metrics if metric in indexes[1].metrics]
+        if metrics:
+            asked = given.get("metric")
+            metric = asked if asked in metrics else metrics[0]
+            prints = [index.run.fingerprint for index in indexes]
+            values = _run_comparison(site, names, indexes, metric) | {
+                "chosen": metric,
+                "same_study": None if "" in prints else prints[0] == prints[1],
+            }
+    shown = {"runs": site.summaries(), "first": names[0], "second": names[1], "metrics": metrics}
+    return site.page("compare.html", **shown, found=bool(values), level=LEVEL, resamples=RESAMPLES, **values)
+
+
+def _run_comparison(site: Site, names: Sequence[str], indexes: Sequence[TaskIndex], metric: str) -> dict[str, Any]:
+    """Paired differences, second minus first, over the responses that both runs scored: by agent and by task."""
+    one, two = (index.scores.filter(pl.col("metric") == metric) for index in indexes)
+    both = one.join(two, on=("task", "agent"), suffix="_second", maintain_order="left")
+    both = both.filter(pl.col("score").is_not_null() & pl.col("score_second").is_not_null())
+    agents = _agent_differences(both, [name for name in indexes[0].agents if name in set(both["agent"])])
+    decimals = decimals_for(row[side] for row in agents for side in ("first", "second"))
+    sides = [Column(key, name, "number", "-", decimals) for key, name in zip(("first", "second"), names, strict=True)]
+    difference = Column("difference", "difference", "signed", decimals=decimals)
+    interval = Column("low high", "interval", "signed interval", "", decimals, reason="note")
+    ends = [0.0, *(end for row in agents for end in (row["low"], row["high"]) if end is not None)]
+    for row in agents:
+        row["plot"] = bar(row["difference"], row["low"], row["high"], min(ends), max(ends))
+    by_agent = (Column("agent", "agent", "name"), *sides, difference, interval, PLOT, *counts(n="tasks"))
+    first, second = pl.col("score").mean(), pl.col("score_second").mean()
+    tasks = both.group_by("task", maintain_order=True).agg(
+        first.alias("first"), second.alias("second"), (second - first).alias("difference"), pl.len().alias("agents")
+    )
+    tasks = tasks.sort(pl.col("difference").abs(), descending=True, maintain_order=True)
+    rows = []
+    for row in tasks[:TASKS_SHOWN].to_dicts():
+        here, there = (
+            None if (number := index.numbers.get(row["task"])) is None else site.links.to("task", name, number)
+            for name, index in zip(names, indexes, strict=True)
+        )
+        rows.append({**row, "task": linked(row["task"], here), "other": linked("open", there)})
+    by_task = (Column("task", "task", "name"), *sides, difference, *counts(agents="agents"))
+    signed = [_signature(index.run, metric) for index in indexes]
+    changed = [
+        {"name": name, "first": signed[0].get(name), "second": signed[1].get(name)}
+        for name in dict.fromkeys([*signed[0], *signed[1]])
+        if signed[0].get(name) != signed[1].get(name)
+    ]
+    settings = (Column("name", "setting"), *texts("-", first=names[0], second=names[1]))
+    return {
+        "by_agent": table_html((*by_agent, Column("reading", "reading")), agents, "By agent", class_="hidden"),
+        "by_task": table_html((*by_task, Column("other", f"in {names[1]}")), rows, "By task", class_="hidden"),
+        "settings": table_html(settings, changed, "Differences in settings", class_="hidden") if changed else "",
+        "signed": any(signed),
+        "agents": len(agents),
+        "tasks": len(tasks),
+        "only": [len(set(mine["task"]) - set(theirs["task"])) for mine, theirs in ((one, two), (two, one))],
+    }
+
+
+def _agent_differences(both: pl.DataFrame, agents: Sequence[str]) -> list[dict[str, Any]]:
+    """By agent, the mean over agents first: both means, the paired difference and its interval over tasks."""
+    if not agents:
+        return []
+    sides = []
+    for column in ("score", "score_second"):
+        table = both.pivot("agent", index="task", values=column, maintain_order=True).select(agents)
+        values = table.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        sides.append(np.column_stack([np.nanmean(values, axis=1), values]))
+    intervals = task_intervals(sides[1] - sides[0], tails=True, resamples=RESAMPLES, level=LEVEL)
+    found = []
+    for place, (name, one) in enumerate(zip(["mean over agents", *agents], intervals, strict=True)):
+        first, second = (float(np.nanmean(side[:, place])) for side in sides)
+        decided = one.low is not None and one.high is not None and (one.low > 0 or one.high < 0)
+        reading = f"{'higher' if (one.value or 0.0) > 0 else 'lower'} in the second" if decided else "undecided"
+        row = {"difference": one.value, "low": one.low, "high": one.high, "note": one.note, "n": one.n}
+        found.append({"agent": name, "first": first, "second": second, **row, "reading": reading})
+    return found
+
+
+def _signature(run: RunFolder, metric: str) -> dict[str, str]:
+    board = None if run.leaderboard is None else run.leaderboard.metrics.get(metric)
+    found = run.review if metric.startswith("review: ") else board
+    return Signature.parse("" if found is None else found.signature).parts
+
+
+# --- two agents ------------------------------------------------------------------------------------------------------
+
+TASKS_A_PAGE = 10
+MOST_WORDS = 800
+"""Of a text whose differing words are marked: the time to find them grows with the square."""
+LEAST_COMMON = 0.25
+"""Share of the shorter text's words that the other must have, in order: else nearly all would be marked."""
+BETTER = ("one", "other", "equal", "unknown")
+Piece = tuple[bool, str]
+"""Whether the words are only in this text, and the words."""
+
+
+def side_by_side_page(site: Site, given: Given, name: str) -> str:
+    """Two agents, task by task, the largest difference first."""
+    index = site.indexed(name)
+    one, other = _two_agents(given, index)
+    metric, better = index.metric(given.get("metric")), given.get("better") or None
+    if better is not None and better not in BETTER:
+        raise UserError(f"better must be one of {', '.join(BETTER)}, got {better!r}")
+    found = differences(index, metric, one, other)
+    totals = Counter(found["better"].to_list())
+    if given.get("q"):
+        found = found.join(index.matching(given["q"][:200]), on="task", how="semi", maintain_order="left")
+    found = found.filter(better is None or pl.col("better") == better)
+    page = Page.of(found, page_number(given.get("page")), TASKS_A_PAGE)
+    return site.page(
+        "side_by_side.html",
+        run=site.summary(index.run),
+        index=index,
+        one=one,
+        other=other,
+        metric=metric,
+        better=better,
+        query={"one": one, "other": other, "metric": metric, "better": better, "q": given.get("q")},
+        counts=totals,
+        found=page,
+        rows=two_texts(index, [row["task"] for row in page.rows], one, other),
+        numbers=[index.agent_numbers[agent] for agent in (one, other)],
+    )
+
+
+def _two_agents(given: Given, index: TaskIndex) -> tuple[str, str]:
+    """The agents in the address; where one is not named, the best ranked of the others."""
+    if len(index.agents) < 2:
+        raise UserError(f"two agents are needed to compare them, and the run {index.run.name} has {len(index.agents)}")
+    one, other = index.agent(given.get("one")), index.agent(given.get("other"))
+    ranked = [row.agent for _, row in best_ranked(index.run) if row.agent in index.agents]
+    order = [*ranked, *index.agents]
+    one = one or next(agent for agent in order if agent != other)
+    other = other or next(agent for agent in order if agent != one)
+    if one == other:
+        raise UserError(f"choose two different agents, got {one!r} twice")
+    return one, other
+
+
+def differences(index: TaskIndex, metric: str | None, one: str, other: str) -> pl.DataFrame:
+    """All tasks, largest difference first: task, number, difference (one minus other; null: unknown), better.
+
+    Under a pairwise review it is the share of the comparisons between the two that the one won less the share it lost.
+    """
+    frame = scanned(index.run, "judgements") if index.pairwise(metric) else None
+    if frame is not None:
+        first, second, value = pl.col("first"), pl.col("second"), pl.col("value").cast(pl.Float64)
+        of_these = ((first == one) & (second == other)) | ((first == other) & (second == one))
+        rows = frame.filter((pl.col("format") == str(metric).removeprefix("review: ")) & of_these)
+        worth = pl.when(first == one).then(value).otherwise(1 - value).alias("worth")
+        won = rows.select(pl.col("task").cast(pl.String), worth).group_by("task").agg(mean_in_order(pl.col("worth")))
+        found = won.select("task", (2 * pl.col("worth") - 1).alias("difference")).collect()
+    else:
+        scores = index.scores.filter(pl.col("metric") == (metric or ""))
+        mine, theirs = (scores.filter(pl.col("agent") == agent).select("task", "score") for agent in (one, other))
+        both = mine.join(theirs, on="task", suffix="_other")
+        found = both.select("task", (pl.col("score") - pl.col("score_other")).alias("difference"))
+    sign = pl.col("difference").sign().cast(pl.Int8)
+    better = sign.replace_strict({1: "one", -1: "other", 0: "equal"}, default="unknown", return_dtype=pl.String)
+    return (
+        index.prompts.select("task", "number")
+        .join(found, on="task", how="left", maintain_order="left")
+        .with_columns(better.alias("better"))
+        .sort(pl.col("difference").abs(), "number", descending=[True, False], nulls_last=True)
+    )
+
+
+def two_texts(index: TaskIndex, tasks: Sequence[str], one: str, other: str) -> list[dict[str, Any]]:
+    """The two texts on each task, and who did better under each metric and for each judge."""
+    answers = {(row["task"], row["agent"]): row["text"] for row in index.rows("responses", *tasks).to_dicts()}
+    prompts = {row["task"]: row.get("prompt") for row in index.rows("tasks", *tasks).to_dicts()}
+    judged = _judged(index, tasks, (one, other))
+    found = []
+    for task in tasks:
+        first, second, marked = marked_words(answers.get((task, one)), answers.get((task, other)))
+        by_metric, scores = index.scores_of(task), []
+        for metric in index.metrics:
+            values = [by_metric.get((metric, agent), {}).get("score") for agent in (one, other)]
+            if values != [None, None]:
+                scores.append({"metric": metric, "values": values, "decimals": decimals_for(values)})
+        found.append(
+            {
+                "number": index.numbers[task],
+                "task": task,
+                "prompt": prompts.get(task),
+                "texts": (first, second),
+                "marked": marked,
+                "scores": scores,
+                "judges": {pair.reviewer: pair.outcome for pair in judged_pairs(judged.get(task, ()), one)},
+            }
+        )
+    return found
+
+
+def _judged(index: TaskIndex, tasks: Sequence[str], agents: tuple[str, str]) -> dict[str, list[dict[str, Any]]]:
+    """Comparisons of two agents by reviewers and by people, by task."""
+    both = pl.col("first").is_in(agents) & pl.col("second").is_in(agents) & pl.col("task").is_in(list(tasks))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for table in ("judgements", "labels"):
+        frame = scanned(index.run, table, "task", "first", "second")
+        for row in [] if frame is None else frame.filter(both).collect().to_dicts():
+            if table == "labels":
+                person = f"{row['rater']} (person{', ' + row['criterion'] if row.get('criterion') else ''})"
+                value = (1 + (row["preference"] > 0) - (row["preference"] < 0)) / 2
+                row |= {"reviewer": person, "format": "", "value": value}
+            found.setdefault(row["task"], []).append(row)
+    return found
+
+
+def marked_words(one: str | None, other: str | None) -> tuple[Sequence[Piece] | None, Sequence[Piece] | None, bool]:
+    """Both texts in pieces, words that only one has being marked; and whether they are.
+
+    They are not in long texts, nor in those that have little in common.
+    """
+    if one is None or other is None:
+        alone = [None if text is None else [(False, text)] for text in (one, other)]
+        return alone[0], alone[1], True
+    words = [re.findall(r"\S+\s*|\s+", text) for text in (one, other)]
+    if max(map(len, words)) > MOST_WORDS:
+        return [(False, one)], [(False, other)], False
+    plain = [[word.strip().casefold() for word in side] for side in words]
+    matched = difflib.SequenceMatcher(None, plain[0], plain[1], autojunk=False)
+    if sum(same.size for same in matched.get_matching_blocks()) < LEAST_COMMON * min(map(len, words)):
+        return [(False, one)], [(False, other)], False
+    pieces: tuple[list[Piece], list[Piece]] = ([], [])
+    for kind, *ends in matched.get_opcodes():
+        for side, (begin, end) in enumerate((ends[:2], ends[2:])):
+            text = "".join(words[side][begin:end])
+            # the space after the last word is not a word
+            bare = text.rstrip()
+            pieces[side].extend([(kind != "equal", bare)] * bool(bare) + [(False, text[len(bare) :])])
+    return *pieces, True
+
+
+# --- two responses, by their judges ----------------------------------------------------------------------------------
+
+Outcome = Literal["won", "lost", "tied", "depends on the order", "no verdict"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPair:
+    """One reviewer's comparisons of a response with another one."""
+
+    reviewer: str
+    format: str
+    other: str
+    """The agent of the other response."""
+    rows: tuple[Mapping[str, Any], ...]
+    """As stored, those with the response shown first before those with it shown second."""
+    verdicts: tuple[tuple[bool, Outcome], ...]
+    """For each row: whether the response was shown first, and how it did."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the response did in all of them."""
+        found = {outcome for _, outcome in self.verdicts} - {"no verdict"}
+        if len(found) == 1:
+            return found.pop()
+        return "depends on the order" if found else "no verdict"
+
+
+def judged_pairs(rows: Iterable[Mapping[str, Any]], agent: str) -> list[JudgedPair]:
+    """The comparisons of an agent's response, by reviewer and other agent, both orders of a pair together."""
+    found: dict[tuple[str, str, str], list[tuple[bool, Mapping[str, Any]]]] = {}
+    for row in rows:
+        first, second = row.get("first"), row.get("second")
+        if second is not None and agent in (first, second):
+            key = str(row["reviewer"]), str(row["format"]), str(second if first == agent else first)
+            found.setdefault(key, []).append((first == agent, row))
+    pairs = []
+    for key, some in found.items():
+        ordered = sorted(some, key=lambda one: not one[0])
+        verdicts = tuple((first, _verdict(row.get("value"), first=first)) for first, row in ordered)
+        pairs.append(JudgedPair(*key, tuple(row for _, row in ordered), verdicts))
+    return pairs
+
+
+def _verdict(value: float | None, *, first: bool) -> Outcome:
+    """How a response did, from the value of a comparison (1: the first is better) and its place in it."""
+    if value is None:
+        return "no verdict"
+    worth = value if first else 1 - value
+    return "tied" if worth == 0.5 else "won" if worth > 0.5 else "lost"

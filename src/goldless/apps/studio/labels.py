@@ -1,0 +1,396 @@
+"""Labelling: where labels go, which pair a rater is shown next and on which side, and what the labels say.
+
+``decisive``: a pair of agents on which a question such as ``best`` still depends, by the confidence sequence of
+``goldless score --until``: that which the fewest more tasks would decide, each on a random task. Once the question is
+decided there is none.
+``random``: every pair that the rater has not labelled is as likely as any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import urlencode
+
+import numpy as np
+import polars as pl
+
+from goldless.apps.studio.site import Site, find_runs
+from goldless.errors import UserError
+from goldless.files import write_whole
+from goldless.meta_evaluation.ceiling import Ceiling, human_ceiling
+from goldless.meta_evaluation.judges import scoring_judge
+from goldless.metrics.label_agreement import Accuracy, accuracies
+from goldless.metrics.pair_labels import pair_labels, usual_margin
+from goldless.records import Preference
+from goldless.reports.run_folder import Stamp, stamp
+from goldless.statistics.answering import Until, parse_question
+from goldless.statistics.bootstrap import Draws
+from goldless.statistics.comparisons import Comparison, Pairs
+from goldless.studies import Study, read_study, write_study
+from goldless.studies.tables import SEPARATORS
+
+Order = Literal["decisive", "random"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+QUESTION = "best"
+LONGEST = {"rater": ("your name", 80), "criterion": ("the criterion", 300), "question": ("the question", 300)}
+Answers = Mapping[str, Sequence[str]]
+"""The agents that responded, by task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two responses to one task, by their agents, on the sides where they are shown."""
+
+    task: str
+    left: str
+    right: str
+
+    def is_of(self, label: Preference) -> bool:
+        """Whether a label is of this pair, on whichever sides."""
+        return label.task == self.task and {label.first, label.second} == {self.left, self.right}
+
+
+@dataclass(frozen=True, slots=True)
+class Sitting:
+    """Who labels which study, by what and in which order; it seeds the order and the sides."""
+
+    rater: str
+    run: str = ""
+    study: str = ""
+    """The path of a study, if it is not that of a run."""
+    criterion: str | None = None
+    order: Order = "decisive"
+    question: str = QUESTION
+    """What the labels are to decide, such as ``best`` or ``A>B``."""
+    seed: int = 0
+    metrics: str = ""
+    """The run whose metrics are compared with the labels; empty: the run that is labelled."""
+
+    @property
+    def address(self) -> str:
+        """The query of its addresses."""
+        said = {name: value for name, value in asdict(self).items() if value}
+        return urlencode(said | {"seed": self.seed}, errors="surrogatepass")
+
+    @property
+    def at_random(self) -> str:
+        """The same with pairs in random order."""
+        return replace(self, order="random").address
+
+    def key(self, *parts: str) -> bytes:
+        """A number that looks random, the same for the same rater, criterion, seed and parts."""
+        named = "\0".join((str(self.seed), self.rater, self.criterion or "", *parts))
+        return hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()
+
+    def sided(self, task: str, one: str, other: str) -> Pair:
+        """The pair with its sides."""
+        one, other = sorted((one, other))
+        return Pair(task, one, other) if self.key(task, one, other)[0] & 1 else Pair(task, other, one)
+
+    def name(self, pair: Pair) -> str:
+        """An opaque name of a pair, from which its agents cannot be read."""
+        return self.key(pair.task, pair.left, pair.right).hex()[:24]
+
+    def named(self, answers: Answers, task: str, name: str) -> Pair | None:
+        """The pair of that name among those of the task."""
+        pairs = (self.sided(task, *two) for two in combinations(answers.get(task, ()), 2))
+        return next((pair for pair in pairs if self.name(pair) == name), None)
+
+
+def read_sitting(given: Mapping[str, str]) -> Sitting:
+    """What an address says; an error names what is missing or wrong."""
+    said = {name: (given.get(name) or "").strip() for name in (*LONGEST, "study")}
+    run = "" if said["study"] else (given.get("run") or "")
+    if not run and not said["study"]:
+        raise UserError("choose a run, or name a study, to label its pairs")
+    if not said["rater"]:
+        raise UserError("your name must have 1 to 80 characters, got 0")
+    for name, (title, most) in LONGEST.items():
+        if len(said[name]) > most:
+            raise UserError(f"{title} must have at most {most} characters, got {len(said[name]):,}")
+    order, seed = given.get("order") or "decisive", given.get("seed") or "0"
+    if order not in ORDERS:
+        raise UserError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    if not re.fullmatch(r"[0-9]{1,9}", seed):
+        raise UserError(f"seed must be a whole number from 0 to 999999999, got {seed[:40]!r}")
+    return Sitting(
+        said["rater"],
+        run,
+        said["study"],
+        said["criterion"] or None,
+        order,
+        said["question"] or QUESTION,
+        int(seed),
+        given.get("metrics") or "",
+    )
+
+
+# --- which pair is next ----------------------------------------------------------------------------------------------
+
+FIRST_LOOKS = 2
+"""Labels of each pair of agents before it is guessed how many more would decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the labels say about a question."""
+
+    until: Until
+    agents: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def made(self) -> bool:
+        """Whether the question is decided."""
+        return not self.until.open(self.agents, self.comparisons)
+
+    @property
+    def answer(self) -> str:
+        """What is known, in words."""
+        return self.until.answer(self.agents, self.comparisons)
+
+    def undecided(self, sitting: Sitting) -> list[Comparison]:
+        """The comparisons on which it still depends, that which is decided soonest first, equal ones at random."""
+        open_ = set(self.until.open(self.agents, self.comparisons))
+
+        def soonest(one: Comparison) -> tuple[bool, float, int, bytes]:
+            more = math.inf if one.more_tasks is None else one.more_tasks
+            return one.n >= FIRST_LOOKS, more, one.n, sitting.key(*sorted((one.first, one.second)), str(one.n))
+
+        left = self.until.matter(self.agents, self.comparisons)
+        return sorted((one for one in left if not one.decided and {one.first, one.second} <= open_), key=soonest)
+
+
+def decide(answers: Answers, labels: Sequence[Preference], question: str = QUESTION) -> Decision:
+    """What all raters' labels on one criterion say about a question; several labels of a pair and task are averaged."""
+    agents = sorted({agent for some in answers.values() for agent in some})
+    until = Until(parse_question(question, agents, option="the question"))
+    first, second = np.triu_indices(len(agents), 1)
+    column = {(agents[i], agents[j]): place for place, (i, j) in enumerate(zip(first, second, strict=True))}
+    votes: dict[tuple[str, int], list[float]] = {}
+    for label in labels:
+        one, other = sorted((label.first, label.second))
+        if (one, other) in column:
+            sign = 1 if label.first == one else -1
+            votes.setdefault((label.task, column[one, other]), []).append(sign * np.sign(label.preference))
+    row = {task: place for place, task in enumerate(dict.fromkeys(task for task, _ in votes))}
+    means = np.full((len(row), len(column)), np.nan)
+    for (task, place), some in votes.items():
+        means[row[task], place] = np.mean(some)
+    return Decision(until, tuple(agents), tuple(until.compare(agents, Pairs(first, second, means))))
+
+
+def next_pair(answers: Answers, sitting: Sitting, labels: Sequence[Preference]) -> Pair | None:
+    """The next pair for a rater; None: none is left that matters. ``labels``: those on the criterion, by all raters."""
+    done = {(one.task, frozenset((one.first, one.second))) for one in labels if one.rater == sitting.rater}
+    chance = np.random.default_rng(int.from_bytes(sitting.key("order")[:8], "big"))
+    names = list(answers)
+    tasks = [names[place] for place in chance.permutation(len(names))]
+    if sitting.order == "random":
+        # the open pair whose key is lowest, on the task with the fewest labels of this rater
+        labelled = Counter(task for task, _ in done)
+        for task in sorted(tasks, key=lambda task: labelled[task]):
+            left = [pair for pair in combinations(answers[task], 2) if (task, frozenset(pair)) not in done]
+            if left:
+                return sitting.sided(task, *min(left, key=lambda pair: sitting.key(task, *sorted(pair), "order")))
+        return None
+    for one in decide(answers, labels, sitting.question).undecided(sitting):
+        two = {one.first, one.second}
+        for task in tasks:
+            if two <= set(answers[task]) and (task, frozenset(two)) not in done:
+                return sitting.sided(task, *two)
+    return None
+
+
+# --- where labels go -------------------------------------------------------------------------------------------------
+
+
+def label_file(folder: Path) -> Path:
+    """The labels table of a study folder as it is, or ``labels.jsonl`` where there is none."""
+    if (folder / "labels").is_dir():
+        raise UserError(
+            f"{folder / 'labels'} is a folder of parts, to which labels cannot be added. Put its rows into labels.jsonl"
+        )
+    names = [folder / f"labels{suffix}" for suffix in (".jsonl", *SEPARATORS, ".parquet")]
+    return next((path for path in names if path.is_file()), names[0])
+
+
+def change_labels(folder: Path, label: Preference, *, add: bool) -> None:
+    """Add a row to the labels table, or take out the last one like it; the new file is moved into place as a whole."""
+    path = label_file(folder)
+    row = {name: value for name, value in asdict(label).items() if value is not None}
+    if path.suffix == ".jsonl":
+        lines = path.read_bytes().splitlines(keepends=True) if path.is_file() else []
+        if add:
+            lines += [*[b"\n"] * (bool(lines) and not lines[-1].endswith(b"\n")), json_line(row)]
+        else:
+            same = [place for place, line in enumerate(lines) if _parsed(line) == row]
+            lines = [line for place, line in enumerate(lines) if place not in same[-1:]]
+        write_whole(path, lambda fresh: fresh.write_bytes(b"".join(lines)))
+        return
+    separator = SEPARATORS.get(path.suffix)
+    frame = pl.read_csv(path, separator=separator, infer_schema=False) if separator else pl.read_parquet(path)
+    new = pl.DataFrame([row]).cast(pl.String) if separator else pl.DataFrame([row])
+    if add:
+        frame = pl.concat([frame, new], how="diagonal_relaxed")
+    else:
+        like = pl.all_horizontal(pl.col(name).eq_missing(new[name][0]) for name in row if name in frame.columns)
+        places = frame.with_row_index("place").filter(like)["place"]
+        frame = frame.with_row_index("place").filter(~pl.col("place").is_in(places[-1:].to_list())).drop("place")
+    write = (lambda fresh: frame.write_csv(fresh, separator=separator)) if separator else frame.write_parquet
+    write_whole(path, write)
+
+
+def json_line(row: Mapping[str, Any]) -> bytes:
+    """A row of a labels table, without what it does not say."""
+    said = {name: value for name, value in row.items() if value is not None}
+    return f"{json.dumps(said, ensure_ascii=False)}\n".encode("utf-8", "surrogatepass")
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return json.loads(line.decode("utf-8", "surrogatepass"))
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStudy:
+    """A study on the desk, with its labels as they are in the file."""
+
+    folder: Path
+    study: Study
+    answers: Answers
+    labels: tuple[Preference, ...]
+    """Those on the criterion of the sitting."""
+
+
+class Desk:
+    """Opens studies and writes labels, one change at a time."""
+
+    def __init__(self, site: Site, folder: Path) -> None:
+        self._site = site
+        self._folder = folder / "labels"
+        self._read: dict[Path, tuple[Stamp, Study, Answers]] = {}
+        self._given: dict[Sitting, list[Preference]] = {}
+        """Labels given since the studio was started, which can be undone."""
+        self._lock = threading.RLock()
+
+    def open(self, sitting: Sitting) -> OpenStudy:
+        """The study, read again if its labels were changed by anything else."""
+        with self._lock:
+            folder = self._place(sitting)
+            study, answers = self._study(folder)
+            if not any(len(agents) > 1 for agents in answers.values()):
+                raise UserError(f"{study.name} has no task with two responses, so there are no pairs to label")
+            labels = tuple(label for label in study.preferences() if label.criterion == sitting.criterion)
+            return OpenStudy(folder, study, answers, labels)
+
+    def _study(self, path: Path) -> tuple[Study, Answers]:
+        """The study and who responded, kept as long as nothing is written to it."""
+        now = stamp(sorted(path.iterdir()) if path.is_dir() else [path])
+        if path not in self._read or self._read[path][0] != now:
+            study = read_study(path)
+            answers = {task.task: tuple(response.agent for response in responses) for task, responses in study}
+            self._read[path] = now, study, answers
+        return self._read[path][1:]
+
+    def _place(self, sitting: Sitting) -> Path:
+        """The folder that labels are written to: the study's own, or a copy for a run and for a single file."""
+        run = None if sitting.study else self._site.run(sitting.run)
+        path = Path(sitting.study).expanduser() if run is None else run.path
+        if not path.exists():
+            raise UserError(f"{path}: no such file or folder. Give the path of a study, or of a table of responses")
+        if run is None and path.is_dir() and [one.path for one in find_runs(path).values()] != [path]:
+            return path.resolve()
+        # one copy for each state of the texts, so that labels stay with what was read
+        study, _ = self._study(path)
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", run.name if run else path.stem).strip(".-")[:60] or "study"
+        folder = self._folder / f"{plain}-{study.fingerprint[:8]}"
+        if not folder.is_dir():
+            write_study(study.without_recorded(), folder)
+        return folder
+
+    def add(self, sitting: Sitting, pair: Pair, preference: float) -> bool:
+        """Write a label; False: this rater has labelled the pair already."""
+        with self._lock:
+            desk = self.open(sitting)
+            if any(label.rater == sitting.rater and pair.is_of(label) for label in desk.labels):
+                return False
+            label = Preference(pair.task, pair.left, pair.right, sitting.rater, preference, sitting.criterion)
+            change_labels(desk.folder, label, add=True)
+            self._given.setdefault(sitting, []).append(label)
+            return True
+
+    def can_undo(self, sitting: Sitting) -> bool:
+        return bool(self._given.get(sitting))
+
+    def undo(self, sitting: Sitting) -> Preference | None:
+        """Take back the last label that this rater gave; None: there is none since the studio was started."""
+        with self._lock:
+            if not self.can_undo(sitting):
+                return None
+            label = self._given[sitting].pop()
+            change_labels(self.open(sitting).folder, label, add=False)
+            return label
+
+    def scores(self, sitting: Sitting) -> pl.DataFrame | None:
+        """The scores of the chosen run's metrics; None: no run is chosen."""
+        name = sitting.metrics or sitting.run
+        return self._site.indexed(name).scores if name else None
+
+
+# --- what the labels say ---------------------------------------------------------------------------------------------
+
+
+DRAWS: Draws = {"seed": 0, "resamples": 500, "level": 0.95}
+"""Fewer than a report has, since they are drawn again with every label."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAgreement:
+    """What the labels say so far."""
+
+    labels: int
+    raters: int
+    pairs: int
+    decided: int
+    """Pairs in which one response is better, by the votes of all raters."""
+    metrics: tuple[Accuracy, ...]
+    """Highest first."""
+    ceiling: Ceiling
+
+
+def label_agreement(study: Study, labels: Sequence[Preference], scores: pl.DataFrame | None) -> LabelAgreement | None:
+    """Agreement on one criterion; None: there are no labels. ``scores``: metric, task, agent, score."""
+    if not labels:
+        return None
+    # only what was labelled: a large study is as quick as a small one
+    tasks, agents = list(dict.fromkeys(label.task for label in labels)), [agent.agent for agent in study.agents]
+    voted = pair_labels([], labels, tasks=tasks, agents=agents, least_margin=usual_margin(labels))
+    found: list[Accuracy] = []
+    if voted.n_decided and scores is not None:
+        known: dict[str, dict[tuple[str, str], float | None]] = {}
+        rows = scores.filter(pl.col("task").is_in(tasks)).select("metric", "task", "agent", "score")
+        for metric, task, agent, score in rows.iter_rows():
+            known.setdefault(metric, {})[task, agent] = score
+        judges = [scoring_judge(name, "scores", some, tasks=tasks, agents=agents) for name, some in known.items()]
+        found = accuracies([judge.credits(voted, "default") for judge in judges], **DRAWS)
+    return LabelAgreement(
+        labels=len(labels),
+        raters=len({label.rater for label in labels}),
+        pairs=voted.n_pairs,
+        decided=voted.n_decided,
+        metrics=tuple(sorted(found, key=lambda one: (one.accuracy is None, -(one.accuracy or 0.0)))),
+        ceiling=human_ceiling([], labels, tasks=tasks, agents=agents, draws=DRAWS),
+    )

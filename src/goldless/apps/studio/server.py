@@ -1,0 +1,125 @@
+"""The server of the viewer and of the studio: which page is at which address, for browsers of this machine only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+from multidict import MultiDict
+
+from goldless.apps.studio import label_pages as label
+from goldless.apps.studio import map_pages as maps
+from goldless.apps.studio import new_run as new
+from goldless.apps.studio.access import READING, REPORT_POLICY, WRITING, Handler, RefusedError, answering, html
+from goldless.apps.studio.comparison import compare_page, side_by_side_page
+from goldless.apps.studio.rendering import STATIC
+from goldless.apps.studio.run_pages import failures_page, run_list, run_page, tasks_page
+from goldless.apps.studio.site import PageNotFoundError, Site
+from goldless.apps.studio.studio import Studio
+from goldless.apps.studio.task_pages import response_page, task_page
+from goldless.http_serving import local_application
+
+NUMBER = "[0-9]{1,9}"
+TASK = f"/runs/{{run}}/tasks/{{number:{NUMBER}}}"
+
+
+def _progress(site: Site, _: Any, name: str) -> web.Response:
+    """How far a run is, for repeated updates of its page."""
+    run = site.summary(site.run(name))
+    return site.live("_progress.html", running=run.state == "running", run=run)
+
+
+def _report(site: Site, _: Any, name: str) -> web.Response:
+    path = site.run(name).report
+    if path is None:
+        raise PageNotFoundError("this run has no report.html")
+    response = web.Response(body=path.read_bytes(), content_type="text/html", charset="utf-8")
+    response.headers["Content-Security-Policy"] = REPORT_POLICY
+    return response
+
+
+Make = Callable[..., str | web.Response]
+"""Makes a page of the site, of what is given in the query or form, and of the names and numbers in the address."""
+VIEWER: dict[str, Make] = {
+    "/": run_list,
+    "/progress": partial(run_list, template="_runs.html"),
+    "/compare": compare_page,
+    "/runs/{run}": run_page,
+    "/runs/{run}/progress": _progress,
+    "/runs/{run}/report": _report,
+    "/runs/{run}/failures": failures_page,
+    "/runs/{run}/side-by-side": side_by_side_page,
+    "/runs/{run}/tasks": tasks_page,
+    TASK: task_page,
+    f"{TASK}/agents/{{agent:{NUMBER}}}": response_page,
+    f"{TASK}/pairs/{{agent:{NUMBER}}}/{{peer:{NUMBER}}}": maps.pair_page,
+}
+STUDIO: dict[str, Make] = {
+    "/paste": maps.paste_form,
+    "/paste/{id}": maps.pasted_map,
+    "/paste/{id}/progress": maps.pasted_progress,
+    "/new": new.drop_page,
+    "/new/{id}": new.checked_page,
+    "/new/{id}/plan": new.plan_page,
+    "/delete/{run}": new.ask_deletion,
+    "/label": label.label_start,
+    "/label/pairs": label.label_pair,
+    "/label/agreement": label.agreement_page,
+    "/label/agreement/now": partial(label.agreement_page, template="_label_agreement.html"),
+    "/label/labels.{kind:csv|jsonl}": label.export_labels,
+}
+POSTED: dict[str, Make] = {
+    "/paste": maps.paste,
+    "/new": new.keep_files,
+    "/new/{id}/run": new.start_run,
+    "/runs/{run}/stop": new.stop_run,
+    "/runs/{run}/go": new.go_on,
+    "/delete/{run}": new.delete_run,
+    "/label/pairs": label.label_verdict,
+}
+
+
+def application(site: Site) -> web.Application:
+    """The pages of a site, or of the studio, behind the checks of who may see them."""
+    studio = site if isinstance(site, Studio) else None
+    methods = READING if studio is None else WRITING
+    checks = [answering(site.page, methods), *([studio.access.check] if studio else [])]
+    app = web.Application(middlewares=checks)
+    for path, make in (VIEWER | (STUDIO if studio else {})).items():
+        app.router.add_get(path, _handler(site, make))
+    for path, make in POSTED.items() if studio else ():
+        app.router.add_post(path, _handler(site, make))
+    app.router.add_static("/static", STATIC)
+    if studio is not None:
+        app.on_cleanup.append(lambda _: asyncio.to_thread(studio.children.end_all))
+    return app
+
+
+def _handler(site: Site, make: Make) -> Handler:
+    """A handler; pages are made in threads, so that a slow one does not block the others."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        # a map is only computed for a page of the viewer, or not for a browser at all
+        if request.query.get("whole") and request.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}:
+            raise RefusedError(403, "This is only computed when requested on the viewer's own page.")
+        given: MultiDict[Any] = MultiDict(request.query)
+        if request.method == "POST":
+            if make is new.keep_files:
+                request = request.clone(client_max_size=new.MOST_BYTES)
+            given.extend(await request.post())
+        parts = [
+            int(part) if name in {"number", "agent", "peer"} else part for name, part in request.match_info.items()
+        ]
+        made = await asyncio.to_thread(site.made, make, given, *parts)
+        return html(made) if isinstance(made, str) else made
+
+    return handle
+
+
+def listening(site: Site, *, port: int = 0) -> AbstractAsyncContextManager[str]:
+    """Run the server during the block and yield its address, without a token. It listens on this machine only."""
+    return local_application(application(site), port=port)

@@ -19,9 +19,9 @@ from pathlib import Path
 import anyio
 import polars as pl
 
-from goldless.apps.finetune.options import FinetuneOptions, Recipe
+from goldless.apps.finetune.options import Finetuning, Recipe
 from goldless.apps.finetune.pipeline import finetune_study
-from goldless.runs.options import Progress
+from goldless.runs.options import Options, Progress
 from goldless.studies import Study, study_from_frame
 from random_base import SHAPES, build_base
 
@@ -88,21 +88,20 @@ def main() -> None:
         base = arguments.base or build_base(work / f"random-{arguments.shape}", arguments.shape)
         print(f"base: {base.name}, {time.perf_counter() - begin:.1f} s to build or find", flush=True)
         clock = Clock()
-        options = FinetuneOptions(
+        own = Finetuning(
             base=f"hf:{base}" + (f"?weights={arguments.weights}" if arguments.weights else ""),
-            out=work / f"tuned-{base.name}-{arguments.weights or 'own'}-{arguments.tasks}-{arguments.epochs}",
+            folder=work / f"tuned-{base.name}-{arguments.weights or 'own'}-{arguments.tasks}-{arguments.epochs}",
             template="peer-review",
             raw=True,
             # a base of random weights does not read its context
-            check_base=arguments.base is not None,
-            recipe=Recipe(epochs=arguments.epochs, learning_rate=arguments.learning_rate),
-            journal=work / "journal.sqlite",
-            progress=clock,
-            say=print,
+            untested_base=arguments.base is None,
+            epochs=arguments.epochs,
+            learning_rate=arguments.learning_rate,
         )
+        options = Options(journal=work / "journal.sqlite", progress=clock, say=print)
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
-        found = anyio.run(finetune_study, generated_study(arguments.tasks), options)
+        found = anyio.run(finetune_study, generated_study(arguments.tasks), own, options)
 
     card = torch.cuda.get_device_name() if torch.cuda.is_available() else "processor"
     print(f"\n{card}, torch {torch.__version__}, {found.plan.base.settings}")

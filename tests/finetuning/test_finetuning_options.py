@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+import anyio
 import pytest
 
-from goldless.apps.finetune.options import FinetuneOptions, Recipe, check_finetune_options
+from goldless.apps.finetune.options import Finetuning, Recipe
+from goldless.apps.finetune.pipeline import finetune_study
 from goldless.errors import UserError
+from goldless.runs.options import Options
+from goldless.studies import sample_study
 
 
 def test_the_default_recipe_is_that_of_the_papers_appendix():
@@ -34,20 +38,19 @@ def test_the_default_recipe_is_that_of_the_papers_appendix():
     [
         ({"base": "embedded"}, "only weights on this machine.*got embedded"),
         ({"base": "hf:"}, "--base must be hf:NAME"),
-        ({"held_out": 0}, "held out must be greater than 0, got 0"),
-        ({"held_out": 1.0}, "held out must be less than 1, got 1.0"),
+        ({"held_out": 0}, "held_out must be a number between 0 and 1, got 0"),
+        ({"held_out": 1.0}, "held_out must be a number between 0 and 1, got 1.0"),
         ({"raw": True, "rewriter": "gpt"}, "exclude each other"),
-        ({"recipe": Recipe(epochs=0)}, "epochs must be at least 1, got 0"),
-        ({"recipe": Recipe(max_length=-1)}, "max length"),
-        ({"recipe": Recipe(learning_rate=0)}, "learning rate"),
-        ({"recipe": Recipe(seed=-1)}, "seed must be at least 0, got -1"),
+        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
+        ({"max_length": -1}, "max_length"),
+        ({"learning_rate": 0}, "learning_rate"),
         # numpy.random.seed takes 32 bits
-        ({"recipe": Recipe(seed=2**32)}, "seed must be less than 4294967296, got 4294967296"),
-        ({"recipe": Recipe(warmup_steps=-1)}, "warmup steps must be at least 0"),
-        ({"save_every": 0}, "save every"),
-        ({"resamples": 10}, "resamples must be at least 100"),
+        ({"seed": -1}, "seed must be from 0 to 4294967295, as numpy takes it, got -1"),
+        ({"seed": 2**32}, "seed must be from 0 to 4294967295, as numpy takes it, got 4294967296"),
+        ({"save_every": 0}, "save_every"),
     ],
 )
 def test_bad_options_are_refused_with_what_is_allowed(changed, message):
+    given = Finetuning(**{"base": "hf:x", "folder": Path("out"), **changed})
     with pytest.raises(UserError, match=message):
-        check_finetune_options(FinetuneOptions(**{"base": "hf:x", "out": Path("out"), **changed}))
+        anyio.run(finetune_study, sample_study(), given, Options())

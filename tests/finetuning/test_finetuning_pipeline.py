@@ -13,11 +13,12 @@ import anyio
 import polars as pl
 import pytest
 
-from goldless.apps.finetune.options import FinetuneOptions, Recipe
+from goldless.apps.finetune.options import Finetuning
 from goldless.apps.finetune.pipeline import finetune_study
 from goldless.errors import CanaryError, CapabilityError, PrerequisiteError, UserError
 from goldless.models.catalogue import open_model
 from goldless.models.interface import Message
+from goldless.runs.options import Options
 from goldless.studies import read_study, study_from_frame
 
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
@@ -34,7 +35,12 @@ from tiny_base import TEMPLATE, save_reader, toy_rows  # noqa: E402
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
 
 TASKS = 12
-RECIPE = Recipe(epochs=1, learning_rate=1e-2)
+OPTIONS = Options(resamples=200)
+
+
+def tune(study, own, **options):
+    """Fine-tune, with a journal of its own unless the options name one."""
+    return anyio.run(finetune_study, study, own, replace(OPTIONS, **{"journal": own.folder.parent / "j.db", **options}))
 
 
 def toy_study(name: str = "toy"):
@@ -48,17 +54,16 @@ def tuned(base: Path, tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("tuned")
     template = folder / "short.toml"
     template.write_text(TEMPLATE, encoding="utf-8")
-    options = FinetuneOptions(
+    options = Finetuning(
         base=f"hf:{base}",
-        out=folder / "out",
+        folder=folder / "out",
         template=str(template),
         raw=True,
         held_out=0.25,
-        recipe=RECIPE,
-        journal=folder / "journal.db",
-        resamples=200,
+        epochs=1,
+        learning_rate=1e-2,
         # random weights may or may not read their context
-        check_base=False,
+        untested_base=True,
     )
     handed: set[str] = set()
     train = training_module.train_adapter
@@ -69,7 +74,7 @@ def tuned(base: Path, tmp_path_factory: pytest.TempPathFactory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training_module, "train_adapter", watched)
-        found = anyio.run(finetune_study, toy_study(), options)
+        found = tune(toy_study(), options)
     return found, options, handed
 
 
@@ -97,7 +102,7 @@ def test_the_adapter_raises_the_likelihood_of_held_out_texts_in_every_way_of_ask
 def test_the_numbers_are_those_of_peft_over_each_sequence_alone(tuned, base: Path):
     found, options, _ = tuned
     plain = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32).eval()
-    model = peft.PeftModel.from_pretrained(plain, options.out / "adapter").eval()
+    model = peft.PeftModel.from_pretrained(plain, options.folder / "adapter").eval()
     scorer = open_model(found.specification)
 
     async def requests():
@@ -124,11 +129,11 @@ def test_the_numbers_are_those_of_peft_over_each_sequence_alone(tuned, base: Pat
 
 def test_the_result_is_on_disk_as_it_was_returned_and_checkpoints_are_gone(tuned):
     found, options, _ = tuned
-    assert json.loads((options.out / "finetune.json").read_text(encoding="utf-8")) == json.loads(
+    assert json.loads((options.folder / "finetune.json").read_text(encoding="utf-8")) == json.loads(
         json.dumps(found.as_json())
     )
-    assert not (options.out / "checkpoints").exists()
-    record = json.loads((options.out / "adapter" / "goldless_adapter.json").read_text(encoding="utf-8"))
+    assert not (options.folder / "checkpoints").exists()
+    record = json.loads((options.folder / "adapter" / "goldless_adapter.json").read_text(encoding="utf-8"))
     assert record["base"]["revision"] == found.plan.base.revision
     assert record["template"]["predict"] == "Say."
 
@@ -136,7 +141,7 @@ def test_the_result_is_on_disk_as_it_was_returned_and_checkpoints_are_gone(tuned
 def test_a_second_run_of_the_same_plan_trains_and_scores_nothing(tuned, monkeypatch: pytest.MonkeyPatch):
     found, options, _ = tuned
     monkeypatch.setattr(training_module, "train_adapter", lambda *_, **__: pytest.fail("trained again"))
-    again = anyio.run(finetune_study, toy_study(), options)
+    again = tune(toy_study(), options)
     assert again.as_json() == found.as_json()
     assert [row.calls for row in again.spending] == [0, 0]
 
@@ -145,7 +150,7 @@ def test_a_second_run_of_the_same_plan_trains_and_scores_nothing(tuned, monkeypa
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"recipe": replace(RECIPE, rank=8)}, r"recipe rank was 16, now 8\."),
+        ({"rank": 8}, r"recipe rank was 16, now 8\."),
         ({"dtype": "bfloat16"}, "base settings dtype was float32, now bfloat16"),
         ({"template": "plain"}, r"template name was short@\w+, now plain; different template predict"),
         ({"held_out": 0.5}, r"different examples; different held_out\."),
@@ -153,12 +158,12 @@ def test_a_second_run_of_the_same_plan_trains_and_scores_nothing(tuned, monkeypa
 )
 def test_another_plan_in_the_same_folder_is_refused_with_what_differs(tuned, changed, named):
     _, options, _ = tuned
-    before = (options.out / "plan.json").read_bytes()
+    before = (options.folder / "plan.json").read_bytes()
     if "dtype" in changed:
         changed = {"base": f"{options.base}?dtype={changed['dtype']}"}
     with pytest.raises(UserError, match=rf"another plan: .*{named}"):
-        anyio.run(finetune_study, toy_study(), replace(options, **changed))
-    assert (options.out / "plan.json").read_bytes() == before
+        tune(toy_study(), replace(options, **changed))
+    assert (options.folder / "plan.json").read_bytes() == before
 
 
 def test_it_trains_on_recorded_rewrites_and_says_whose(tmp_path: Path, base: Path, tuned):
@@ -170,10 +175,8 @@ def test_it_trains_on_recorded_rewrites_and_says_whose(tmp_path: Path, base: Pat
     rewrites = [{**row, "rewriter": "gpt", "text": f"re {row['text']}"} for row in rows]
     pl.DataFrame(rewrites).write_ndjson(folder / "rewrites.jsonl")
     said: list[str] = []
-    asked = replace(
-        options, out=tmp_path / "out", raw=False, recipe=Recipe(epochs=1), journal=tmp_path / "j.db", say=said.append
-    )
-    found = anyio.run(finetune_study, read_study(folder), asked)
+    asked = replace(options, folder=tmp_path / "out", raw=False, learning_rate=2e-4)
+    found = tune(read_study(folder), asked, say=said.append)
     assert found.plan.texts == "gpt"
     assert "no task has a synopsis 'abstract'" in said[0]
     assert {row.metric for row in found.held_out} == {"gem"}
@@ -198,7 +201,7 @@ def test_it_trains_on_recorded_rewrites_and_says_whose(tmp_path: Path, base: Pat
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(tuned, tmp_path: Path, changed, error, message):
     _, options, _ = tuned
     with pytest.raises(error, match=message):
-        anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / "new", **changed))
+        tune(toy_study(), replace(options, folder=tmp_path / "new", **changed))
     assert not (tmp_path / "new").exists()
 
 
@@ -206,7 +209,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(tuned, tmp
     _, options, _ = tuned
     monkeypatch.setitem(__import__("sys").modules, "trl", None)
     with pytest.raises(PrerequisiteError, match=r"needs trl.*pip install 'goldless\[finetune\]'"):
-        anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / "new"))
+        tune(toy_study(), replace(options, folder=tmp_path / "new"))
 
 
 class KilledError(Exception):
@@ -215,15 +218,15 @@ class KilledError(Exception):
 
 def test_a_killed_run_goes_on_from_its_checkpoint_and_comes_to_what_a_run_in_one_go_comes_to(tuned, tmp_path: Path):
     found, options, _ = tuned
-    asked = replace(options, out=tmp_path / "out", save_every=2)
+    asked = replace(options, folder=tmp_path / "out", save_every=2)
 
     def kill(progress) -> None:
         if progress.stage == "training" and progress.done == 5:
             raise KilledError
 
     with pytest.raises(KilledError):
-        anyio.run(finetune_study, toy_study(), replace(asked, progress=kill))
-    again = anyio.run(finetune_study, toy_study(), replace(asked, base=f"{asked.base}?sharing=packed"))
+        tune(toy_study(), asked, journal=options.folder.parent / "j.db", progress=kill)
+    again = tune(toy_study(), replace(asked, base=f"{asked.base}?sharing=packed"))
     assert again.resumed_at == 4
     assert again.losses == found.losses
     assert again.scorer.settings["sharing"] == "packed prefix tree"
@@ -238,7 +241,7 @@ def test_what_no_training_of_ours_made_is_refused_before_anything_is_loaded_and_
     mine.write_text("weeks of work", encoding="utf-8")
     said = rf"is not a training folder: it has {name}, but no plan\.json\. Choose a new or empty folder"
     with pytest.raises(UserError, match=said):
-        anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / "out", base="hf:./no/such/folder"))
+        tune(toy_study(), replace(options, folder=tmp_path / "out", base="hf:./no/such/folder"))
     assert mine.read_text(encoding="utf-8") == "weeks of work"
     assert not (tmp_path / "out" / "plan.json").exists()
 
@@ -247,11 +250,7 @@ def test_a_base_that_does_not_read_its_context_is_refused_before_anything_is_wri
     _, options, _ = tuned
     deaf = save_reader(tmp_path / "deaf", deaf=True)
     with pytest.raises(CanaryError, match="does not read its context"):
-        anyio.run(
-            finetune_study,
-            toy_study(),
-            replace(options, base=f"hf:{deaf}", out=tmp_path / "out", check_base=True),
-        )
+        tune(toy_study(), replace(options, base=f"hf:{deaf}", folder=tmp_path / "out", untested_base=False))
     assert not (tmp_path / "out").exists()
 
 
@@ -261,12 +260,11 @@ def test_a_base_and_an_adapter_that_read_their_context_pass_and_the_noise_is_sho
     asked = replace(
         options,
         base=f"hf:{reader}?dtype=float32&device=cpu&sharing=cached",
-        out=tmp_path / "out",
-        recipe=Recipe(epochs=1, learning_rate=1e-5),
-        journal=tmp_path / "j.db",
-        check_base=True,
+        folder=tmp_path / "out",
+        learning_rate=1e-5,
+        untested_base=False,
     )
-    found = anyio.run(finetune_study, toy_study(), asked)
+    found = tune(toy_study(), asked)
     assert found.canaries.base.passed
     assert found.canaries.adapter.passed
     assert found.canaries.refused is None
@@ -288,6 +286,6 @@ def test_a_base_that_no_adapter_fits_is_refused(tuned, tmp_path: Path):
     )
     transformers.MambaForCausalLM(config).save_pretrained(tmp_path / "mamba")
     byte_tokenizer().save_pretrained(tmp_path / "mamba")
-    asked = replace(options, base=f"hf:{tmp_path / 'mamba'}", out=tmp_path / "out")
+    asked = replace(options, base=f"hf:{tmp_path / 'mamba'}", folder=tmp_path / "out")
     with pytest.raises(CapabilityError, match="peft cannot train an adapter on a model of type mamba"):
-        anyio.run(finetune_study, toy_study(), asked)
+        tune(toy_study(), asked)

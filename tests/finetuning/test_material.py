@@ -7,8 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from goldless.apps.finetune.material import choose_material
-from goldless.apps.finetune.options import FinetuneOptions, Recipe
+from goldless.apps.finetune.material import ExampleSet, choose_material
+from goldless.apps.finetune.options import Finetuning
+from goldless.apps.finetune.result import Counts
 from goldless.errors import UserError
 from goldless.studies import read_study, study_from_frame
 
@@ -19,8 +20,8 @@ def study_of(tasks: int, agents: str = "abcd", *, lacking: tuple[str, str] | Non
 
 
 def chosen(study, *, seed: int = 42, **options):
-    given = {"base": "hf:x", "out": Path("out"), "raw": True, "recipe": Recipe(seed=seed), **options}
-    return choose_material(study, FinetuneOptions(**given))
+    given = {"base": "hf:x", "folder": Path("out"), "raw": True, "seed": seed, **options}
+    return choose_material(study, Finetuning(**given))
 
 
 def names(tasks) -> set[str]:
@@ -43,7 +44,7 @@ def test_a_response_without_rewrite_is_missing_and_never_replaced_by_the_respons
     [
         (5, ("a", "b", "x", "y"), r"unknown agents: 'x'.*, 'y'"),
         (5, ("a", "b"), "at least 3 agents, got 2"),
-        (1, None, r"at least 2 tasks must have 3 usable responses.*got 1"),
+        (1, (), r"at least 2 tasks must have 3 usable responses.*got 1"),
     ],
 )
 def test_what_cannot_be_split_is_refused(tasks, agents, message):
@@ -64,5 +65,5 @@ def test_held_out_texts_and_synopses_that_were_trained_on_word_for_word_are_coun
         {"task": [f"t{i}" for i in range(4)], "synopsis_abstract": ["same"] * 4, "synopsis_assw": [*"wxyz"]}
     )
     study = study_from_frame(pl.DataFrame(rows), tasks=known)
-    found = [chosen(study, held_out=0.5, synopsis=name) for name in ("abstract", "assw")]
-    assert [(each.texts_seen, each.synopses_seen) for each in found] == [(2, 2), (2, 0)]
+    found = [Counts.of(chosen(study, held_out=0.5, synopsis=name), ExampleSet(())) for name in ("abstract", "assw")]
+    assert [(each.held_out_texts_seen, each.held_out_synopses_seen) for each in found] == [(2, 2), (2, 0)]

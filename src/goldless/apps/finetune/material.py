@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from goldless.apps.finetune.options import FinetuneOptions
+from goldless.apps.finetune.options import Finetuning
 from goldless.errors import CapabilityError, UserError, nearest
 from goldless.models.interface import Scorer, content_hash
 from goldless.records import CallFailure, Task
@@ -63,37 +63,22 @@ class Material:
     texts_missing: int
     """Responses without a recorded rewrite."""
 
-    @property
-    def texts_seen(self) -> int:
-        """Held-out texts that also occur verbatim in training, for example if an agent repeats itself."""
-        known = {text for each in self.trained for text in each.texts.values()}
-        return sum(text in known for each in self.held_out for text in each.texts.values())
-
-    @property
-    def synopses_seen(self) -> int:
-        """Held-out tasks whose synopsis also occurs verbatim in training, for example if a task is there twice."""
-        trained, held_out = (
-            [each.task.synopses.get(self.synopsis or "") for each in tasks] for tasks in (self.trained, self.held_out)
-        )
-        return sum(text is not None and text in trained for text in held_out)
-
     def stages(self, scorer: Scorer) -> list[ScoringStage]:
         """The ways of asking a scorer: for GEM, and for GEM-S if there is a synopsis."""
         ways = [None] if self.synopsis is None else [None, self.synopsis]
         return [ScoringStage(scorer, self.template, self.rewriter, name) for name in ways]
 
 
-def choose_material(study: Study, options: FinetuneOptions) -> Material:
+def choose_material(study: Study, own: Finetuning, say: Callable[[str], None] = lambda _: None) -> Material:
     """Choose tasks and texts by the options; at least one task is trained on and one held out."""
-    rewriter, rewrites = (None, None) if options.raw else _rewrites(study, options)
-    if options.agents is not None:
-        _check_agents(study, options.agents)
-    template, synopsis = find_template(options.template), _synopsis(study, options)
-    seed = options.recipe.seed
+    rewriter, rewrites = (None, None) if own.raw else _rewrites(study, own)
+    if own.agents:
+        _check_agents(study, own.agents)
+    template, synopsis = find_template(own.template), _synopsis(study, own, say)
     usable: list[TaskTexts] = []
     too_few = missing = 0
     for task, responses in study:
-        chosen = [each for each in responses if options.agents is None or each.agent in options.agents]
+        chosen = [each for each in responses if not own.agents or each.agent in own.agents]
         texts = {
             each.agent: text
             for each in chosen
@@ -104,7 +89,7 @@ def choose_material(study: Study, options: FinetuneOptions) -> Material:
         if len(texts) < RESPONSES_A_TASK:
             too_few += 1
             continue
-        order = sorted(texts, key=lambda agent: content_hash("response", seed, task.task, agent))
+        order = sorted(texts, key=lambda agent: content_hash("response", own.seed, task.task, agent))
         drawn = order[:RESPONSES_A_TASK]
         usable.append(TaskTexts(task, {agent: text for agent, text in texts.items() if agent in drawn}))
     if len(usable) < 2:
@@ -112,8 +97,8 @@ def choose_material(study: Study, options: FinetuneOptions) -> Material:
             f"at least 2 tasks must have {RESPONSES_A_TASK} usable responses, one to train on and one to hold out; "
             f"got {len(usable)}"
         )
-    count = min(max(1, round(options.held_out * len(usable))), len(usable) - 1)
-    names = sorted((each.task.task for each in usable), key=lambda name: content_hash("held out", seed, name))
+    count = min(max(1, round(own.held_out * len(usable))), len(usable) - 1)
+    names = sorted((each.task.task for each in usable), key=lambda name: content_hash("held out", own.seed, name))
     trained, held_out = (
         tuple(each for each in usable if (each.task.task in names[:count]) == aside) for aside in (False, True)
     )
@@ -132,7 +117,7 @@ def _check_agents(study: Study, agents: Collection[str]) -> None:
         )
 
 
-def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Rewrites]:
+def _rewrites(study: Study, own: Finetuning) -> tuple[str, Rewrites]:
     """The recorded rewrites to train on, with the name of their rewriter."""
     recorded = preprocessors(recorded_rewrites(study))
     if not recorded:
@@ -142,35 +127,32 @@ def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Rewrites]:
             "responses with --raw (for gem-raw)"
         )
     names = list(dict.fromkeys(each.name for each in recorded))
-    if options.rewriter is not None and options.rewriter not in names:
+    if own.rewriter is not None and own.rewriter not in names:
         raise UserError(
-            f"{study.name} has no rewrites by {options.rewriter!r}{nearest(options.rewriter, names) or '.'} "
+            f"{study.name} has no rewrites by {own.rewriter!r}{nearest(own.rewriter, names) or '.'} "
             f"Rewriters: {', '.join(names)}"
         )
-    chosen = [each for each in recorded if options.rewriter in {None, each.name}]
+    chosen = [each for each in recorded if own.rewriter in {None, each.name}]
     if len(chosen) > 1:
         # of one rewriter, prefer those made with the template to train
-        chosen = [each for each in chosen if each.template == find_template(options.template).name] or chosen
+        chosen = [each for each in chosen if each.template == find_template(own.template).name] or chosen
     if len(chosen) > 1:
         raise UserError(f"{study.name} has several sets of rewrites ({', '.join(names)}). Choose one with --rewriter")
     return chosen[0].name, chosen[0].texts()
 
 
-def _synopsis(study: Study, options: FinetuneOptions) -> str | None:
+def _synopsis(study: Study, own: Finetuning, say: Callable[[str], None]) -> str | None:
     """The synopsis for GEM-S; None if there is none."""
-    if options.synopsis is not None:
-        if options.synopsis not in study.synopses:
-            raise UserError(
-                f"no task has a synopsis {options.synopsis!r}{nearest(options.synopsis, study.synopses) or '.'} "
-                f"Known synopses: {', '.join(study.synopses) or 'none'}"
-            )
-        return options.synopsis
-    if ABSTRACT in study.synopses:
-        return ABSTRACT
-    metric = "gem-raw" if options.raw else "gem"
-    options.say(
-        f"no task has a synopsis {ABSTRACT!r}, so the adapter is trained without one, for {metric} but not for gem-s"
-    )
+    wanted = own.synopsis or ABSTRACT
+    if wanted in study.synopses:
+        return wanted
+    if own.synopsis is not None:
+        raise UserError(
+            f"no task has a synopsis {wanted!r}{nearest(wanted, study.synopses) or '.'} "
+            f"Known synopses: {', '.join(study.synopses) or 'none'}"
+        )
+    metric = "gem-raw" if own.raw else "gem"
+    say(f"no task has a synopsis {ABSTRACT!r}, so the adapter is trained without one, for {metric} but not for gem-s")
     return None
 
 

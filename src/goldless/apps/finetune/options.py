@@ -1,94 +1,78 @@
-"""Options of fine-tuning: the recipe and the data, checked before anything is loaded."""
+"""Options of fine-tuning, with their bounds; the recipe's defaults are the paper's (GEM, appendix E.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import Field, TypeAdapter, ValidationError
 
 from goldless.errors import UserError
+from goldless.runs.option_forms import LEVEL, NAMES, REQUIRED, TEXT, Form, option
+from goldless.runs.options import METRICS, STATISTICS
 
-Count = Annotated[int, Field(ge=1)]
+OUTPUT = "Output"
+SEED = Form(int, must_be="from 0 to 4294967295, as numpy takes it", allows=lambda given: 0 <= given < 2**32)
+RANK = Form(int, must_be="from 1 to 4096", allows=lambda given: 1 <= given <= 4096)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a LoRA adapter is trained; the defaults are the paper's (GEM, appendix E.1)."""
+    """How a LoRA adapter is trained."""
 
-    rank: Annotated[int, Field(ge=1, le=4096)] = 16
-    alpha: Count = 16
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    learning_rate: Annotated[float, Field(gt=0, lt=1)] = 2e-4
-    schedule: Literal["linear"] = "linear"
-    epochs: Count = 3
-    warmup_steps: Annotated[int, Field(ge=0)] = 5
-    batch_size: Count = 2
-    """Examples per batch."""
-    accumulation: Count = 4
-    """Batches per step."""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    max_length: Count = 4096
-    """Maximum tokens of an example; longer ones are left out and counted, never cut."""
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
-    """In 32 bits, for numpy, which the training seeds too."""
+    epochs: int = option(3, "Passes over all examples.", group="Training", at_least=1)
+    rank: int = option(16, "Rank of the adapter (LoRA r).", form=RANK)
+    alpha: int = option(16, "Scale of the adapter (LoRA alpha).", at_least=1)
+    dropout: float = 0.0
+    learning_rate: float = option(2e-4, "Highest learning rate.", form=LEVEL)
+    schedule: str = "linear"
+    warmup_steps: int = 5
+    batch_size: int = option(2, "Examples per batch.", at_least=1)
+    accumulation: int = option(4, "Batches per step.", at_least=1)
+    weight_decay: float = 0.01
+    max_length: int = option(4096, "Maximum tokens of an example; longer ones are left out.", at_least=1)
+    seed: int = option(42, "Seed for draws, training and resampling.", form=SEED)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FinetuneOptions:
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
     """What to fine-tune, on what, and where to write it."""
 
-    base: str
-    """``hf:NAME_OR_PATH``, with ``?weights=4bit`` to train on 4-bit weights."""
-    out: Path
-    """Folder of the adapter, of checkpoints during training, and of the result."""
-    template: str = "general"
-    """The template that the adapter will score with."""
-    raw: bool = False
-    """Train on the original responses instead of recorded rewrites."""
-    rewriter: str | None = None
-    """Which rewriter's recorded rewrites, if there are several."""
-    synopsis: str | None = None
-    """The synopsis of GEM-S; None: the abstract, if the study has one."""
-    agents: Sequence[str] | None = None
-    """Agents whose responses are used; None: all."""
-    held_out: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    """Share of tasks that are never trained on."""
-    recipe: Recipe = field(default_factory=Recipe)
-    check_base: bool = True
-    """Reject a base that fails the canaries; False: do not test it, which the result records."""
-    save_every: Count = 50
-    """Steps between checkpoints."""
-    resamples: Annotated[int, Field(ge=100)] = 10_000
-    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    journal: Path | None = None
-    progress: Callable[[Any], None] = field(default=lambda _: None)
-    say: Callable[[str], None] = field(default=lambda _: None)
-
-    def tell(self, stage: str, total: int, tokens: Callable[[], int] = lambda: 0) -> Callable[[int], None]:
-        """A function that reports the progress of a stage."""
-        from goldless.runs.progress import Progress  # noqa: PLC0415 - a help needs no frames
-
-        return lambda done: self.progress(Progress(stage, done, total, tokens(), 0.0))
+    base: str = option(REQUIRED, "Model to train: hf:NAME_OR_PATH, or hf:NAME?weights=4bit.", "hf:NAME", group=METRICS)
+    folder: Path = option(  # noqa: RUF009 - as for all options
+        REQUIRED, "Write the adapter to this folder; the same command resumes there.", "--out FOLDER", group=OUTPUT
+    )
+    untested_base: bool = option(False, "Train even if the base model fails the tests of a scorer.", group=METRICS)
+    template: str = option(
+        "general", "Prompt wording to train for: general, plain, peer-review, or FILE.toml.", "NAME", form=TEXT
+    )
+    raw: bool = option(False, "Train on the responses themselves, not on rewrites.")
+    rewriter: str | None = option(None, "Rewriter whose recorded rewrites are used, if there are several.", "NAME")
+    synopsis: str | None = option(
+        None, "Synopsis to train with, for gem-s (default: the abstract, if tasks have one).", "NAME"
+    )
+    agents: Sequence[str] = option(
+        (), "Comma-separated agents whose responses are trained on (default: all).", "AGENTS", form=NAMES
+    )
+    held_out: float = option(0.1, "Share of tasks kept for testing.", "SHARE", group=STATISTICS, form=LEVEL)
 
 
-def check_finetune_options(options: FinetuneOptions) -> None:
-    """Reject invalid options."""
-    if not options.base.startswith("hf:") or options.base == "hf:":
-        raise UserError(
-            f"--base must be hf:NAME, because only weights on this machine can be trained; got {options.base}"
-        )
-    given = {each.name: getattr(options, each.name) for each in fields(options)}
-    try:
-        TypeAdapter(FinetuneOptions).validate_python({**given, "recipe": asdict(options.recipe)})
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][-1]).replace("_", " ")
-        must = first["msg"].removeprefix("Input should ").replace("greater than or equal to", "at least")
-        raise UserError(f"{name} must {must}, got {first['input']}") from error
-    if options.raw and options.rewriter is not None:
-        raise UserError(
-            "--raw and --rewriter exclude each other: train either on the original responses or on rewrites"
-        )
+@dataclass(frozen=True, kw_only=True)
+class Finetuning(Recipe, Chosen):
+    """Options of ``finetune``."""
+
+    save_every: int = option(50, "Steps between checkpoints.", "STEPS", group=OUTPUT, at_least=1)
+
+    @property
+    def recipe(self) -> Recipe:
+        return Recipe(**{one.name: getattr(self, one.name) for one in fields(Recipe)})
+
+    def check(self) -> None:
+        """Refuse what excludes each other."""
+        if not self.base.startswith("hf:") or self.base == "hf:":
+            raise UserError(
+                f"--base must be hf:NAME, because only weights on this machine can be trained; got {self.base}"
+            )
+        if self.raw and self.rewriter is not None:
+            raise UserError(
+                "--raw and --rewriter exclude each other: train either on the original responses or on rewrites"
+            )

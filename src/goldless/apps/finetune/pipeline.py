@@ -1,15 +1,21 @@
-"""Fine-tuning from end to end: study → split → examples → held out before → training → held out after."""
+"""Fine-tuning from end to end: study → split → examples → held out before → training → held out after.
+
+A training folder has its plan, the trainer's checkpoints, the adapter and the result. The plan is everything that must
+be the same for a second run to go on where the first one stopped; a finished training is never done again.
+"""
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
 import shutil
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -18,17 +24,15 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.apps.finetune.material import RESPONSES, ExampleSet, Material, build_examples, choose_material
-from goldless.apps.finetune.options import FinetuneOptions, check_finetune_options
-from goldless.apps.finetune.result import Canaries, Counts, Finetuned, compare_held_out, held_out_evidence
-from goldless.apps.finetune.training_folder import (
-    ADAPTER,
-    CHECKPOINTS,
-    RESULT_FILE,
+from goldless.apps.finetune.options import Finetuning
+from goldless.apps.finetune.result import (
+    Canaries,
+    Counts,
+    Finetuned,
     Training,
     TrainingPlan,
-    check_folder,
-    finished_training,
-    settle_plan,
+    compare_held_out,
+    held_out_evidence,
 )
 from goldless.errors import CanaryError, PrerequisiteError, UserError
 from goldless.files import write_text
@@ -37,85 +41,89 @@ from goldless.models.canaries import check_scorer
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
 from goldless.models.local_weights import HfModel
-from goldless.models.local_weights.specification import HfSpecification, parse_specification
+from goldless.models.local_weights.specification import (
+    ADAPTER_CONFIG,
+    TRAINING_PLAN,
+    HfSpecification,
+    parse_specification,
+)
 from goldless.runs.opening import TRAINED_ON, OpenModel, Part, open_models, task_marks
+from goldless.runs.option_forms import check_each
 from goldless.runs.options import Options
 from goldless.runs.progress import Progress
+from goldless.runs.store import check_writable
 from goldless.studies import Study
 from goldless.templates import FIELDS
 
 INSTALL = "pip install 'goldless[finetune]'"
+TRAINING_FILE, RESULT_FILE = "training.json", "finetune.json"
+ADAPTER, CHECKPOINTS = "adapter", "checkpoints"
+"""Names of the folders of the adapter and of the trainer's checkpoints."""
+LONG = 40
+"""Longer settings are not shown in messages."""
 
 
-async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
+async def finetune_study(study: Study, own: Finetuning, options: Options) -> Finetuned:
     """An adapter trained on part of a study, with the log-likelihood of the rest before and after.
 
     Another run of the same plan resumes where the first stopped.
     """
-    check_finetune_options(options)
-    specification = _base(options.base)
-    material = choose_material(study, options)
-    check_folder(options.out)
-    _require_extra(options)
+    check_each(own)
+    own.check()
+    specification = _base(own.base)
+    material = choose_material(study, own, options.say)
+    _check_folder(own.folder)
+    _require_extra(own.folder)
     async with _opened(HfModel(specification), options) as (model, journal):
         base_report = None
-        if options.check_base:
+        if not own.untested_base:
             try:
                 base_report = await check_scorer(model.model, journal)
             except CanaryError as error:
                 raise CanaryError(f"{error}. To train on it anyway, use --untested-base") from error
-        examples = await build_examples(
-            material.trained,
-            material.stages(model.scorer),
-            max_length=options.recipe.max_length,
-            done=options.tell("building examples", len(material.trained)),
-        )
-        plan = _plan(material, options, model.identity, examples)
-        begun = settle_plan(options.out, plan)
+        told = _teller(options, "building examples", len(material.trained))
+        stages = material.stages(model.scorer)
+        examples = await build_examples(material.trained, stages, max_length=own.max_length, done=told)
+        plan = _plan(material, own, model.identity, examples)
+        begun = _settle_plan(own.folder, plan)
         before = await _held_out(material, model, options, "before")
         spending = [model.spending]
-    training = await _trained(specification, plan, material, examples, options, begun=begun)
+    record = _record(plan, material)
+    training = await _trained(specification, plan, examples, record, own=own, options=options, begun=begun)
     refused, report = None, None
-    async with _opened(HfModel(replace(specification, adapter=str(options.out / ADAPTER))), options) as opened:
-        model, journal = opened
+    tuned = HfModel(replace(specification, adapter=str(own.folder / ADAPTER)))
+    async with _opened(tuned, options) as (model, journal):
         try:
             report = await check_scorer(model.model, journal)
         except CanaryError as error:  # the adapter is kept, and the result says so
             refused = str(error)
         after = await _held_out(material, model, options, "after")
         spending.append(model.spending)
+    draws: dict[str, Any] = {"seed": own.seed, "resamples": options.resamples, "level": options.level}
     found = Finetuned(
         study=study.name,
         fingerprint=study.fingerprint,
         plan=plan,
         scorer=model.identity,
-        adapter=options.out / ADAPTER,
-        specification=f"hf:{replace(specification, adapter=str(options.out))}",
+        adapter=own.folder / ADAPTER,
+        specification=f"hf:{replace(specification, adapter=str(own.folder))}",
         held_out_tasks=tuple(each.task.task for each in material.held_out),
-        counts=Counts(
-            tasks_trained=len(material.trained),
-            tasks_held_out=len(material.held_out),
-            tasks_too_few=material.tasks_too_few,
-            texts_missing=material.texts_missing,
-            held_out_texts_seen=material.texts_seen,
-            held_out_synopses_seen=material.synopses_seen,
-            examples=len(examples.examples),
-            tokens=sum(example.target_tokens for example in examples.examples),
-            left_out=examples.left_out,
-        ),
+        counts=Counts.of(material, examples),
         **training.model_dump(),
-        held_out=compare_held_out(
-            before, after, seed=plan.recipe.seed, resamples=options.resamples, level=options.level
-        ),
+        held_out=compare_held_out(before, after, **draws),
         level=options.level,
         canaries=Canaries(base_report, report, refused),
         spending=tuple(spending),
     )
-    write_text(
-        options.out / RESULT_FILE, json.dumps(found.as_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    )
-    shutil.rmtree(options.out / CHECKPOINTS, ignore_errors=True)
+    text = json.dumps(found.as_json(), ensure_ascii=False, indent=2, allow_nan=False)
+    write_text(own.folder / RESULT_FILE, text + "\n")
+    shutil.rmtree(own.folder / CHECKPOINTS, ignore_errors=True)
     return found
+
+
+def _teller(options: Options, stage: str, total: int, tokens: Callable[[], int] = lambda: 0) -> Callable[[int], None]:
+    """A function that reports the progress of a stage."""
+    return lambda done: options.progress(Progress(stage, done, total, tokens(), 0.0))
 
 
 def _base(written: str) -> HfSpecification:
@@ -130,7 +138,7 @@ def _base(written: str) -> HfSpecification:
     return specification
 
 
-def _require_extra(options: FinetuneOptions) -> None:
+def _require_extra(folder: Path) -> None:
     """Raise where a package is missing, or several GPUs are visible and there is still something to train."""
     for package in ("torch", "transformers", "datasets", "peft", "trl"):
         try:
@@ -141,14 +149,14 @@ def _require_extra(options: FinetuneOptions) -> None:
             ) from error
     import torch  # noqa: PLC0415 - an extra, and slow to import
 
-    if finished_training(options.out) is None and torch.cuda.is_available() and torch.cuda.device_count() > 1:
+    if _finished(folder) is None and torch.cuda.is_available() and torch.cuda.device_count() > 1:
         raise PrerequisiteError(
             f"training uses one GPU, but {torch.cuda.device_count()} are visible. Set CUDA_VISIBLE_DEVICES=0"
         )
 
 
 @asynccontextmanager
-async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[tuple[OpenModel, Journal]]:
+async def _opened(model: HfModel, options: Options) -> AsyncIterator[tuple[OpenModel, Journal]]:
     """The loaded model behind the journal, and the journal; releases the model's memory afterwards."""
     journal = Journal(options.journal or default_journal())
     try:
@@ -159,7 +167,16 @@ async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[tup
         journal.close()
 
 
-def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:
+async def _held_out(material: Material, model: OpenModel, options: Options, when: str) -> pl.DataFrame:
+    tasks = material.held_out
+    told = _teller(options, f"held-out tasks {when}", len(tasks), lambda: model.ledger.usage.input_tokens)
+    return await held_out_evidence(tasks, material.stages(model.scorer), done=told)
+
+
+# --- the plan and its folder -----------------------------------------------------------------------------------------
+
+
+def _plan(material: Material, own: Finetuning, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:
     held_out = [[each.task.task, dict(each.texts), dict(each.task.synopses)] for each in material.held_out]
     settings, template = base.settings, material.template
     # with its state in 8 bits, as in the paper, where that can run
@@ -170,26 +187,90 @@ def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, exa
         template={"name": template.name, **{field: getattr(template, field) for field in FIELDS}},
         texts=material.rewriter or RESPONSES,
         synopsis=material.synopsis,
-        recipe=options.recipe,
+        recipe=own.recipe,
         optimizer="adamw_8bit" if eight_bits else "adamw_torch",
         examples=examples.digest,
         held_out=content_hash(held_out),
     )
 
 
-async def _held_out(material: Material, model: OpenModel, options: FinetuneOptions, when: str) -> pl.DataFrame:
-    tasks = material.held_out
-    told = options.tell(f"held-out tasks {when}", len(tasks), lambda: model.ledger.usage.input_tokens)
-    return await held_out_evidence(tasks, material.stages(model.scorer), done=told)
+def _finished(folder: Path) -> Training | None:
+    """The result of the training in a folder; None if it is not finished."""
+    if not (folder / ADAPTER / ADAPTER_CONFIG).is_file():
+        return None
+    try:
+        return Training.model_validate_json((folder / TRAINING_FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise UserError if a folder is not writable or has other content."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise UserError(f"{folder}: cannot write ({there} is not a writable folder). Choose another folder with --out")
+    names = sorted(path.name for path in folder.iterdir()) if there == folder else []
+    strange = [name for name in names if not name.startswith(".") or name == f".{ADAPTER}"]
+    if strange and _read_plan(folder) is None:
+        more = f" and {len(strange) - 3} more" * (len(strange) > 3)
+        raise UserError(
+            f"{folder} is not a training folder: it has {', '.join(strange[:3])}{more}, but no {TRAINING_PLAN}. "
+            "Choose a new or empty folder with --out"
+        )
+
+
+def _settle_plan(folder: Path, plan: TrainingPlan) -> bool:
+    """Write the plan to its folder; True if the same plan was already there, UserError if another one was."""
+    check_writable(folder)
+    now, before = asdict(plan), _read_plan(folder)
+    if before is None:
+        write_text(folder / TRAINING_PLAN, json.dumps(now, ensure_ascii=False, indent=2) + "\n")
+    elif changed := _changed(before, json.loads(json.dumps(now))):
+        raise UserError(
+            f"{folder} has a training with another plan: {'; '.join(changed)}. Choose another folder, or remove that "
+            "one"
+        )
+    return before is not None
+
+
+def _read_plan(folder: Path) -> dict[str, Any] | None:
+    path = folder / TRAINING_PLAN
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read ({error}). Remove the folder, or choose another one") from error
+    if not isinstance(found, dict) or not {"base", "template", "recipe"} <= found.keys():
+        raise UserError(f"{path}: not a training plan. Choose another folder with --out")
+    return found
+
+
+def _changed(before: Mapping[str, Any], now: Mapping[str, Any], within: str = "") -> list[str]:
+    """Differences by setting, with values unless they are hashes, long texts or missing in one."""
+    told: list[str] = []
+    for key in sorted({*before, *now}):
+        old, new = before.get(key), now.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            told += _changed(old, new, f"{within}{key} ")
+        elif old != new:
+            was, is_now = ("none" if value is None else str(value) for value in (old, new))
+            short = key in before and key in now and max(len(was), len(is_now)) < LONG
+            told.append(f"{within}{key} was {was}, now {is_now}" if short else f"different {within}{key}")
+    return told
+
+
+# --- the training ----------------------------------------------------------------------------------------------------
 
 
 async def _trained(
     specification: HfSpecification,
     plan: TrainingPlan,
-    material: Material,
     examples: ExampleSet,
-    options: FinetuneOptions,
+    record: Mapping[str, Any],
     *,
+    own: Finetuning,
+    options: Options,
     begun: bool,
 ) -> Training:
     """Train in a thread, which stops at its next batch when cancelled."""
@@ -198,11 +279,11 @@ async def _trained(
     from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415
     from goldless.models.local_weights.engine import explained_memory  # noqa: PLC0415
 
-    if begun and (finished := finished_training(options.out)) is not None:
-        options.say(f"{options.out}: the training is already finished; using its adapter")
+    if begun and (finished := _finished(own.folder)) is not None:
+        options.say(f"{own.folder}: the training is already finished; using its adapter")
         return finished
     if begun:
-        options.say(f"{options.out}: resuming the training")
+        options.say(f"{own.folder}: resuming the training")
     stopping = threading.Event()
 
     def work() -> Training:
@@ -216,10 +297,10 @@ async def _trained(
                 checkpoint,
                 examples.examples,
                 plan.recipe,
-                options.out,
+                own.folder,
                 optimizer=plan.optimizer,
-                record=_record(plan, material),
-                save_every=options.save_every,
+                record=record,
+                save_every=own.save_every,
                 progress=lambda done, total: options.progress(Progress("training", done, total, 0, 0.0)),
                 cancelled=stopping.is_set,
             )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
+from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_jsonable_python
 
-from goldless.apps.finetune.material import TaskTexts
-from goldless.apps.finetune.training_folder import TrainingPlan
+from goldless.apps.finetune.material import ExampleSet, Material, TaskTexts
+from goldless.apps.finetune.options import Recipe
 from goldless.evidence import LOGPROBS, empty
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
@@ -26,6 +27,41 @@ from goldless.statistics.bootstrap import task_intervals
 Term = Literal["conditional", "marginal", "difference"]
 KEY = ("synopsis", "task", "target", "given")
 """Columns that identify a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """What is trained, on what, and how."""
+
+    base: ModelIdentity
+    """Only with the settings that affect training."""
+    template: Mapping[str, str]
+    """Its name and all its wordings."""
+    texts: str
+    """Whose rewrites, or ``responses``."""
+    synopsis: str | None
+    recipe: Recipe
+    optimizer: str
+    """By transformers' name."""
+    examples: str
+    """Hash of all token ids that are trained on, in order."""
+    held_out: str
+    """Hash of the held-out tasks and their texts."""
+
+
+class Training(BaseModel):
+    """The result of a training."""
+
+    model_config = ConfigDict(frozen=True)
+
+    steps: int
+    losses: tuple[tuple[int, float], ...]
+    """Each step, and its mean of -log p per predicted token, in nats."""
+    resumed_at: int = 0
+    """The step of the checkpoint it was resumed from; 0: it started from scratch."""
+
+
+# --- the held-out tasks ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +198,46 @@ class Counts:
     texts_missing: int
     """Responses without a recorded rewrite."""
     held_out_texts_seen: int
-    """Held-out texts that also occur verbatim in training."""
+    """Held-out texts that also occur verbatim in training, for example if an agent repeats itself."""
     held_out_synopses_seen: int
-    """Held-out tasks whose synopsis also occurs verbatim in training."""
+    """Held-out tasks whose synopsis also occurs verbatim in training, for example if a task is there twice."""
     examples: int
     tokens: int
     """Predicted tokens of all examples."""
     left_out: Mapping[str, int]
     """Questions without an example, by reason."""
+
+    @classmethod
+    def of(cls, material: Material, examples: ExampleSet) -> Self:
+        """The counts of a training."""
+        texts = {text for each in material.trained for text in each.texts.values()}
+        synopses = {each.task.synopses.get(material.synopsis or "") for each in material.trained} - {None}
+        return cls(
+            tasks_trained=len(material.trained),
+            tasks_held_out=len(material.held_out),
+            tasks_too_few=material.tasks_too_few,
+            texts_missing=material.texts_missing,
+            held_out_texts_seen=sum(text in texts for each in material.held_out for text in each.texts.values()),
+            held_out_synopses_seen=sum(
+                each.task.synopses.get(material.synopsis or "") in synopses for each in material.held_out
+            ),
+            examples=len(examples.examples),
+            tokens=sum(example.target_tokens for example in examples.examples),
+            left_out=examples.left_out,
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the result must know, each in a sentence."""
+        larger = "also occur word for word in training; they make the change look larger"
+        said = {
+            f"tasks with fewer than 3 usable responses, left out: {self.tasks_too_few}": self.tasks_too_few,
+            f"responses without a usable text: {self.texts_missing}": self.texts_missing,
+            **{f"questions that gave no example: {count} {kind}": count for kind, count in self.left_out.items()},
+            f"{self.held_out_texts_seen} test texts {larger}": self.held_out_texts_seen,
+            f"the synopses of {self.held_out_synopses_seen} test tasks {larger}": self.held_out_synopses_seen,
+        }
+        return [sentence for sentence, count in said.items() if count]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,25 +27,14 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
 from goldless.apps.finetune.material import Example
 from goldless.apps.finetune.options import Recipe
-from goldless.apps.finetune.training_folder import ADAPTER, CHECKPOINTS, TRAINING_FILE, Training
+from goldless.apps.finetune.pipeline import ADAPTER, CHECKPOINTS, TRAINING_FILE
+from goldless.apps.finetune.result import Training
 from goldless.errors import CapabilityError, ModelError
 from goldless.files import write_text
 from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights.checkpoint import Checkpoint
 from goldless.models.local_weights.engine import explained_memory
 from goldless.models.local_weights.specification import ADAPTER_CONFIG, ADAPTER_RECORD, ADAPTER_WEIGHTS
-
-
-def _lora(recipe: Recipe) -> Any:
-    return peft.LoraConfig(
-        r=recipe.rank,
-        lora_alpha=recipe.alpha,
-        lora_dropout=recipe.dropout,
-        # all linear layers but the head: attention and feed-forward, which is also what Unsloth trains
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
-    )
-
 
 STATE = "trainer_state.json"
 """Name of the file that transformers' trainer writes last into a checkpoint."""
@@ -86,7 +75,14 @@ def train_adapter(
                 processing_class=checkpoint.tokenizer,
                 # padding is masked and never predicted: any id will do
                 data_collator=DataCollatorForLanguageModeling(pad_token_id=0),
-                peft_config=_lora(recipe),
+                peft_config=peft.LoraConfig(
+                    r=recipe.rank,
+                    lora_alpha=recipe.alpha,
+                    lora_dropout=recipe.dropout,
+                    # all linear layers but the head: attention and feed-forward, which is also what Unsloth trains
+                    target_modules="all-linear",
+                    task_type="CAUSAL_LM",
+                ),
                 callbacks=[_Watch(progress, cancelled)],
             )
         except ValueError as error:
@@ -127,22 +123,18 @@ class _Watch(transformers.TrainerCallback):  # type: ignore[misc]
         self._cancelled = cancelled
 
     def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Report the first step."""
         self._progress(state.global_step, state.max_steps)
 
     def on_substep_end(self, _args: Any, _state: Any, _control: Any, **_: Any) -> None:
-        """Stop between two batches."""
         if self._cancelled():
             raise Cancelled
 
     def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Report the progress."""
         if self._cancelled():
             raise Cancelled
         self._progress(state.global_step, state.max_steps)
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Mapping[str, float] | None = None, **_: Any) -> None:
-        """Stop if the loss is not finite."""
         if logs and "loss" in logs and not math.isfinite(logs["loss"]):
             raise ModelError(
                 f"the training diverged: at step {state.global_step} its loss is {logs['loss']}. Lower the learning "

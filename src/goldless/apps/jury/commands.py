@@ -60,8 +60,8 @@ def jury(own: Serving, options: Options) -> None:
     """
     from goldless.apps.jury.server import Tokens, tls_context
 
-    held = dict(map(_split, own.licences))
-    if len(held) < len(own.licences):
+    held = [_held(item) for item in own.licences]
+    if len({path for path, _, _ in held}) < len(held):
         raise UserError("a licence was given twice; name each once")
     if own.token_variable is not None and own.token_file is not None:
         raise UserError("--token-variable and --token-file exclude each other. Give one")
@@ -71,48 +71,48 @@ def jury(own: Serving, options: Options) -> None:
     run_async(_serve, held, place, replace(options, metrics=(own.select_metric,)), own.select_with)
 
 
-def _split(item: str) -> tuple[Path, str]:
-    """The licence's file and its model."""
+def _held(item: str) -> tuple[Path, Licence, str]:
+    """The licence's file, the licence and its model."""
     from goldless.judging.licences import read_licence
+    from goldless.models.catalogue import specification_of
 
     path, equals, spec = item.partition("=")
     if equals and not spec:
         raise UserError(f"a licence must be FILE or FILE=MODEL, got {item!r}")
-    return Path(path), spec or _spec_of(read_licence(Path(path)))
+    licence = read_licence(Path(path))
+    known = spec or specification_of(licence.identity)
+    if known is None:
+        raise UserError(
+            f"the licence of {licence.reviewer} does not say how to reach its model. Try FILE.json=gguf:PATH or "
+            "FILE.json=http://HOST:PORT/v1#MODEL"
+        )
+    return Path(path), licence, known
 
 
-def _spec_of(licence: Licence) -> str:
-    from goldless.models.catalogue import specification_of
-
-    spec = specification_of(licence.identity)
-    if spec is not None:
-        return spec
-    raise UserError(
-        f"the licence of {licence.reviewer} does not say how to reach its model. Try FILE.json=gguf:PATH or "
-        "FILE.json=http://HOST:PORT/v1#MODEL"
-    )
-
-
-async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options, select_with: str | None) -> None:
+async def _serve(
+    held: list[tuple[Path, Licence, str]], place: dict[str, Any], options: Options, select_with: str | None
+) -> None:
     from goldless.apps.jury.panel import Juror, Jury, jury_worth
     from goldless.apps.jury.server import serve
     from goldless.judging.judges import find_judge
-    from goldless.judging.licences import prompt_hash, read_licence, refuse
+    from goldless.judging.licences import prompt_hash, refuse
     from goldless.runs.opening import Part, open_journal, open_models
     from goldless.runs.options import check_options
 
-    found = {path: read_licence(path) for path in held}
-    scales = {licence.scale for licence in found.values()}
-    kinds = {licence.task_kind for licence in found.values()}
+    licences = [licence for _, licence, _ in held]
+    scales, kinds = {one.scale for one in licences}, {one.task_kind for one in licences}
     if len(scales) > 1 or len(kinds) > 1:
         raise UserError(
             f"all licences must be for one task kind and one scale, got {', '.join(sorted(scales | kinds))}"
         )
     scale = find_judge(scales.pop())
-    wording, kind = prompt_hash(scale, options.task_description), kinds.pop()
-    claimed = [(licence.identity, licence) for licence in found.values()]
-    refuse(claimed, scale=scale.name, prompt_hash=wording, task_kind=kind)  # before any model is reached
-    parts = [Part(str(path), spec, "both") for path, spec in held.items()]
+    asked: dict[str, Any] = {
+        "scale": scale.name,
+        "prompt_hash": prompt_hash(scale, options.task_description),
+        "task_kind": kinds.pop(),
+    }
+    refuse([(one.identity, one) for one in licences], **asked)  # before any model is reached
+    parts = [Part(str(path), spec, "both") for path, _, spec in held]
     if select_with is not None:
         check_options(options)
         parts.append(Part("", select_with, "scoring"))
@@ -120,22 +120,13 @@ async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options,
         open_journal(options.journal) as journal,
         open_models(parts, replace(options, say=say), journal) as models,
     ):
-        pairs = [(models[str(path)].identity, licence) for path, licence in found.items()]
-        refuse(pairs, scale=scale.name, prompt_hash=wording, task_kind=kind)
-        jurors = []
-        for path, licence in found.items():
-            model = models[str(path)]
-            jurors.append(
-                Juror(
-                    path.stem,
-                    model.judge,
-                    scale,
-                    licence.weight,
-                    task_description=options.task_description,
-                )
-            )
-        worth = jury_worth(list(found.values()))
+        refuse([(models[str(path)].identity, licence) for path, licence, _ in held], **asked)
+        described = options.task_description
+        jurors = [
+            Juror(path.stem, models[str(path)].judge, scale, licence.weight, described) for path, licence, _ in held
+        ]
+        worth = jury_worth(licences)
         say(str(worth))
-        jury = Jury(jurors, worth=worth)
         selecting = None if select_with is None else replace(options, scorer=models[""].model)
+        jury = Jury(jurors, worth=worth)
         await serve(jury, **place, selecting=selecting, ready=lambda url: say(f"jury listens on {url}"))

@@ -12,12 +12,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from goldless.concurrency import side_by_side
 from goldless.errors import ModelError, UserError
-from goldless.judging.asking import Verdicts
 from goldless.judging.licences import Licence
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale
@@ -54,11 +53,8 @@ class Juror:
     weight: float
     task_description: str = ""
     """What is judged and by which criteria, as in its exam; empty: the scale's neutral wording."""
-    verdicts: Verdicts = "auto"
-    """How its verdicts are read."""
 
     def __post_init__(self) -> None:
-        """Raise if the weight is not positive."""
         if not 0 < self.weight < math.inf:
             raise UserError(
                 f"juror {self.name}: weight must be a number above 0, got {self.weight}. Leave out the juror instead"
@@ -66,13 +62,7 @@ class Juror:
 
     def stage(self, model: Model) -> ReviewStage:
         """How questions are sent to it, through this model. Raises if the model cannot answer on its scale."""
-        return ReviewStage(
-            model,
-            self.scale,
-            reviewer=self.name,
-            task_description=self.task_description,
-            verdicts=self.verdicts,
-        )
+        return ReviewStage(model, self.scale, reviewer=self.name, task_description=self.task_description)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +99,6 @@ class JuryVerdict:
     """Jurors without a vote on any pair."""
     usage: Usage
     """Tokens charged for this verdict; replies from the journal are not charged again."""
-    worth: JuryWorth | None = None
-    """What the jury is worth; None: not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +150,6 @@ class JuryError(ModelError):
     """A jury that could not decide, with every juror's votes."""
 
     def __init__(self, message: str, votes: Sequence[Vote]) -> None:
-        """Carry the votes."""
         self.votes = tuple(votes)
         super().__init__(message)
 
@@ -196,8 +183,7 @@ class Jury:
             by_juror[juror.name] = await _ask(juror, meters[juror.name], question, answers)
 
         await side_by_side(hear, self.jurors, len(meters))
-        found = _verdict(by_juror, len(answers), sum((meter.usage for meter in meters.values()), Usage()))
-        return replace(found, worth=self.worth)
+        return _verdict(by_juror, len(answers), sum((meter.usage for meter in meters.values()), Usage()))
 
 
 async def _ask(juror: Juror, model: Model, question: str | None, answers: Sequence[str]) -> list[Vote]:
@@ -216,9 +202,6 @@ async def _ask(juror: Juror, model: Model, question: str | None, answers: Sequen
         Vote(juror.name, juror.scale.name, juror.weight, *order, said.value, said.output, said.failure)
         for order, said in zip(asked, evidence, strict=True)
     ]
-
-
-# --- what a verdict costs ----------------------------------------------------------------------------------------
 
 
 class _Meter(WrappedModel):
@@ -241,9 +224,6 @@ class _Meter(WrappedModel):
             deliver(replies)
 
         await self._model.score(requests, count)
-
-
-# --- counting --------------------------------------------------------------------------------------------------
 
 
 def _verdict(by_juror: Mapping[str, Sequence[Vote]], answers: int, usage: Usage) -> JuryVerdict:

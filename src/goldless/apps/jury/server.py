@@ -16,9 +16,7 @@ import ssl
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +61,15 @@ LEAVING_SECONDS = 2.0
 HEALTH = "/healthz"
 ROUTES = "POST /v1/chat/completions, POST /v1/select, GET /v1/models and GET /v1/models/MODEL"
 REQUEST_ID = "X-Request-Id"
-CURRENT_ID: ContextVar[str] = ContextVar("goldless_request_id", default="none")
-"""The id of the request that is being answered."""
 NO_RETRY = {"X-Should-Retry": "false"}
-HEADERS = {429: {"Retry-After": "1"}, 503: {"Retry-After": "10"}, 401: {"WWW-Authenticate": "Bearer"}}
+"""The jurors were asked again as often as makes sense: a client that insists would only pay more."""
+HEADERS = {
+    401: {"WWW-Authenticate": "Bearer"},
+    429: {"Retry-After": "1"},
+    500: NO_RETRY,
+    502: NO_RETRY,
+    503: {"Retry-After": "10"},
+}
 """Further headers of an error, by its status."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -215,12 +218,11 @@ async def listening(
         )
     server = _Server(jury, limits, selecting)
     app = web.Application(client_max_size=limits.most_bytes, middlewares=[_errors, _gate(tokens)])
-    app.on_response_prepare.append(_add_request_id)
     app.router.add_get(HEALTH, server.health)
     app.router.add_post("/v1/chat/completions", server.complete)
     app.router.add_post("/v1/select", server.select)
     app.router.add_get("/v1/models", server.models)
-    app.router.add_get("/v1/models/{model:.+}", server.model)
+    app.router.add_get("/v1/models/{model:.+}", server.models)
     async with listening_application(app, host=host, port=port, ending_seconds=LEAVING_SECONDS, tls=tls) as url:
         try:
             yield f"{url}/v1"
@@ -250,31 +252,33 @@ class _Server:
     async def health(self, _: web.Request) -> web.Response:
         return _json({"status": "stopping" if self._stopping else "ok"}, status=503 if self._stopping else 200)
 
-    async def models(self, _: web.Request) -> web.Response:
-        return _json({"object": "list", "data": [model_entry(self._jury.worth)]})
-
-    async def model(self, request: web.Request) -> web.Response:
-        if request.match_info["model"] != MODEL:
+    async def models(self, request: web.Request) -> web.Response:
+        """The list of models, or the only one there is."""
+        named, entry = request.match_info.get("model"), model_entry(self._jury.worth)
+        if named is None:
+            return _json({"object": "list", "data": [entry]})
+        if named != MODEL:
             raise RequestError(f"unknown model. The only model here is {MODEL}", status=404, code="model_not_found")
-        return _json(model_entry(self._jury.worth))
+        return _json(entry)
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         body = read_body(ChatBody, await self._body(request), accepted=ACCEPTED)
         case = read_case(body)
         self._check((case.question, case.answers), most=self._limits.most_answers, param="messages")
         async with self._in_progress():
-            verdict = await self._jury.decide(case.question, case.answers)
-        content = case.worded(verdict)
+            try:
+                verdict = await self._jury.decide(case.question, case.answers)
+            except JuryError as error:
+                votes = {"votes": votes_data(error.votes)}
+                raise RequestError(str(error), status=502, code="no_verdict", goldless=votes) from error
+        whole = completion(verdict, self._jury.worth, case.worded(verdict))
         if not body.stream:
-            return _json(completion(verdict, content))
+            return _json(whole)
         with_usage = bool((body.stream_options or {}).get("include_usage"))
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
-        await response.prepare(request)
-        for chunk in chunks(verdict, content, with_usage=with_usage):
-            await response.write(b"data: " + orjson.dumps(chunk) + b"\n\n")
-        await response.write(b"data: [DONE]\n\n")
-        await response.write_eof()
-        return response
+        events = [orjson.dumps(chunk) for chunk in chunks(whole, with_usage=with_usage)]
+        text = b"".join(b"data: " + event + b"\n\n" for event in (*events, b"[DONE]"))
+        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
+        return web.Response(body=text, headers=headers)
 
     async def select(self, request: web.Request) -> web.Response:
         """The most informative of several answers to each question, by one scorer, without jurors."""
@@ -341,20 +345,13 @@ class _Server:
 
     def _check(self, *cases: tuple[str | None, Sequence[str]], most: int, param: str | None = None) -> None:
         """Refuse cases with too many answers, or with a text that is too long."""
-        answers = sum(len(texts) for _, texts in cases)
+        answers, allowed = sum(len(texts) for _, texts in cases), self._limits.longest_text
         if answers > most:
             raise RequestError(f"a request must have at most {most} answers, got {answers}", param=param)
         longest = max(len(text) for question, texts in cases for text in (question or "", *texts))
-        if longest > self._limits.longest_text:
-            raise RequestError(
-                f"the question and each answer must have at most {self._limits.longest_text:,} characters, got "
-                f"{longest:,}",
-                param=param,
-            )
-
-
-async def _add_request_id(_: web.Request, response: web.StreamResponse) -> None:
-    response.headers[REQUEST_ID] = CURRENT_ID.get()
+        if longest > allowed:
+            said = f"the question and each answer must have at most {allowed:,} characters, got {longest:,}"
+            raise RequestError(said, param=param)
 
 
 @web.middleware
@@ -363,28 +360,28 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     name = request.headers.get(REQUEST_ID, "")
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
         name = uuid.uuid4().hex
-    CURRENT_ID.set(name)
-    problem = partial(error_body, request_id=name)
+    response: web.StreamResponse
     try:
-        return await handler(request)
-    except RequestError as error:
-        body = problem(str(error), status=error.status, param=error.param, code=error.code)
-        return _json(body, status=error.status, headers=HEADERS.get(error.status))
-    except JuryError as error:
-        body = problem(str(error), status=502, code="no_verdict")
-        # the jurors were asked again as often as makes sense: a client that insists would only pay more
-        return _json({**body, "goldless": {"votes": votes_data(error.votes)}}, status=502, headers=NO_RETRY)
-    except web.HTTPException as error:
-        said = f"{error.reason}. The routes are {ROUTES}; requests have a size limit"
-        allowed = {name: value for name, value in error.headers.items() if name == "Allow"}
-        return _json(problem(said, status=error.status), status=error.status, headers=allowed)
-    except GoldlessError as error:
-        LOGGER.error("request %s: no verdict: %s", name, error)  # noqa: TRY400 - the message says it all
+        response = await handler(request)
     except Exception as error:  # noqa: BLE001 - whatever it is, clients get JSON, and no text of theirs is logged
-        LOGGER.error("request %s: no verdict: %s", name, kind_and_place(error))  # noqa: TRY400
-    said = f"the jury failed on this case; see request {name} in the server's log"
-    return _json(problem(said, status=500), status=500, headers=NO_RETRY)
+        told = error if isinstance(error, RequestError) else _told(error, name)
+        response = _json(error_body(told, name), status=told.status)
+        response.headers.update(HEADERS.get(told.status, {}))
+        if told.status == 405 and isinstance(error, web.HTTPException):
+            response.headers["Allow"] = error.headers["Allow"]
+    response.headers[REQUEST_ID] = name
+    return response
 
 
-def _json(data: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(body=orjson.dumps(data), status=status, headers=headers, content_type="application/json")
+def _told(error: Exception, name: str) -> RequestError:
+    """An error that is not the client's, or one of HTTP, for the client."""
+    if isinstance(error, web.HTTPException):
+        said = f"{error.reason}. The routes are {ROUTES}; requests have a size limit"
+        return RequestError(said, status=error.status)
+    said = str(error) if isinstance(error, GoldlessError) else kind_and_place(error)
+    LOGGER.error("request %s: no verdict: %s", name, said)
+    return RequestError(f"the jury failed on this case; see request {name} in the server's log", status=500)
+
+
+def _json(data: Any, *, status: int = 200) -> web.Response:
+    return web.Response(body=orjson.dumps(data), status=status, content_type="application/json")

@@ -22,7 +22,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from goldless.apps.jury.panel import JuryVerdict, JuryWorth, Vote
 from goldless.errors import UserError
-from goldless.models.interface import Usage
 from goldless.selection.selecting import TOLERANCE
 
 MODEL = "goldless-jury"
@@ -42,12 +41,11 @@ ACCEPTED = (
 class RequestError(UserError):
     """A rejected request: the status, and the fields of OpenAI's error format."""
 
-    def __init__(self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> None:
-        """Keep what the reply needs."""
-        self.status = status
-        self.param = param
-        """The invalid field of the request."""
-        self.code = code
+    def __init__(
+        self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None, **more: Any
+    ) -> None:
+        """``param``: the invalid field of the request; ``more``: further keys of the reply."""
+        self.status, self.param, self.code, self.more = status, param, code, more
         super().__init__(message)
 
 
@@ -275,14 +273,12 @@ def _ambiguous(why: str) -> RequestError:
 # --- what is replied ----------------------------------------------------------------------------------------------
 
 
-def error_body(
-    message: str, *, request_id: str, status: int, param: str | None = None, code: str | None = None
-) -> Json:
+def error_body(error: RequestError, request_id: str) -> Json:
     """An error in OpenAI's format, with the id by which the server's log names the request."""
-    kind = "server_error" if status >= 500 else "invalid_request_error"
-    if status == 429:
-        kind = "rate_limit_error"
-    return {"error": {"message": message, "type": kind, "param": param, "code": code, "request_id": request_id}}
+    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    kind = "rate_limit_error" if error.status == 429 else kind
+    said = {"message": str(error), "type": kind, "param": error.param, "code": error.code, "request_id": request_id}
+    return {"error": said, **error.more}
 
 
 def model_entry(worth: JuryWorth) -> Json:
@@ -290,40 +286,43 @@ def model_entry(worth: JuryWorth) -> Json:
     return {"id": MODEL, "object": "model", "created": 0, "owned_by": "goldless", "goldless": asdict(worth)}
 
 
-def completion(verdict: JuryVerdict, content: str) -> Json:
+def completion(verdict: JuryVerdict, worth: JuryWorth, content: str) -> Json:
     """A chat completion: the verdict's wording, the tokens charged, and the votes under ``goldless``."""
-    message = {"role": "assistant", "content": content, "refusal": None}
-    return {
-        **_reply("chat.completion", {"message": message, "finish_reason": "stop"}),
-        "usage": _usage(verdict.usage),
-        "goldless": vote_record(verdict),
-    }
-
-
-def chunks(verdict: JuryVerdict, content: str, *, with_usage: bool) -> Iterator[Json]:
-    """The same completion as stream events: the content, its end with the votes, and the usage if requested."""
-    said = {"delta": {"role": "assistant", "content": content}, "finish_reason": None}
-    whole = _reply("chat.completion.chunk", said) | ({"usage": None} if with_usage else {})
-    yield whole
-    ended = {**whole["choices"][0], "delta": {}, "finish_reason": "stop"}
-    yield {**whole, "choices": [ended], "goldless": vote_record(verdict)}
-    if with_usage:
-        yield {**whole, "choices": [], "usage": _usage(verdict.usage)}
-
-
-def vote_record(verdict: JuryVerdict) -> Json:
-    """All evidence behind a verdict, as plain data."""
-    used = sum(vote.value is not None for vote in verdict.votes)
-    return {
+    used, usage = sum(vote.value is not None for vote in verdict.votes), verdict.usage
+    record = {
         "winner": verdict.winner,
         "shares": list(verdict.shares),
         "asked": len(verdict.votes),
         "used": used,
         "missing": len(verdict.votes) - used,
         "absent": list(verdict.absent),
-        **({} if verdict.worth is None else {"panel": asdict(verdict.worth)}),
+        "panel": asdict(worth),
         "votes": votes_data(verdict.votes),
     }
+    message = {"role": "assistant", "content": content, "refusal": None}
+    tokens = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": MODEL,
+        "choices": [{"index": 0, "logprobs": None, "message": message, "finish_reason": "stop"}],
+        "usage": {**tokens, "total_tokens": usage.input_tokens + usage.output_tokens},
+        "goldless": record,
+    }
+
+
+def chunks(whole: Json, *, with_usage: bool) -> Iterator[Json]:
+    """A completion as stream events: the content, its end with the votes, and the usage if requested."""
+    choice = {**whole["choices"][0], "finish_reason": None}
+    said = {"role": "assistant", "content": choice.pop("message")["content"]}
+    event = {**whole, "object": "chat.completion.chunk"}
+    usage, votes = event.pop("usage"), event.pop("goldless")
+    event |= {"usage": None} if with_usage else {}
+    yield {**event, "choices": [{**choice, "delta": said}]}
+    yield {**event, "choices": [{**choice, "delta": {}, "finish_reason": "stop"}], "goldless": votes}
+    if with_usage:
+        yield {**event, "choices": [], "usage": usage}
 
 
 def votes_data(votes: tuple[Vote, ...]) -> list[Json]:
@@ -333,18 +332,3 @@ def votes_data(votes: tuple[Vote, ...]) -> list[Json]:
         if vote["failure"] is not None:
             del vote["failure"]["charged"]  # for the ledger only
     return data
-
-
-def _reply(kind: str, choice: Json) -> Json:
-    return {
-        "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "object": kind,
-        "created": int(time.time()),
-        "model": MODEL,
-        "choices": [{"index": 0, "logprobs": None, **choice}],
-    }
-
-
-def _usage(usage: Usage) -> Json:
-    total = usage.input_tokens + usage.output_tokens
-    return {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens, "total_tokens": total}

@@ -80,7 +80,7 @@ def write_bundle(
         else:
             make = partial(tasks_page, most=tasks) if page == "tasks" else MAKE[str(page)]
             path.write_text(here.made(make, {}, *where), encoding="utf-8")
-    shutil.copytree(STATIC, folder / "static")
+    shutil.copytree(STATIC, folder / "static", ignore=shutil.ignore_patterns("studio.*", "label.*"))
     return Bundle(folder, sum(key[0] != "report" for key in files), left_out)
 
 

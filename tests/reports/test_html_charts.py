@@ -8,10 +8,18 @@ import re
 import numpy as np
 import pytest
 
-from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map
-from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
-from goldless.reports.html.charts.scatter import Point, label_places, scatter_plot
-from goldless.reports.html.charts.svg import COLOURS, HEAT_OPACITY, SERIES
+from goldless.reports.html.charts import (
+    COLOURS,
+    HEAT_OPACITY,
+    SERIES,
+    HeatCell,
+    IntervalRow,
+    Point,
+    heat_map,
+    interval_plot,
+    label_places,
+    scatter_plot,
+)
 from goldless.reports.html.labels import excerpt, label, numeral, visible
 
 
@@ -42,7 +50,7 @@ def test_a_row_without_a_value_says_missing_and_has_no_mark():
 def test_a_heat_map_writes_numbers_into_cells_while_they_fit_and_signs_where_they_do_not():
     def drawn(n: int) -> str:
         cells = [[HeatCell(0.5, "+1.25", "▲", "hint") for _ in range(n)] for _ in range(n)]
-        return str(heat_map([f"a{i}" for i in range(n)], cells, title="t", corner="c", legend=Legend(())))
+        return str(heat_map([f"a{i}" for i in range(n)], cells, title="t", corner="c", steps=()))
 
     assert drawn(3).count("+1.25") == 9
     assert drawn(13).count("+1.25") == 0

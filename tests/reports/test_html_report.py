@@ -30,8 +30,7 @@ from report_folders import (
 from goldless import plugins as loader
 from goldless.errors import UserError
 from goldless.reports.html import write_report
-from goldless.reports.html.blocks import section, words
-from goldless.reports.html.words import MEANINGS
+from goldless.reports.html.blocks import lexicon, section, words
 from goldless.reports.run_folder import RESULTS
 from goldless.signature import Signature
 
@@ -189,7 +188,7 @@ def test_every_part_of_a_signature_is_explained(whole):
     ids=lambda line: line.partition("|")[0],
 )
 def test_every_part_of_a_usual_signature_has_a_meaning(line):
-    assert Signature.parse(line).parts.keys() <= MEANINGS.keys()
+    assert Signature.parse(line).parts.keys() <= lexicon()["signature"].keys()
 
 
 def test_every_term_that_is_linked_stands_in_the_glossary(whole):

@@ -31,8 +31,7 @@ from goldless.reports.html.blocks import (
     texts,
     words,
 )
-from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
-from goldless.reports.html.charts.svg import Shape, pictures
+from goldless.reports.html.charts import Band, IntervalRow, Shape, interval_plot, pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.run_folder import RunFolder

@@ -27,8 +27,7 @@ from goldless.files import write_text
 from goldless.reports.controls import direction
 from goldless.reports.html import blocks
 from goldless.reports.html.blocks import Block, Code, Fold, PageLink, Section, note, sentence, warning, words
-from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
-from goldless.reports.html.charts.svg import pictures
+from goldless.reports.html.charts import Band, IntervalRow, interval_plot, pictures
 from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.html.page import site_page
 from goldless.reports.report_table import Column, ReportTable

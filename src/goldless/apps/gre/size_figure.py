@@ -9,9 +9,19 @@ from textwrap import wrap
 from goldless.apps.gre.boards import PUBLISHED, Board
 from goldless.errors import UserError
 from goldless.records import Agent
-from goldless.reports.html.charts.row_plots import Band
-from goldless.reports.html.charts.scatter import Point, family_lines, scatter_plot, series_legend
-from goldless.reports.html.charts.svg import COLOURS, SERIES, SHAPES, element, picture, words
+from goldless.reports.html.charts import (
+    COLOURS,
+    SERIES,
+    SHAPES,
+    Band,
+    Point,
+    element,
+    family_lines,
+    picture,
+    scatter_plot,
+    series_legend,
+    words,
+)
 from goldless.reports.html.labels import decimals_for, label, numeral
 from goldless.reports.report_table import large_text
 

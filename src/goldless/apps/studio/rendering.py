@@ -15,9 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from goldless._version import __version__
-from goldless.reports.html.charts.axis import Scale
-from goldless.reports.html.charts.row_plots import mini_interval
-from goldless.reports.html.charts.svg import element
+from goldless.reports.html.charts import Scale, element, mini_interval
 from goldless.reports.html.labels import is_number, label, numeral, visible
 from goldless.reports.report_table import MINUS, Column, seconds_text, usd_text
 

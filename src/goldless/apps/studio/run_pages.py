@@ -17,11 +17,11 @@ from goldless.errors import UserError
 from goldless.evidence import TOKENS
 from goldless.reports.controls import direction
 from goldless.reports.findings import in_text
+from goldless.reports.html.about import verdict_blocks
 from goldless.reports.html.blocks import table_html
 from goldless.reports.html.labels import decimals_for, label
 from goldless.reports.html.page import drawn
-from goldless.reports.html.sections.ranking import ranking_table
-from goldless.reports.html.sections.verdict import verdict_blocks
+from goldless.reports.html.scores import ranking_table
 from goldless.reports.leaderboard import Leaderboard, Leaderboards
 from goldless.reports.review import ReviewReport
 

@@ -1,8 +1,9 @@
-"""Building blocks of a section: paragraphs, tables, figures, folds. Only the template turns them into HTML."""
+"""What a page is made of: paragraphs, tables, figures, folds. Only the templates turn them into HTML."""
 
 from __future__ import annotations
 
 import functools
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +14,15 @@ from markupsafe import Markup
 
 from goldless.reports.findings import Name as Name  # noqa: PLC0414 - sections take all inline parts from here
 from goldless.reports.findings import named
-from goldless.reports.html.charts.svg import described, element
+from goldless.reports.html.charts import described, element
 from goldless.reports.html.labels import excerpt, is_number, label, numeral, plural, visible
-from goldless.reports.html.words import WORDS
 from goldless.reports.report_table import Column, Kind, ReportTable
 
 if TYPE_CHECKING:
     from goldless.reports.leaderboard import Leaderboard
     from goldless.reports.run_folder import RunFolder
 
+HERE = Path(__file__).parent
 LONG = 40
 """A longer text, or one with a longer word, needs a wide column."""
 
@@ -147,6 +148,9 @@ class Section:
     """Whether it is folded, after all others."""
 
 
+SectionMaker = Callable[["RunFolder"], Section | None]
+
+
 def section(
     slug: str, title: str, *, appendix: bool = False
 ) -> Callable[[Callable[[RunFolder], Iterable[Block]]], SectionMaker]:
@@ -161,9 +165,6 @@ def section(
         return made
 
     return decorated
-
-
-SectionMaker = Callable[["RunFolder"], Section | None]
 
 
 def words(*parts: Inline) -> Paragraph:
@@ -225,14 +226,9 @@ def number(name: str, heading: str, decimals: int = 3, *, absent: str | None = N
     return Column(name, heading, "number", absent, decimals)
 
 
-def signed(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
-    """A column of numbers with their sign."""
-    return Column(name, heading, "signed", absent, decimals)
-
-
-def ends(level: str = "", decimals: int = 3, *, name: str = "low high", absent: str = "none") -> Column:
-    """A column of intervals; ``level`` for the heading."""
-    return Column(name, level, "interval", absent, decimals)
+def result_table(table: ReportTable) -> Table:
+    """A table of a result as a block."""
+    return Table(table.title, table.columns, table.rows)
 
 
 def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, class_: str = "") -> Markup:
@@ -262,6 +258,10 @@ def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, 
     return element("table", title, element("thead", element("tr", *headings)), element("tbody", *body))
 
 
+def _shown(text: str) -> str:
+    return text if isinstance(text, Markup) else visible(text)
+
+
 def _cell(column: Column, row: Row) -> tuple[str, str | None, bool]:
     """The text of a cell, the number behind it at full precision, and whether it is absent."""
     value = row.get(column.name)
@@ -277,19 +277,20 @@ def _cell(column: Column, row: Row) -> tuple[str, str | None, bool]:
     return column.typeset(value), repr(value), False
 
 
-def result_table(table: ReportTable) -> Table:
-    """A table of a result as a block."""
-    return Table(table.title, table.columns, table.rows)
+# --- templates and words ---------------------------------------------------------------------------------------------
 
 
-# --- templates -------------------------------------------------------------------------------------------------------
+@functools.cache
+def lexicon() -> dict[str, dict[str, str]]:
+    """What readers can look up: ``terms`` and their ``names``, the parts of a ``signature``, ``causes`` of failures."""
+    return tomllib.loads((HERE / "words.toml").read_text(encoding="utf-8"))
 
 
 @functools.cache
 def environment() -> Environment:
     """The templates, read once."""
     found = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -297,9 +298,5 @@ def environment() -> Environment:
     )
     found.filters |= {"visible": visible, "label": label, "numeral": numeral, "excerpt": excerpt, "plural": plural}
     found.filters |= {"kind": lambda block: type(block).__name__}
-    found.globals |= {"words": WORDS, "table_html": table_html, "described": described}
+    found.globals |= {"words": lexicon()["names"], "table_html": table_html, "described": described}
     return found
-
-
-def _shown(text: str) -> str:
-    return text if isinstance(text, Markup) else visible(text)

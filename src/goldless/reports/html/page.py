@@ -16,33 +16,32 @@ from goldless.errors import UserError
 from goldless.files import write_text
 from goldless.plugins import Catalogue, added_by_apps
 from goldless.reports.document import Unreadable
-from goldless.reports.html.blocks import Block, Rendered, Section, SectionMaker, environment, warning
-from goldless.reports.html.charts.svg import light_css, theme_css
+from goldless.reports.html.about import verdict_blocks, whole_run_warnings
+from goldless.reports.html.blocks import HERE, Block, Rendered, Section, SectionMaker, environment, lexicon, warning
+from goldless.reports.html.charts import theme_css
 from goldless.reports.html.labels import label
-from goldless.reports.html.sections.verdict import verdict_blocks, whole_run_warnings
-from goldless.reports.html.words import glossary
 from goldless.reports.run_folder import RESULTS, RunFolder
 
 REPORT = "report.html"
-HERE = Path(__file__).parent
+GROUP = "goldless.sections"
 SECTIONS = {
-    "ranking": "goldless.reports.html.sections.ranking:ranking_section",
-    "texts": "goldless.reports.html.sections.ranking:texts_section",
-    "comparisons": "goldless.reports.html.sections.scores:comparisons_section",
-    "review": "goldless.reports.html.sections.review:review_section",
+    "ranking": "goldless.reports.html.scores:ranking_section",
+    "texts": "goldless.reports.html.texts:texts_section",
+    "comparisons": "goldless.reports.html.scores:comparisons_section",
+    "review": "goldless.reports.html.about:review_section",
     "agreement": "goldless.meta_evaluation.sections:agreement_section",
     "calibration": "goldless.meta_evaluation.sections:calibration_section",
     "crash-test": "goldless.meta_evaluation.sections:crash_section",
     "bias": "goldless.meta_evaluation.sections:bias_section",
     "cost": "goldless.meta_evaluation.sections:cost_section",
     "consistency": "goldless.meta_evaluation.sections:consistency_section",
-    "raters": "goldless.reports.html.sections.leaderboard:raters_section",
-    "missing": "goldless.reports.html.sections.asked:missing_section",
-    "leaderboard": "goldless.reports.html.sections.leaderboard:leaderboard_section",
-    "task scores": "goldless.reports.html.sections.scores:task_scores_section",
-    "pair scores": "goldless.reports.html.sections.scores:pair_scores_section",
-    "sizes": "goldless.reports.html.sections.leaderboard:sizes_section",
-    "asked": "goldless.reports.html.sections.asked:asked_section",
+    "raters": "goldless.reports.html.scores:raters_section",
+    "missing": "goldless.reports.html.about:missing_section",
+    "leaderboard": "goldless.reports.html.scores:leaderboard_section",
+    "task scores": "goldless.reports.html.scores:task_scores_section",
+    "pair scores": "goldless.reports.html.scores:pair_scores_section",
+    "sizes": "goldless.reports.html.scores:sizes_section",
+    "asked": "goldless.reports.html.about:asked_section",
 }
 """Our sections in page order. Those of apps and packages, of the group ``goldless.sections``, come after them."""
 
@@ -61,7 +60,6 @@ def _wrong_shape(value: Any) -> str | None:
     return None if callable(value) else f"a section must be a function of a run's results, got {type(value).__name__}"
 
 
-GROUP = "goldless.sections"
 CATALOGUE: Catalogue[SectionMaker] = Catalogue(
     GROUP, {name: _ours(place) for name, place in {**SECTIONS, **added_by_apps(GROUP)}.items()}, _wrong_shape
 )
@@ -87,7 +85,8 @@ def write_report(folder: Path | str) -> Path:
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder. Give a folder written by goldless score --out or another verb")
     run = RunFolder(folder)
-    if not run.results and not any(_is_object(run.read(name)) for name in RESULTS):
+    unexpected = [found for name in RESULTS if isinstance(found := run.read(name), Unreadable) and found.is_object]
+    if not run.results and not unexpected:
         raise UserError(
             f"{folder}: no results to report. Expected one of {', '.join(f'{name}.json' for name in RESULTS)}. "
             "Create them with goldless score --out, goldless review --out or goldless crashtest --out"
@@ -98,29 +97,25 @@ def write_report(folder: Path | str) -> Path:
     return path
 
 
-def _is_object(found: object) -> bool:
-    return isinstance(found, Unreadable) and found.is_object
-
-
 def report_page(run: RunFolder) -> str:
     """The report as one HTML document."""
-    sections = list(made_sections(run))
     used: set[str] = set()
     verdict = drawn((*whole_run_warnings(run), *verdict_blocks(run)), used)
-    html = [drawn(one.blocks, used) for one in sections]
+    sections = [(one, drawn(one.blocks, used)) for one in made_sections(run)]
     styles, script = _styles(switch_css(len(run.standings))), _file("report.js")
     latest = max((one.at for one in run.made_by.made.values()), default="")
-    page = environment().get_template("report.html")
-    return page.render(
+    terms, called = lexicon()["terms"], lexicon()["names"]
+    return _page(
+        "report.html",
+        styles,
+        script,
         study=label(run.study_name or "study"),
         metrics=list(run.standings),
         made=label(latest.replace("T", " ").replace("+00:00", " UTC")),
         verdict=verdict,
-        sections=list(zip(sections, html, strict=True)),
-        glossary=glossary(used),
-        styles=styles,
+        sections=sections,
+        glossary=sorted(((key, called.get(key, key), terms[key]) for key in used), key=lambda row: row[1].lower()),
         script=script,
-        policy=_policy(styles, script),
     )
 
 
@@ -131,23 +126,27 @@ def site_page(
 
     ``contents``: titles of the pages to list, by file. ``file``: this page's own.
     """
-    used: set[str] = set()
-    styles = _styles()
-    page = environment().get_template("site.html")
-    return page.render(
-        title=title,
-        site=site,
-        file=file,
-        contents=contents,
-        footer=footer,
-        sections=[(one, drawn(one.blocks, used, scriptless=True)) for one in sections],
-        styles=styles,
-        policy=_policy(styles),
+    found = [(one, drawn(one.blocks, scriptless=True)) for one in sections]
+    about = {"title": title, "site": site, "file": file, "contents": contents, "footer": footer}
+    return _page("site.html", _styles(), None, sections=found, **about)
+
+
+def _page(template: str, styles: list[Markup], script: Markup | None, /, **values: Any) -> str:
+    """The page, with a content security policy that allows its styles and script by their hashes, and nothing else."""
+
+    def hashed(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    allowed = "'none'" if script is None else hashed(script)
+    policy = (
+        f"default-src 'none'; style-src {' '.join(map(hashed, styles))}; script-src {allowed}; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
     )
+    return environment().get_template(template).render(styles=styles, policy=policy, **values)
 
 
 def _styles(more: str = "") -> list[Markup]:
-    return [_trusted(light_css()), _trusted(theme_css()), _file("chart.css"), _file("style.css") + _trusted(more)]
+    return [*map(_trusted, theme_css()), _file("chart.css"), _file("style.css") + _trusted(more)]
 
 
 def switch_css(metrics: int) -> str:
@@ -174,11 +173,8 @@ def drawn(blocks: Iterable[Block], used: set[str] | None = None, **more: Any) ->
         seen[slug] += 1
         return f"{slug}-{seen[slug]}"
 
-    module: Any = (
-        environment()
-        .get_template("blocks.html")
-        .make_module({"numbered": numbered, "use": (set() if used is None else used).add, **more})
-    )
+    known = {"numbered": numbered, "use": (set() if used is None else used).add, **more}
+    module: Any = environment().get_template("blocks.html").make_module(known)
     macros = {name: getattr(module, name) for name in ("inline", "code", "term")}
     found = []
     for block in blocks:
@@ -188,19 +184,6 @@ def drawn(blocks: Iterable[Block], used: set[str] | None = None, **more: Any) ->
         else:
             found.append(module.block(block))
     return Markup("").join(found)
-
-
-def _policy(styles: list[Markup], script: Markup | None = None) -> str:
-    """The content security policy: allows these styles and this script by their hashes, and nothing else."""
-
-    def hashed(text: str) -> str:
-        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-    allowed = "'none'" if script is None else hashed(script)
-    return (
-        f"default-src 'none'; style-src {' '.join(map(hashed, styles))}; script-src {allowed}; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 def _file(name: str) -> Markup:

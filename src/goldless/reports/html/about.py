@@ -1,0 +1,314 @@
+"""The verdict on a run, who judged, how it was made, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from goldless.metrics.exam_traits import Trait
+from goldless.reports.document import cells
+from goldless.reports.findings import over_all
+from goldless.reports.html.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Figure,
+    Fold,
+    Inline,
+    Link,
+    Name,
+    Paragraph,
+    Rendered,
+    Table,
+    Term,
+    counts,
+    lexicon,
+    listed,
+    names,
+    note,
+    remarks,
+    result_table,
+    section,
+    sentence,
+    texts,
+    warning,
+    words,
+)
+from goldless.reports.html.charts import IntervalRow, Shape, interval_plot, pictures
+from goldless.reports.html.labels import decimals_for, excerpt, is_shortened, label, numeral, plural
+from goldless.reports.html.scores import board_figure, interval_source
+from goldless.reports.leaderboard import Leaderboard, Leaderboards
+from goldless.reports.report_table import Column
+from goldless.reports.review import ReviewReport
+from goldless.reports.run_folder import Failed, RunFolder
+from goldless.signature import Signature
+
+ONE_BY_ONE = {"crash_test"}
+"""Results with a sentence for every metric, all of which belong to the verdict."""
+UNFINISHED = {"running": "is still in progress", "failed": "ended with an error", "interrupted": "was interrupted"}
+
+
+def whole_run_warnings(run: RunFolder) -> Iterator[Block]:
+    """Warnings that a run is not complete, or that its files cannot be read."""
+    progress, board = run.progress, run.leaderboard
+    if progress is not None and progress.state in UNFINISHED:
+        done = f"{progress.done or 0:,} of {progress.total or 0:,}"
+        yield warning(f"The run {UNFINISHED[progress.state]}: {progress.stage} {done}. These results may change.")
+    if board is not None and not board.complete:
+        yield warning(f"The run is incomplete: {plural(board.open, 'answer')} missing. Run it again to continue.")
+    for problem in run.problems:
+        yield warning(problem[0].upper() + problem[1:] + ".")
+
+
+def verdict_blocks(run: RunFolder) -> Iterator[Block]:
+    """The first finding as a lead, the others as a list, and warnings about the ranking."""
+    sentences = [*_findings(run)]
+    if sentences:
+        yield Paragraph(sentences[0], style="lead")
+    if len(sentences) > 1:
+        yield Bullets(tuple(sentences[1:]))
+    audited = () if run.leaderboard is None else run.leaderboard.findings
+    if audited:
+        yield warning("Before you trust this ranking:")
+        yield Bullets(tuple((finding.message,) for finding in audited))
+
+
+def _findings(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
+    """Who leads, as far as that is decided; who judged; and the first sentence about each other result."""
+    review, until = run.review, None if run.leaderboard is None else run.leaderboard.stopped
+    if until is not None:
+        yield Name(until.by), f": {until.sentence}"
+    elif review is not None and review.stopped is not None and not run.boards:
+        yield (f"The review: {review.stopped.sentence}",)
+    for place, said in enumerate(over_all(run.standings)):
+        yield said if place else (*said, *_missing(run))
+    for metric, board in run.standings.items():
+        if all(row.score is None for row in board.rows):
+            yield Name(metric), ": no agent could be scored."
+    if review is not None:
+        scored = any(row.score is not None for row in review.ranking)
+        for said in review.findings()[1 if scored else 0 :]:
+            yield (*said, " ", Link("review", "Who judged"))
+    for name, found in run.others.items():
+        link = Link(name.replace("_", "-"), name.replace("_", " ").capitalize())
+        for said in islice(found.findings(), None if name in ONE_BY_ONE else 1):
+            yield (*said, " ", link)
+
+
+def _missing(run: RunFolder) -> Iterator[Inline]:
+    """What is missing in all, for the end of the lead."""
+    boards = run.standings.values()
+    missing = sum(row.missing for board in boards for row in board.rows)
+    asked = sum(row.asked for board in boards for row in board.rows)
+    what = "pair score" if all(board.counts_pairs for board in boards) else "score"
+    if missing:
+        yield from (f" {missing:,} of {plural(asked, f'{what} is', f'{what}s are')} ", Term("missing"), ".")
+    failed = 0 if run.review is None else sum(run.review.failures.values())
+    if failed:
+        said = plural(failed, "judgement or exam answer is", "judgements or exam answers are")
+        yield from (f" {said} ", Term("missing"), ".")
+    if asked and not missing and not failed:
+        yield " Nothing is missing."
+
+
+# --- who judged ------------------------------------------------------------------------------------------------------
+
+RANKINGS = {
+    "bradley-terry": Term("bradley-terry"),
+    "mean": Term("mean of ratings", "mean"),
+    "win rate": Term("win rate"),
+}
+"""What agents are ranked by, per name of the ranking."""
+
+
+@section("review", "Who judged")
+def review_section(run: RunFolder) -> Iterator[Block]:
+    """The exam, the panel, and the ranking of agents by its votes; None if there was no review."""
+    review = run.review
+    if review is None:
+        return
+    begin = f"Scale: {review.scale}; exam: {', '.join(review.exams) or 'none'}. "
+    found, agrees = review.panel.agreement, ""
+    if found is not None and found.accuracy is not None:
+        low, high = (numeral(end, absent="none") for end in (found.accuracy_low, found.accuracy_high))
+        agrees = (
+            f" Its votes agree with people on {numeral(found.accuracy)} ({low} to {high}) of "
+            f"{plural(found.pairs_used, 'pair')} with a clear human preference."
+        )
+    if review.voters:
+        yield words(begin, "The panel is ", *listed(review.voters, 12), ".", agrees)
+    else:
+        yield words(begin, "There is no panel. ", review.nobody or "")
+    yield from (words(sentence(one)) for one in review.worth_sentences)
+    yield result_table(review.reviewers_table())
+    details: list[Block] = []
+    if any(row.traits for row in review.reviewers):
+        details.append(_exam(review))
+    for table in (review.position_table(), review.peers_table()):
+        if table is not None:
+            details += [result_table(table), *remarks(table.notes)]
+    details += [_ranking(name, board) for name, board in review.boards.items()]
+    yield Fold("The exam, the order of reviewers, and every ranking", details)
+    yield from remarks(review.notes)
+
+
+def _exam(review: ReviewReport) -> Figure:
+    drawn = []
+    traits = [(row.name, name, trait) for row in review.reviewers for name, trait in row.traits.items()]
+    for reviewer, name, trait in sorted(traits, key=lambda one: (one[1], -(one[2].value or 0.0))):
+        outcome, shape = _outcome(trait)
+        drawn.append(
+            IntervalRow(
+                reviewer,
+                trait.value,
+                *trait.interval,
+                aside=f"{numeral(trait.value, absent='')} {outcome}",
+                shape=shape,
+                tone="vermilion" if shape == "cross" else "blue",
+                group=name,
+                limit=trait.threshold,
+                hint=trait.note or "",
+            )
+        )
+    failed = list(dict.fromkeys(row.name for row in review.reviewers if not row.passed))
+    return Figure(
+        "exam",
+        "The exam",
+        (
+            "Results of each reviewer: ",
+            *(Term("consistency"), ", ", Term("pertinence"), " and ", Term("self-confidence")),
+            ", with intervals. The vertical stroke is the limit to exceed: ",
+            "dots are above it, crosses are not, rings have no limit.",
+        ),
+        pictures(interval_plot, drawn, title="Exam results of reviewers, with limits", axis="share"),
+        [result_table(review.exam_table())],
+        f"{', '.join(map(label, failed))} did not pass." if failed else "All reviewers passed.",
+    )
+
+
+def _outcome(trait: Trait) -> tuple[str, Shape]:
+    if trait.value is None:
+        return "missing", "ring"
+    if trait.threshold is None:
+        return "no limit", "ring"
+    return ("above", "dot") if trait.value > trait.threshold else ("not above", "cross")
+
+
+def _ranking(name: str, board: Leaderboard) -> Figure:
+    unit, rows = board.unit, board.rows
+    bounded = [row.n for row in rows if row.low is not None]
+    # strengths are refitted to resampled tasks, however few there are
+    source = interval_source([] if name == "bradley-terry" else bounded)
+    intervals = f"with intervals {source}" if bounded else "without intervals"
+    first = ""
+    if rows and rows[0].score is not None:
+        first = f"{label(rows[0].agent)} is first with {numeral(rows[0].score, decimals_for(board.ends))} {unit}."
+    return board_figure(
+        "ranking",
+        ("Ranking by ", Name(name)),
+        ("Agents by the panel's votes: ", RANKINGS.get(name, Name(name)), f" ({unit}, higher is better), {intervals}."),
+        board,
+        result_table(replace(board.table(full=True), title=f"Ranking by {name}")),
+        title=f"Ranking of agents by {name}",
+        axis=f"{unit}, higher is better",
+        finding=first,
+    )
+
+
+# --- how the run was made --------------------------------------------------------------------------------------------
+
+MODELS = (
+    *texts(part="part"),
+    *names(name="model"),
+    *texts("unknown", revision="revision", tokenizer="tokenizer"),
+    *texts("none", settings="settings"),
+)
+SPENDING = (
+    *texts("", verb="verb"),
+    *names(model="model"),
+    *counts(calls="calls", reused="from the journal", tokens="tokens"),
+    Column("cost_usd", "USD", "usd", "unknown"),
+    Column("result_usd", "USD of the result", "usd", "unknown"),
+)
+AGENTS = (
+    *names("not given", agent="agent", group="group", family="family"),
+    Column("parameters", "parameters", "large", "not given"),
+    *names("not given", cutoff_date="knowledge cutoff"),
+)
+
+
+@section("asked", "How this was run, and signatures", appendix=True)
+def asked_section(run: RunFolder) -> Iterator[Block]:
+    """How the run was made; every report has this section."""
+    board = run.leaderboard or Leaderboards()
+    spending = [
+        cells(row, verb=verb, tokens=row.usage.input_tokens + row.usage.output_tokens)
+        for verb, one in run.made_by.made.items()
+        for row in one.spending
+    ]
+    models = [
+        {
+            "part": part,
+            "name": f"{model.provider}:{model.name}",
+            "revision": model.revision[:12],
+            "tokenizer": model.tokenizer[:12],
+            "settings": ", ".join(f"{key} {value}" for key, value in model.settings.items()),
+        }
+        for part, model in board.models.items()
+    ]
+    agents = [cells(agent) for agent in run.agent_notes]
+    used = str(board.settings.get("template") or "").split(",") if board.models else []
+    values = {
+        "run": run,
+        "board": board,
+        "tasks": 0 if run.scores is None else run.scores["task"].n_unique(),
+        "models": (MODELS, models),
+        "spending": (SPENDING, spending),
+        "estimated": any(row["estimated"] for row in spending),
+        "agents": ([column for column in AGENTS if any(row[column.name] for row in agents)], agents),
+        "long_names": [row.agent for row in run.agent_notes if is_shortened(row.agent)],
+        "templates": {name: board.template(name, "a custom file, as stored with the run") for name in used},
+        "rewritten": any(part.startswith("rewriter") for part in board.models),
+        "signatures": list(dict.fromkeys(_signatures(run))),
+        "meanings": lexicon()["signature"],
+        "parsed": lambda line: [pair for one in line.split(" || ") for pair in Signature.parse(one).parts.items()],
+    }
+    yield Rendered("asked.html", values)
+
+
+def _signatures(run: RunFolder) -> Iterator[tuple[str, str]]:
+    metrics = {} if run.leaderboard is None else run.leaderboard.metrics
+    yield from ((name, one.signature) for name, one in metrics.items() if one.signature)
+    if run.review is not None and run.review.signature:
+        yield "review", run.review.signature
+    for name, result in run.others.items():
+        lines = (line for table in result.tables() for line in table.signature.split(" || "))
+        yield from ((name.replace("_", " "), line) for line in lines if line)
+
+
+@section("missing", "What is missing", appendix=True)
+def missing_section(run: RunFolder) -> Iterator[Block]:
+    """Failed calls by cause with an example each, and tasks that could not be scored; None if nothing is missing."""
+    # only counts, for a folder without evidence
+    kinds = ((run.leaderboard, "replies used by the metrics"), (run.review, "judgements and exam answers"))
+    failed = run.failed or tuple(
+        Failed(what, cause, times, None, None, None)
+        for found, what in kinds
+        if found is not None
+        for cause, times in found.failures.items()
+    )
+    if failed:
+        columns = (*texts(what="what", cause="cause"), *texts("", meaning="meaning"), *counts(count="missing"))
+        rows = [cells(row, meaning=lexicon()["causes"].get(row.cause)) for row in failed]
+        yield Table((Term("missing", "Missing evidence"), " by cause"), columns, rows)
+        yield note("It is left out of every score; it never counts as zero.")
+        for row in failed:
+            if row.example is not None or row.task:
+                whose = note("Task ", Name(row.task or "unknown"), " · model ", Name(row.model or "unknown"))
+                text = Code(excerpt(row.example)) if row.example else note("No text was kept.")
+                yield Fold(f"Example: {row.cause.replace('_', ' ')} among {row.what}", (whose, text))
+    without = () if run.leaderboard is None else run.leaderboard.tasks_without_peers
+    if without:
+        many = plural(len(without), "task")
+        yield words(f"{many} had fewer than two responses, so nothing could be compared: ", *listed(without, 12), ".")

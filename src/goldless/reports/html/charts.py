@@ -1,0 +1,627 @@
+"""Charts as SVG: interval plots, scatter plots, heat maps and peer graphs, all on the same marks, scales and colours.
+
+``element`` is the only place that writes angle brackets, and it escapes everything. The hues of series are those of
+Okabe and Ito (blue, vermilion, green, purple, ochre), adjusted in lightness for a contrast of 3:1 in either theme; text
+has at least 4.5:1 (WCAG 2.1, AA).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any, Literal
+
+from markupsafe import Markup, escape
+
+from goldless.reports.html.labels import excerpt, fitted, numeral, text_width, visible
+from goldless.reports.report_table import large_text
+
+COLOURS: dict[str, tuple[str, str]] = {
+    "ground": ("#ffffff", "#15181b"),
+    "raised": ("#f6f7f8", "#1d2125"),
+    "ink": ("#1b1e22", "#e6e8ea"),
+    "muted": ("#565d66", "#a6adb5"),
+    "rule": ("#d5d9de", "#383e45"),
+    "grid": ("#e6e9ec", "#2a2f35"),
+    "link": ("#0a559c", "#8cc4f5"),
+    "blue": ("#0b65ad", "#63b0ee"),
+    "vermilion": ("#c04f00", "#f08c4a"),
+    "green": ("#00785c", "#45bd99"),
+    "purple": ("#93488f", "#d396cf"),
+    "ochre": ("#8a6a00", "#d9b33c"),
+}
+"""Name: (light, dark)."""
+SERIES = ("blue", "vermilion", "green", "purple", "ochre", "muted")
+WIDTH = 760
+"""Width in pixels of all charts except heat maps."""
+NARROW = 370
+"""Width of the same charts on a small screen."""
+SMALL = 11.5
+"""Size of the letters of ticks, legends and points."""
+Shape = Literal["dot", "ring", "cross", "square", "diamond", "triangle", "stroke"]
+SHAPES: tuple[Shape, ...] = ("dot", "square", "diamond", "triangle", "ring", "cross")
+"""Shapes of series, in order."""
+LONGEST_HINT = 300
+LONGEST_FINDING = 1000
+EMPTY = frozenset({"circle", "line", "path", "rect"})
+"""Elements that are written short where they have no children: there are thousands of them."""
+
+
+def element(tag: str, *children: str | Markup, **attributes: str | float | None) -> Markup:
+    """One element. Children that are not markup are escaped; attributes that are None are left out.
+
+    An underscore at the end of an attribute's name is dropped, others become hyphens: ``class_``, ``text_anchor``.
+    Numbers are rounded to a tenth of a pixel.
+    """
+    written = ""
+    for key, value in attributes.items():
+        if value is not None:
+            text = value if isinstance(value, str) else f"{value:z.1f}".removesuffix(".0")
+            written += f' {key.rstrip("_").replace("_", "-")}="{escape(text)}"'
+    inside = "".join(str(escape(child)) for child in children)
+    ended = "/>" if not inside and tag in EMPTY else f">{inside}</{tag}>"
+    return Markup(f"<{tag}{written}{ended}")  # noqa: S704 - every part was escaped above
+
+
+def words(text: str, x: float, y: float, *, class_: str = "", anchor: str = "start") -> Markup:
+    """A line of text, isolated from the writing direction around it."""
+    turned = None if anchor == "start" else anchor
+    return element("text", visible(text), x=x, y=y, class_=class_ or None, text_anchor=turned)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    """A straight line."""
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def hint(text: str) -> Markup:
+    """A tooltip; nothing if the text is empty."""
+    return element("title", excerpt(text, LONGEST_HINT)) if text else Markup("")
+
+
+def mark(shape: Shape, x: float, y: float, class_: str, *inside: Markup, size: float = 4.5) -> Markup:
+    """A mark."""
+    s = size
+    paths = {
+        "square": f"M{x - s:.1f} {y - s:.1f}h{2 * s:.1f}v{2 * s:.1f}h{-2 * s:.1f}z",
+        "diamond": f"M{x:.1f} {y - 1.3 * s:.1f}l{1.3 * s:.1f} {1.3 * s:.1f}l{-1.3 * s:.1f} {1.3 * s:.1f}"
+        f"l{-1.3 * s:.1f} {-1.3 * s:.1f}z",
+        "triangle": f"M{x:.1f} {y - 1.2 * s:.1f}l{1.15 * s:.1f} {2.1 * s:.1f}h{-2.3 * s:.1f}z",
+        "cross": f"M{x - s:.1f} {y - s:.1f}l{2 * s:.1f} {2 * s:.1f}m0 {-2 * s:.1f}l{-2 * s:.1f} {2 * s:.1f}",
+        "stroke": f"M{x:.1f} {y - 2.4 * s:.1f}v{4.8 * s:.1f}",
+    }
+    if shape in paths:
+        return element("path", *inside, d=paths[shape], class_=f"{shape} {class_}")
+    return element("circle", *inside, cx=x, cy=y, r=size, class_=f"{shape} {class_}")
+
+
+def legend(keys: Sequence[tuple[Markup, str]], width: float, top: float) -> tuple[Markup, float]:
+    """Keys with their texts, in as many lines as they need, and the height of all; a key is 16 by 12 pixels."""
+    parts: list[Markup] = []
+    x, y = 0.0, top
+    for key, said in keys:
+        text = fitted(said, 240, SMALL)
+        needed = 39 + text_width(text, SMALL)
+        if x and x + needed - 18 > width:
+            x, y = 0.0, y + 20
+        drawn = (key, words(text, 21, 10.5, class_="tick"))
+        parts.append(element("g", *drawn, transform=f"translate({x:.1f} {y:.1f})"))
+        x += needed
+    return Markup("").join(parts), y + 20 - top if keys else 0.0
+
+
+def picture(*parts: Markup, width: float, height: float, title: str) -> Markup:
+    """The whole chart."""
+    return element(
+        "svg",
+        hint(title),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width:g} {height:g}",
+        width=width,
+        height=height,
+        role="img",
+        class_="chart",
+    )
+
+
+def pictures(plot: Callable[..., Markup], *given: object, **options: object) -> tuple[Markup, Markup]:
+    """A plot in both widths: normal and for small screens."""
+    return plot(*given, **options), plot(*given, width=NARROW, **options)
+
+
+def described(drawn: Markup, finding: str) -> Markup:
+    """The chart with a description for those who cannot see it."""
+    if not finding:
+        return drawn
+    told = element("desc", excerpt(finding, LONGEST_FINDING))
+    return Markup(str(drawn).replace("</title>", f"</title>{told}", 1))  # noqa: S704 - both parts are escaped
+
+
+def theme_css() -> tuple[str, str]:
+    """The colours of the light theme, also used for downloaded pictures; and the rules for the dark one.
+
+    Dark is the system's setting or the reader's choice; print is always light.
+    """
+    light, dark = ("".join(f"--{name}:{pair[theme]};" for name, pair in COLOURS.items()) for theme in (0, 1))
+    return f":root{{color-scheme:light;{light}}}", (
+        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
+        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
+        f"@media print{{:root,:root[data-theme=dark],:root:not([data-theme=light]){{color-scheme:light;{light}}}}}\n"
+    )
+
+
+# --- scales and axes -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From values to pixels, in proportion to the values or to their logarithms."""
+
+    least: float
+    most: float
+    begin: float
+    """Pixel of the smallest value."""
+    end: float
+    logarithmic: bool = False
+
+    def __call__(self, value: float) -> float:
+        """The pixel of a value; values outside the scale are clamped."""
+        least, most = self.least, self.most
+        if self.logarithmic:
+            if value <= 0:
+                return self.begin
+            least, most, value = math.log(least), math.log(most), math.log(value)
+        share = (value - least) / ((most - least) or 1.0)
+        return self.begin + min(1.0, max(0.0, share)) * (self.end - self.begin)
+
+    def ticks(self, wanted: int = 6) -> list[tuple[float, str]]:
+        """Pixels and texts of round numbers: on a logarithmic scale powers of ten, with 2 and 5 if there is room."""
+        if self.logarithmic:
+            low, high = math.log10(self.least), math.log10(self.most)
+            steps = (1, 2, 5) if high - low <= wanted / 2 else (1,)
+            found = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
+            found = [tick for tick in found if self.least <= tick <= self.most]
+            while len(found) > wanted + 2:
+                found = found[::2]
+            return [(self(tick), large_text(tick) if tick >= 1000 else f"{tick:g}") for tick in found]
+        rough = (self.most - self.least) / wanted
+        size = 10.0 ** math.floor(math.log10(rough))
+        step = size * min((1, 2, 5, 10), key=lambda step: abs(math.log(step * size / rough)))
+        first, last = math.ceil(self.least / step - 1e-9), math.floor(self.most / step + 1e-9)
+        found = [place * step for place in range(first, last + 1)]
+        if max(map(abs, found), default=0.0) >= 100_000:
+            return [(self(tick), large_text(tick)) for tick in found]
+        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+        return [(self(tick), numeral(tick, decimals)) for tick in found]
+
+
+def scale_over(values: Iterable[float | None], begin: float, end: float, *, logarithmic: bool = False) -> Scale:
+    """A scale over all values with a small margin; around the value if they are all equal."""
+    found = [value for value in values if value is not None]
+    if logarithmic:
+        above = [value for value in found if value > 0] or [1.0]
+        return Scale(min(above) / 1.35, max(above) * 1.35, begin, end, logarithmic=True)
+    least, most = (min(found), max(found)) if found else (0.0, 1.0)
+    if most - least <= 1e-12 * max(1.0, abs(most)):
+        around = abs(most) * 0.1 or 0.5
+        least, most = least - around, most + around
+    room = (most - least) * 0.04
+    return Scale(least - room, most + room, begin, end)
+
+
+def _bottom_axis(scale: Scale, y: float, top: float, title: str) -> Markup:
+    """Grid lines up to the top, numbers and axis title below."""
+    parts = []
+    for x, text in scale.ticks(max(3, int((scale.end - scale.begin) / 80))):
+        parts += [line(x, top, x, y, "grid"), words(text, x, y + 16, class_="tick", anchor="middle")]
+    parts.append(words(title, (scale.begin + scale.end) / 2, y + 35, class_="axis-title", anchor="middle"))
+    return Markup("").join(parts)
+
+
+# --- the interval plot -----------------------------------------------------------------------------------------------
+
+HEADING_HEIGHT = 30
+MINI_HEIGHT = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalRow:
+    """One line of the plot."""
+
+    label: str
+    value: float | None
+    """None: shown as missing."""
+    low: float | None = None
+    high: float | None = None
+    aside: str = ""
+    """Text at the right."""
+    shape: Shape = "dot"
+    tone: str = "blue"
+    """A colour of the palette."""
+    group: str = ""
+    """Its heading; rows of a group must be adjacent."""
+    hint: str = ""
+    limit: float | None = None
+    """A value of this row alone to compare it with."""
+    inner: tuple[float, float] | None = None
+    """A part of the interval that is drawn thick."""
+
+    @classmethod
+    def of(cls, label: str, value: float | None, bounds: Any = None, *, decimals: int = 3, **more: Any) -> IntervalRow:
+        """A value with its interval; the text at the right is the value unless given. ``bounds``: has low and high."""
+        low, high = (None, None) if bounds is None else (bounds.low, bounds.high)
+        return cls(label, value, low, high, **{"aside": numeral(value, decimals, absent=""), **more})
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A shaded range of values; only a line at the middle if an end is unknown."""
+
+    low: float | None
+    high: float | None
+    label: str = ""
+    middle: float | None = None
+
+    @property
+    def ends(self) -> tuple[float | None, ...]:
+        """All values in it."""
+        return self.low, self.high, self.middle
+
+
+def interval_plot(
+    rows: Sequence[IntervalRow],
+    *,
+    title: str,
+    axis: str,
+    reference: float | None = None,
+    band: Band | None = None,
+    width: float = WIDTH,
+) -> Markup:
+    """Values with their intervals, one line per row (a forest plot). ``reference``: a value marked by a line."""
+    room = min(240.0, width * 0.36)
+    left = min(room, max((text_width(fitted(row.label, room)) for row in rows), default=0) + 16)
+    aside = max((text_width(row.aside) for row in rows), default=0)
+    ends = [end for row in rows for end in (row.value, row.low, row.high, row.limit)]
+    scale = scale_over([*ends, reference, *(() if band is None else band.ends)], left + 6, width - aside - 20)
+    height = 25 if len(rows) <= 20 else 21
+    top = 14 + (18 if band is not None and band.label else 0)
+    drawn: list[Markup] = []
+    y, group = float(top), ""
+    for row in rows:
+        if row.group and row.group != group:
+            group = row.group
+            y += HEADING_HEIGHT if drawn else HEADING_HEIGHT - 8
+            drawn.append(words(fitted(group, width), 0, y - 9, class_="group"))
+        drawn.append(_interval(row, scale, y + height / 2, left, width))
+        y += height
+    bottom = y + 4
+    under = [_bottom_axis(scale, bottom, top, axis)]
+    if band is not None:
+        under.insert(0, _upright_band(band, scale, top, bottom))
+    if reference is not None:
+        under.append(line(scale(reference), top, scale(reference), bottom, "reference"))
+    return picture(*under, *drawn, width=width, height=bottom + 44, title=title)
+
+
+def _interval(row: IntervalRow, scale: Scale, y: float, left: float, width: float) -> Markup:
+    parts = [words(fitted(row.label, left - 8), left - 8, y + 4, class_="label", anchor="end")]
+    if row.low is not None and row.high is not None:
+        parts.append(line(scale(row.low), y, scale(row.high), y, f"whisker {row.tone}"))
+    if row.inner is not None:
+        parts.append(line(scale(row.inner[0]), y, scale(row.inner[1]), y, f"inner {row.tone}"))
+    if row.value is None:
+        parts.append(words("missing", scale.begin + 4, y + 4, class_="tick missing"))
+    else:
+        parts.append(mark(row.shape, scale(row.value), y, row.tone))
+    if row.limit is not None:
+        parts.append(line(scale(row.limit), y - 8, scale(row.limit), y + 8, "limit"))
+    if row.aside:
+        parts.append(words(row.aside, width - 2, y + 4, class_="aside", anchor="end"))
+    return element("g", hint(row.hint), *parts)
+
+
+def _upright_band(band: Band, scale: Scale, top: float, bottom: float) -> Markup:
+    parts, at = [], scale.end
+    if band.middle is not None:
+        at = scale(band.middle)
+        parts.append(line(at, top, at, bottom, "band-line"))
+    if band.low is not None and band.high is not None:
+        left, right = scale(band.low), scale(band.high)
+        rect = element("rect", x=left, y=top, width=max(1.0, right - left), height=bottom - top, class_="band")
+        parts.insert(0, rect)
+        at = (left + right) / 2
+    if band.label:
+        near_end = at > scale.end - text_width(band.label, SMALL) / 2
+        where, anchor = (scale.end, "end") if near_end else (at, "middle")
+        parts.append(words(band.label, where, top - 6, class_="tick", anchor=anchor))
+    return Markup("").join(parts)
+
+
+def mini_interval(value: float | None, low: float | None, high: float | None, scale: Scale) -> Markup:
+    """One value on its interval for a cell of a table, whose numbers say the same; zero is marked."""
+    y, parts = MINI_HEIGHT / 2, []
+    if scale.least < 0 < scale.most:
+        parts.append(line(scale(0.0), 0, scale(0.0), MINI_HEIGHT, "reference"))
+    if low is not None and high is not None:
+        parts.append(line(scale(low), y, scale(high), y, "whisker blue"))
+    if value is not None:
+        parts.append(mark("dot", scale(value), y, "blue", size=3.2))
+    size = {"width": scale.end + 5, "height": MINI_HEIGHT}
+    return element("svg", *parts, class_="mini chart", aria_hidden="true", focusable="false", **size)
+
+
+# --- the scatter plot ------------------------------------------------------------------------------------------------
+
+HEIGHT = 420
+LEFT, RIGHT, TOP, BOTTOM = 58, 28, 40, 52
+Lines = Sequence[tuple[str, Sequence[tuple[float, float]]]]
+"""Each a class and its points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point."""
+
+    label: str
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    series: str = ""
+    """Its series, shown in the legend."""
+    shape: Shape = "dot"
+    tone: str = "blue"
+    hint: str = ""
+    named: bool = True
+    """Whether to label it if there is room."""
+    size: float = 4.5
+
+
+def family_lines(points: Iterable[Point]) -> Lines:
+    """Lines through the points of each series, in its colour."""
+    families: dict[str, list[Point]] = {}
+    for point in points:
+        families.setdefault(point.series, []).append(point)
+    return [(f"family {of[0].tone}", sorted((point.x, point.y) for point in of)) for of in families.values()]
+
+
+def series_legend(points: Iterable[Point], width: float) -> tuple[Markup, float]:
+    """The series with their marks, in as many lines as they need, and the height of all."""
+    series = {point.series: point for point in points if point.series}
+    return legend([(mark(point.shape, 8, 6, point.tone), name) for name, point in series.items()], width, 0)
+
+
+def scatter_plot(
+    points: Sequence[Point],
+    *,
+    title: str,
+    x_axis: str,
+    y_axis: str,
+    logarithmic: bool = False,
+    lines: Lines = (),
+    band: Band | None = None,
+    width: float = WIDTH,
+    legend_below: bool = True,
+) -> Markup:
+    """Points with intervals, lines and a band; a label without room is left out."""
+    right, bottom = width - RIGHT, HEIGHT - BOTTOM
+    across = scale_over([point.x for point in points], LEFT, right, logarithmic=logarithmic)
+    ends = [end for point in points for end in (point.y, point.low, point.high)]
+    up = scale_over([*ends, *(() if band is None else band.ends)], bottom, TOP)
+    spots = [(across(point.x), up(point.y)) for point in points]
+    paths = [(class_, [(across(x), up(y)) for x, y in path]) for class_, path in lines if len(path) > 1]
+    whiskers = {
+        at: (x, up(point.low), x, up(point.high))
+        for at, (point, (x, _)) in enumerate(zip(points, spots, strict=True))
+        if point.low is not None and point.high is not None
+    }
+    names = [fitted(point.label, min(190, width * 0.4), SMALL) if point.named else "" for point in points]
+    segments = [*((*one, *other) for _, path in paths for one, other in pairwise(path)), *whiskers.values()]
+    places = label_places(spots, names, lines=segments, within=(LEFT + 2, TOP - 8, width - 2, bottom - 1))
+    parts = [] if band is None else [_level_band(band, up, right)]
+    parts.append(_bottom_axis(across, bottom, TOP, x_axis))
+    for y, text in up.ticks():
+        parts += [line(LEFT, y, right, y, "grid"), words(text, LEFT - 8, y + 4, class_="tick", anchor="end")]
+    parts.append(words(y_axis, LEFT, TOP - 12, class_="axis-title"))
+    parts += [element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in p), class_=class_) for class_, p in paths]
+    labels = []
+    for point, (x, y), name, box in zip(points, spots, names, places, strict=True):
+        if box is not None:
+            nearest = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
+            if math.dist((x, y), nearest) >= LED_FROM:
+                parts.append(line(x, y, *nearest, "lead"))
+            middle, class_ = (box[0] + box[2]) / 2, f"point-label {point.tone}"
+            labels.append(words(name, middle, box[3] - SMALL * 0.28, class_=class_, anchor="middle"))
+    for at, (point, spot) in enumerate(zip(points, spots, strict=True)):
+        whisker = [line(*whiskers[at], f"whisker thin {point.tone}")] if at in whiskers else []
+        parts.append(element("g", hint(point.hint), *whisker, mark(point.shape, *spot, point.tone, size=point.size)))
+    below, tall = series_legend(points, width - LEFT) if legend_below else (Markup(""), 0.0)
+    if tall:
+        labels.append(element("g", below, transform=f"translate({LEFT} {HEIGHT + 4})"))
+    return picture(*parts, *labels, width=width, height=HEIGHT + tall, title=title)
+
+
+def _level_band(band: Band, up: Scale, right: float) -> Markup:
+    parts, top = [], float(TOP)
+    if band.middle is not None:
+        top = up(band.middle)
+        parts.append(line(LEFT, top, right, top, "band-line"))
+    if band.low is not None and band.high is not None:
+        top = up(band.high)
+        height = max(1.0, up(band.low) - top)
+        parts.insert(0, element("rect", x=LEFT, y=top, width=right - LEFT, height=height, class_="band"))
+    if band.label:
+        parts.append(words(band.label, right - 4, top - 5, class_="tick", anchor="end"))
+    return Markup("").join(parts)
+
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
+NARROWER = 0.93
+"""Width of the letters of names, relative to the widths that ``text_width`` assumes."""
+MARK = 6.0
+"""Half the size of a point."""
+REACHES = (9.0, 13.0, 18.0, 26.0, 36.0, 48.0, 62.0)
+"""Distances of a label from its point."""
+DIRECTIONS = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
+LED_FROM = 16.0
+"""From this distance on, a leader line connects label and point."""
+PIECE = 5.0
+"""Lines are kept clear in pieces of this length."""
+
+
+def label_places(
+    points: Sequence[tuple[float, float]], names: Sequence[str], *, lines: Sequence[Box], within: Box
+) -> list[Box | None]:
+    """A place for each name beside its point: on no other label or point and, where possible, on no line.
+
+    Those with the least room come first, each at the cheapest place that is left: near its point, at the right-hand
+    side, across few lines. None: no room, or an empty name.
+    """
+    marks = [(x - MARK, y - MARK, x + MARK, y + MARK) for x, y in points]
+    dots = []
+    for x1, y1, x2, y2 in lines:
+        count = 1 + int(max(abs(x2 - x1), abs(y2 - y1)) / PIECE)
+        dots += [(x1 + (x2 - x1) * at / count, y1 + (y2 - y1) * at / count) for at in range(count + 1)]
+    offered: list[list[tuple[float, Box]]] = []
+    for (x, y), name in zip(points, names, strict=True):
+        width, height = text_width(name, SMALL) * NARROWER, SMALL * 1.12
+        free = []
+        for reach, (turn, (right, down)) in product(REACHES, enumerate(DIRECTIONS)) if name else ():
+            aside = reach * (0.75 if right and down else 1.0)
+            left, top = x + right * aside - (1 - right) / 2 * width, y + down * aside - (1 - down) / 2 * height
+            box = left, top, left + width, top + height
+            inside = left >= within[0] and top >= within[1] and box[2] <= within[2] and box[3] <= within[3]
+            if inside and not any(_overlap(box, other) for other in marks):
+                crossed = sum(left < dot_x < box[2] and top < dot_y < box[3] for dot_x, dot_y in dots)
+                free.append((reach * 0.6 + turn * 0.4 + 4 * crossed, box))
+        offered.append(sorted(free))
+    found: list[Box | None] = [None] * len(points)
+    for at in sorted(range(len(points)), key=lambda at: len(offered[at])):
+        taken = [box for box in found if box is not None]
+        found[at] = next((box for _, box in offered[at] if not any(_overlap(box, one) for one in taken)), None)
+    return found
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+# --- the heat map ----------------------------------------------------------------------------------------------------
+
+HEAT_OPACITY = 0.5
+"""Opacity of the strongest cell, low enough for readable text."""
+LABEL_WIDTH = 220
+COLUMN_ROOM = 120
+"""Width of a column's name, which is written at a slant."""
+SLANT = 0.72
+"""Height of a name at a slant, as a share of its width."""
+WRITTEN_UP_TO = 12
+"""With more names than this, cells are too small for numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """One cell."""
+
+    strength: float
+    """From -1 to 1: sign gives the colour, size its intensity."""
+    text: str = ""
+    """Shown if there is room."""
+    sign: str = ""
+    """Shown if there is not."""
+    hint: str = ""
+    sure: bool = True
+    """Whether the text is emphasised."""
+    behind: str | None = None
+    """The texts behind it, as the page's script reads them."""
+
+
+def strength(value: float, largest: float) -> float:
+    """Colour strength of a significant value: never too faint to see."""
+    return (0.3 + 0.7 * abs(value) / largest) * (1 if value > 0 else -1)
+
+
+def heat_map(
+    names: Sequence[str],
+    cells: Sequence[Sequence[HeatCell | None]],
+    *,
+    title: str,
+    corner: str,
+    steps: Sequence[tuple[float, str]],
+) -> Markup:
+    """A square of cells, with the same names for rows and columns; None: no such cell.
+
+    ``corner`` says what rows and columns are, ``steps`` what the colours mean: strengths with their texts.
+    """
+    n, written = len(names), len(names) <= WRITTEN_UP_TO
+    labels = [fitted(name, LABEL_WIDTH - 30) for name in names]
+    heads = [fitted(name, COLUMN_ROOM, SMALL) for name in names]
+    left = max((text_width(text) for text in labels), default=0) + 14
+    slant = max((text_width(text, SMALL) for text in heads), default=0.0) * SLANT
+    longest = max((text_width(cell.text, SMALL) for row in cells for cell in row if cell is not None), default=0.0)
+    width, height = (max(46.0, longest + 16.0), 28.0) if written else (22.0, 20.0)
+    top = 30 + slant
+    parts, patches = [words(corner, 0, 14, class_="tick")], []
+    for i, (text, head, row) in enumerate(zip(labels, heads, cells, strict=True)):
+        y = top + (i + 0.5) * height
+        slanted = f"translate({left + (i + 0.5) * width:.1f} {top - 8:.1f}) rotate(-45)"
+        parts.append(words(text, left - 10, y + 4, class_="label", anchor="end"))
+        parts.append(element("g", words(head, 0, 0, class_="tick"), transform=slanted))
+        for j, cell in enumerate(row):
+            if cell is None:
+                continue
+            x = left + j * width
+            inside = [hint(cell.hint), _patch(cell.strength, x + 1, y - height / 2 + 1, width - 2, height - 2)]
+            if said := cell.text if written else cell.sign:
+                class_ = "cell-text" if cell.sure else "cell-text faint"
+                inside.append(words(said, x + width / 2, y + 4, class_=class_, anchor="middle"))
+            patches.append(element("g", *inside, data_of=cell.behind))
+    below, whole = top + n * height + 18, max(left + n * width + 8 + slant, NARROW - 40)
+    told, tall = legend([(_patch(step, 0, 0, 16, 12), text) for step, text in steps], whole, below)
+    return picture(*parts, *patches, told, width=whole, height=below + tall + 4, title=title)
+
+
+def _patch(strength: float, x: float, y: float, width: float, height: float) -> Markup:
+    class_, opacity = f"cell {'vermilion' if strength < 0 else 'blue'}", f"{abs(strength) * HEAT_OPACITY:.2f}"
+    return element("rect", x=x, y=y, width=width, height=height, class_=class_, fill_opacity=opacity)
+
+
+# --- the peer graph --------------------------------------------------------------------------------------------------
+
+LABEL_ROOM = 170.0
+MOST_AGENTS = 60
+"""Beyond it names would cover each other."""
+
+
+def peer_circle(
+    names: Sequence[str],
+    links: Sequence[tuple[str, str, float, str]],
+    blocks: Mapping[str, int],
+    *,
+    title: str,
+    width: float = WIDTH,
+) -> Markup:
+    """Agents around a circle, and a line between two that predict each other more than expected.
+
+    A link has two names, its weight from 0 to 1 and a hint; a name with a block is drawn as an alarm.
+    """
+    radius = min(0.5 * width - LABEL_ROOM, 30.0 + 7.0 * len(names), 190.0)
+    middle, height = width / 2, 2 * radius + 60
+    angle = {name: 2 * math.pi * place / len(names) - math.pi / 2 for place, name in enumerate(names)}
+    at = {name: (middle + radius * math.cos(a), height / 2 + radius * math.sin(a)) for name, a in angle.items()}
+    parts = []
+    for first, second, weight, said in links:
+        (x1, y1), (x2, y2) = at[first], at[second]
+        alarm = first in blocks and blocks[first] == blocks.get(second)
+        class_, wide = f"link {'vermilion' if alarm else 'blue'}", 1 + 4 * weight
+        parts.append(element("line", hint(said), x1=x1, y1=y1, x2=x2, y2=y2, class_=class_, stroke_width=wide))
+    for name, (x, y) in at.items():
+        right = math.cos(angle[name]) >= -1e-9
+        parts.append(mark(*(("square", x, y, "vermilion") if name in blocks else ("dot", x, y, "blue")), hint(name)))
+        label = fitted(name, LABEL_ROOM - 20)
+        parts.append(words(label, x + (9 if right else -9), y + 4, class_="label", anchor="start" if right else "end"))
+    return picture(*parts, width=width, height=height, title=title)

@@ -1,0 +1,569 @@
+"""Scores of agents: the ranking, which agents differ, leaderboards, scores by pair, task and size; and of raters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import polars as pl
+from markupsafe import Markup
+
+from goldless.grouped import mean_in_order
+from goldless.reports.controls import comparative, direction
+from goldless.reports.decisions import outlook_of
+from goldless.reports.document import cells
+from goldless.reports.findings import in_text, of_one
+from goldless.reports.html import charts
+from goldless.reports.html.blocks import (
+    Block,
+    Figure,
+    Heading,
+    Inline,
+    Name,
+    Rendered,
+    Table,
+    Term,
+    Words,
+    counts,
+    each_metric,
+    names,
+    note,
+    number,
+    remarks,
+    section,
+    texts,
+    words,
+)
+from goldless.reports.html.charts import HeatCell, IntervalRow, Scale, interval_plot, pictures
+from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
+from goldless.reports.html.texts import TextLinks, agents_of, has_texts
+from goldless.reports.leaderboard import Leaderboard, LeaderboardRow, rater_rows
+from goldless.reports.report_table import Column, large_text
+from goldless.reports.run_folder import RunFolder
+from goldless.statistics.bootstrap import FEW_TASKS, Estimate, task_intervals
+from goldless.statistics.comparisons import Comparison
+
+PLOT_WIDTHS = {1: 300.0, 2: 170.0, 3: 120.0}
+"""Of a row of the ranking, by the number of metrics; else the least."""
+LEAST_PLOT_WIDTH = 84.0
+NAMED = 3
+"""Beaten agents, and undecided differences, that are named."""
+
+
+def ranking_table(run: RunFolder, *, linked: bool = False) -> Rendered:
+    """One table of agents by metrics, sorted by the first metric; ``linked``: with links to texts in the page."""
+    boards = run.standings
+    width = PLOT_WIDTHS.get(len(boards), LEAST_PLOT_WIDTH)
+    metrics = [
+        {
+            "name": name,
+            "what": f"{board.unit}, {direction(name)}",
+            "above": {"better": "beats"}.get(word := comparative(name), f"{word} than"),
+            "rows": {row.agent: row for row in board.rows},
+            "decimals": decimals_for(board.ends),
+            "plot": partial(_plot, charts.scale_over(board.ends, 5, width - 5)),
+            "beats": partial(_beats, board),
+        }
+        for name, board in boards.items()
+    ]
+    return Rendered("ranking.html", {"metrics": metrics, "agents": agents_of(run), "linked": linked})
+
+
+def _plot(scale: Scale, row: LeaderboardRow) -> Markup:
+    return charts.mini_interval(row.score, row.low, row.high, scale)
+
+
+def _beats(board: Leaderboard, row: LeaderboardRow) -> str:
+    """The agents that this one is shown to be above."""
+    if row.better_than is None:
+        return "not tested"
+    below = [other.agent for other in board.rows if other.score is not None and (other.rank or 0) > (row.rank or 0)]
+    if len(below) > 1 and set(below) <= set(row.better_than):
+        return f"all {len(below)} below"
+    more = f" and {len(row.better_than) - NAMED} more" if len(row.better_than) > NAMED else ""
+    return ", ".join(map(label, row.better_than[:NAMED])) + more or "none"
+
+
+@section("ranking", "Ranking")
+def ranking_section(run: RunFolder) -> Iterator[Block]:
+    """The table and how to read it; None if nothing ranks agents."""
+    if not run.standings:
+        return
+    yield ranking_table(run, linked=has_texts(run))
+    levels = {board.level for board in run.standings.values()}
+    yield note(
+        f"Intervals of {' and '.join(percent(level) for level in sorted(levels))} over tasks. Agents with overlapping "
+        "intervals can still differ, because they answered the same tasks: the column on the right says which are "
+        "shown to be above which."
+    )
+    if run.review is not None and len(run.review.boards) == 1 and not run.boards:
+        yield from remarks(run.review.notes)
+
+
+# --- which agents differ ---------------------------------------------------------------------------------------------
+
+
+@section("comparisons", "Which agents differ")
+def comparisons_section(run: RunFolder) -> Iterator[Block]:
+    """Paired differences over common tasks, corrected for multiple comparisons; None if nothing was compared."""
+    links = TextLinks(run)
+    return each_metric(run, lambda metric, board: [_differences(links, metric, board)] if board.comparisons else [])
+
+
+def _differences(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
+    agents, word = [row.agent for row in board.rows], comparative(metric)
+    largest = max((abs(row.difference or 0.0) for row in board.comparisons), default=0.0) or 1.0
+    decimals = min(2, decimals_for([largest])) if largest >= 2 else decimals_for([largest]) - 1
+    grid: list[list[HeatCell | None]] = [[None] * len(agents) for _ in agents]
+    for row in board.comparisons:
+        for one, other, sign in ((row.first, row.second, 1.0), (row.second, row.first, -1.0)):
+            if one in agents and other in agents:
+                cell = _difference(row, sign, largest, decimals, links.behind(metric, one, other))
+                grid[agents.index(one)][agents.index(other)] = cell
+    signs = ("▲", "▼", "·") if len(agents) > charts.WRITTEN_UP_TO else ("", "", "")
+    meanings = (f"row is {word}", f"column is {word}", "not decided")
+    picture = charts.heat_map(
+        agents,
+        grid,
+        title=f"{metric}: differences between agents, row minus column",
+        corner="row minus column",
+        steps=[
+            (step, f"{said} {sign}".strip()) for step, said, sign in zip((0.8, -0.8, 0), meanings, signs, strict=True)
+        ],
+    )
+    columns = (
+        *names(first="first", second="second"),
+        Column("difference", "difference", "signed", decimals=decimals + 1),
+        Column("p", "p", "probability"),
+        Column("p_adjusted", "p (corrected)", "probability"),
+        *counts(n="tasks"),
+        *texts(decided="decided"),
+    )
+    rows = [
+        cells(row, decided=_decided(row, word), behind=links.behind(metric, row.first, row.second))
+        for row in board.comparisons
+    ]
+    caption = (
+        "Difference of the scores, tested on the tasks that both agents have. ",
+        f"Coloured and bold: significant at {board.comparisons[0].alpha:g}, ",
+        Term("corrected", "corrected for all comparisons"),
+        ". Without colour: the data do not decide.",
+        *_linked(links),
+    )
+    table = Table("All comparisons", columns, rows)
+    return Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table], _told(board.comparisons))
+
+
+def _linked(links: TextLinks) -> tuple[Inline, ...]:
+    """What a click does, where there are texts."""
+    return (" A click on a cell, or on a number in the table below, shows texts behind it.",) * bool(links)
+
+
+def _told(comparisons: Sequence[Comparison]) -> str:
+    """How many differences are decided, and what would decide the nearest of the others."""
+    undecided = [row for row in comparisons if not row.decided and row.difference is not None]
+    many = f"{len(comparisons) - len(undecided):,} of {plural(len(comparisons), 'difference')}"
+    begin = f"{many} {'is' if len(comparisons) == 1 else 'are'} decided."
+    known = sorted((row for row in undecided if row.more_tasks), key=lambda row: row.more_tasks or 0)
+    nearest = (f"{label(row.first)} or {label(row.second)} ({outlook_of(row, None)})" for row in known[:NAMED])
+    open_ = "; ".join(nearest) or ", ".join(f"{label(row.first)} or {label(row.second)}" for row in undecided[:NAMED])
+    return f"{begin} Not decided: {open_}{' and others' * (len(undecided) > NAMED)}." if undecided else begin
+
+
+def _decided(row: Comparison, word: str = "better") -> str:
+    if row.difference is None:
+        return "no common task"
+    if row.p_adjusted is None:
+        return "one common task" if row.n == 1 else "no test"
+    if not row.decided:
+        return "no" if row.more_tasks is None else f"no; {outlook_of(row, None)}"
+    return f"first is {word}" if row.difference > 0 else f"second is {word}"
+
+
+def _difference(row: Comparison, sign: float, largest: float, decimals: int, behind: str | None) -> HeatCell:
+    if row.difference is None:
+        return HeatCell(0.0, "-", "-", "no common task", sure=False)
+    value, sure = sign * row.difference, row.decided
+    first, second = (row.first, row.second) if sign > 0 else (row.second, row.first)
+    said = "decided" if sure else _decided(row) if row.p_adjusted is None else "undecided"
+    numbers = f"{numeral(value, decimals + 1, signed=True)}, p (corrected) {numeral(row.p_adjusted, absent='none')}"
+    mark = ("▲" if value > 0 else "▼") if sure else "·"
+    hint = f"{first} minus {second}: {numbers}: {said}"
+    strength = charts.strength(value, largest) if sure else 0.0
+    return HeatCell(strength, numeral(value, decimals, signed=True), mark, hint, sure, behind)
+
+
+# --- leaderboards in full --------------------------------------------------------------------------------------------
+
+
+@section("leaderboard", "Scores in full", appendix=True)
+def leaderboard_section(run: RunFolder) -> Iterator[Block]:
+    """The leaderboards; None if no metric ranks agents."""
+    return each_metric(run, partial(_leaderboard, TextLinks(run)))
+
+
+def _leaderboard(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Block]:
+    counted = "pairs of responses" if board.counts_pairs else "responses"
+    shown = board.table(full=True)
+    rows = [{**row, "behind": links.behind(metric, row["agent"])} for row in shown.rows]
+    level, decimals = percent(board.level), decimals_for(board.ends)
+    tasks = [row.n for row in board.rows if row.low is not None]
+    intervals: tuple[Inline, ...] = ("No agent has an ", Term("interval"), ".")
+    if tasks:
+        rest = "Agents with overlapping intervals can still differ; see the table of comparisons."
+        intervals = ("Lines are ", Term("interval", f"{level} intervals"), f" {interval_source(tasks)}. {rest}")
+    yield board_figure(
+        "leaderboard",
+        ("Scores: ", Name(metric)),
+        (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *intervals),
+        board,
+        Table((Name(metric), f": missing and asked count {counted}"), shown.columns, rows),
+        title=f"{metric}: score of each agent in {board.unit} with its {level} interval",
+        axis=f"{board.unit}, {direction(metric)}",
+        finding=in_text(of_one(metric, board), label),
+    )
+    summary = (f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}" for name, value in board.summary.items())
+    yield from remarks((*board.notes, *summary))
+    if board.by_wording:
+        columns = [number(f"w{place}", name, decimals) for place, name in enumerate(board.by_wording)]
+        found = list(enumerate(board.by_wording.values()))
+        each = [{"agent": row.agent, **{f"w{at}": of.get(row.agent) for at, of in found}} for row in board.rows]
+        yield Table("Score by prompt", (*names(agent="agent"), *columns), each)
+        yield note("± prompts is the standard deviation of a score between prompts: how much the prompt matters.")
+    if board.groups is not None:
+        of = board.groups
+        low, high = (numeral(end, decimals, absent="none") for end in (of.low, of.high))
+        yield words(
+            f"Groups ({board.group_names or 'first and second'}): the means differ by ",
+            f"{numeral(of.difference, decimals, signed=True)} ({low} to {high}) on {plural(of.n_tasks, 'task')}. ",
+            "A response of the first group scores higher than one of the second with probability ",
+            f"{numeral(of.auc)}; standardised difference {numeral(of.d_response, 2)}.",
+        )
+
+
+def board_figure(
+    slug: str, heading: Words, caption: Words, board: Leaderboard, table: Table, *, title: str, axis: str, finding: str
+) -> Figure:
+    """The scores of a board with their intervals, above its table."""
+    decimals = decimals_for(board.ends)
+    drawn = []
+    for row in board.rows:
+        low, high = (numeral(end, decimals, absent="none") for end in (row.low, row.high))
+        said = f"{numeral(row.score, decimals)} ({low} to {high}), {plural(row.n, 'task')}"
+        hint = f"{row.agent}: {said if row.score is not None else row.note or 'missing'}"
+        drawn.append(IntervalRow.of(row.agent, row.score, row, decimals=decimals, hint=hint))
+    return Figure(slug, heading, caption, pictures(interval_plot, drawn, title=title, axis=axis), [table], finding)
+
+
+def interval_source(tasks: Sequence[int]) -> str:
+    """How intervals were computed; ``tasks``: the number of tasks behind each."""
+    most = max(tasks, default=FEW_TASKS)
+    return "from resampling tasks" if most >= FEW_TASKS else f"by Student's t over tasks (fewer than {FEW_TASKS})"
+
+
+# --- pairs: how much each agent's responses tell about the others' ---------------------------------------------------
+
+
+@section("pairs", "Scores by pair", appendix=True)
+def pair_scores_section(run: RunFolder) -> Iterator[Block]:
+    """The pair matrix of each metric; None if no metric scores pairs."""
+    return each_metric(run, partial(_pair_blocks, TextLinks(run)))
+
+
+def _pair_blocks(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Block]:
+    if board.matrix.values:
+        yield _pairs(links, metric, board)
+    graph = board.peer_graph
+    if graph is None or not graph.links or len(graph.agents) > charts.MOST_AGENTS:
+        return
+    largest = max(link.excess or 0.0 for link in graph.links) or 1.0
+    decimals = decimals_for([largest])
+    drawn = []
+    for link in graph.links:
+        if {link.first, link.second} <= set(graph.agents):
+            said = f"{link.first} and {link.second}: {numeral(link.excess, decimals, signed=True)} {board.unit}"
+            drawn.append((link.first, link.second, max(0.0, link.excess or 0.0) / largest, said))
+    alarms = {agent: place for place, block in enumerate(graph.blocks) for agent in block.agents}
+    excess = Column("excess", f"excess ({board.unit})", "signed", decimals=decimals)
+    most = max(graph.links, key=lambda link: link.excess or 0.0)
+    title = f"{metric}: which agents predict which"
+    yield Figure(
+        "peer-graph",
+        ("Peer graph under ", Name(metric)),
+        (
+            "A line joins two agents that predict each other more than their levels explain; the thicker, the more.",
+            " Squares: agents that share more with each other than with anyone else." if alarms else "",
+        ),
+        pictures(charts.peer_circle, graph.agents, drawn, alarms, title=title),
+        [Table("Every link", (*names(first="first", second="second"), excess), [cells(link) for link in graph.links])],
+        f"{label(most.first)} and {label(most.second)} predict each other most beyond their levels.",
+    )
+
+
+def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Table | Figure:
+    """The mean score of each agent with each peer: drawn as a square, unless peers are not ranked themselves."""
+    place = {name: at for at, name in enumerate(board.matrix.agents)}
+    order = [row.agent for row in board.rows if row.agent in place]
+    means = {
+        (one, other): board.matrix.means[i][j]
+        for one in order
+        for other in place
+        for i, j in [(place[one], place[other])]
+    }
+    ranked = {row.agent for row in board.rows}
+    only_peers = any(mean is not None and peer not in ranked for (_, peer), mean in means.items())
+    values = [mean for mean in means.values() if mean is not None]
+    least, most = min(values), max(values)
+    decimals = decimals_for(values) - (1 if max(abs(least), abs(most)) >= 10 else 0)
+
+    def table(caption: Words, decimals: int) -> Table:
+        rows = [
+            {"agent": one, "peer": other, "score": means[one, other], "behind": links.behind(metric, one, other)}
+            for one in order
+            for other in (place if only_peers else order)
+            if means[one, other] is not None or (one != other and not only_peers)
+        ]
+        return Table(caption, (*names(agent="agent", peer="peer"), number("score", "mean score", decimals)), rows)
+
+    if only_peers:
+        return table(("Mean score with each ", Term("peer"), ": ", Name(metric)), 3)
+
+    def share(value: float) -> float:
+        """The value as a share of the range: signed if zero is within it, else from 0 at the least to 1 at the most."""
+        if least < 0 < most:
+            return value / max(-least, most)
+        return (value - least) / (most - least) if most > least else 0.5
+
+    def cell(one: str, other: str) -> HeatCell | None:
+        value = means[one, other]
+        if value is None:
+            missing = HeatCell(0.0, "-", "-", f"{one} with {other}: missing", sure=False)
+            return None if one == other else missing
+        hint, behind = f"{one} with {other}: {numeral(value, decimals + 1)}", links.behind(metric, one, other)
+        return HeatCell(share(value), numeral(value, decimals), "", hint, behind=behind)
+
+    middle = 0.0 if least < 0 < most else (least + most) / 2
+    steps = [(share(value), numeral(value, decimals)) for value in (least, middle, most)]
+    picture = charts.heat_map(
+        order,
+        [[cell(one, other) for other in order] for one in order],
+        title=f"{metric}: mean score of each agent (row) with each peer (column)",
+        corner="row: agent; column: peer",
+        steps=[*steps[:2], (steps[2][0], f"{steps[2][1]} {board.unit}")],
+    )
+    caption = (
+        f"Mean score over tasks ({board.unit}) of the agent in the row with the ",
+        Term("peer"),
+        " in the column, in the order of the leaderboard. ",
+        "With nothing missing, an agent's score is the mean of its row with the mean of its column in its own place.",
+        *_linked(links),
+    )
+    one, other = next(pair for pair, mean in means.items() if mean == most)
+    finding = (
+        f"The highest score is that of {label(one)} with {label(other)}: {numeral(most, decimals + 1)} {board.unit}."
+    )
+    return Figure("pairs", ("Pairs: ", Name(metric)), caption, [picture], [table("All pairs", decimals + 1)], finding)
+
+
+# --- tasks: how an agent's scores spread over them, and which of them move its mean most ------------------------------
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@section("tasks", "Scores by task", appendix=True)
+def task_scores_section(run: RunFolder) -> Iterator[Block]:
+    """The spread of scores over tasks; None if the folder has no scores of responses."""
+    links = TextLinks(run)
+
+    def one(metric: str, board: Leaderboard) -> Iterator[Block]:
+        scores = None if run.scores is None else run.scores.filter(pl.col("metric") == metric)
+        if scores is not None and len(scores):
+            yield _tasks(links, metric, board, scores)
+
+    return each_metric(run, one)
+
+
+def _tasks(links: TextLinks, metric: str, board: Leaderboard, scores: pl.DataFrame) -> Figure:
+    decimals, score = decimals_for(board.ends), pl.col("score")
+    spread = scores.group_by("agent").agg(
+        score.count().alias("n"),
+        score.null_count().alias("missing"),
+        score.min().alias("least"),
+        *(score.quantile(share, "linear").alias(f"q{place}") for place, share in enumerate(QUANTILES)),
+        score.max().alias("most"),
+    )
+    by_agent = {row["agent"]: row for row in spread.iter_rows(named=True)}
+    rows = [
+        {**by_agent.get(row.agent, {"agent": row.agent, "n": 0}), "behind": links.behind(metric, row.agent)}
+        for row in board.rows
+    ]
+    drawn = [
+        IntervalRow(row["agent"], row["q2"], row["q0"], row["q4"], shape="stroke", inner=(row["q1"], row["q3"]))
+        if row["n"]
+        else IntervalRow(row["agent"], None)
+        for row in rows
+    ]
+    shares = [(f"q{place}", f"{share * 100:g}\u202f%") for place, share in enumerate(QUANTILES)]
+    columns = (
+        *names(agent="agent"),
+        *counts(n="tasks", missing="missing"),
+        *(number(*one, decimals, absent="-") for one in (("least", "least"), *shares, ("most", "most"))),
+    )
+    tables = [
+        Table((f"Quantiles over {plural(sum(row['n'] for row in rows), 'score')}: ", Name(metric)), columns, rows)
+    ]
+    if board.influence:
+        tables.insert(0, _influence(links, metric, board, scores))
+    finding, known = "", [row for row in rows if row["n"] > 1]
+    if known:
+        widest = max(known, key=lambda row: row["q3"] - row["q1"])
+        ends = f"{numeral(widest['q1'], decimals)} to {numeral(widest['q3'], decimals)}"
+        finding = f"The scores of {label(widest['agent'])} vary most: the middle half of its tasks is from {ends}."
+    title, axis = f"{metric}: scores of each agent on single tasks", f"{board.unit}, {direction(metric)}"
+    return Figure(
+        "tasks",
+        ("Scores on single tasks: ", Name(metric)),
+        "Boxes show the middle half of the tasks, lines 90\u202f% of them; the vertical stroke is the median.",
+        pictures(interval_plot, drawn, title=title, axis=axis),
+        tables,
+        finding,
+    )
+
+
+def _influence(links: TextLinks, metric: str, board: Leaderboard, scores: pl.DataFrame) -> Table:
+    values = {(task, agent): score for task, agent, score in scores.select("task", "agent", "score").iter_rows()}
+    decimals = decimals_for(board.ends)
+    rows = [
+        cells(
+            row,
+            score=values.get((row.task, row.agent)),
+            ranks=f"{row.rank} → {row.rank_without}",
+            moved="yes" if row.ranking_changes else "no",
+            behind=links.behind(metric, row.agent),
+        )
+        for row in board.influence
+    ]
+    columns = (
+        *names(task="task", agent="agent"),
+        number("score", "score", decimals),
+        Column("change", "change of mean", "signed", decimals=decimals + 1),
+        *texts(ranks="rank", moved="ranking changes"),
+    )
+    caption = ("Tasks with the most ", Term("influence"), ": change of the agent's mean when the task is left out")
+    return Table(caption, columns, rows)
+
+
+# --- scores against size (GEM, figure 5) -----------------------------------------------------------------------------
+
+PEOPLE = frozenset({"human", "humans", "people", "person", "persons"})
+"""Names of groups or families whose agents are people."""
+FEWEST_SIZES = 2
+
+
+@section("sizes", "Score by size", appendix=True)
+def sizes_section(run: RunFolder) -> Iterator[Block]:
+    """Scores by number of parameters; None if fewer than two agents have a size and a score."""
+    return each_metric(run, partial(_sizes, run))
+
+
+def _sizes(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[Figure]:
+    sized = {row.agent: row for row in run.agent_notes if (row.parameters or 0.0) > 0}
+    found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
+    if len(found) < FEWEST_SIZES:
+        return
+    families = list(dict.fromkeys(agent.family or "other" for _, agent in found))
+    decimals = decimals_for(board.ends)
+    points = []
+    for row, agent in found:
+        family, size = agent.family or "other", agent.parameters or 0.0
+        place = families.index(family)
+        hint = f"{row.agent}: {large_text(size)} parameters, {numeral(row.score, decimals)}"
+        look = charts.SHAPES[place % len(charts.SHAPES)], charts.SERIES[place % len(charts.SERIES)]
+        points.append(charts.Point(row.agent, size, row.score or 0.0, row.low, row.high, family, *look, hint))
+    rows = [cells(row, parameters=agent.parameters, family=agent.family) for row, agent in found]
+    people, about_people = _people(run, metric, board), ""
+    if people is not None:
+        rows.append(cells(people, agent="people (mean)", score=people.value))
+        bounded = people.low is not None and people.high is not None
+        what = "band is the interval around the mean" if bounded else "line is the mean"
+        about_people = f" The grey {what} of the human agents{'' if bounded else '; it has no interval'}."
+    columns = (
+        *names(agent="agent"),
+        *names("-", family="family"),
+        Column("parameters", "parameters", "large", "-"),
+        number("score", "score", decimals),
+        Column("low high", "", "interval", "none", decimals),
+        *counts(n="tasks"),
+    )
+    largest, of_largest = max(found, key=lambda one: one[0].score or 0.0)
+    yield Figure(
+        "sizes",
+        ("Score by size: ", Name(metric)),
+        (
+            f"Score ({board.unit}) by number of parameters, with ",
+            Term("interval", f"{percent(board.level)} intervals"),
+            f"; lines connect agents of one family.{about_people}",
+        ),
+        pictures(
+            charts.scatter_plot,
+            points,
+            title=f"{metric}: score by number of parameters",
+            x_axis="parameters (log scale)",
+            y_axis=board.unit,
+            logarithmic=True,
+            lines=charts.family_lines(point for point in points if point.series != "other"),
+            band=None if people is None else charts.Band(people.low, people.high, "people", people.value),
+        ),
+        [Table("Agents with known size", columns, rows)],
+        f"Of the agents with known size, {label(largest.agent)} ({large_text(of_largest.parameters or 0.0)} "
+        "parameters) has the highest score.",
+    )
+
+
+def _people(run: RunFolder, metric: str, board: Leaderboard) -> Estimate | None:
+    """The mean over people with its interval over tasks; None if no person has a score."""
+    people = [
+        row.agent
+        for row in run.agent_notes
+        if any((key or "").strip().lower() in PEOPLE for key in (row.group, row.family))
+    ]
+    if run.scores is None or not people:
+        return None
+    mine = run.scores.filter((pl.col("metric") == metric) & pl.col("agent").is_in(people))
+    means = mine.group_by("task", maintain_order=True).agg(mean_in_order(pl.col("score")))["score"].drop_nulls()
+    values = np.asarray(means.to_numpy(), dtype=np.float64)
+    if not len(values):
+        return None
+    (found,) = task_intervals(values[:, None], tails=True, level=board.level)
+    return None if found.value is None else found
+
+
+# --- raters ----------------------------------------------------------------------------------------------------------
+
+
+@section("raters", "Raters")
+def raters_section(run: RunFolder) -> Iterator[Block]:
+    """How much one rater's labels say about another's; None if no metric scores raters."""
+    scores = None if run.leaderboard is None else run.leaderboard.raters
+    if scores is None:
+        return
+    for criterion, found in scores.criteria.items():
+        if len(scores.criteria) > 1:
+            yield Heading((Name(criterion or "labels"),))
+        rows = [{**row, "rater": row["rater"] or "mean over pairs of raters"} for row in rater_rows(found, criterion)]
+        drawn = []
+        for row in sorted(rows, key=lambda row: -(row.get("value") or 0.0)):
+            value = row.get("value")
+            hint = f"{row['rater']}: {numeral(value)}, chance {numeral(row.get('null'))}"
+            drawn.append(IntervalRow.of(row["rater"], value, hint=hint))
+        chance = found.overall.null
+        yield Figure(
+            "raters",
+            "Information shared between raters",
+            "TVD-MI between a rater's labels and those of the others; higher means more information. "
+            "The line is the mean for shuffled labels.",
+            pictures(interval_plot, drawn, title="Information between raters", axis="TVD-MI", reference=chance),
+            [Table("Raters", scores.table().columns[1:], rows)],
+            f"Mean over pairs of raters: {numeral(found.overall.value)}; by chance {numeral(chance)}.",
+        )

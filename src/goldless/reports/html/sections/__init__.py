@@ -1,1 +1,0 @@
-"""Sections of the report: from the documents of a run to blocks of a page."""

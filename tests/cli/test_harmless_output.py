@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldless.reports.formats import guarded, guarded_frame, unguarded, unguarded_frame
 from goldless.reports.run_folder import RunFolder
-from goldless.reports.spreadsheets import guarded, guarded_frame, unguarded, unguarded_frame
 
 FORMULAS = ("=cmd|'/C calc'!A0", "@SUM(1+1)", "+1+1", "-2+3", "\uff1d1+1", "'=1")
 OBEYED = "\x1b]0;owned\x07\x9b31m\u202etxt"

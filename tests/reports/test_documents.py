@@ -15,8 +15,8 @@ from typing import Literal
 import pytest
 from report_folders import board, every_document, leaderboard
 
-from goldless.apps.studio.site import Site
 from goldless.apps.studio.run_pages import run_page
+from goldless.apps.studio.site import Site
 from goldless.records import Agent
 from goldless.reports.document import UnexpectedDataError, Unreadable, read, read_document, read_rows, write
 from goldless.reports.html.blocks import Figure, Fold, Table

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from goldless.apps.studio.site import Site
 from goldless.apps.studio.run_pages import run_page
+from goldless.apps.studio.site import Site
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.report_table import Column
 from goldless.reports.review import ReviewReport

@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 import goldless as package
-from goldless.apps.studio.site import Site
 from goldless.apps.studio.server import listening
+from goldless.apps.studio.site import Site
 from goldless.reports.document import write
 from goldless.reports.html.page import write_report
 

@@ -92,7 +92,7 @@ def _markdown(boards: Sequence[Leaderboard | RaterScores]) -> str:
 
 def _print_boards(boards: Sequence[Leaderboard | RaterScores], evaluation: Evaluation, output: Output) -> None:
     """One table with a column per metric; or, with details, the whole table of every metric."""
-    from goldless.reports.controls import heading
+    from goldless.reports.findings import heading
     from goldless.reports.leaderboard import Leaderboard
 
     of_agents = [board for board in boards if isinstance(board, Leaderboard)]

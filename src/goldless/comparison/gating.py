@@ -26,8 +26,8 @@ from goldless.comparison.pairing import Paired, Sides, common_metrics, paired_sc
 from goldless.comparison.run_scores import check_agent, open_run
 from goldless.errors import UserError
 from goldless.models.embedded import TokenTexts
-from goldless.reports.controls import comparative
 from goldless.reports.document import HERE_ONLY, write
+from goldless.reports.findings import comparative
 from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.opening import Spending

@@ -16,9 +16,8 @@ from goldless._version import __version__
 from goldless.exporting.scored_run import RunExporter, ScoredRun
 from goldless.files import write_text, write_whole
 from goldless.reports.document import schema
-from goldless.reports.formats import code_line, markdown_cell
+from goldless.reports.formats import code_line, guarded_frame, markdown_cell
 from goldless.reports.run_folder import DOCUMENTS
-from goldless.reports.spreadsheets import guarded_frame
 from goldless.studies import Study
 from goldless.studies.writing import StudyFolder
 

@@ -41,8 +41,8 @@ from goldless.metrics.label_agreement import (
     with_each_order,
 )
 from goldless.metrics.pair_labels import PairLabels
+from goldless.reports.formats import unguarded
 from goldless.reports.run_folder import SCORES, RunFolder
-from goldless.reports.spreadsheets import unguarded
 from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
 from goldless.runs.options import Options, check_options
 from goldless.runs.recorded import evidence_hash

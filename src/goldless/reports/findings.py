@@ -1,12 +1,11 @@
-"""What scores say over all metrics, in sentences: for the terminal and the report alike."""
+"""What scores say, in sentences: for the terminal and the report alike."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from goldless.reports.controls import comparative
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
@@ -48,24 +47,73 @@ def named(names: Sequence[str], most: int = MOST_NAMED) -> Said:
     return tuple(parts)
 
 
+# --- controls and baselines: for them a higher score is higher, or longer, and never called better --------------------
+
+BASELINES = ("bertscore", "bleu", "rouge")
+Comparative = Literal["better", "higher", "longer"]
+DIRECTIONS: dict[Comparative, str] = {
+    "better": "higher is better",
+    "higher": "a baseline: higher is more overlap",
+    "longer": "a control: longer is not better",
+}
+
+
+def comparative(metric: str) -> Comparative:
+    """What a response with a higher score is called."""
+    base = re.split(r"[\[+]", metric, maxsplit=1)[0]
+    if base == "length":
+        return "longer"
+    return "higher" if base.startswith(BASELINES) else "better"
+
+
+def direction(metric: str) -> str:
+    """What a higher score means, for the heading of a table or axis."""
+    return DIRECTIONS[comparative(metric)]
+
+
+def heading(metric: str, unit: str) -> str:
+    """A metric with what it measures in one line."""
+    shared = " shared on the task alone" * metric.startswith("shared-info")
+    return f"{metric} ({unit}{shared}, {direction(metric)})"
+
+
+# --- leaderboards ----------------------------------------------------------------------------------------------------
+
+
 def over_all(boards: Mapping[str, Leaderboard]) -> list[Said]:
     """What is decided, by which metrics; and whether the leader writes most."""
-    scored = {name: board for name, board in boards.items() if any(row.score is not None for row in board.rows)}
-    measures = {name: board for name, board in scored.items() if comparative(name) == "better"} or scored
+    scored = {name: rows for name, board in boards.items() if (rows := _scored(board))}
+    measures = {name: rows for name, rows in scored.items() if comparative(name) == "better"} or scored
     by_answer: dict[Said, list[str]] = {}
-    for name, board in measures.items():
-        by_answer.setdefault(_answer(_ranked(board), comparative(name)), []).append(name)
+    for name, rows in measures.items():
+        by_answer.setdefault(_answer(rows, comparative(name)), []).append(name)
     found = [
         answer if len(measures) == 1 else (*named(names, MOST_METRICS), ": ", *answer)
         for answer, names in by_answer.items()
     ]
-    leaders = {_ranked(board)[0].agent for board in measures.values()}
-    for name, board in scored.items():
-        longest = _ranked(board)[0]
+    leaders = {rows[0].agent for rows in measures.values()}
+    for name, (longest, *_) in scored.items():
         if comparative(name) == "longer" and name not in measures and leaders == {longest.agent}:
-            value = f"{_number(longest.score or 0.0, _decimals(board))} {board.unit}"
+            value = f"{_numeral(longest.score, boards[name])} {boards[name].unit}"
             found.append((Name(longest.agent), f" also writes the longest responses ({value})."))
     return found
+
+
+def of_one(metric: str, board: Leaderboard) -> Said:
+    """Who leads under one metric, with its interval, and whether that is decided."""
+    scored = _scored(board)
+    if not scored:
+        return Name(metric), ": no agent could be scored."
+    lead = scored[0]
+    where: Said = (" is highest in the review",) if metric.startswith(REVIEW) else (" is highest under ", Name(metric))
+    ends = "no interval"
+    if lead.low is not None and lead.high is not None:
+        level = f"{board.level * 100:g}\u202f%"
+        ends = f"{level} interval {_numeral(lead.low, board)} to {_numeral(lead.high, board)}"
+    tasks = f", {lead.n:,} task{'s' * (lead.n != 1)}" if lead.n else ""
+    score = _numeral(lead.score, board)
+    score = f"a {board.unit} of {score}" if board.unit in RATES else f"{score} {board.unit}"
+    return Name(lead.agent), *where, f" with {score} ({ends}{tasks}). ", *_answer(scored, comparative(metric))
 
 
 def _answer(scored: Sequence[LeaderboardRow], word: str) -> Said:
@@ -83,73 +131,18 @@ def _answer(scored: Sequence[LeaderboardRow], word: str) -> Said:
         none = "none is shown to be " if not decided else "the highest is not shown to be "
         return *tied, " are tied: ", none, word, " than another."
     if len(level) == 1:
-        return Name(lead.agent), f" is {word} than ", *_many(below), "."
+        whom = named(below) if len(below) <= MOST_NAMED else (f"all {len(below)} others",)
+        return Name(lead.agent), f" is {word} than ", *whom, "."
     each = all({*below} <= {*(row.better_than or ())} for row in level)
     who: Said = ("each",) if each else (Name(lead.agent),)
     return *tied, " are tied; ", *who, f" is {word} than ", *named(below), "."
 
 
-def _many(names: Sequence[str]) -> Said:
-    return named(names) if len(names) <= MOST_NAMED else (f"all {len(names)} others",)
-
-
-def of_one(metric: str, board: Leaderboard) -> Said:
-    """Who leads under one metric, and whether that is decided."""
-    scored = [row for row in board.rows if row.score is not None]
-    if not scored:
-        return Name(metric), ": no agent could be scored."
-    lead = scored[0]
-    word = comparative(metric)
-    leads: Said = (" leads under " if word == "better" else " is highest under ", Name(metric))
-    if metric.startswith(REVIEW):
-        leads = (" leads in the review",)
-    return Name(lead.agent), *leads, f" with {_value(lead, board)}. ", *_decided(lead, scored, word)
-
-
-def _value(row: LeaderboardRow, board: Leaderboard) -> str:
-    decimals = _decimals(board)
-    ends = "no interval"
-    if row.low is not None and row.high is not None:
-        ends = f"{board.level * 100:g}\u202f% interval {_number(row.low, decimals)} to {_number(row.high, decimals)}"
-    tasks = f", {row.n:,} task{'s' * (row.n != 1)}" if row.n else ""
-    score = _number(row.score or 0.0, decimals)
-    score = f"a {board.unit} of {score}" if board.unit in RATES else f"{score} {board.unit}"
-    return f"{score} ({ends}{tasks})"
-
-
-def _decimals(board: Leaderboard) -> int:
-    """Two, or three if all scores are small."""
-    largest = max((abs(row.score) for row in board.rows if row.score is not None), default=0.0)
-    return 3 if largest < 2 else 2
-
-
-def _number(value: float, decimals: int) -> str:
-    return f"{value:z,.{decimals}f}".replace("-", "\u2212")
-
-
-def _open(lead: LeaderboardRow, scored: Sequence[LeaderboardRow]) -> list[str]:
-    """The agents below the leader that it is not shown to beat."""
-    return [row.agent for row in scored if row is not lead and row.agent not in (lead.better_than or ())]
-
-
-def _decided(lead: LeaderboardRow, scored: Sequence[LeaderboardRow], word: str) -> Said:
-    others = len(scored) - 1
-    undecided = _open(lead, scored)
-    if not others:
-        return ("There is no other agent to compare it with.",)
-    if lead.better_than is None:
-        return ("Whether that is more than chance was not tested.",)
-    many = {1: "the other", 2: "both others"}.get(others, f"all {others} others")
-    if not undecided:
-        return (f"This is decided: it is {word} than {many}.",)
-    if len(undecided) == others:
-        return (f"This is not decided: it is not shown to be {word} than any other agent.",)
-    return (
-        f"It is {word} than {others - len(undecided)} of {others} others, but not shown to be {word} than ",
-        *named(undecided),
-        ".",
-    )
-
-
-def _ranked(board: Leaderboard) -> list[LeaderboardRow]:
+def _scored(board: Leaderboard) -> list[LeaderboardRow]:
     return [row for row in board.rows if row.score is not None]
+
+
+def _numeral(value: float | None, board: Leaderboard) -> str:
+    """With two decimals, or three if all scores are small."""
+    decimals = 3 if max((abs(row.score or 0.0) for row in board.rows), default=0.0) < 2 else 2
+    return f"{value or 0.0:z,.{decimals}f}".replace("-", "\u2212")

@@ -1,4 +1,4 @@
-r"""Output formats of tables, with every text escaped: Markdown, LaTeX, the terminal; and badges.
+r"""Texts that no format takes for anything else: Markdown, LaTeX, the terminal, spreadsheets; and badges.
 
 The LaTeX is in the style of booktabs and compiles with pdfLaTeX and ``\usepackage{booktabs}``. Letters of other scripts
 than Latin stay as they are, so those need what such a text needs anyway: XeLaTeX, LuaLaTeX, or a package for them.
@@ -9,75 +9,13 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.table import Table
     from rich.text import Text
-
-Colour = Literal["green", "red", "grey"]
-GROUNDS: dict[Colour, str] = {"green": "#1a7f37", "red": "#b42318", "grey": "#57606a"}
-CHARACTER_WIDTH = 6.6
-"""Average width of a letter at 11 pixels; the text is stretched to fit."""
-NEEDS = r"% needs \usepackage{booktabs}"
-LONG = 40
-"""A column with a longer text breaks lines."""
-WIDE = 84
-"""A table with longer rows is set in smaller type."""
-SPECIAL = {
-    **{ch: f"\\{ch}" for ch in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': "''",
-    "`": r"\textasciigrave{}",
-    "→": r"$\rightarrow$",
-    "←": r"$\leftarrow$",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "≠": r"$\neq$",
-    "≈": r"$\approx$",
-    "±": r"$\pm$",
-    "\N{MULTIPLICATION SIGN}": r"$\times$",
-    "÷": r"$\div$",
-    "·": r"$\cdot$",
-    "∞": r"$\infty$",
-    "\N{MINUS SIGN}": "$-$",
-    "…": r"\ldots{}",
-    "\N{EN DASH}": "--",
-    "—": "---",
-    "\N{HYPHEN}": "-",
-    "\N{NON-BREAKING HYPHEN}": "-",
-    "\N{LEFT SINGLE QUOTATION MARK}": r"\textquoteleft{}",
-    "\N{RIGHT SINGLE QUOTATION MARK}": r"\textquoteright{}",
-    "“": r"\textquotedblleft{}",
-    "”": r"\textquotedblright{}",
-    "•": r"\textbullet{}",
-    "°": r"\textdegree{}",
-    "§": r"\S{}",
-    "¶": r"\P{}",
-    "©": r"\textcopyright{}",
-    "®": r"\textregistered{}",
-    "™": r"\texttrademark{}",
-    "€": r"\texteuro{}",
-    "£": r"\pounds{}",
-    "µ": r"$\mu$",
-    "²": r"\textsuperscript{2}",
-    "³": r"\textsuperscript{3}",
-    "¹": r"\textsuperscript{1}",
-    "⁻": r"$^{-}$",
-    **{ch: f"${command}$" for ch, command in zip("αβγδεκλμπρστχ", (
-        r"\alpha", r"\beta", r"\gamma", r"\delta", r"\epsilon", r"\kappa", r"\lambda", r"\mu", r"\pi", r"\rho",
-        r"\sigma", r"\tau", r"\chi",
-    ), strict=True)},
-}  # fmt: skip
-
 
 # --- Markdown --------------------------------------------------------------------------------------------------------
 
@@ -87,12 +25,6 @@ def markdown_cell(text: str) -> str:
     line = "".join(ch for ch in " ".join(text.split()) if ch.isprintable())
     marked = re.sub(r"[\\|*]", r"\\\g<0>", html.escape(line, quote=False))
     return marked.replace("](", "]\\(")
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
-    lines = [header, ("---",) * len(header), *rows]
-    return ["| " + " | ".join(map(markdown_cell, line)) + " |" for line in lines]
 
 
 def code_line(text: str) -> str:
@@ -127,7 +59,59 @@ def simple_table(title: str) -> Table:
     return Table(title=plain(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
+# --- spreadsheets: a text that would be a formula begins with an apostrophe, which our own readers take off again -----
+
+_FORMULA = "^'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+_NUMBER = r"^[+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?$"
+_GUARDED = f"^'+{_FORMULA.removeprefix('^')}"
+
+
+def guarded(value: object) -> object:
+    """A cell; a text that a spreadsheet would compute gets an apostrophe before it."""
+    if isinstance(value, str) and re.match(_FORMULA, value) and not re.match(_NUMBER, value):
+        return f"'{value}"
+    return value
+
+
+def unguarded(text: str) -> str:
+    """The text that was guarded."""
+    return text[1:] if re.match(_GUARDED, text) else text
+
+
+def guarded_frame(frame: pl.DataFrame, change: Callable[[str], object] = guarded) -> pl.DataFrame:
+    """The table with all texts guarded, to be written as CSV; most tables have none that is."""
+    import polars as pl  # noqa: PLC0415 - the helps of verbs load this module, and must be light
+
+    found = [column for column in frame.iter_columns() if column.dtype == pl.String]
+    touched = [column.name for column in found if column.str.contains(_FORMULA).any()]
+    return frame.with_columns(pl.col(name).map_elements(change, pl.String) for name in touched)
+
+
+def unguarded_frame(frame: pl.DataFrame) -> pl.DataFrame:
+    """The table as it was before its texts were guarded."""
+    return guarded_frame(frame, unguarded)
+
+
 # --- LaTeX -----------------------------------------------------------------------------------------------------------
+
+NEEDS = r"% needs \usepackage{booktabs}"
+LONG = 40
+"""A column with a longer text breaks lines."""
+WIDE = 84
+"""A table with longer rows is set in smaller type."""
+_SIGNS = r"""
+    & \&  % \%  $ \$  # \#  _ \_  { \{  } \}  \ \textbackslash{}  ~ \textasciitilde{}  ^ \textasciicircum{}
+    < \textless{}  > \textgreater{}  | \textbar{}  " ''  ` \textasciigrave{}
+    → $\rightarrow$  ← $\leftarrow$  ↑ $\uparrow$  ↓ $\downarrow$  ≤ $\leq$  ≥ $\geq$  ≠ $\neq$  ≈ $\approx$
+    ± $\pm$  × $\times$  ÷ $\div$  · $\cdot$  ∞ $\infty$  − $-$  … \ldots{}  – --  — ---  ‐ -  ‑ -
+    ‘ \textquoteleft{}  ’ \textquoteright{}  “ \textquotedblleft{}  ” \textquotedblright{}  • \textbullet{}
+    ° \textdegree{}  § \S{}  ¶ \P{}  © \textcopyright{}  ® \textregistered{}  ™ \texttrademark{}
+    € \texteuro{}  £ \pounds{}  µ $\mu$  ¹ \textsuperscript{1}  ² \textsuperscript{2}  ³ \textsuperscript{3}  ⁻ $^{-}$
+    α $\alpha$  β $\beta$  γ $\gamma$  δ $\delta$  ε $\epsilon$  κ $\kappa$  λ $\lambda$  μ $\mu$  π $\pi$
+    ρ $\rho$  σ $\sigma$  τ $\tau$  χ $\chi$
+"""  # noqa: RUF001 - these very characters
+SIGNS = dict(zip(_SIGNS.split()[::2], _SIGNS.split()[1::2], strict=True))
+"""Characters that LaTeX takes for commands or does not have, and how they are written."""
 
 
 def latex_text(text: str) -> str:
@@ -136,31 +120,22 @@ def latex_text(text: str) -> str:
     A character for which LaTeX has no sign is written by its number, such as U+1F600; control characters are left out.
     """
     line = "".join(ch for ch in unicodedata.normalize("NFC", " ".join(text.split())) if _is_shown(ch))
-    return "".join(
-        # two of a kind would be joined to another sign
-        "{}" * (ch == before and ch in "-',") + _character(ch)
-        for before, ch in zip(" " + line, line, strict=False)
-    )
+    parts = []
+    for before, ch in zip(" " + line, line, strict=False):
+        known = ch.isascii() or unicodedata.category(ch)[0] in "LM"
+        apart = "{}" * (ch == before and ch in "-',")  # two of a kind would be joined to another sign
+        parts.append(apart + SIGNS.get(ch, ch if known else f"U+{ord(ch):04X}"))
+    return "".join(parts)
 
 
 def _is_shown(ch: str) -> bool:
     return ch.isprintable() and not unicodedata.name(ch, "").startswith("VARIATION SELECTOR")
 
 
-def _character(ch: str) -> str:
-    if ch in SPECIAL:
-        return SPECIAL[ch]
-    return ch if ch.isascii() or unicodedata.category(ch)[0] in "LM" else f"U+{ord(ch):04X}"
-
-
 def latex_number(text: str) -> str:
     """A figure, with true minus signs and powers of ten."""
     figure = re.sub(r"(?<![\w.])-(?=[\d.])", "$-$", latex_text(text))
-    return re.sub(r"(?<=\d)e([+-])0*(\d+)", lambda m: _power(m[1], m[2]), figure)
-
-
-def _power(sign: str, exponent: str) -> str:
-    return rf"$\times10^{{{'-' * (sign == '-')}{exponent}}}$"
+    return re.sub(r"(?<=\d)e(?:\+|(-))0*(\d+)", r"$\\times10^{\1\2}$", figure)
 
 
 def latex_signature(text: str) -> str:
@@ -189,13 +164,18 @@ def latex_length(cell: str) -> int:
 
 
 def latex_row(cells: Sequence[str]) -> str:
-    """A row of cells that are LaTeX already."""
+    """One row; cells are in LaTeX already."""
     line = " & ".join(cells)
     # after the end of a row LaTeX takes a bracket or a star for an argument
     return ("{}" if line.startswith(("[", "*")) else "") + line + r" \\"
 
 
 # --- badges ----------------------------------------------------------------------------------------------------------
+
+Colour = Literal["green", "red", "grey"]
+GROUNDS: dict[Colour, str] = {"green": "#1a7f37", "red": "#b42318", "grey": "#57606a"}
+CHARACTER_WIDTH = 6.6
+"""Average width of a letter at 11 pixels; the text is stretched to fit."""
 
 
 def badge_svg(label: str, message: str, colour: Colour) -> str:

@@ -14,11 +14,10 @@ from goldless.errors import MetricError, nearest
 from goldless.metrics.label_information import LabelInformation
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
-from goldless.reports.controls import comparative, heading
 from goldless.reports.decisions import Stopped
 from goldless.reports.document import IF_ANY, INLINE, write
+from goldless.reports.findings import comparative, heading
 from goldless.reports.report_table import Column, ReportTable, decimals_for
-from goldless.reports.terminal_tables import TerminalColumn, fitted_tables
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence
@@ -27,6 +26,10 @@ from goldless.templates import FIELDS, TEMPLATES, Template
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+
+BAR_WIDTH = 16
+MOST_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +148,8 @@ class Leaderboard(Tabled):
     def to_rich(
         self, width: int = 80, *, full: bool = False, others: Sequence[Leaderboard] | None = None
     ) -> list[Table]:
-        """Tables for a terminal of that width, with an interval plot if there is room; beaten agents are given by rank.
-
-        They do not contain the signature: print that below, so that it can be copied. ``others`` as for ``table``.
-        """
-        shown = self.table(beaten="ranks", full=full, others=others)
-        columns = shown.terminal_columns()
-        ends = min(self.ends, default=0.0), max(self.ends, default=1.0)
-        columns.insert(4, TerminalColumn("", [_bar(row, *ends) for row in self.rows], left=True, plot=True))
-        return fitted_tables(shown.title, columns, width, keys=shown.keys)
+        """Tables for a terminal of that width; beaten agents are given by rank. Options as for ``table``."""
+        return self.table(beaten="ranks", full=full, others=others).to_rich(width)
 
     def table(
         self,
@@ -186,6 +182,7 @@ class Leaderboard(Tabled):
             column("group", "group", "name", "-", page=True),
             Column("score", "score", "number", "missing", decimals),
             Column("low high", f"{self.level * 100:g}% interval", "interval", "", decimals, reason="note"),
+            Column("plot", "", "plot"),
             Column("n", "tasks", "figure", data=same_tasks),
             Column("asked", "asked", "count", data=True),
             Column("used", "used", "count", data=True),
@@ -207,11 +204,26 @@ class Leaderboard(Tabled):
             if beaten == "ranks":
                 below = " ".join(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
             elsewhere = {f"of {one.metric}": one.score_of(row.agent) for one in others or ()}
-            rows.append({"metric": self.metric, **asdict(row), **elsewhere, "better_than": below or None})
+            drawn = {"plot": self._bar(row), "better_than": below or None}
+            rows.append({"metric": self.metric, **asdict(row), **elsewhere, **drawn})
         title = heading(self.metric, self.unit)
         if same_tasks:
             title += f", {self.rows[0].n:,} task{'s' * (self.rows[0].n != 1)}"
         return ReportTable(title, columns, tuple(rows), self.signature, notes=self.notes)
+
+    def _bar(self, row: LeaderboardRow) -> str:
+        """The interval as a line with the score as a dot."""
+        least, most = min(self.ends, default=0.0), max(self.ends, default=1.0)
+        low, high, score = (
+            None if end is None else round((end - least) / ((most - least) or 1.0) * (BAR_WIDTH - 1))
+            for end in (row.low, row.high, row.score)
+        )
+        cells = [" "] * BAR_WIDTH
+        if low is not None and high is not None:
+            cells[low : high + 1] = "─" * (high - low + 1)
+        if score is not None:
+            cells[score] = "●"
+        return "".join(cells)
 
     def score_of(self, agent: str) -> float | None:
         """The score of an agent."""
@@ -233,25 +245,6 @@ class Leaderboard(Tabled):
         if "against:nothing" in parts or "against:reference" in parts:
             return False
         return not self.matrix.agents or not any(row.used for row in self.rows) or bool(self.matrix.values)
-
-
-BAR_WIDTH = 16
-MOST_LISTED = 5
-
-
-def _bar(row: LeaderboardRow, least: float, most: float) -> str:
-    """The interval as a line with the score as a dot."""
-    span = (most - least) or 1.0
-
-    def place(value: float) -> int:
-        return round((value - least) / span * (BAR_WIDTH - 1))
-
-    cells = [" "] * BAR_WIDTH
-    if row.low is not None and row.high is not None:
-        cells[place(row.low) : place(row.high) + 1] = "─" * (place(row.high) - place(row.low) + 1)
-    if row.score is not None:
-        cells[place(row.score)] = "●"
-    return "".join(cells)
 
 
 def make_leaderboard(

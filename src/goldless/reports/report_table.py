@@ -6,55 +6,37 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.reports.formats import (
-    WIDE,
-    code_line,
-    latex_columns,
-    latex_comment,
-    latex_length,
-    latex_number,
-    latex_row,
-    latex_signature,
-    latex_text,
-    markdown_cell,
-    markdown_table,
-)
-from goldless.reports.spreadsheets import guarded
-from goldless.reports.terminal_tables import TerminalColumn, fitted_tables
+from goldless.reports import formats
+from goldless.reports.formats import guarded, latex_number, latex_text, markdown_cell, plain, printable, simple_table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 Cell = str | int | float | None
-Kind = Literal[
-    "text",
-    "name",
-    "figure",
-    "count",
-    "large",
-    "number",
-    "signed",
-    "probability",
-    "usd",
-    "seconds",
-    "interval",
-    "signed interval",
-    "shares",
-    "fraction",
-]
+Single = Literal["text", "name", "figure", "count", "large", "number", "signed", "probability", "usd", "seconds"]
 """``name``: a text from the data, such as an agent. ``figure``: a text, or an unformatted number, right-aligned.
-``large``: thousands, millions or billions, such as 4.2M. ``interval``: two numbers. ``shares``: two factors of a
-number, shown as per cent changes. ``fraction``: two counts, such as 3/40. ``signed``: with a plus sign."""
+``large``: thousands, millions or billions, such as 4.2M. ``signed``: with a plus sign."""
+Kind = Single | Literal["interval", "signed interval", "shares", "fraction", "plot"]
+"""``interval``: two numbers. ``shares``: two factors of a number, shown as per cent changes. ``fraction``: two counts,
+such as 3/40. ``plot``: a drawing of letters for the terminal, left out where there is no room."""
 BRACKETED = ("interval", "signed interval", "shares")
-PAIRS = (*BRACKETED, "fraction")
-SINGLE: dict[str, Kind] = {"interval": "number", "signed interval": "signed", "shares": "number", "fraction": "count"}
+SINGLE: dict[Kind, Single] = {
+    "interval": "number",
+    "signed interval": "signed",
+    "shares": "number",
+    "fraction": "count",
+}
 """The kind of each single value of a kind with two."""
 LARGE = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 MINUS = "\u2212"
+SHORT = 12
+"""In the terminal, a text column is not narrower than this, or than its longest text."""
+BETWEEN = 2
+"""Spaces after a column in the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +63,12 @@ class Column:
     @property
     def names(self) -> list[str]:
         """The keys of its values."""
-        return self.name.split() if self.kind in PAIRS else [self.name]
+        return self.name.split() if self.kind in SINGLE else [self.name]
 
     @property
     def left(self) -> bool:
         """Whether it is a text column, left-aligned."""
-        return self.kind in {"text", "name"}
+        return self.kind in {"text", "name", "plot"}
 
     def text(self, row: Mapping[str, Any]) -> str:
         """The cell as text."""
@@ -97,17 +79,17 @@ class Column:
 
     def latex(self, row: Mapping[str, Any]) -> str:
         """The cell in LaTeX: an interval in brackets."""
-        parts = self._parts(row)
+        parts, text = self._parts(row), self.text(row)
         if parts is not None and self.kind in BRACKETED:
             return f"[{', '.join(map(latex_number, parts))}]"
-        if parts is None and self.text(row) == "-":
+        if parts is None and text == "-":
             return "--"
-        return latex_text(self.text(row)) if self.left else latex_number(self.text(row))
+        return latex_text(text) if self.left else latex_number(text)
 
     @property
     def single(self) -> list[Column]:
         """One column per value, so that each can be sorted by in a page."""
-        if self.kind not in PAIRS:
+        if self.kind not in SINGLE:
             return [self]
         low = f"{self.heading.removesuffix('interval').strip()} low".strip()
         headings = self.names if self.kind == "fraction" else (low, "high")
@@ -125,26 +107,21 @@ class Column:
         return typeset(self._number(value, ","))
 
     def _parts(self, row: Mapping[str, Any]) -> list[str] | None:
-        """Its values as texts; None if one of them is missing."""
-        found = [row.get(name) for name in self.names]
-        values = [value for value in found if value is not None]
-        if len(values) < len(found):
+        """Its values as texts, lists of names too; None if one of them is missing."""
+        values = [row.get(name) for name in self.names]
+        if None in values:
             return None
-        return [_text(value) if isinstance(value, str | tuple) else self._number(value) for value in values]
+        texts = [", ".join(value) if isinstance(value, tuple) else value for value in values]
+        return [text if isinstance(text, str) else self._number(text) for text in texts]
 
-    def _number(self, value: float, style: str = "") -> str:
+    def _number(self, value: Any, style: str = "") -> str:
         if self.kind in {"number", "interval"}:
             return f"{value:z{style}.{self.decimals}f}"
         if self.kind in {"signed", "signed interval"}:
             return f"{value:+z{style}.{self.decimals}f}"
         if self.kind == "shares":
             return f"{100 * (value - 1):+z.{self.decimals}f}%"
-        if self.kind == "probability":
-            return f"{value:.2g}"
-        if self.kind in {"fraction", "figure"}:
-            return f"{value:.0f}"
-        written = {"large": large_text, "usd": usd_text, "seconds": seconds_text}
-        return written[self.kind](value) if self.kind in written else f"{value:,.0f}"
+        return NUMBERS.get(self.kind, "{:,.0f}".format)(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,56 +140,69 @@ class ReportTable:
     @property
     def shown(self) -> tuple[Column, ...]:
         """The columns for people."""
-        return tuple(column for column in self.columns if not column.data)
+        return tuple(column for column in self.columns if not column.data and column.kind != "plot")
 
     @property
     def narrow(self) -> tuple[Column, ...]:
-        """The columns shown in the terminal and on paper."""
+        """The columns shown on paper, and with plots in the terminal."""
         return tuple(column for column in self.shown if not column.wide)
 
     def to_rich(self, width: int = 80) -> list[Table]:
-        """Tables for a terminal of that width; print notes and signature below, so that they can be copied."""
-        return fitted_tables(self.title, self.terminal_columns(), width, keys=self.keys, apart=self.apart)
+        """The table for a terminal of that width, in several parts if need be.
 
-    @property
-    def keys(self) -> int:
-        """The number of columns that say what a row is about: up to the first that is a text."""
-        return 1 + next((place for place, column in enumerate(self.narrow) if column.left), 0)
-
-    def terminal_columns(self) -> list[TerminalColumn]:
-        """Its columns as texts for the terminal."""
-        return [
-            TerminalColumn(column.heading, [column.text(row) for row in self.rows], column.left)
-            for column in self.narrow
+        Nothing is cut off, and no name or number is broken inside a word: texts wrap between words; where that is not
+        enough, plots go, then columns move to a table below. Print notes and signature below, so that they can be
+        copied.
+        """
+        found = [
+            _Printed(column, [column.text(row) for row in self.rows])
+            for column in self.columns
+            if not column.data and not column.wide
         ]
+        if _least(found) > width:
+            found = [one for one in found if one.column.kind != "plot"]
+        # the columns that say what a row is about, up to the first text, are in every part
+        keys = 1 + next((place for place, one in enumerate(found) if one.column.left), 0)
+        first, rest = found[:keys], found[keys:]
+        parts: list[Table] = []
+        while rest or not parts:
+            taken = [*first, *rest[:1]]
+            rest = rest[1:]
+            while rest and _least([*taken, rest[0]]) <= width:
+                taken.append(rest.pop(0))
+            parts.append(_fitted(self.title if not parts else "", taken, width, self.apart))
+        return parts
 
     def to_markdown(self) -> str:
         """A Markdown table with title above, notes and signature below."""
         heading = [f"### {markdown_cell(self.title)}", ""] if self.title else []
-        below = [*map(markdown_cell, self.notes), *([code_line(self.signature)] if self.signature else [])]
+        below = [*map(markdown_cell, self.notes), *([formats.code_line(self.signature)] if self.signature else [])]
         return "\n".join([*heading, *self.markdown_lines(), *(f"\n{line}" for line in below), ""])
 
     def markdown_lines(self) -> list[str]:
         """The lines of the Markdown table without title and notes."""
-        rows = ([column.text(row) for column in self.shown] for row in self.rows)
-        return markdown_table([column.heading for column in self.shown], rows)
+        lines = [[one.heading for one in self.shown], ["---"] * len(self.shown)]
+        lines += ([column.text(row) for column in self.shown] for row in self.rows)
+        return ["| " + " | ".join(map(markdown_cell, line)) + " |" for line in lines]
 
     def to_latex(self) -> str:
         """A floating booktabs table, with the signature in a comment and in the caption."""
-        header = [column.heading for column in self.narrow]
+        header = [latex_text(column.heading) for column in self.narrow]
         rows = [[column.latex(row) for column in self.narrow] for row in self.rows]
-        widths = [max(map(latex_length, column)) for column in zip(header, *rows, strict=True)]
-        lines = [latex_row([latex_text(name) for name in header]), r"\midrule", *map(latex_row, rows)]
+        widths = [max(map(formats.latex_length, column)) for column in zip(header, *rows, strict=True)]
+        lines = [formats.latex_row(header), r"\midrule", *map(formats.latex_row, rows)]
         if 0 < self.apart < len(rows):
             lines.insert(-self.apart, r"\midrule")
+        said = ". ".join(part.rstrip(".") for part in (self.title, *self.notes) if part)
+        below = rf" Signature: {formats.latex_signature(self.signature)}." if self.signature else ""
         return "\n".join(
             [
-                *([latex_comment(self.signature)] if self.signature else []),
+                *([formats.latex_comment(self.signature)] if self.signature else []),
                 r"\begin{table}",
                 r"  \centering",
-                *([r"  \footnotesize"] if sum(widths) + 2 * len(widths) > WIDE else []),
-                rf"  \caption[{{{latex_text(self.title)}}}]{{{self._latex_caption()}}}",
-                rf"  \begin{{tabular}}{{{latex_columns([column.left for column in self.narrow], widths)}}}",
+                *([r"  \footnotesize"] if sum(widths) + 2 * len(widths) > formats.WIDE else []),
+                rf"  \caption[{{{latex_text(self.title)}}}]{{{latex_text(said)}.{below}}}",
+                rf"  \begin{{tabular}}{{{formats.latex_columns([column.left for column in self.narrow], widths)}}}",
                 *(f"    {line}" for line in (r"\toprule", *lines, r"\bottomrule")),
                 r"  \end{tabular}",
                 r"\end{table}",
@@ -220,14 +210,9 @@ class ReportTable:
             ]
         )
 
-    def _latex_caption(self) -> str:
-        said = ". ".join(part.rstrip(".") for part in (self.title, *self.notes) if part)
-        below = rf" Signature: {latex_signature(self.signature)}." if self.signature else ""
-        return f"{latex_text(said)}.{below}"
-
     def to_csv(self) -> str:
         """Comma-separated unformatted values, with the signature in every row."""
-        names = list(dict.fromkeys(name for column in self.columns for name in column.names))
+        names = list(dict.fromkeys(name for one in self.columns if one.kind != "plot" for name in one.names))
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([*names, *(["signature"] if self.signature else [])])
@@ -237,9 +222,68 @@ class ReportTable:
         return out.getvalue()
 
 
-def _text(value: str | tuple[str, ...]) -> str:
-    """A text, or a list of names."""
-    return value if isinstance(value, str) else ", ".join(value)
+# --- the terminal ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """A column as texts."""
+
+    column: Column
+    cells: Sequence[str]
+
+    @property
+    def widest(self) -> int:
+        """Its width if nothing wraps."""
+        return max(map(_width, (self.column.heading, *self.cells)))
+
+    @property
+    def narrowest(self) -> int:
+        """Its width if texts wrap between words; numbers do not."""
+        if self.column.kind == "plot":
+            return self.widest
+        parts = self.column.heading.split()
+        for cell in self.cells:
+            number = not self.column.left and any(ch.isdigit() for ch in cell)
+            parts += [cell] if number else cell.split()
+        longest = max(map(_width, parts), default=0)
+        return max(longest, min(SHORT, self.widest)) if self.column.left else longest
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len  # noqa: PLC0415 - not every table is printed
+
+    return max(map(cell_len, printable(text).split("\n")))
+
+
+def _least(columns: Sequence[_Printed]) -> int:
+    return sum(one.narrowest + BETWEEN for one in columns)
+
+
+def _fitted(title: str, columns: Sequence[_Printed], width: int, apart: int) -> Table:
+    """The columns as a table: wide ones give way first."""
+    widths, least = [one.widest for one in columns], [one.narrowest for one in columns]
+    while sum(widths) + BETWEEN * len(columns) > width:
+        spare = [place for place, now in enumerate(widths) if now > least[place]]
+        if not spare:
+            break
+        widths[max(spare, key=lambda place: widths[place])] -= 1
+    table = simple_table(title)
+    whole = sum(widths) + BETWEEN * len(columns)
+    table.width = whole if whole > width else None  # lines that a terminal breaks are better than cells cut off
+    for one, wide in zip(columns, widths, strict=True):
+        justify: Literal["left", "right"] = "left" if one.column.left else "right"
+        table.add_column(plain(one.column.heading), justify=justify, width=wide, overflow="fold")
+    rows = list(zip(*(one.cells for one in columns), strict=True))
+    for place, row in enumerate(rows, apart - len(rows)):
+        if place == 0:
+            table.add_section()
+        styles = ("cyan" if one.column.kind == "plot" else "" for one in columns)
+        table.add_row(*map(plain, row, styles), style="bold" if place >= 0 else "")
+    return table
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
 
 
 def decimals_for(values: Iterable[float | None]) -> int:
@@ -277,3 +321,14 @@ def seconds_text(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:,.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:,.1f} days"
+
+
+NUMBERS: dict[Kind, Callable[[float], str]] = {
+    "large": large_text,
+    "usd": usd_text,
+    "seconds": seconds_text,
+    "probability": "{:.2g}".format,
+    "fraction": "{:.0f}".format,
+    "figure": "{:.0f}".format,
+}
+"""How numbers of these kinds are written; others with thousands separators."""

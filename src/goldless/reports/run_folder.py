@@ -22,10 +22,10 @@ from goldless.grouped import sum_in_order
 from goldless.records import Agent
 from goldless.reports.document import Unreadable, read_document, read_object, read_rows
 from goldless.reports.findings import REVIEW
+from goldless.reports.formats import unguarded_frame
 from goldless.reports.leaderboard import Leaderboard, Leaderboards
 from goldless.reports.review import ReviewReport
 from goldless.reports.run_record import MadeBy, RunProgress
-from goldless.reports.spreadsheets import unguarded_frame
 from goldless.studies import Study, read_study
 from goldless.studies.recorded import texts_as_text
 from goldless.studies.tables import PARTS

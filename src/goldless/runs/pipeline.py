@@ -19,8 +19,8 @@ from goldless.evidence import Evidence, failure_counts
 from goldless.judging.critic import find_critic_prompt
 from goldless.metrics.metric import Given, Metric, Scores, checked_scores
 from goldless.preprocessing import MOST_TOKENS
-from goldless.reports.controls import comparative
 from goldless.reports.decisions import Stopped
+from goldless.reports.findings import comparative
 from goldless.reports.leaderboard import RaterScores
 from goldless.reports.run_record import BoardSoFar, Spending
 from goldless.runs.collection import Collector, by_table, collecting

@@ -17,8 +17,8 @@ from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.files import sweep, write_table, write_text, write_whole
 from goldless.reports.document import read_document, write
+from goldless.reports.formats import guarded_frame
 from goldless.reports.run_record import Made, MadeBy, Spending
-from goldless.reports.spreadsheets import guarded_frame
 from goldless.runs.evaluation import Evaluation, pair_frame, response_frame
 from goldless.runs.review_outcome import Review
 from goldless.studies import Study

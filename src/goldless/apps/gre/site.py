@@ -24,7 +24,7 @@ from goldless.apps.gre.scoring import Recomputed
 from goldless.apps.gre.standing import model_means, model_rank
 from goldless.errors import UserError
 from goldless.files import write_text
-from goldless.reports.controls import direction
+from goldless.reports.findings import direction
 from goldless.reports.html import blocks
 from goldless.reports.html.blocks import Block, Code, Fold, PageLink, Section, note, sentence, warning, words
 from goldless.reports.html.charts import Band, IntervalRow, interval_plot, pictures

@@ -24,7 +24,7 @@ from goldless.apps.studio.labels import (
 from goldless.apps.studio.site import PageNotFoundError
 from goldless.apps.studio.studio import Studio
 from goldless.errors import UserError
-from goldless.reports.spreadsheets import guarded_frame
+from goldless.reports.formats import guarded_frame
 
 VERDICTS = {"a": 1.0, "b": -1.0, "tie": 0.0}
 """What a button means for the response on the left."""

@@ -15,8 +15,7 @@ from goldless.apps.studio.site import RunSummary, Site
 from goldless.apps.studio.task_index import ORDERS, SCOPES, Page, TaskIndex, TaskQuery, scanned
 from goldless.errors import UserError
 from goldless.evidence import TOKENS
-from goldless.reports.controls import direction
-from goldless.reports.findings import in_text
+from goldless.reports.findings import direction, in_text
 from goldless.reports.html.about import verdict_blocks
 from goldless.reports.html.blocks import table_html
 from goldless.reports.html.labels import decimals_for, label

@@ -233,7 +233,7 @@ def result_table(table: ReportTable) -> Table:
 
 def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, class_: str = "") -> Markup:
     """The table as HTML; an interval has one column per end. ``class_``: CSS class of the caption."""
-    single = [one for column in columns if not column.data for one in column.single]
+    single = [one for column in columns if not column.data and column.kind != "plot" for one in column.single]
     # the first column of names says what its row is about, or else the first
     head = next((place for place, column in enumerate(single) if column.kind == "name"), 0)
     headings = [

@@ -10,10 +10,9 @@ import polars as pl
 from markupsafe import Markup
 
 from goldless.grouped import mean_in_order
-from goldless.reports.controls import comparative, direction
 from goldless.reports.decisions import outlook_of
 from goldless.reports.document import cells
-from goldless.reports.findings import in_text, of_one
+from goldless.reports.findings import comparative, direction, in_text, of_one
 from goldless.reports.html import charts
 from goldless.reports.html.blocks import (
     Block,

@@ -7,7 +7,7 @@ Who cannot do without a file asks for it by ``required``, ``required_scores`` or
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -43,7 +43,8 @@ EVIDENCE = {
     "judgements": ("judgements", "reviewer", ("first", "agent")),
     "perturbed": ("perturbed responses", "writer", ("agent",)),
 }
-"""Tables of evidence: what the rows are, the column with the model, and those that name the response of a row."""
+"""Tables of evidence: what the rows are, the column with the model, and those that name the response of a row; the last
+is that of a crash test, which counts what it misses itself."""
 Stamp = tuple[tuple[str, int, int], ...]
 """Names, times and sizes of files: equal as long as nothing was written."""
 Found = TypeVar("Found")
@@ -89,6 +90,8 @@ class RunFolder:
         """``name``: as messages and pages call it; by default the folder's."""
         self.path = Path(path)
         self.name = name or self.path.resolve().name
+        self._damaged: dict[str, str] = {}
+        """A sentence for each table that was looked at and cannot be read, by name."""
 
     # --- documents ---------------------------------------------------------------------------------------------------
 
@@ -117,6 +120,11 @@ class RunFolder:
         """The progress, as above."""
         return self._found("progress", RunProgress)
 
+    @property
+    def made_by(self) -> MadeBy:
+        """How the results were made."""
+        return self._found("made_by", MadeBy) or MadeBy()
+
     def required(self, name: str) -> Any:
         """The document of that name; raises UserError if the file is there and cannot be read."""
         found = self.read(name)
@@ -129,11 +137,6 @@ class RunFolder:
         """The document of that name, word for word; raises UserError if the file is there and cannot be read."""
         found = None if self.required(name) is None else read_object(self.path / f"{name}.json")
         return found if isinstance(found, dict) else None
-
-    @property
-    def made_by(self) -> MadeBy:
-        """How the results were made."""
-        return self._found("made_by", MadeBy) or MadeBy()
 
     @property
     def has_results(self) -> bool:
@@ -151,19 +154,19 @@ class RunFolder:
         """Results of other verbs than score and review by file name, such as ``bias``; all have findings and tables."""
         return {name: result for name, result in self.results.items() if name in OTHERS}
 
-    def _told(self, name: str) -> Iterator[str]:
-        """What the record and the results say under a name, where they say anything."""
-        return (said for one in (self.made_by, *self.results.values()) if (said := getattr(one, name, "")))
+    def _told(self, name: str) -> str:
+        """What the record, or the first result that has it, says under a name; empty: none does."""
+        told = (getattr(one, name, "") for one in (self.made_by, *self.results.values()))
+        return next((said for said in told if said), "")
 
     @property
     def study_name(self) -> str:
-        """The study's name, from the first document that has it; empty: none has."""
-        return next(self._told("study"), "")
+        return self._told("study")
 
     @property
     def fingerprint(self) -> str:
-        """The hash of the study's tasks and responses, from the first document that has it; empty: none has."""
-        return next(self._told("fingerprint"), "")
+        """The hash of the study's tasks and responses."""
+        return self._told("fingerprint")
 
     @cached_property
     def unreadable(self) -> tuple[str, ...]:
@@ -173,25 +176,24 @@ class RunFolder:
     @cached_property
     def problems(self) -> tuple[str, ...]:
         """Everything that cannot be read, and results that do not belong together, each in a sentence."""
-        found = [read for read in (self._agent_notes, self._scores) if isinstance(read, Unreadable)]
-        return (*self.unreadable, *map(str, found), *self._failed[1], *self._mixed())
-
-    def _mixed(self) -> Iterator[str]:
+        _ = self.agent_notes, self.scores, self.failed  # what is damaged is found by reading it
+        mixed = []
         prints = {name: said for name, found in self.results.items() if (said := getattr(found, "fingerprint", ""))}
         if len(set(prints.values())) > 1:
             files = ", ".join(f"{name}.json {value[:8]}" for name, value in prints.items())
-            yield f"the results belong to different studies, or the study changed in between: {files}"
+            mixed = [f"the results belong to different studies, or the study changed in between: {files}"]
+        return (*self.unreadable, *self._damaged.values(), *mixed)
 
     # --- agents and their scores -------------------------------------------------------------------------------------
 
     @cached_property
-    def _agent_notes(self) -> tuple[Agent, ...] | Unreadable:
-        return read_rows(self.path / "agents.jsonl", Agent)
-
-    @property
     def agent_notes(self) -> tuple[Agent, ...]:
         """The agents, with what is known of each."""
-        return () if isinstance(self._agent_notes, Unreadable) else self._agent_notes
+        found = read_rows(self.path / "agents.jsonl", Agent)
+        if not isinstance(found, Unreadable):
+            return found
+        self._damaged["agents"] = str(found)
+        return ()
 
     @property
     def boards(self) -> dict[str, Leaderboard]:
@@ -206,7 +208,8 @@ class RunFolder:
         return {**self.boards, **{f"{REVIEW}{name}": board for name, board in first if board.rows}}
 
     @cached_property
-    def _scores(self) -> pl.DataFrame | Unreadable | None:
+    def scores(self) -> pl.DataFrame | None:
+        """metric, task, agent, score, asked, used and signature of every response; None: the folder has none."""
         path = self.path / SCORES
         if not path.is_file():
             return None
@@ -216,19 +219,15 @@ class RunFolder:
             more = [pl.col(name) if name in there else pl.lit(None, kind).alias(name) for name, kind in COUNTED.items()]
             frame = unguarded_frame(table.select(*KEYS, *more).collect())
         except (OSError, ValueError, *POLARS_FAILED) as error:
-            return Unreadable(SCORES, f"cannot be read as {', '.join(KEYS)} ({_first_line(error)})")
+            self._damaged[SCORES] = f"{SCORES} cannot be read as {', '.join(KEYS)} ({_first_line(error)})"
+            return None
         return frame.with_columns(pl.col("score").replace([float("inf"), float("-inf"), float("nan")], None))
-
-    @property
-    def scores(self) -> pl.DataFrame | None:
-        """metric, task, agent, score, asked, used and signature of every response; None: the folder has none."""
-        return self._scores if isinstance(self._scores, pl.DataFrame) else None
 
     def required_scores(self) -> pl.DataFrame:
         """The scores of every response; raises UserError if there are none, or they cannot be read."""
-        if isinstance(self._scores, pl.DataFrame):
-            return self._scores
-        raise UserError(f"{self.path}: {self._scores or f'has no {SCORES}'}. Score the study again")
+        if self.scores is not None:
+            return self.scores
+        raise UserError(f"{self.path}: {self._damaged.get(SCORES, f'has no {SCORES}')}. Score the study again")
 
     @cached_property
     def all_scores(self) -> pl.DataFrame | None:
@@ -262,11 +261,17 @@ class RunFolder:
             table = table.filter(~on_scale | reviewer.is_in(list(weights)))
             own = reviewer.replace_strict(weights, default=1.0, return_dtype=pl.Float64)
             weight = pl.when(on_scale).then(own).otherwise(1.0)
-        counted = pl.when(pl.col("value").is_not_null()).then(pl.col("weight"))
-        share = sum_in_order(pl.col("value") * pl.col("weight")) / sum_in_order(counted)
-        metric = pl.concat_str(pl.lit(REVIEW), pl.col("format")).alias("metric")
-        found = judged_responses(table, metric, weight.alias("weight")).group_by(*list(KEYS)[:3], maintain_order=True)
-        used = pl.col("value").count()
+        metric, first = pl.concat_str(pl.lit(REVIEW), pl.col("format")), pl.col("value").cast(pl.Float64)
+        about = metric.alias("metric"), "task", weight.alias("weight")
+        by_response = [  # each judgement once for every response in it
+            table.filter(pl.col(name).is_not_null()).select(*about, pl.col(name).alias("agent"), value.alias("value"))
+            for name, value in (("first", first), ("second", 1 - first), ("agent", first))
+            if name in there
+        ]
+        value, used = pl.col("value"), pl.col("value").count()
+        counted = pl.when(value.is_not_null()).then(pl.col("weight"))
+        share = sum_in_order(value * pl.col("weight")) / sum_in_order(counted)
+        found = pl.concat(by_response).group_by(*list(KEYS)[:3], maintain_order=True)
         scores = found.agg(pl.when(used > 0).then(share).alias("score"), pl.len().alias("asked"), used.alias("used"))
         return scores.select(pl.col(name).cast(kind) for name, kind in kinds.items()).collect()
 
@@ -287,19 +292,11 @@ class RunFolder:
         files = self.files(table)
         return texts_as_text(pl.scan_parquet(files, glob=False)) if files else None
 
-    @property
-    def failed(self) -> tuple[Failed, ...]:
-        """Missing evidence by table and cause, each with the first example."""
-        return self._failed[0]
-
     @cached_property
-    def _failed(self) -> tuple[tuple[Failed, ...], tuple[str, ...]]:
-        """Missing evidence, and the tables that cannot be read."""
+    def failed(self) -> tuple[Failed, ...]:
+        """Missing evidence by table and cause, each with the first example; of a crash test, it counts its own."""
         found: list[Failed] = []
-        problems: list[str] = []
-        for table in EVIDENCE:
-            if table == "perturbed":  # a crash test counts what it misses
-                continue
+        for table in list(EVIDENCE)[:-1]:
             try:
                 rows = self.scan(table)
                 failed = None if rows is None else failed_rows(rows, table)
@@ -309,8 +306,8 @@ class RunFolder:
                 for cause, *row in causes.sort("len", "kind", descending=[True, False]).collect().iter_rows():
                     found.append(Failed(EVIDENCE[table][0], cause, *row))
             except (OSError, ValueError, *POLARS_FAILED) as error:
-                problems.append(f"{table}.parquet cannot be read ({_first_line(error)})")
-        return tuple(found), tuple(problems)
+                self._damaged[table] = f"{table}.parquet cannot be read ({_first_line(error)})"
+        return tuple(found)
 
     @property
     def report(self) -> Path | None:
@@ -339,18 +336,6 @@ RESULTS = ("leaderboard", "review", *OTHERS)
 """Results, by file name."""
 
 
-def judged_responses(table: pl.LazyFrame, *more: pl.Expr) -> pl.LazyFrame:
-    """task, agent, value and ``more``: each judgement once for every response in it, 1 - value for the second."""
-    value, columns = pl.col("value").cast(pl.Float64), table.collect_schema().names()
-    return pl.concat(
-        [
-            table.filter(pl.col(name).is_not_null()).select("task", pl.col(name).alias("agent"), worth, *more)
-            for name, worth in (("first", value), ("second", (1 - value).alias("value")), ("agent", value))
-            if name in columns
-        ]
-    )
-
-
 def failed_rows(rows: pl.LazyFrame, table: str) -> pl.LazyFrame | None:
     """kind, task, agent, model and message (``said``) of the failed rows of a table; None: it has no such column."""
     _, model, agents = EVIDENCE[table]
@@ -358,16 +343,11 @@ def failed_rows(rows: pl.LazyFrame, table: str) -> pl.LazyFrame | None:
     if "failure" not in there:
         return None
     nothing = pl.lit(None, pl.String)
+    named = {"model": (model,), "task": ("task",), "said": ("failure_message", "output", "text")}
+    found = {alias: next((pl.col(name) for name in names if name in there), nothing) for alias, names in named.items()}
     return rows.filter(pl.col("failure").is_not_null()).select(
         pl.col("failure").alias("kind"),
-        *(
-            next((pl.col(name) for name in names if name in there), nothing).cast(pl.String).alias(alias)
-            for alias, names in (
-                ("model", (model,)),
-                ("task", ("task",)),
-                ("said", ("failure_message", "output", "text")),
-            )
-        ),
+        *(column.cast(pl.String).alias(alias) for alias, column in found.items()),
         pl.coalesce(*(pl.col(name) for name in agents if name in there), nothing).alias("agent"),
     )
 

@@ -20,7 +20,8 @@ from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.findings import in_text, of_one, over_all
-from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
+from goldless.reports.leaderboard import Leaderboard
+from goldless.statistics.standings import LeaderboardRow
 from paid_twice import counts
 
 
@@ -197,7 +198,7 @@ def test_ctrl_c_ends_with_130_and_a_word_and_what_was_finished_is_kept(study_fil
 def test_a_sentence_says_who_leads_and_whether_that_is_decided():
     def board(*rows: tuple[str, tuple[str, ...]]) -> Leaderboard:
         found = tuple(
-            LeaderboardRow(i, agent, None, 9.0 - i, None, None, 10, 10, 10, 0, beaten)
+            LeaderboardRow(i, agent, None, 9.0 - i, None, None, 10, 10, 10, beaten)
             for i, (agent, beaten) in enumerate(rows, 1)
         )
         return Leaderboard("gem-raw", "nats", 0.95, found, (), "gem-raw|")
@@ -276,7 +277,7 @@ def test_the_verdict_is_over_all_metrics_and_comes_before_the_tables(goldless, s
 def test_metrics_with_the_same_decision_share_a_sentence():
     def board(*agents: str, beaten: bool = False) -> Leaderboard:
         rows = tuple(
-            LeaderboardRow(i, agent, None, 9.0 - i, None, None, 10, 10, 10, 0, agents[i:] if beaten else ())
+            LeaderboardRow(i, agent, None, 9.0 - i, None, None, 10, 10, 10, agents[i:] if beaten else ())
             for i, agent in enumerate(agents, 1)
         )
         return Leaderboard("m", "nats", 0.95, rows, (), "m|")

@@ -17,8 +17,9 @@ from goldless.errors import UserError
 from goldless.exporting.scored_run import REVIEW, RunExporter, ScoredRun, path_name, write_folder
 from goldless.judging.judges import JUDGES
 from goldless.metrics.catalogue import find_metric
-from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
+from goldless.reports.leaderboard import Leaderboard
 from goldless.signature import Signature
+from goldless.statistics.standings import LeaderboardRow
 
 SCHEMA = "0.3.0"
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]

@@ -10,7 +10,8 @@ from typing import Any
 
 from goldless.errors import UserError
 from goldless.exporting.scored_run import RunExporter, ScoredRun, filled_folder
-from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
+from goldless.reports.leaderboard import Leaderboard
+from goldless.statistics.standings import LeaderboardRow
 from goldless.studies.checking import all_at_once
 from goldless.studies.importers.inspect_log import OURS, InspectLog, inspect_ai_log, open_logs
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts
 from goldless.statistics.bootstrap import Draws, check_level, draw_counts, score_intervals
-from goldless.statistics.standings import score_table
+from goldless.statistics.standings import LeaderboardRow, score_table
 
 NEWTON_STEPS = 60
 LONGEST_STEP = 2.0
@@ -104,26 +104,15 @@ ELEMENTS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class RankedAgent:
-    """One agent's rank."""
+class RankedAgent(LeaderboardRow):
+    """One agent's rank: one more than the number of agents with a higher score; asked are ratings or pairs."""
 
-    agent: str
-    rank: int | None
-    """One more than the number of agents with a higher score; None: no score."""
-    score: float | None
-    low: float | None
-    high: float | None
-    n_tasks: int
-    """Tasks with a score or verdict."""
-    asked: int
-    """Number of ratings or pairs requested."""
-    used: int
-    """Number of these with a judgement."""
+    KEYS: ClassVar[tuple[str, ...]] = ("agent", "rank", "score", "low", "high", "n_tasks:n", "asked", "used")
 
     @property
-    def missing(self) -> int:
-        """Asked minus used."""
-        return self.asked - self.used
+    def n_tasks(self) -> int:
+        """Tasks with a score or verdict."""
+        return self.n
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,5 +258,6 @@ def _rows(
     for i, agent in enumerate(agents):
         score, low, high = (None if np.isnan(number) else float(number) for number in numbers[:, i])
         rank = None if score is None else 1 + int(np.sum(numbers[0] > score + TIED))
-        rows.append(RankedAgent(agent, rank, score, low, high, int(tasks[i]), int(counts[0][i]), int(counts[1][i])))
+        numbered = (score, low, high, int(tasks[i]), int(counts[0][i]), int(counts[1][i]))
+        rows.append(RankedAgent(rank, agent, None, *numbered))
     return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
+    from goldless.reports.leaderboard import Leaderboard
+    from goldless.statistics.standings import LeaderboardRow
 
 MOST_NAMED = 3
 MOST_METRICS = 6

@@ -21,7 +21,7 @@ from goldless.reports.report_table import Column, ReportTable, decimals_for
 from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence
-from goldless.statistics.standings import FEWEST_PEERS, Missing, Standings
+from goldless.statistics.standings import FEWEST_PEERS, LeaderboardRow, Missing, Standings
 from goldless.templates import FIELDS, TEMPLATES, Template
 
 if TYPE_CHECKING:
@@ -30,39 +30,6 @@ if TYPE_CHECKING:
 
 BAR_WIDTH = 16
 MOST_LISTED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderboardRow:
-    """One agent."""
-
-    rank: int | None
-    """None: no score."""
-    agent: str
-    group: str | None = None
-    score: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int = 0
-    """Number of tasks behind the score."""
-    asked: int = 0
-    """Pairs that should have been scored."""
-    used: int = 0
-    """Pairs that were scored."""
-    missing: int = 0
-    """Asked minus used."""
-    better_than: tuple[str, ...] | None = None
-    """Agents it beats on common tasks, corrected for multiple comparisons; None: not tested."""
-    note: str | None = None
-    """Why there is no interval."""
-    between_prompts: float | None = None
-    """Standard deviation of the score between prompts; None if there was only one."""
-    new_peers_low: float | None = None
-    """The interval for peers like these; None: scores are not means over peers."""
-    new_peers_high: float | None = None
-    worst_low: float | None = None
-    """The ends of the interval if all that is missing were lowest, and highest; None: nothing is missing."""
-    worst_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +171,7 @@ class Leaderboard(Tabled):
             if beaten == "ranks":
                 below = " ".join(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
             elsewhere = {f"of {one.metric}": one.score_of(row.agent) for one in others or ()}
-            drawn = {"plot": self._bar(row), "better_than": below or None}
+            drawn = {"missing": row.missing, "plot": self._bar(row), "better_than": below or None}
             rows.append({"metric": self.metric, **asdict(row), **elsewhere, **drawn})
         title = heading(self.metric, self.unit)
         if same_tasks:
@@ -262,73 +229,49 @@ def make_leaderboard(
 ) -> Leaderboard:
     """The leaderboard of agents' standings."""
     rows = [
-        LeaderboardRow(
-            rank=row.rank,
-            agent=row.agent,
+        replace(
+            row,
             group=(groups or {}).get(row.agent),
-            score=row.interval.value,
-            low=row.interval.low,
-            high=row.interval.high,
-            n=row.interval.n,
             asked=asked.get(row.agent, 0),
             used=used.get(row.agent, 0),
-            missing=asked.get(row.agent, 0) - used.get(row.agent, 0),
-            better_than=row.better_than,
-            note=row.interval.note,
             between_prompts=(between_prompts or {}).get(row.agent),
-            new_peers_low=None if row.new_peers is None else row.new_peers.low,
-            new_peers_high=None if row.new_peers is None else row.new_peers.high,
-            worst_low=None if row.worst is None else row.worst[0],
-            worst_high=None if row.worst is None else row.worst[1],
         )
         for row in found.rows
     ]
     return Leaderboard(metric, unit, level, tuple(rows), found.comparisons, signature, tuple(notes))
 
 
-def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: bool) -> list[str]:
+def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: bool) -> Iterator[str]:
     """What a reader of the table must know; ``limited``: whether missing scores were bounded by the metric's limits."""
-    return [*_undecidable(found.comparisons), *_missing_notes(found, missing, limited=limited), *_peer_notes(found)]
-
-
-def _undecidable(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Why differences cannot be significant, where that is so by design."""
-    few = [c for c in comparisons if c.n < fewest_tasks()]
-    if few and len(few) == len(comparisons):
+    few = [c for c in found.comparisons if c.n < fewest_tasks()]
+    if few and len(few) == len(found.comparisons):
         said = too_few_tasks(max(c.n for c in few)) or ""
         yield f"{said[:1].upper()}{said[1:]}."
     elif few:
         yield (
-            f"{len(few)} of {len(comparisons)} pairs of agents have fewer than {fewest_tasks()} common tasks: "
+            f"{len(few)} of {len(found.comparisons)} pairs of agents have fewer than {fewest_tasks()} common tasks: "
             f"their differences cannot be significant at {SIGNIFICANT:g}."
         )
-
-
-def _missing_notes(found: Standings, missing: Missing | None, *, limited: bool) -> Iterator[str]:
-    worst = [row for row in found.rows if row.worst is not None]
-    if missing is None or not worst:
-        return
-    if len({row.interval.n for row in found.rows}) > 1:
-        yield (
-            "Agents miss other tasks: their scores are adjusted for how the others scored there, and differences are "
-            "tested on the tasks that both have."
-        )
-    ends = f"{missing.lowest:.3g} or {missing.highest:.3g}"
-    source = "the limits of the metric" if limited else "the smallest and largest score found, as it has no limits"
-    listed = [f"{row.agent} {row.worst[0]:.3g} … {row.worst[1]:.3g}" for row in worst if row.worst is not None]
-    more = f" and {len(listed) - MOST_LISTED} more" * (len(listed) > MOST_LISTED)
-    yield (
-        f"Worst case, if missing scores were {ends} ({source}): intervals of {', '.join(listed[:MOST_LISTED])}{more}."
-    )
-
-
-def _peer_notes(found: Standings) -> Iterator[str]:
-    both = [row.new_peers for row in found.rows if row.new_peers is not None]
+    worst = [
+        f"{row.agent} {row.worst_low:.3g} … {row.worst_high:.3g}" for row in found.rows if row.worst_low is not None
+    ]
+    if missing is not None and worst:
+        if len({row.n for row in found.rows}) > 1:
+            yield (
+                "Agents miss other tasks: their scores are adjusted for how the others scored there, and differences "
+                "are tested on the tasks that both have."
+            )
+        ends = f"{missing.lowest:.3g} or {missing.highest:.3g}"
+        source = "the limits of the metric" if limited else "the smallest and largest score found, as it has no limits"
+        more = f" and {len(worst) - MOST_LISTED} more" * (len(worst) > MOST_LISTED)
+        listed = f"{', '.join(worst[:MOST_LISTED])}{more}"
+        yield f"Worst case, if missing scores were {ends} ({source}): intervals of {listed}."
     if found.peers is not None and found.peers < FEWEST_PEERS:
         yield f"Intervals are for these peers: for peers like these, {found.peers} are too few."
-    if both:
-        wider = median((one.high - one.low) / 2 for one in both)
-        yield f"With other peers the scores could differ by about ±{wider:.2g}; -v shows both intervals."
+    ends_of = [(row.new_peers_low, row.new_peers_high) for row in found.rows]
+    wider = [(high - low) / 2 for low, high in ends_of if low is not None and high is not None]
+    if wider:
+        yield f"With other peers the scores could differ by about ±{median(wider):.2g}; -v shows both intervals."
 
 
 # --- raters ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from goldless.metrics.ranking import RankedAgent, Ranking
 from goldless.reports.decisions import Stopped
 from goldless.reports.document import IF_ANY, INLINE, cells
 from goldless.reports.findings import REVIEW, Said, of_one
-from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
+from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.report_table import Column, ReportTable
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Estimate
@@ -198,32 +198,18 @@ class ReviewReport:
     @property
     def boards(self) -> dict[str, Leaderboard]:
         """Each ranking as a leaderboard: with the agents that one is shown to beat."""
-        beaten: dict[str, set[str]] = {}
-        for one in self.comparisons or ():
-            if one.better is not None and one.difference:
-                beaten.setdefault(one.better, set()).add(one.second if one.better == one.first else one.first)
-        return {name: self._board(name, ranking, beaten) for name, ranking in self.rankings.items()}
-
-    def _board(self, name: str, ranking: Ranking, beaten: Mapping[str, set[str]]) -> Leaderboard:
-        rows = tuple(
-            LeaderboardRow(
-                rank=row.rank,
-                agent=row.agent,
-                score=row.score,
-                low=row.low,
-                high=row.high,
-                n=row.n_tasks,
-                asked=row.asked,
-                used=row.used,
-                missing=row.missing,
-                better_than=None
-                if self.comparisons is None
-                else tuple(other.agent for other in ranking.agents if other.agent in beaten.get(row.agent, ())),
-            )
-            for row in ranking.agents
-        )
-        level, signature = self.level, self.signature
-        return Leaderboard(name, ranking.unit, level, rows, self.comparisons or (), signature, ranking.notes)
+        pairs = [(one.better, one.worse) for one in self.comparisons or () if one.difference]
+        found = {}
+        for name, ranking in self.rankings.items():
+            rows = ranking.agents
+            if self.comparisons is not None:
+                beaten = {
+                    row.agent: tuple(one.agent for one in rows if (row.agent, one.agent) in pairs) for row in rows
+                }
+                rows = tuple(replace(row, better_than=beaten[row.agent]) for row in rows)
+            made = (self.level, rows, self.comparisons or (), self.signature, ranking.notes)
+            found[name] = Leaderboard(name, ranking.unit, *made)
+        return found
 
     # --- in words ----------------------------------------------------------------------------------------------------
 

@@ -69,6 +69,11 @@ class Comparison:
         """The better of the two; None: undecided."""
         return (self.first if (self.difference or 0.0) > 0 else self.second) if self.decided else None
 
+    @property
+    def worse(self) -> str | None:
+        """The other one; None: undecided."""
+        return None if self.better is None else self.second if self.better == self.first else self.first
+
 
 @dataclass(frozen=True, slots=True)
 class Pairs:

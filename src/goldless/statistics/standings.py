@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -57,26 +57,58 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One agent's row in the standings."""
+class LeaderboardRow:
+    """One agent."""
 
-    agent: str
     rank: int | None
     """None: no score."""
-    interval: Estimate
-    better_than: tuple[str, ...]
-    """Agents it beats on common tasks, corrected for multiple comparisons."""
-    new_peers: NewPeers | None = None
+    agent: str
+    group: str | None = None
+    score: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    """Number of tasks behind the score."""
+    asked: int = 0
+    """Pairs that should have been scored."""
+    used: int = 0
+    """Pairs that were scored."""
+    better_than: tuple[str, ...] | None = None
+    """Agents it beats on common tasks, corrected for multiple comparisons; None: not tested."""
+    note: str | None = None
+    """Why there is no interval."""
+    between_prompts: float | None = None
+    """Standard deviation of the score between prompts; None if there was only one."""
+    new_peers_low: float | None = None
     """The interval for peers like these; None: scores are not means over peers."""
-    worst: tuple[float, float] | None = None
+    new_peers_high: float | None = None
+    worst_low: float | None = None
     """The ends of the interval if all that is missing were lowest, and highest; None: nothing is missing."""
+    worst_high: float | None = None
+    KEYS: ClassVar[tuple[str, ...]] = (
+        "rank",
+        "agent",
+        "group",
+        "score",
+        "low",
+        "high",
+        "n",
+        "asked",
+        "used",
+        "missing",
+        "*",
+    )
+
+    @property
+    def missing(self) -> int:
+        return self.asked - self.used
 
 
 @dataclass(frozen=True, slots=True)
 class Standings:
     """Agents by score, highest first, and the comparisons made."""
 
-    rows: tuple[Standing, ...]
+    rows: tuple[LeaderboardRow, ...]
     comparisons: tuple[Comparison, ...]
     peers: int | None = None
     """The most peers that an agent was scored with; None: scores are not over peers."""
@@ -118,21 +150,30 @@ def standings(
     places = {agent: place for place, agent in enumerate(order)}
     beaten: dict[str, list[str]] = {}
     for made in comparisons:
-        if made.better is not None:
-            beaten.setdefault(made.better, []).append(made.second if made.better == made.first else made.first)
+        if made.better is not None and made.worse is not None:
+            beaten.setdefault(made.better, []).append(made.worse)
     new_peers = {} if by_peer is None else dict(zip(agents, new_peer_intervals(by_peer, found), strict=True))
     worst = _worst(values, agents, missing, limits, **draws)
-    rows = [
-        Standing(
-            agent,
-            None if intervals[agent].value is None else place,
-            intervals[agent],
-            tuple(sorted(beaten.get(agent, ()), key=places.__getitem__)),
-            new_peers.get(agent),
-            worst.get(agent),
+    rows = []
+    for place, agent in enumerate(order, 1):
+        mine, peers_like = intervals[agent], new_peers.get(agent)
+        worst_low, worst_high = worst.get(agent, (None, None))
+        rows.append(
+            LeaderboardRow(
+                rank=None if mine.value is None else place,
+                agent=agent,
+                score=mine.value,
+                low=mine.low,
+                high=mine.high,
+                n=mine.n,
+                better_than=tuple(sorted(beaten.get(agent, ()), key=places.__getitem__)),
+                note=mine.note,
+                new_peers_low=None if peers_like is None else peers_like.low,
+                new_peers_high=None if peers_like is None else peers_like.high,
+                worst_low=worst_low,
+                worst_high=worst_high,
+            )
         )
-        for place, agent in enumerate(order, 1)
-    ]
     peers = None if by_peer is None else int((~np.isnan(by_peer)).any(axis=0).sum(axis=1).max(initial=0))
     return Standings(tuple(rows), tuple(comparisons), peers)
 

@@ -37,11 +37,12 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts import HeatCell, IntervalRow, Scale, interval_plot, pictures
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.texts import TextLinks, agents_of, has_texts
-from goldless.reports.leaderboard import Leaderboard, LeaderboardRow, rater_rows
+from goldless.reports.leaderboard import Leaderboard, rater_rows
 from goldless.reports.report_table import Column, large_text
 from goldless.reports.run_folder import RunFolder
 from goldless.statistics.bootstrap import FEW_TASKS, Estimate, task_intervals
 from goldless.statistics.comparisons import Comparison
+from goldless.statistics.standings import LeaderboardRow
 
 PLOT_WIDTHS = {1: 300.0, 2: 170.0, 3: 120.0}
 """Of a row of the ranking, by the number of metrics; else the least."""

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError, nearest
-from goldless.exporting.every_eval_ever import EveryEvalEver
-from goldless.exporting.hub_results import HubResults
-from goldless.exporting.inspect_scores import InspectScores
+from goldless.exporting.every_eval_ever import write_eee
+from goldless.exporting.hub_results import write_hub
+from goldless.exporting.inspect_scores import write_inspect
 from goldless.exporting.preference_pairs import PreferencePairs
-from goldless.exporting.scored_run import check_free, scored_run
-from goldless.exporting.tables import CsvTables, MarkdownTable, OpenTelemetry, ResultSchemas
+from goldless.exporting.scored_run import RunExporter, check_free, scored_run
+from goldless.exporting.tables import EVENT, CsvTables, write_events, write_markdown, write_schemas
 from goldless.plugins import Catalogue
 from goldless.reports.run_folder import RunFolder
 from goldless.studies import as_study
@@ -38,13 +38,15 @@ BUILT_IN: Mapping[str, Exporter] = {
     "jsonl": StudyFolder("jsonl"),
     "csv": CsvTables(),
     "parquet": StudyFolder("parquet"),
-    "markdown": MarkdownTable(),
-    "eee": EveryEvalEver(),
-    "inspect": InspectScores(),
-    "hf-eval-results": HubResults(),
+    "markdown": RunExporter("leaderboards as GitHub-flavoured Markdown, for a model card", ".md", write_markdown),
+    "eee": RunExporter("Every Eval Ever: aggregate and instance files of schema 0.3.0", "", write_eee),
+    "inspect": RunExporter("Inspect: copies of the run's logs with the scores in them", "", write_inspect),
+    "hf-eval-results": RunExporter(
+        "Hugging Face Hub: AGENT/.eval_results/NAME.yaml for each model's repository", "", write_hub
+    ),
     "dpo-pairs": PreferencePairs(),
-    "otel": OpenTelemetry(),
-    "schema": ResultSchemas(),
+    "otel": RunExporter(f"OpenTelemetry: {EVENT} events as OTLP JSON", ".json", write_events),
+    "schema": RunExporter("JSON schemas of all files with results", ".json", write_schemas),
 }
 EXPORTERS: Catalogue[Exporter] = Catalogue("goldless.exporters", BUILT_IN, _shape)
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.exporting.scored_run import REVIEW, RunExporter, ScoredRun, path_name, write_folder
+from goldless.exporting.scored_run import REVIEW, ScoredRun, path_name, write_folder
 from goldless.judging.judges import JUDGES
 from goldless.metrics.catalogue import find_metric
 from goldless.reports.leaderboard import Leaderboard
@@ -29,33 +29,26 @@ CONTROLS = ("length",)
 NO_GOLD = "this metric has no gold standard: is_correct is required by the schema and means nothing here"
 
 
-class EveryEvalEver(RunExporter):
-    """A run in the layout of the Every Eval Ever repository."""
-
-    description = "Every Eval Ever: aggregate and instance files of schema 0.3.0"
-    suffix = ""
-
-    def write(
-        self,
-        thing: Any,
-        path: Path,
-        *,
-        metric: str | None = None,
-        organization: str = "unknown",
-        relationship: Relationship = "other",
-    ) -> None:
-        """Write ``data/STUDY/DEVELOPER/MODEL/UUID.json`` and ``UUID_samples.jsonl`` for every agent with a score."""
-        if relationship not in RELATIONSHIPS:
-            raise UserError(f"--relationship must be one of {', '.join(RELATIONSHIPS)}, got {relationship!r}")
-        source = {
-            "source_type": "evaluation_run",
-            "source_organization_name": organization,
-            "evaluator_relationship": relationship,
-        }
-        files: dict[str, list[str]] = {}
-        for agent in dict.fromkeys(row.agent for board in thing.ranked.values() for row in board.rows):
-            files |= _agent_files(thing, agent, metric, source)
-        write_folder(path, files)
+def write_eee(
+    run: ScoredRun,
+    path: Path,
+    *,
+    metric: str | None = None,
+    organization: str = "unknown",
+    relationship: Relationship = "other",
+) -> None:
+    """Write ``data/STUDY/DEVELOPER/MODEL/UUID.json`` and ``UUID_samples.jsonl`` for every agent with a score."""
+    if relationship not in RELATIONSHIPS:
+        raise UserError(f"--relationship must be one of {', '.join(RELATIONSHIPS)}, got {relationship!r}")
+    source = {
+        "source_type": "evaluation_run",
+        "source_organization_name": organization,
+        "evaluator_relationship": relationship,
+    }
+    files: dict[str, list[str]] = {}
+    for agent in dict.fromkeys(row.agent for board in run.ranked.values() for row in board.rows):
+        files |= _agent_files(run, agent, metric, source)
+    write_folder(path, files)
 
 
 def _agent_files(

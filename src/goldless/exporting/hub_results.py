@@ -5,38 +5,30 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from goldless.errors import UserError
-from goldless.exporting.scored_run import RunExporter, path_name, write_folder
+from goldless.exporting.scored_run import ScoredRun, path_name, write_folder
 from goldless.reports.leaderboard import Leaderboard
 
 
-class HubResults(RunExporter):
-    """One folder per agent, to be copied into the model's repository."""
-
-    description = "Hugging Face Hub: AGENT/.eval_results/NAME.yaml for each model's repository"
-    suffix = ""
-
-    def write(
-        self,
-        thing: Any,
-        path: Path,
-        *,
-        dataset: str | None = None,
-        task_id: str | None = None,
-        metric: str | None = None,
-        url: str | None = None,
-    ) -> None:
-        """Write the scores of one metric, the run's first by default, as the results of a benchmark on the Hub."""
-        board = next(iter(thing.chosen(metric).values()))
-        write_results(board, path, dataset=dataset, task_id=task_id, date=thing.made_at[:10], url=url)
+def write_hub(
+    run: ScoredRun,
+    path: Path,
+    *,
+    dataset: str | None = None,
+    task_id: str | None = None,
+    metric: str | None = None,
+    url: str | None = None,
+) -> None:
+    """Write the scores of one metric, the run's first by default, as the results of a benchmark on the Hub."""
+    board = next(iter(run.chosen(metric).values()))
+    write_results(board, path, dataset=dataset, task_id=task_id, date=run.made_at[:10], url=url)
 
 
 def write_results(
     board: Leaderboard, path: Path, *, dataset: str | None, task_id: str | None, date: str, url: str | None = None
 ) -> None:
-    """Write a folder for every agent of the board that has a score."""
+    """Write a folder for every agent of the board that has a score, to be copied into the model's repository."""
     if dataset is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
         raise UserError(
             f"hf-eval-results needs --dataset OWNER/NAME, the benchmark's dataset on the Hub, got {dataset!r}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.exporting.scored_run import RunExporter, ScoredRun, filled_folder
+from goldless.exporting.scored_run import ScoredRun, filled_folder
 from goldless.reports.leaderboard import Leaderboard
 from goldless.statistics.standings import LeaderboardRow
 from goldless.studies.checking import all_at_once
@@ -19,40 +19,34 @@ Scores = Mapping[tuple[str, str], Mapping[str, float]]
 """Scores by task and agent, then by metric."""
 
 
-class InspectScores(RunExporter):
-    """Copies of logs with a score per metric in each sample, and the agent's mean with its interval in the results."""
+def write_inspect(
+    run: ScoredRun, path: Path, *, logs: Sequence[str | Path] | None = None, metric: str | None = None
+) -> None:
+    """Write a copy of each log, with a score per metric in each sample and the agent's mean in the results."""
+    if not logs:
+        raise UserError("inspect needs --logs, the Inspect logs that the run was made of. Repeat it for several")
+    scores: dict[tuple[str, str], dict[str, float]] = {}
+    columns = run.response_scores(metric).drop_nulls("score").select("metric", "task", "agent", "score")
+    for name, task, agent, score in columns.iter_rows():
+        scores.setdefault((task, agent), {})[name] = score
+    with all_at_once(", ".join(map(str, logs))) as problems:
+        found = open_logs([Path(log) for log in logs], problems)
+    names = Counter(log.path.name for log in found)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise UserError(f"--logs has two files called {twice[0]}. Give their copies different names")
 
-    description = "Inspect: copies of the run's logs with the scores in them"
-    suffix = ""
+    def fill(folder: Path) -> None:
+        counts = _write_copies(run, found, scores, folder)
+        if not counts["scored"]:
+            raise UserError(
+                f"none of the {counts['all']:,} samples in these logs has a score in {run.path}. Give all logs that "
+                "the run was made of, and no others"
+            )
+        if counts["scored"] < counts["all"]:
+            lacking = counts["all"] - counts["scored"]
+            warnings.warn(f"{lacking:,} of {counts['all']:,} samples have no score in the run", stacklevel=2)
 
-    def write(
-        self, thing: Any, path: Path, *, logs: Sequence[str | Path] | None = None, metric: str | None = None
-    ) -> None:
-        """Write a copy of each log; the logs themselves are never changed."""
-        if not logs:
-            raise UserError("inspect needs --logs, the Inspect logs that the run was made of. Repeat it for several")
-        scores: dict[tuple[str, str], dict[str, float]] = {}
-        columns = thing.response_scores(metric).drop_nulls("score").select("metric", "task", "agent", "score")
-        for name, task, agent, score in columns.iter_rows():
-            scores.setdefault((task, agent), {})[name] = score
-        with all_at_once(", ".join(map(str, logs))) as problems:
-            found = open_logs([Path(log) for log in logs], problems)
-        names = Counter(log.path.name for log in found)
-        if twice := [name for name, count in names.items() if count > 1]:
-            raise UserError(f"--logs has two files called {twice[0]}. Give their copies different names")
-
-        def fill(folder: Path) -> None:
-            counts = _write_copies(thing, found, scores, folder)
-            if not counts["scored"]:
-                raise UserError(
-                    f"none of the {counts['all']:,} samples in these logs has a score in {thing.path}. Give all logs "
-                    "that the run was made of, and no others"
-                )
-            if counts["scored"] < counts["all"]:
-                lacking = counts["all"] - counts["scored"]
-                warnings.warn(f"{lacking:,} of {counts['all']:,} samples have no score in the run", stacklevel=2)
-
-        filled_folder(path, fill)
+    filled_folder(path, fill)
 
 
 def _write_copies(run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, folder: Path) -> Counter[str]:

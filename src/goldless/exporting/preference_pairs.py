@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import median
@@ -22,16 +21,8 @@ from goldless.metrics.judgement_table import pair_judgements, response_ratings
 from goldless.runs.review_evidence import recorded_review
 from goldless.studies import Study
 
-
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """Two responses to one task; the first is better or equal."""
-
-    task: str
-    chosen: str
-    rejected: str
-    difference: float
-    scores: tuple[float, float] | None = None
+Pair = dict[str, Any]
+"""task, chosen_agent, rejected_agent, their scores if there are any, and difference; the chosen is better or equal."""
 
 
 class PreferencePairs:
@@ -41,7 +32,6 @@ class PreferencePairs:
     suffix = ".jsonl"
 
     def exports(self, thing: Any) -> bool:
-        """Whether it is a run with scores, or a study with recorded judgements."""
         return isinstance(thing, ScoredRun) or (isinstance(thing, Study) and "judgements" in thing.recorded)
 
     def write(
@@ -64,7 +54,7 @@ class PreferencePairs:
             unit, signature = board.unit, board.signature
             if decided:
                 found = _decided(thing, name, found)
-                margin = margin or min(contest.difference for contest in found)
+                margin = margin or min(pair["difference"] for pair in found)
         elif metric is not None and metric != REVIEW:
             raise UserError(f"pairs from judgements have no metric, got --metric {metric!r}. Leave it out")
         elif decided:
@@ -74,25 +64,29 @@ class PreferencePairs:
             )
         else:
             found, unit, signature = _by_judgements(thing, scale)
-        study = thing.study if isinstance(thing, ScoredRun) else thing
-        lines = list(_lines(study, found, _checked_margin(margin, found, unit), unit, signature))
-        write_text(path, "".join(lines))
+        made = {"unit": unit, **({"signature": signature} if signature else {})}
+        rows = _rows(thing.study if isinstance(thing, ScoredRun) else thing, _far_apart(found, margin, unit))
+        write_text(path, "".join(json.dumps({**row, **made}, ensure_ascii=False) + "\n" for row in rows))
 
 
-def _by_scores(scores: pl.DataFrame) -> list[Contest]:
+def _pair(task: str, chosen: str, rejected: str, difference: float, **scores: float) -> Pair:
+    return {"task": task, "chosen_agent": chosen, "rejected_agent": rejected, **scores, "difference": difference}
+
+
+def _by_scores(scores: pl.DataFrame) -> list[Pair]:
     """Every two scored responses to a task."""
     found = []
     for (task,), rows in scores.drop_nulls("score").group_by("task", maintain_order=True):
         for one, two in combinations(rows.select("agent", "score").iter_rows(), 2):
             (better, high), (worse, low) = sorted((one, two), key=lambda row: -row[1])
-            found.append(Contest(str(task), better, worse, high - low, (high, low)))
+            found.append(_pair(str(task), better, worse, high - low, chosen_score=high, rejected_score=low))
     return found
 
 
-def _decided(run: ScoredRun, metric: str, found: list[Contest]) -> list[Contest]:
+def _decided(run: ScoredRun, metric: str, found: list[Pair]) -> list[Pair]:
     """The pairs in which the response of an agent that is shown to be better has the higher score."""
     better = {row.agent: set(row.better_than or ()) for row in run.ranked[metric].rows}
-    kept = [one for one in found if one.difference > 0 and one.rejected in better.get(one.chosen, ())]
+    kept = [p for p in found if p["difference"] > 0 and p["rejected_agent"] in better.get(p["chosen_agent"], ())]
     if not kept:
         raise UserError(
             f"{run.path}: {metric} decides between no two agents, so --decided leaves no pair. Score more tasks, or "
@@ -101,10 +95,9 @@ def _decided(run: ScoredRun, metric: str, found: list[Contest]) -> list[Contest]
     return kept
 
 
-def _by_judgements(thing: ScoredRun | Study, scale: str | None) -> tuple[list[Contest], str, str]:
+def _by_judgements(thing: ScoredRun | Study, scale: str | None) -> tuple[list[Pair], str, str]:
     """Every two judged responses; of a review, by those who passed its exam. Comparisons count in both orders alone."""
-    study = thing.study if isinstance(thing, ScoredRun) else thing
-    review = thing.review if isinstance(thing, ScoredRun) else None
+    study, review = (thing.study, thing.review) if isinstance(thing, ScoredRun) else (thing, None)
     signature, reviewers = ("", ()) if review is None else (review.signature, review.panel.reviewers)
     scale = scale or (None if review is None else review.scale)
     table = study.table("judgements")
@@ -115,8 +108,7 @@ def _by_judgements(thing: ScoredRun | Study, scale: str | None) -> tuple[list[Co
     evidence = recorded_review(study, scale=chosen, reviewers=reviewers, convention="default")
     if not chosen.pairwise:
         ratings = response_ratings(evidence.judgements)
-        with np.errstate(all="ignore"):
-            means = np.where(np.isnan(ratings.value).any(axis=0), np.nan, ratings.value.mean(axis=0))
+        means = ratings.value.mean(axis=0)  # NaN where a reviewer is missing
         rows = [(t, a, means[i, j]) for i, t in enumerate(ratings.tasks) for j, a in enumerate(ratings.agents)]
         frame = pl.DataFrame(rows, {"task": pl.String, "agent": pl.String, "score": pl.Float64}, orient="row")
         return _by_scores(frame.fill_nan(None)), "points", signature
@@ -127,51 +119,39 @@ def _by_judgements(thing: ScoredRun | Study, scale: str | None) -> tuple[list[Co
         if not np.isnan(share):
             first, second = (low, high) if share >= 0.5 else (high, low)
             names = pairs.agents[first], pairs.agents[second]
-            found.append(Contest(pairs.tasks[task], *names, float(abs(2 * share - 1))))
+            found.append(_pair(pairs.tasks[task], *names, float(abs(2 * share - 1))))
     return found, "share of votes", signature
 
 
-def _checked_margin(margin: float | None, found: list[Contest], unit: str) -> float:
+def _far_apart(found: list[Pair], margin: float | None, unit: str) -> list[Pair]:
+    """The pairs at least the margin apart; raises if there is no margin, or no pair."""
     if not found:
         raise UserError("no task has two responses with scores, so there are no pairs")
+    differences = [pair["difference"] for pair in found]
     if margin is None or not margin > 0:
-        middle = median(contest.difference for contest in found)
         raise UserError(
             f"dpo-pairs needs --decided, or --margin, the smallest difference in {unit} that makes a pair, greater "
             f"than 0{'' if margin is None else f', got {margin:g}'}. Half of the {len(found):,} pairs differ by "
-            f"{middle:.3g} or more"
+            f"{median(differences):.3g} or more"
         )
-    if not any(contest.difference >= margin for contest in found):
-        most = max(contest.difference for contest in found)
+    if max(differences) < margin:
         raise UserError(
-            f"--margin {margin:g} leaves no pair: the largest difference is {most:.3g} {unit}. Choose a smaller one"
+            f"--margin {margin:g} leaves no pair: the largest difference is {max(differences):.3g} {unit}. Choose a "
+            "smaller one"
         )
-    return margin
+    return [pair for pair in found if pair["difference"] >= margin]
 
 
-def _lines(study: Study, found: list[Contest], margin: float, unit: str, signature: str) -> Iterator[str]:
-    """The pairs; those of a task without a prompt are left out, and two equal texts are not a pair."""
-    if all(not study.task(contest.task).prompt for contest in found):
+def _rows(study: Study, pairs: list[Pair]) -> Iterator[Pair]:
+    """The pairs with their texts; without those of a task without a prompt, and two equal texts are not a pair."""
+    lacking = sum(not study.task(pair["task"]).prompt for pair in pairs)
+    if lacking == len(pairs):
         raise UserError(f"{study.name}: no task has a prompt, and a preference pair needs one. Add a column prompt")
-    near = [contest for contest in found if contest.difference >= margin]
-    if lacking := sum(not study.task(contest.task).prompt for contest in near):
-        warnings.warn(f"{lacking} of {len(near)} pairs are left out: their task has no prompt", stacklevel=2)
-    for contest in near:
-        prompt = study.task(contest.task).prompt
-        chosen, rejected = (study.response(contest.task, name) for name in (contest.chosen, contest.rejected))
-        if not prompt or chosen is None or rejected is None or chosen.text == rejected.text:
-            continue
-        scores = dict(zip(("chosen_score", "rejected_score"), contest.scores or (), strict=False))
-        row = {
-            "prompt": prompt,
-            "chosen": chosen.text,
-            "rejected": rejected.text,
-            "task": contest.task,
-            "chosen_agent": contest.chosen,
-            "rejected_agent": contest.rejected,
-            **scores,
-            "difference": contest.difference,
-            "unit": unit,
-            **({"signature": signature} if signature else {}),
-        }
-        yield json.dumps(row, ensure_ascii=False) + "\n"
+    if lacking:
+        warnings.warn(f"{lacking} of {len(pairs)} pairs are left out: their task has no prompt", stacklevel=2)
+    for pair in pairs:
+        prompt = study.task(pair["task"]).prompt
+        texts = [study.response(pair["task"], pair[which]) for which in ("chosen_agent", "rejected_agent")]
+        chosen, rejected = (None if one is None else one.text for one in texts)
+        if prompt and chosen is not None and rejected is not None and chosen != rejected:
+            yield {"prompt": prompt, "chosen": chosen, "rejected": rejected, **pair}

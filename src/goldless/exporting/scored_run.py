@@ -6,6 +6,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -63,11 +64,16 @@ class ScoredRun(RunFolder):
         return found
 
 
+@dataclass(frozen=True, slots=True)
 class RunExporter:
-    """An exporter of runs with scores."""
+    """A writer of runs with scores."""
+
+    description: str
+    suffix: str
+    write: Callable[..., None]
+    """Of a run and a path; its keywords are the exporter's options."""
 
     def exports(self, thing: Any) -> bool:
-        """Whether it is a run with scores."""
         return isinstance(thing, ScoredRun)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from goldless._version import __version__
-from goldless.exporting.scored_run import RunExporter, ScoredRun
+from goldless.exporting.scored_run import ScoredRun
 from goldless.files import write_text, write_whole
 from goldless.reports.document import schema
 from goldless.reports.formats import code_line, guarded_frame, markdown_cell
@@ -29,11 +28,9 @@ class CsvTables:
     suffix = ""
 
     def exports(self, thing: Any) -> bool:
-        """Whether it is a study or a run with scores."""
         return isinstance(thing, Study | ScoredRun)
 
     def is_file(self, thing: Any) -> bool:
-        """Whether it writes one file."""
         return isinstance(thing, ScoredRun)
 
     def write(self, thing: Any, path: Path, *, metric: str | None = None) -> None:
@@ -67,75 +64,55 @@ def _wide(run: ScoredRun, metric: str | None) -> pl.DataFrame:
     return table
 
 
-class MarkdownTable(RunExporter):
-    """Leaderboards as GitHub-flavoured Markdown."""
-
-    description = "leaderboards as GitHub-flavoured Markdown, for a model card"
-    suffix = ".md"
-
-    def write(self, thing: Any, path: Path, *, metric: str | None = None) -> None:
-        """Write one table per metric."""
-        write_text(path, "\n".join(_card(thing, metric)))
-
-
-def _card(run: ScoredRun, metric: str | None) -> Iterator[str]:
+def write_markdown(run: ScoredRun, path: Path, *, metric: str | None = None) -> None:
+    """Leaderboards as GitHub-flavoured Markdown, one table per metric."""
     study = f"{markdown_cell(run.study_name)}, {len(run.study.tasks):,} tasks"
+    lines = []
     for name, board in run.chosen(metric).items():
-        yield f"### {markdown_cell(name)} on {study}\n"
-        yield from board.table().markdown_lines()
-        yield f"\nScores in {board.unit}; {board.level * 100:g}% intervals over tasks."
-        yield from (f"\n{markdown_cell(note)}" for note in board.notes)
-        yield f"\n<details><summary>How it was computed</summary>\n\n{code_line(board.signature)}\n\n</details>\n"
+        lines += [f"### {markdown_cell(name)} on {study}\n", *board.table().markdown_lines()]
+        lines.append(f"\nScores in {board.unit}; {board.level * 100:g}% intervals over tasks.")
+        lines += (f"\n{markdown_cell(note)}" for note in board.notes)
+        computed = code_line(board.signature)
+        lines.append(f"\n<details><summary>How it was computed</summary>\n\n{computed}\n\n</details>\n")
+    write_text(path, "\n".join(lines))
 
 
-class ResultSchemas(RunExporter):
+def write_schemas(_: ScoredRun, path: Path) -> None:
     """JSON schemas of the files with results, the same for every run."""
-
-    description = "JSON schemas of all files with results"
-    suffix = ".json"
-
-    def write(self, _: Any, path: Path) -> None:
-        """Write one definition per file."""
-        kinds = {name: resolve_name(kind) if isinstance(kind, str) else kind for name, kind in DOCUMENTS.items()}
-        found = {f"{name}.json": schema(kind) for name, kind in kinds.items()}
-        data = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": found}
-        write_text(path, json.dumps(data, indent=2) + "\n")
+    kinds = {name: resolve_name(kind) if isinstance(kind, str) else kind for name, kind in DOCUMENTS.items()}
+    found = {f"{name}.json": schema(kind) for name, kind in kinds.items()}
+    data = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": found}
+    write_text(path, json.dumps(data, indent=2) + "\n")
 
 
 EVENT = "gen_ai.evaluation.result"
 
 
-class OpenTelemetry(RunExporter):
-    """One event per scored response; a collector reads the file with its OTLP JSON file receiver."""
-
-    description = f"OpenTelemetry: {EVENT} events as OTLP JSON"
-    suffix = ".json"
-
-    def write(self, thing: Any, path: Path, *, metric: str | None = None) -> None:
-        """Write the events of one metric or all."""
-        nanoseconds = "0"
-        with suppress(ValueError):  # not noted, or damaged
-            nanoseconds = str(int(datetime.fromisoformat(thing.made_at).timestamp()) * 10**9)
-        rows = thing.response_scores(metric).drop_nulls("score").select("metric", "task", "agent", "score")
-        records = [
-            {
-                "timeUnixNano": nanoseconds,
-                "eventName": EVENT,
-                "attributes": [
-                    _attribute("gen_ai.evaluation.name", name),
-                    {"key": "gen_ai.evaluation.score.value", "value": {"doubleValue": score}},
-                    _attribute("gen_ai.request.model", agent),
-                    _attribute("goldless.task", task),
-                    _attribute("goldless.unit", thing.ranked[name].unit),
-                    _attribute("goldless.signature", thing.ranked[name].signature),
-                ],
-            }
-            for name, task, agent, score in rows.iter_rows()
-        ]
-        scope = {"scope": {"name": "goldless", "version": __version__}, "logRecords": records}
-        resource = {"attributes": [_attribute("service.name", "goldless")]}
-        data = {"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]}
-        write_text(path, json.dumps(data, ensure_ascii=False) + "\n")
+def write_events(run: ScoredRun, path: Path, *, metric: str | None = None) -> None:
+    """One OpenTelemetry event per scored response; a collector reads the file with its OTLP JSON file receiver."""
+    nanoseconds = "0"
+    with suppress(ValueError):  # not noted, or damaged
+        nanoseconds = str(int(datetime.fromisoformat(run.made_at).timestamp()) * 10**9)
+    rows = run.response_scores(metric).drop_nulls("score").select("metric", "task", "agent", "score")
+    records = [
+        {
+            "timeUnixNano": nanoseconds,
+            "eventName": EVENT,
+            "attributes": [
+                _attribute("gen_ai.evaluation.name", name),
+                {"key": "gen_ai.evaluation.score.value", "value": {"doubleValue": score}},
+                _attribute("gen_ai.request.model", agent),
+                _attribute("goldless.task", task),
+                _attribute("goldless.unit", run.ranked[name].unit),
+                _attribute("goldless.signature", run.ranked[name].signature),
+            ],
+        }
+        for name, task, agent, score in rows.iter_rows()
+    ]
+    scope = {"scope": {"name": "goldless", "version": __version__}, "logRecords": records}
+    resource = {"attributes": [_attribute("service.name", "goldless")]}
+    data = {"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]}
+    write_text(path, json.dumps(data, ensure_ascii=False) + "\n")
 
 
 def _attribute(key: str, value: str) -> dict[str, Any]:

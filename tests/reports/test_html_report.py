@@ -16,16 +16,7 @@ from types import ModuleType
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_folders import (
-    HOSTILE,
-    THREE,
-    agreement,
-    board,
-    every_document,
-    hostile_folder,
-    leaderboard,
-    write_folder,
-)
+from report_folders import HOSTILE, THREE, board, document, every_document, hostile_folder, leaderboard, write_folder
 
 from goldless import plugins as loader
 from goldless.errors import UserError
@@ -136,10 +127,10 @@ def test_a_score_that_is_missing_is_said_to_be_and_never_shown_as_zero(tmp_path)
 
 
 def test_judgements_that_could_not_be_read_are_counted_in_the_verdict_of_a_review(tmp_path):
-    document = every_document()["review"] | {"failures": {"unparsable": 403}}
-    for row in document["ranking"]:
+    found = document("review") | {"failures": {"unparsable": 403}}
+    for row in found["rankings"]["win rate"]["agents"]:
         row["used"] = row["asked"]
-    text = page_of(write_folder(tmp_path, {"review": document})).text
+    text = page_of(write_folder(tmp_path, {"review": found})).text
     assert "403 judgements or exam answers are missing." in text
     assert "Nothing is missing" not in text
 
@@ -151,7 +142,7 @@ def test_a_run_that_is_going_on_is_said_to_be(tmp_path):
 
 
 def test_results_of_two_studies_in_one_folder_are_said_to_be_that(tmp_path):
-    documents = {"leaderboard": leaderboard(), "agreement": agreement() | {"fingerprint": "cd" * 32}}
+    documents = {"leaderboard": leaderboard(), "agreement": document("agreement") | {"fingerprint": "cd" * 32}}
     assert "The results belong to different studies" in page_of(write_folder(tmp_path, documents)).text
 
 
@@ -160,7 +151,7 @@ def test_a_failed_judgement_is_shown_with_its_cause_and_reply(tmp_path):
         {"reviewer": "judge-b", "task": "t1", "output": "I <b>cannot</b> say", "failure": "unparsable"},
         {"reviewer": "judge-b", "task": "t2", "output": "one", "failure": None},
     ]
-    folder = write_folder(tmp_path, {"review": every_document()["review"]}, failed=rows)
+    folder = write_folder(tmp_path, {"review": document("review")}, failed=rows)
     text = page_of(folder).text
     assert "Example: unparsable among judgements Task t1 · model judge-b I <b>cannot</b> say" in text
 

@@ -66,10 +66,10 @@ def test_whatever_names_and_titles_are_the_table_is_sound_latex(name, title, sig
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_stays_in_its_cell(name):
-    (read,) = read_latex(table(name).to_latex())
+    text = table(name).to_latex()
+    (read,) = read_latex(text)
     assert [row[0] for row in read.rows][2:] == ["bob"]
-    assert "\x1b" not in table(name).to_latex()
-    assert "\u202e" not in table(name).to_latex()
+    assert not {"\x1b", "\u202e"} & set(text)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_origin
 
 from goldless.cli.command import Reading, Verb
+from goldless.cli.usage_errors import MOVED
 from goldless.errors import UserError
 from goldless.runs.option_forms import declared, defaults, from_arguments, keywords, refuse_unknown
 from goldless.runs.options import CALLING, Options
@@ -39,19 +40,26 @@ REWARDING = ("metrics", "scorer", "templates", "control_tasks", "seed", "budget_
 def __getattr__(name: str) -> Any:
     if name not in VERBS:
         raise AttributeError(f"module 'goldless.api' has no attribute {name!r}")
-    word = VERBS[name]
-    made = function(getattr(importlib.import_module(f"goldless.cli.{word}"), word), name)
+    made = function(declared_verb(name), name)
     globals()[name] = made
     return made
+
+
+def declared_verb(name: str) -> Verb:
+    """The verb of a function."""
+    word = VERBS[name]
+    module = importlib.import_module(f"goldless.cli.{MOVED.get(word, word).split()[0]}")
+    found: Verb = getattr(module, word)
+    return found
 
 
 def function(verb: Verb, name: str) -> Callable[..., Any]:
     """A verb as a Python function of that name."""
     others = [one.name for one in fields(Options) if "option" not in one.metadata]
     shared = keywords(Options, (*verb.takes, *others))
-    mine = {key: key for key, one in declared(verb.own).items() if not one.command_only}
+    mine = keywords(verb.own, (name for name, one in declared(verb.own).items() if not one.command_only))
     reading = dict(declared(Reading)) if verb.study else {}
-    places = ["study"] if verb.study else [key for key in mine if is_place(verb, key)]
+    places = ["study"] if verb.study else [key for key, field in mine.items() if is_place(verb, field)]
 
     def call(*given_places: Any, **given: Any) -> Any:
         by_name = _placed(name, places, given_places, verb) | given
@@ -59,7 +67,7 @@ def function(verb: Verb, name: str) -> Callable[..., Any]:
         refuse_unknown(name, by_name, {**shared, **mine, **reading})
         files = {key: by_name[key] for key in reading if by_name.get(key)}
         given_own = {key: one for key, one in by_name.items() if key in mine}
-        if missing := [key for key in mine if _must_be_given(verb, key) and key not in given_own]:
+        if missing := [key for key, field in mine.items() if _must_be_given(verb, field) and key not in given_own]:
             raise TypeError(f"{name}() is missing {', '.join(missing)}")
         own_ones = from_arguments(verb.own, given_own, mine)
         given_options = {key: one for key, one in by_name.items() if key in shared and key not in mine}
@@ -94,10 +102,11 @@ def _placed(name: str, places: Sequence[str], given: Sequence[Any], verb: Verb) 
     return dict(zip(places, given, strict=False))
 
 
-def _described(verb: Verb, mine: Iterable[str]) -> str:
+def _described(verb: Verb, mine: Mapping[str, str]) -> str:
     """The first paragraph of the verb's help, and its own arguments."""
     told = inspect.cleandoc(verb.work.__doc__ or "").partition("\n\n")[0]
-    listed = [f"- ``{name}``: {declared(verb.own)[name].help}" for name in mine]
+    own = declared(verb.own)
+    listed = [f"- ``{name}``: {own[field].help}" for name, field in mine.items() if own[field].keyword == name]
     others = f"The other arguments are the options of ``goldless {verb.__name__}``."
     return "\n".join([told, "", *listed, *[""] * bool(listed), others])
 

@@ -3,11 +3,8 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from goldless.cli.agree import Measured
 from goldless.comparison.comparing import PairedComparison
 from goldless.comparison.gating import Gate
-from goldless.judging.asking import Verdicts
-from goldless.judging.exams.items import Orders
 from goldless.meta_evaluation.agreement_results import Agreement
 from goldless.meta_evaluation.bias_report import BiasReport
 from goldless.meta_evaluation.calibration_results import Calibration
@@ -15,23 +12,16 @@ from goldless.meta_evaluation.consistency import Consistency
 from goldless.meta_evaluation.cost import CostReport
 from goldless.meta_evaluation.rating_card import CrashTest
 from goldless.meta_evaluation.watching import WatchReport
-from goldless.metrics.chair import Normalisation
 from goldless.metrics.information_map import InformationMap
-from goldless.metrics.judgement_table import Convention
-from goldless.metrics.metric import OverPeers
-from goldless.metrics.qualification import Combination
-from goldless.metrics.qualification import Weighting
 from goldless.models.interface import ChatModel
 from goldless.models.interface import Scorer
 from goldless.rewarding.reward import Missing
 from goldless.rewarding.reward import Reward
 from goldless.runs.estimate import Plan
 from goldless.runs.evaluation import Evaluation
-from goldless.runs.options import OnTooLong
 from goldless.runs.progress import Progress
 from goldless.runs.review_outcome import Review
 from goldless.selection.selecting import Selection
-from goldless.statistics.comparisons import Compare
 from pathlib import Path
 from typing import Any
 from typing import Literal
@@ -41,7 +31,7 @@ def agree(
     *,
     scores: Any = ...,
     scale: str | None = ...,
-    measurement: Measured = ...,
+    measurement: Literal['auto', 'nominal', 'ordinal', 'interval'] = ...,
     metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]] = ...,
     scorer: str | Scorer = ...,
     rewriter: str | ChatModel | Sequence[str | ChatModel] = ...,
@@ -55,7 +45,7 @@ def agree(
     juror: str | Scorer | Sequence[str | Scorer] = ...,
     juror_families: Mapping[str, str] = ...,
     examples: int = ...,
-    on_too_long: OnTooLong = ...,
+    on_too_long: Literal['error', 'skip'] = ...,
     metric_timeout_seconds: float | None = ...,
     critic: str | ChatModel = ...,
     critic_prompt: str = ...,
@@ -64,13 +54,13 @@ def agree(
     reviewers: str | ChatModel | Sequence[str | ChatModel] | Mapping[str, str | ChatModel] = ...,
     own_family: bool = ...,
     criterion: str | None = ...,
-    margin: float | None = ...,
-    convention: Convention = ...,
+    vote_lead: float | None = ...,
+    convention: Literal['default', 'paper', 'pre', 'auto-pre'] = ...,
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
     recorded: bool = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
@@ -82,14 +72,14 @@ def agree(
     importer: str | None = ...,
     columns: Mapping[str, str | Sequence[str]] | None = ...,
     wide: bool = ...,
-    repeats: str | None = ...,
+    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> Agreement:
     """Compare metrics, recorded reviewers or external scores with the study's human labels.
 
     - ``scores``: File with scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.
     - ``scale``: Scale of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level.
-    - ``measurement``: Level of measurement for Krippendorff's alpha.
+    - ``measurement``: Level of measurement of the labels, for Krippendorff's alpha.
 
     The other arguments are the options of ``goldless agree``.
     """
@@ -99,7 +89,7 @@ def bias(
     *,
     weights: Mapping[str, float] | None = ...,
     favours: str | tuple[str, str] | Sequence[str | tuple[str, str]] = ...,
-    orders: Literal['each', 'together'] = ...,
+    count_orders: Literal['each', 'together'] = ...,
     metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]] = ...,
     scorer: str | Scorer = ...,
     rewriter: str | ChatModel | Sequence[str | ChatModel] = ...,
@@ -113,7 +103,7 @@ def bias(
     juror: str | Scorer | Sequence[str | Scorer] = ...,
     juror_families: Mapping[str, str] = ...,
     examples: int = ...,
-    on_too_long: OnTooLong = ...,
+    on_too_long: Literal['error', 'skip'] = ...,
     metric_timeout_seconds: float | None = ...,
     critic: str | ChatModel = ...,
     critic_prompt: str = ...,
@@ -124,13 +114,13 @@ def bias(
     task_description: str = ...,
     families: Mapping[str, str] = ...,
     criterion: str | None = ...,
-    margin: float | None = ...,
-    convention: Convention = ...,
+    vote_lead: float | None = ...,
+    convention: Literal['default', 'paper', 'pre', 'auto-pre'] = ...,
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
     recorded: bool = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
@@ -142,14 +132,14 @@ def bias(
     importer: str | None = ...,
     columns: Mapping[str, str | Sequence[str]] | None = ...,
     wide: bool = ...,
-    repeats: str | None = ...,
+    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> BiasReport:
     """Measure what reviewers and metrics favour besides quality: position, length, markup, their own family, an agent.
 
     - ``weights``: Weight of a reviewer in the panel's vote; others do not vote (default: all equal).
     - ``favours``: Two agents: how often is FIRST favoured where people tie or prefer SECOND?
-    - ``orders``: For --favours: count each order of a pair alone, or one vote on both.
+    - ``count_orders``: For --favours: count each order of a pair alone, or one vote on both.
 
     The other arguments are the options of ``goldless bias``.
     """
@@ -176,7 +166,7 @@ def calibrate(
     juror: str | Scorer | Sequence[str | Scorer] = ...,
     juror_families: Mapping[str, str] = ...,
     examples: int = ...,
-    on_too_long: OnTooLong = ...,
+    on_too_long: Literal['error', 'skip'] = ...,
     metric_timeout_seconds: float | None = ...,
     critic: str | ChatModel = ...,
     critic_prompt: str = ...,
@@ -188,7 +178,7 @@ def calibrate(
     seed: int = ...,
     level: float = ...,
     recorded: bool = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
@@ -200,7 +190,7 @@ def calibrate(
     importer: str | None = ...,
     columns: Mapping[str, str | Sequence[str]] | None = ...,
     wide: bool = ...,
-    repeats: str | None = ...,
+    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> Calibration:
     """Estimate agents' scores on the people's scale from labels on some tasks and metrics or reviewers on all.
@@ -248,7 +238,7 @@ def consistency(
     juror: str | Scorer | Sequence[str | Scorer] = ...,
     juror_families: Mapping[str, str] = ...,
     examples: int = ...,
-    on_too_long: OnTooLong = ...,
+    on_too_long: Literal['error', 'skip'] = ...,
     metric_timeout_seconds: float | None = ...,
     critic: str | ChatModel = ...,
     critic_prompt: str = ...,
@@ -257,7 +247,7 @@ def consistency(
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
@@ -283,7 +273,6 @@ def cost(
     reviewer_price: str | Sequence[str] = ...,
     tokens_per_judgement: float | None = ...,
     runs: Path | str | Sequence[Path | str] = ...,
-    ask: bool = ...,
     metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]] = ...,
     scorer: str | Scorer = ...,
     rewriter: str | ChatModel | Sequence[str | ChatModel] = ...,
@@ -304,13 +293,12 @@ def cost(
     budget_calls: int | None = ...,
     reviewers: str | ChatModel | Sequence[str | ChatModel] | Mapping[str, str | ChatModel] = ...,
     scale: str = ...,
-    orders: Orders = ...,
+    orders: Literal['both', 'one-random'] = ...,
     own_family: bool = ...,
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
-    recorded: bool = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
@@ -322,7 +310,7 @@ def cost(
     importer: str | None = ...,
     columns: Mapping[str, str | Sequence[str]] | None = ...,
     wide: bool = ...,
-    repeats: str | None = ...,
+    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> CostReport:
     """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.
@@ -331,7 +319,6 @@ def cost(
     - ``reviewer_price``: Price of a reviewer in USD per million tokens, or NAME=IN,OUT.
     - ``tokens_per_judgement``: Tokens per judgement (default: a quarter of the question's characters).
     - ``runs``: Run folder whose actual spending is used instead of an estimate. Repeat it.
-    - ``ask``: Panels are compared by benchmarks/panel_frontier.py in the source tree.
 
     The other arguments are the options of ``goldless cost``.
     """
@@ -356,7 +343,7 @@ def crash_test(
     juror: str | Scorer | Sequence[str | Scorer] = ...,
     juror_families: Mapping[str, str] = ...,
     examples: int = ...,
-    on_too_long: OnTooLong = ...,
+    on_too_long: Literal['error', 'skip'] = ...,
     metric_timeout_seconds: float | None = ...,
     critic: str | ChatModel = ...,
     critic_prompt: str = ...,
@@ -365,7 +352,7 @@ def crash_test(
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
@@ -377,13 +364,13 @@ def crash_test(
     importer: str | None = ...,
     columns: Mapping[str, str | Sequence[str]] | None = ...,
     wide: bool = ...,
-    repeats: str | None = ...,
+    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> CrashTest:
     """Stress-test metrics: degraded responses should score lower, superficially altered ones no higher.
 
     - ``perturbations``: Comma-separated: deletion, completion, synopsis-only, shuffled-task, null, rephrase, elongation, case-flip, format, padding, pattern, repetition, verdict-injection, praise, collusion, prompt-copy, deceptive, style-of-all, near-copy, translation.
-    - ``writer``: Chat model that writes texts, such as openai:MODEL, for those that need one.
+    - ``writer``: Chat model that writes texts, such as openai:MODEL, for perturbations that need one.
     - ``agents``: Comma-separated agents whose responses are perturbed (default: all).
     - ``references``: Number of peers a response is compared with, or which agents.
     - ``responses``: Maximum number of responses to perturb, drawn by the seed.
@@ -408,7 +395,7 @@ def evaluate(
     juror: str | Scorer | Sequence[str | Scorer] = ...,
     juror_families: Mapping[str, str] = ...,
     examples: int = ...,
-    on_too_long: OnTooLong = ...,
+    on_too_long: Literal['error', 'skip'] = ...,
     metric_timeout_seconds: float | None = ...,
     critic: str | ChatModel = ...,
     critic_prompt: str = ...,
@@ -418,8 +405,8 @@ def evaluate(
     compare_groups: tuple[str, str] | None = ...,
     rater_groups: Mapping[str, str] = ...,
     baseline: str | None = ...,
-    compare: Compare = ...,
-    over_peers: OverPeers = ...,
+    compare: Literal['all', 'leader'] = ...,
+    over_peers: Literal['common', 'own'] = ...,
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
@@ -427,7 +414,7 @@ def evaluate(
     alpha: float = ...,
     at_least: int = ...,
     recorded: bool = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
@@ -439,7 +426,7 @@ def evaluate(
     importer: str | None = ...,
     columns: Mapping[str, str | Sequence[str]] | None = ...,
     wide: bool = ...,
-    repeats: str | None = ...,
+    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> Evaluation:
     """Score a study and print the leaderboard with intervals.
@@ -464,7 +451,7 @@ def explain(
     importer: str | None = ...,
     columns: Mapping[str, str | Sequence[str]] | None = ...,
     wide: bool = ...,
-    repeats: str | None = ...,
+    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> InformationMap:
     """Show which sentence of one response makes which sentence of another more predictable.
@@ -487,14 +474,14 @@ def gate(
     metric: str | None = ...,
     alpha: float = ...,
     aa: int | None = ...,
-    repeats: Path | str | Sequence[Path | str] = ...,
+    second_runs: Path | str | Sequence[Path | str] = ...,
     uncertified: bool = ...,
     critic: str | ChatModel = ...,
     reviewers: str | ChatModel | Sequence[str | ChatModel] | Mapping[str, str | ChatModel] = ...,
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     on: str | None = ...,
@@ -513,7 +500,7 @@ def gate(
     - ``metric``: Metric that decides.
     - ``alpha``: Error rate to aim at: of a wrong SHIP, and of a wrong BLOCK.
     - ``aa``: Ask the run's judge N verdicts a second time and keep the answers.
-    - ``repeats``: Run folder with the same questions asked a second time; once per run.
+    - ``second_runs``: Run folder with the same questions asked a second time; once per run.
     - ``uncertified``: Decide although the judge was never asked twice.
 
     The other arguments are the options of ``goldless gate``.
@@ -546,7 +533,7 @@ def plan(
     at_least: int = ...,
     detect: float | None = ...,
     recorded: bool = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
     on: str | None = ...,
@@ -557,7 +544,7 @@ def plan(
     importer: str | None = ...,
     columns: Mapping[str, str | Sequence[str]] | None = ...,
     wide: bool = ...,
-    repeats: str | None = ...,
+    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> Plan:
     """Estimate calls, tokens, cost and time of a score, for each metric alone and for all together. Calls no model.
@@ -570,18 +557,18 @@ def review(
     *,
     reviewers: str | ChatModel | Sequence[str | ChatModel] | Mapping[str, str | ChatModel] = ...,
     scale: str = ...,
-    orders: Orders = ...,
+    orders: Literal['both', 'one-random'] = ...,
     task_description: str = ...,
     descriptions: Mapping[str, str] = ...,
     families: Mapping[str, str] = ...,
     own_family: bool = ...,
     debate: str | None = ...,
-    fusion: Normalisation | None = ...,
+    fusion: Literal['z', 'raw'] | None = ...,
     exams: str | Sequence[str] = ...,
     thresholds: Mapping[str, float | Literal['mean'] | None] = ...,
     sweep: str | Sequence[str | float] = ...,
-    combination: Combination = ...,
-    weighting: Weighting | None = ...,
+    combination: Literal['all', 'any'] = ...,
+    weighting: Literal['equal', 'mean of traits', 'trait', 'logit'] | None = ...,
     weight_from: str | None = ...,
     questioners: str | Sequence[str] | None = ...,
     overlap: bool = ...,
@@ -595,8 +582,8 @@ def review(
     issue_to: str | Path | None = ...,
     task_kind: str = ...,
     criterion: str | None = ...,
-    margin: float | None = ...,
-    convention: Convention = ...,
+    vote_lead: float | None = ...,
+    convention: Literal['default', 'paper', 'pre', 'auto-pre'] = ...,
     seed: int = ...,
     resamples: int = ...,
     level: float = ...,
@@ -604,7 +591,7 @@ def review(
     alpha: float = ...,
     at_least: int = ...,
     recorded: bool = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
@@ -616,7 +603,7 @@ def review(
     importer: str | None = ...,
     columns: Mapping[str, str | Sequence[str]] | None = ...,
     wide: bool = ...,
-    repeats: str | None = ...,
+    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> Review:
     """Have chat models take an exam, let those who pass judge the responses, and rank the agents by weighted votes.
@@ -640,7 +627,7 @@ def select(
     synopsis_writer: str | ChatModel | None = ...,
     template: str | Sequence[str] = ...,
     control_tasks: int = ...,
-    on_too_long: OnTooLong = ...,
+    on_too_long: Literal['error', 'skip'] = ...,
     metric_timeout_seconds: float | None = ...,
     critic: str | ChatModel = ...,
     critic_prompt: str = ...,
@@ -649,7 +636,7 @@ def select(
     alpha: float = ...,
     at_least: int = ...,
     recorded: bool = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
@@ -661,7 +648,7 @@ def select(
     importer: str | None = ...,
     columns: Mapping[str, str | Sequence[str]] | None = ...,
     wide: bool = ...,
-    repeats: str | None = ...,
+    repeats: Literal['samples', 'first', 'agents', 'tasks'] | None = ...,
     progress: Callable[[Progress], None] | None = ...,
 ) -> Selection:
     """Choose the most informative response to each task among all of its responses, whoever gave them.
@@ -684,7 +671,7 @@ def watch(
     stream: Path | str | None = ...,
     alpha: float = ...,
     guard: int = ...,
-    repeats: int | None = ...,
+    times: int | None = ...,
     restart: bool = ...,
     show: bool = ...,
     metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]] = ...,
@@ -700,7 +687,7 @@ def watch(
     juror: str | Scorer | Sequence[str | Scorer] = ...,
     juror_families: Mapping[str, str] = ...,
     examples: int = ...,
-    on_too_long: OnTooLong = ...,
+    on_too_long: Literal['error', 'skip'] = ...,
     critic: str | ChatModel = ...,
     critic_prompt: str = ...,
     shuffles: int | None = ...,
@@ -708,7 +695,7 @@ def watch(
     reviewers: str | ChatModel | Sequence[str | ChatModel] | Mapping[str, str | ChatModel] = ...,
     task_description: str = ...,
     seed: int = ...,
-    verdicts: Verdicts = ...,
+    verdicts: Literal['auto', 'probabilities', 'labels'] = ...,
     budget_usd: float | None = ...,
     price_usd_per_million: tuple[float, float] | None = ...,
     batch: bool = ...,
@@ -727,7 +714,7 @@ def watch(
     - ``stream``: Scores of the system since the last occasion: a run folder, or a file with score[, task, agent].
     - ``alpha``: Rate of false alarms, however long it runs.
     - ``guard``: Occasions within which anchors must follow a stream's alarm to blame the judge.
-    - ``repeats``: How often to ask each anchor now (default: 4 at first, then 1).
+    - ``times``: How often to ask each anchor now (default: 4 at first, then 1).
     - ``restart``: Compare from this occasion on, after an alarm was looked into.
     - ``show``: Show what is known and ask nothing.
 

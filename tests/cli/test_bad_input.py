@@ -214,7 +214,7 @@ def test_a_wrong_command_line_is_one_message_with_the_nearest_word(refuses, tmp_
     (tmp_path / "mine.csv").write_text("")
     assert "unknown verb 'scoer'. Did you mean 'score'?" in refuses("scoer")
     assert "unknown verb 'chek'. Did you mean 'check'?" in refuses("study", "chek")
-    assert "unknown option '--scoror'. Did you mean '--scorer' or '--juror'?" in refuses(
+    assert "unknown option '--scoror'. Did you mean '--scorer'?" in refuses(
         "score", "x", "--metric", "gem-raw", "--scoror", "y"
     )
     assert "'mine.csv' is not a verb. Did you mean 'goldless score mine.csv'?" in refuses("mine.csv")

@@ -35,7 +35,7 @@ def study(tmp_path):
 
 def test_weights_and_orders_decide_the_panel_vote(goldless, study):
     arguments = ("bias", study, "--recorded", "--favours", "ann:bob", "--json", "--resamples", "200")
-    for more, rate in ((("--weights", "ann=2,lazy=1"), 1.0), (("--orders", "together"), 1.0), ((), 0.5)):
+    for more, rate in ((("--weights", "ann=2,lazy=1"), 1.0), (("--count-orders", "together"), 1.0), ((), 0.5)):
         found = json.loads(goldless(*arguments, *more).out)
         (row,) = (r for r in found["rows"] if r["judge"] == "panel" and r["measure"].startswith("favours"))
         assert row["value"] == rate, more

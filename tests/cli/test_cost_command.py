@@ -41,8 +41,6 @@ def test_a_run_folder_replaces_the_plan(goldless, study_file, toy_scorer, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--recorded",), "Run python benchmarks/panel_frontier.py STUDY"),
-        (("--ask", "--reviewers", "x"), "Run python benchmarks/panel_frontier.py STUDY"),
         (("--tasks", "0"), "at least 1"),
         (("--reviewers", "far=embedded", "--reviewer-price", "far=cheap"), "NAME=USD"),
         (("--run", "nowhere"), "is not a run folder"),

@@ -16,9 +16,9 @@ import typer.main
 import goldless as package
 from goldless.api import function
 from goldless.cli.command import verb
+from goldless.cli.crashtest import PERTURBATIONS as SHOWN_PERTURBATIONS
 from goldless.cli.main import app
 from goldless.cli.output import Output
-from goldless.cli.perturb import PERTURBATIONS as SHOWN_PERTURBATIONS
 from goldless.errors import GoldlessError, UserError
 from goldless.judging.asking import Verdicts
 from goldless.judging.critic import CRITIC_PROMPTS
@@ -248,10 +248,10 @@ def _tell(found: str, output: Output, *, own: Painting) -> None:
 def test_a_verb_takes_its_own_options_and_the_run_options_it_names():
     names = list(inspect.signature(paint).parameters)
     assert names == [
-        *("shade", "coats", "shout", "seed", "journal", "out_folder", "table", "json_only", "verbose", "signature")
+        *("shade", "coats", "shout", "seed", "journal", "folder", "table", "json_only", "verbose", "signature")
     ]
     paint(shade="blue", seed=3, table="csv", json_only=True, shout=True)
-    assert SEEN.pop() == ("blue, 1 times, 3", Output("json", None), True)
+    assert SEEN.pop() == ("blue, 1 times, 3", Output(table="csv", json_only=True), True)
     with pytest.raises(UserError, match="coats must be a whole number of at least 1, got 0"):
         paint(coats=0)
 

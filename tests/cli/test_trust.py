@@ -128,7 +128,7 @@ def test_a_file_of_another_user_is_refused(goldless, folder, monkeypatch):
 def test_a_terminal_is_asked(goldless, folder, monkeypatch):
     (folder / "goldless.toml").write_text(RUNS)
     asked = []
-    monkeypatch.setattr("goldless.cli.trust.in_terminal", lambda: True)
+    monkeypatch.setattr("goldless.cli.settings_file.in_terminal", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda question, **_: asked.append(question) or len(asked) > 1)
     assert refused(goldless("score", "sample"), "is not trusted. Use GOLDLESS_CONFIG=none to run without it")
     assert not (folder / "RAN").exists()

@@ -6,7 +6,6 @@ python tests/typing/stubs.py
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import textwrap
 from collections.abc import Iterator
@@ -45,10 +44,10 @@ def functions() -> str:
     """The functions of verbs with every argument they take, then those that are written by hand."""
     homes = {**_homes(options), **_homes(command)}
     written = []
-    for name, word in sorted(api.VERBS.items()):
-        module = importlib.import_module(f"goldless.cli.{word}")
-        homes |= _homes(module)
-        written.append(_function(name, getattr(module, word)))
+    for name in sorted(api.VERBS):
+        verb = api.declared_verb(name)
+        homes |= _homes(inspect.getmodule(verb.work))
+        written.append(_function(name, verb))
     source = ast.parse(inspect.getsource(api))
     homes |= {"Reward": "goldless.rewarding.reward", "Missing": "goldless.rewarding.reward"}
     homes |= {"Iterable": "collections.abc", "Unpack": "typing", "TypedDict": "typing"}
@@ -63,7 +62,11 @@ def functions() -> str:
 def _function(name: str, verb: command.Verb) -> str:
     """A function with its arguments: by position the study, or what must be given; then all others by name."""
     own = declared(verb.own)
-    mine = {key: f"{key}: {_wider(key, _annotations(verb.own)[key])}" for key in own if not own[key].command_only}
+    mine = {
+        key: f"{one.keyword}: {_wider(key, _annotations(verb.own)[key])}"
+        for key, one in own.items()
+        if not one.command_only
+    }
     places = [] if verb.study else [key for key in mine if api.is_place(verb, key)]
     parameters = ["study: Any", "*"] if verb.study else [mine.pop(key) for key in places] + ["*"]
     if places and get_origin(own[places[0]].form.typed) is list:

@@ -9,14 +9,12 @@ from goldless.cli.command import RESULT_FOLDER, same, verb
 from goldless.cli.console import NOTHING, end
 from goldless.cli.output import Output
 from goldless.cli.score import tell_all
-from goldless.runs.option_forms import SCORES, one_of, option, values
+from goldless.runs.option_forms import SCORES, option, values
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
     from goldless.meta_evaluation.agreement_results import Agreement
     from goldless.studies import Study
-
-Measured = Literal["auto", "nominal", "ordinal", "interval"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,24 +37,20 @@ class Judges:
 class Agreeing(Judges):
     """Options of ``agree``."""
 
-    measurement: Measured = option(
-        "auto",
-        "Level of measurement for Krippendorff's alpha.",
-        "--alpha",
-        group=LABELS,
-        form=one_of("auto", "nominal", "ordinal", "interval"),
+    measurement: Literal["auto", "nominal", "ordinal", "interval"] = option(
+        "auto", "Level of measurement of the labels, for Krippendorff's alpha.", group=LABELS, old="--alpha"
     )
 
 
 @verb(
     *(METRICS, CRITIC, "reviewers", "own_family", LABELS, STATISTICS, MODELS),
-    first=("metrics", "reviewers", "scores", "recorded", "out_folder"),
+    first=("metrics", "reviewers", "scores", "recorded", "folder"),
     usual={"metrics": ()},
     helps={
         "reviewers": "Comma-separated recorded reviewers, or all: each alone, and their equal vote.",
         "criterion": "Label criterion to use (default: each in turn).",
     },
-    out=RESULT_FOLDER,
+    kept_as="agreement",
 )
 async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
     """Compare metrics, recorded reviewers or external scores with the study's human labels.
@@ -84,11 +78,9 @@ def _tell(found: Agreement, output: Output, *, source: Study) -> None:
     output.tell_folder()
     if found.evaluation is not None:
         tell_all(found.evaluation, Output())
-    numbers = [
-        number
-        for one in found.criteria
-        for judge in one.judges
-        for number in (judge.accuracy.accuracy, *(c.value for c in judge.correlations))
-    ]
-    if all(number is None for number in numbers):
+    judges = [judge for one in found.criteria for judge in one.judges]
+    values_of = (
+        number for judge in judges for number in (*(c.value for c in judge.correlations), judge.accuracy.accuracy)
+    )
+    if all(number is None for number in values_of):
         end(NOTHING, "no response has both a label and a score")

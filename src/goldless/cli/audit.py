@@ -6,7 +6,6 @@ from typing import Any
 
 from goldless.cli.command import verb
 from goldless.cli.output import Output, plain_table
-from goldless.reports.report_table import Column, ReportTable
 
 
 @verb()
@@ -27,28 +26,20 @@ def audit(study: Any, *, output: Output) -> None:
     run = RunFolder(study)
     run.required("leaderboard")
     of_texts = text_findings(as_study(study))
-    of_scores = () if run.leaderboard is None else (one for one in run.leaderboard.findings if one.metrics)
-    shown: list[Any] = [*of_texts, *of_scores]
-    found: list[dict[str, Any]] = [
-        {"kind": one.kind, "agents": list(one.agents), "metrics": list(one.metrics), "message": one.message}
-        for one in shown
-    ]
-    boards = {} if run.leaderboard is None else run.boards
+    scored = run.leaderboard is not None
+    of_scores = [one for one in run.leaderboard.findings if one.metrics] if run.leaderboard is not None else []
+    keys = ("kind", "agents", "metrics", "message")
+    found = [{key: getattr(one, key) for key in keys} for one in (*of_texts, *of_scores)]
+    boards = run.boards if scored else {}
     graphs = {metric: write(board.peer_graph) for metric, board in boards.items() if board.peer_graph}
     tables = [plain_table("Findings", found, kind="kind", message="finding")] if found else []
-    tables += [_links(metric, graph["links"]) for metric, graph in graphs.items() if graph["links"]]
+    for metric, graph in graphs.items():
+        title = f"Agents that predict each other more than expected under {metric}"
+        numbers = {"excess": ("excess", "signed", None, 2), "standard_error": ("standard error", "number", None, 2)}
+        if graph["links"]:
+            tables.append(plain_table(title, graph["links"], first="agent", second="agent", **numbers))
     output.print_tables(
         tables,
         lambda: {"study": study, "findings": found, "peer_graphs": graphs},
         below=() if found else ("Nothing suspicious was found.",),
     )
-
-
-def _links(metric: str, links: list[dict[str, Any]]) -> ReportTable:
-    columns = (
-        Column("first", "agent"),
-        Column("second", "agent"),
-        Column("excess", "excess", "signed", decimals=2),
-        Column("standard_error", "standard error", "number", decimals=2),
-    )
-    return ReportTable(f"Agents that predict each other more than expected under {metric}", columns, tuple(links))

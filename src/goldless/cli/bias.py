@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from goldless.cli.command import RESULT_FOLDER, verb
-from goldless.cli.console import NOTHING, end, incomplete, say
-from goldless.cli.output import Output, tell_spending
+from goldless.cli.command import verb
+from goldless.cli.console import NOTHING, end
+from goldless.cli.output import Output
 from goldless.errors import UserError
 from goldless.runs.option_forms import LINES, Form, option, split, values
 from goldless.runs.options import CRITIC, METRICS, MODELS, REVIEWERS, STATISTICS, Options
@@ -60,20 +60,24 @@ class Favouring:
         (), "Two agents: how often is FIRST favoured where people tie or prefer SECOND?", "FIRST:SECOND", form=LINES
     )
     orders: Literal["each", "together"] = option(
-        "each", "For --favours: count each order of a pair alone, or one vote on both."
+        "each",
+        "For --favours: count each order of a pair alone, or one vote on both.",
+        "--count-orders",
+        keyword="count_orders",
+        old="--orders",
     )
 
 
 @verb(
     *(METRICS, CRITIC, *JUDGED, STATISTICS, MODELS),
-    first=("reviewers", "metrics", "favours", "recorded", "out_folder"),
+    first=("reviewers", "metrics", "favours", "recorded", "folder"),
     usual={"metrics": ()},
     helps={
         "reviewers": "Comma-separated recorded reviewers, or chat models to call, MODEL or NAME=MODEL (default: all "
         "recorded ones).",
         "families": "Model family of an agent or reviewer (default: as in the agents table, else its own name).",
     },
-    out=RESULT_FOLDER,
+    kept_as="bias",
 )
 async def bias(study: Study, own: Favouring, options: Options) -> BiasReport:
     """Measure what reviewers and metrics favour besides quality: position, length, markup, their own family, an agent.

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from goldless.cli.agree import Judges
 from goldless.cli.command import RESULT_FOLDER, verb
-from goldless.cli.console import say
 from goldless.cli.output import Output
 from goldless.cli.score import tell_all
-from goldless.runs.option_forms import FILES, Form, option, values
+from goldless.runs.option_forms import Form, option, values
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
@@ -43,14 +42,14 @@ class Calibrating(Judges):
         0, "Draw N tasks to label next, by what would change a decision.", "--next", group=LABELS, shown="none"
     )
     drawn: Sequence[Path | str] = option(
-        (), "Tasks of an earlier --next with their chances. Repeat it for several draws, in order.", "FILE", form=FILES
+        (), "Tasks of an earlier --next with their chances. Repeat it for several draws, in order.", "FILE"
     )
 
 
 @verb(
     *(METRICS, CRITIC, "reviewers", "criterion", "baseline", STATISTICS, MODELS),
     without=("resamples",),
-    first=("labels", "metrics", "reviewers", "scores", "next_count", "drawn", "out_folder"),
+    first=("labels", "metrics", "reviewers", "scores", "next_count", "drawn", "folder"),
     usual={"metrics": ()},
     helps={
         "metrics": "Comma-separated metrics to predict labels with; of a run folder those it has (default: all).",
@@ -72,12 +71,7 @@ async def calibrate(study: Study, own: Calibrating, options: Options) -> Calibra
     """
     from goldless.meta_evaluation.calibration import calibrate as calibrate_to_people
 
-    return await calibrate_to_people(
-        study,
-        options,
-        **values(own),
-        **options.some("reviewers", "criterion"),
-    )
+    return await calibrate_to_people(study, options, **values(own), **options.some("reviewers", "criterion"))
 
 
 @calibrate.told
@@ -85,17 +79,14 @@ def _tell(found: Calibration, output: Output, *, own: Calibrating, source: Study
     from goldless.files import write_text
     from goldless.studies import with_labels
 
+    notes = []
     if output.folder is not None:
-        source = source if own.labels is None else with_labels(source, own.labels)
-        spending = () if found.evaluation is None else found.evaluation.spending
-        output.keep(source, "calibrate", found, found.to_markdown, name="calibration", spending=spending)
+        labelled = source if own.labels is None else with_labels(source, own.labels)
+        output.keep(labelled, "calibrate", "calibration", found)
         if found.next_labels:  # with their chances, which --drawn reads
             write_text(output.folder / NEXT_FILE, found.tables()[-1].to_csv())
             if found.agents:
-                say(f"once they are labelled, add --drawn {output.folder / NEXT_FILE} to the next calibration")
-    output.show(found, findings=())
-    for note in found.notes:
-        say(note)
-    output.tell_folder()
+                notes = [f"once they are labelled, add --drawn {output.folder / NEXT_FILE} to the next calibration"]
+    output.tell(found, notes=notes, findings=())
     if found.evaluation is not None:
         tell_all(found.evaluation, Output())

@@ -1,4 +1,4 @@
-"""How a verb is declared: a dataclass of its own options, the run options it takes, and one function."""
+"""A verb is declared in one place: a dataclass of its own options, the run options it takes, and one function."""
 
 from __future__ import annotations
 
@@ -10,33 +10,24 @@ from copy import copy
 from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from goldless.cli.completion import completer
 from goldless.cli.console import say
-from goldless.cli.output import Format, Output, tell_result
-from goldless.cli.settings_file import Keys, Settings, settings
+from goldless.cli.output import OUTPUT, RESULT_FOLDER, Output
+from goldless.cli.settings_file import Keys, settings
 from goldless.cli.usage_errors import UsageError, must_be
 from goldless.errors import UserError
-from goldless.runs.option_forms import (
-    Form,
-    Option,
-    check_each,
-    declared,
-    defaults,
-    one_of,
-    option,
-    split,
-    taken,
-)
+from goldless.runs.option_forms import Form, Option, check_each, declared, defaults, option, parsed, split, taken
 from goldless.runs.options import Options
 
-OUTPUT = "Output"
+__all__ = ["OUTPUT", "RESULT_FOLDER", "Command", "Reading", "Verb", "same", "verb", "verbs_app"]
+
 READING = "Reading the study"
 RUN_FOLDER = "Write results and evidence to this folder."
-RESULT_FOLDER = "Write the result to this folder, beside other results of the study."
 EXAMPLE_COLUMNS = "--columns task=id,agent=model,text=output"
 FORMATS = (
     "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever, mt_bench, arena_hard, arena_votes, "
@@ -46,11 +37,13 @@ FORMATS = (
 STUDIES = {
     "study": typer.Argument(
         metavar="STUDY",
+        autocompletion=completer("study", "STUDY", ""),
         help="A file with columns task, agent and text, a study folder, a run folder, results of another tool, - for "
         "standard input, or sample.",
     ),
     "files": typer.Argument(
         metavar="FILES",
+        autocompletion=completer("files", "FILES", ""),
         help="Files, folders or - for standard input. The first word may be their format, which is recognised "
         f"otherwise: {FORMATS}.",
     ),
@@ -60,84 +53,71 @@ METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
 """What the help shows for a type, where the option itself does not say it."""
 MOST_OPTIONS = 13
 """How many options a help shows beside --help."""
-COMMON = ("out_folder", "json_only", "columns", "peers", "until", "budget_usd", "compare", "verbose")
+COMMON = ("folder", "json_only", "columns", "peers", "until", "budget_usd", "compare", "verbose")
 """Options that a help shows, if the verb has them, beside those that come first and its own."""
 QUESTIONS = "Other questions, each with a help of its own"
 SETTINGS = "goldless.settings"
 """Where a command's context keeps the settings that were made for it."""
 
 
+class Group(TyperGroup):
+    """Verbs under one name; the help shows no type for ``--help``."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _untyped(super().get_help_option(ctx))
+
+
 class Command(TyperCommand):
     """A verb: options that are not given are as the project's settings say; its help shows those that matter most."""
 
-    matter: Sequence[str] = ()
-    """Options that the help shows, unless all are asked for; none: those that come first."""
     shows_all = False
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The parsed command line."""
-        set_for_verb: Mapping[str, tuple[Any, Keys]] = {}
-        if parent is not None:
-            tables = getattr(parent.find_root().command, "tables", ())
-            set_for_verb = self.settings((*parent.command_path.split()[1:], str(self.name)), tables)
-        extra["default_map"] = {name: value for name, (value, _) in set_for_verb.items()}
+        """The parsed command line: flags under their old names too, and the project's settings as defaults."""
+        for old, now in getattr(self.callback, "renamed", {}).items():
+            if any(word.partition("=")[0] == old for word in args):
+                say(f"note: {old} is now {now}", style="dim")
+                args = [now + word[len(old) :] if word.partition("=")[0] == old else word for word in args]
         self.shows_all = "--help-all" in args
         args = ["--help"] if self.shows_all else args
-        words = [word.partition("=")[0] for word in args]
+        given = {word.partition("=")[0] for word in args}
+        used: Mapping[str, tuple[Any, Keys]] = {}
+        if parent is not None and not extra.get("resilient_parsing"):  # which is how typer completes words
+            used = self.settings((*parent.command_path.split()[1:], str(self.name)), parent.find_root().command)
+        extra["default_map"] = {name: value for name, (value, _) in used.items()}
         try:
             made = super().make_context(info_name, args, parent, **extra)
         except UsageError as error:
             wrong: Any = error
             option = getattr(wrong, "param", None)
-            if option is None or option.name not in set_for_verb or set(option.opts) & set(words):
+            if option is None or option.name not in used or given & {*option.opts}:
                 raise
-            value, keys = set_for_verb[option.name]
+            value, keys = used[option.name]
             said = f"{keys[-1]} must be {must_be(wrong.message)}, got {value!r}"
             raise settings().problem(keys, said) from None
-        made.meta[SETTINGS] = set_for_verb
+        made.meta[SETTINGS] = used
         return made
 
-    def settings(self, verb: Keys, verbs: Sequence[str]) -> Mapping[str, tuple[Any, Keys]]:
-        """What the project's file sets for this one of the verbs."""
+    def settings(self, verb: Keys, root: Any) -> Mapping[str, tuple[Any, Keys]]:
+        """The values that the project's file sets for this verb, by parameter, with their keys in the file."""
         if (found := settings()).path is None:
             return {}
-        found.check(verbs)
-        return found.for_verb(verb, [one for one in self.params if one.param_type_name == "option"])
+        found.check(getattr(root, "tables", ()))
+        options = [one for one in self.params if one.param_type_name == "option"]
+        return found.for_verb(verb, options, getattr(self.callback, "renamed", {}))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb with the project's settings, where these may be used, and with models by their full names."""
         if (found := settings()).path is not None:
-            self._use(found, ctx)
+            set_here = {
+                name: one
+                for name, one in ctx.meta[SETTINGS].items()
+                if ctx.get_parameter_source(name).name == "DEFAULT_MAP"
+            }
+            found.use(ctx.params, self.params, set_here)
         return super().invoke(ctx)
 
-    def _use(self, found: Settings, ctx: Any) -> None:
-        """Say what settings are used, and require trust where they need it."""
-        from goldless.cli.trust import danger, require_trust, said
-
-        assert found.path is not None
-        used, dangers = [], []
-        for one in self.params:
-            if ctx.get_parameter_source(one.name).name == "DEFAULT_MAP":
-                value, keys = ctx.meta[SETTINGS][one.name]
-                used.append(one.opts[0].lstrip("-"))
-                is_path = re.search("FOLDER|FILE|PATH", one.metavar or "") is not None
-                reason = danger(value, found.path.parent if is_path else None)
-                dangers += [said(found, keys, value, reason)] if reason else []
-        for one in self.params:
-            if "MODEL" in (one.metavar or ""):
-                given = ctx.params[one.name]
-                for name in found.short_names(given):
-                    model, keys = found.models[name], ("models", name)
-                    used.append(f"{name} = {model}")
-                    reason = danger(model)
-                    dangers += [said(found, keys, model, reason)] if reason else []
-                ctx.params[one.name] = found.full_names(given, keep_names=one.name == "reviewers")
-        if used:
-            say(f"settings from {found.path}: {', '.join(used)}", style="dim")
-        require_trust(found, dangers)
-
     def get_help_option(self, ctx: Any) -> Any:
-        """The option that shows the help."""
         return _untyped(super().get_help_option(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -146,25 +126,16 @@ class Command(TyperCommand):
         for parameter in self.params:
             if parameter.param_type_name == "argument":
                 parameter.display_type_rich = lambda **_: None  # type: ignore[attr-defined]
-        if self.shows_all or len(options) <= MOST_OPTIONS:
-            super().format_help(ctx, formatter)
-            return
-        matter = self.matter or [one.name for one in options[:MOST_OPTIONS]]
-        shown = copy(self)
-        shown.epilog = f"[bold]{ctx.command_path} --help-all[/] shows all {len(options)} options."
-        shown.params = [copy(one) for one in self.params if one not in options or one.name in matter]
-        for one in shown.params:
-            if isinstance(one, TyperOption) and one.rich_help_panel != QUESTIONS:
-                one.rich_help_panel = None
+        shown = self
+        if not self.shows_all and len(options) > MOST_OPTIONS:
+            matter = getattr(self.callback, "matter", ()) or [one.name for one in options[:MOST_OPTIONS]]
+            shown = copy(self)
+            shown.epilog = f"[bold]{ctx.command_path} --help-all[/] shows all {len(options)} options."
+            shown.params = [copy(one) for one in self.params if one not in options or one.name in matter]
+            for one in shown.params:
+                if isinstance(one, TyperOption) and one.rich_help_panel != QUESTIONS:
+                    one.rich_help_panel = None
         super(Command, shown).format_help(ctx, formatter)
-
-
-class Group(TyperGroup):
-    """Verbs under one name; the help shows no type for ``--help``."""
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """The option that shows the help."""
-        return _untyped(super().get_help_option(ctx))
 
 
 def _untyped(option: Any) -> Any:
@@ -173,17 +144,16 @@ def _untyped(option: Any) -> Any:
     return option
 
 
-def verbs_app(help: str, **more: Any) -> typer.Typer:  # noqa: A002
+def verbs_app(help: str, *verbs: Verb, **more: Any) -> typer.Typer:  # noqa: A002
     """An application of several verbs."""
-    settings: dict[str, Any] = {"cls": Group, "no_args_is_help": True} | more
-    return typer.Typer(
-        help=help,
-        rich_markup_mode="rich",
-        pretty_exceptions_enable=False,
-        add_completion=False,
-        context_settings={"help_option_names": ["--help", "-h"]},
-        **settings,
+    usual: dict[str, Any] = {"cls": Group, "no_args_is_help": True, "rich_markup_mode": "rich"}
+    named = {"help_option_names": ["--help", "-h"]}
+    made = typer.Typer(
+        help=help, pretty_exceptions_enable=False, add_completion=False, context_settings=named, **usual | more
     )
+    for one in verbs:
+        made.command(one.__name__.strip("_"), cls=Command)(one)
+    return made
 
 
 def _columns(given: Sequence[str]) -> dict[str, list[str]]:
@@ -218,39 +188,17 @@ class Reading:
         form=Form(list[str], parse=_columns),
     )
     wide: bool = option(False, "Read a table with one row per task and one column per agent.")
-    repeats: str | None = option(
+    repeats: Literal["samples", "first", "agents", "tasks"] | None = option(
         None,
         "If an agent has several responses to a task: average over samples (default for logs), keep the first, or make "
         "more agents or tasks of them (NAME#2).",
-        form=one_of("samples", "first", "agents", "tasks"),
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Showing:
-    """Where a result goes, and how it is shown."""
-
-    out_folder: Path | None = option(None, RESULT_FOLDER, "--out FOLDER", group=OUTPUT)
-    table: Format = option(
-        "rich",
-        "Format of the tables on standard output.",
-        "--format",
-        form=one_of("rich", "markdown", "csv", "json", "latex"),
-    )
-    json_only: bool = option(False, "Print one JSON object on standard output (same as --format json).", "--json")
-    verbose: bool = option(False, "Also print signatures, each on one line, and numeric details.", "--verbose -v")
-    signature: bool = option(False, "Print signatures in full: how exactly each number was made.")
-
-    def output(self) -> Output:
-        """The output of a verb."""
-        shown_as: Format = "json" if self.json_only else self.table
-        return Output(shown_as, self.out_folder, verbose=self.verbose, signatures=self.signature)
 
 
 def same(name: str, default: Any, help: str = "", **more: Any) -> Any:  # noqa: A002
     """A field of a verb's own options that is like the run option of that name; ``more``: what is otherwise."""
     found = declared(Options)[name]
-    return field(default=default, metadata={"option": replace(found, help=help or found.help, **more)})
+    return field(default=default, metadata={"option": replace(found, keyword="", help=help or found.help, **more)})
 
 
 def verb(*takes: str, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:
@@ -269,7 +217,8 @@ class Verb:
     - ``takes``: groups of run options, or single ones; ``without``: those of them that it has no use for.
     - ``usual``: defaults of its own for these; ``helps``: help texts of its own.
     - ``first``: the options that matter, shown before all others.
-    - ``out``: what ``--out`` writes; ``keeps_evidence``: that replaces the evidence in the folder.
+    - ``out``: what ``--out`` writes; ``kept_as``: the result's name there, beside others of the study;
+      ``keeps_evidence``: it replaces the evidence in the folder.
     - ``averages_samples``: it knows that several samples are of one agent.
     - ``opens``: makes a study of what only Python can give.
     - ``questions``: options that ask something else, with another help, and what that is.
@@ -285,13 +234,16 @@ class Verb:
         helps: Mapping[str, str] | None = None,
         first: Sequence[str] = (),
         out: str = "",
+        kept_as: str = "",
         keeps_evidence: bool = False,
         averages_samples: bool = False,
         opens: Callable[[Any], Any] | None = None,
         questions: Mapping[str, str] | None = None,
     ) -> None:
-        self.work, self.own, self.opens = work, _own_options(work), opens
+        self.work, self.opens, self.kept_as, self.first = work, opens, kept_as, first
         self.usual, self.keeps_evidence, self.averages_samples = usual or {}, keeps_evidence, averages_samples
+        named = work.__annotations__.get("own")
+        self.own = NoOptions if named is None else vars(inspect.getmodule(work))[named]
         self.given = set(inspect.signature(work).parameters)
         self.study = next((name for name in STUDIES if name in self.given), None)
         self.returns = work.__annotations__["return"] != "None"
@@ -299,9 +251,11 @@ class Verb:
         self.questions = {flag.removeprefix("--"): line for flag, line in (questions or {}).items()}
         chosen = dict.fromkeys((*first, *declared(self.own), *COMMON))
         self.matter = (*list(chosen)[: MOST_OPTIONS - len(self.questions)], *self.questions)
-        self._tell: Callable[..., None] = tell_result
+        self._tell: Callable[..., None] = lambda found, output: output.tell(found)
         self.__name__, self.__doc__ = work.__name__, _help_text(work.__doc__ or "")
-        arranged = self._arranged(helps or {}, first, out)
+        self.options = self._options(helps or {}, out or (RESULT_FOLDER if kept_as else ""))
+        self.renamed = {one.old: one.flags[0] for one, _ in self.options.values() if one.old}
+        arranged = self._parameters()
         self.__signature__ = inspect.Signature(arranged)
         self.__annotations__ = {one.name: one.annotation for one in arranged}
 
@@ -313,8 +267,8 @@ class Verb:
         self._tell = tell
         return tell
 
-    def _arranged(self, helps: Mapping[str, str], first: Sequence[str], out: str) -> list[inspect.Parameter]:
-        """What the command takes, for typer: arguments, then the options that matter, then the others."""
+    def _options(self, helps: Mapping[str, str], out: str) -> dict[str, tuple[Option, Any]]:
+        """Every option of the command with its default: its own, the run's, how files are read, how it prints."""
         found: dict[str, tuple[Option, Any]] = {}
         for name in self.takes:
             one, said = declared(Options)[name], helps.get(name, "")
@@ -322,71 +276,54 @@ class Verb:
             one = replace(one, help=said or one.help, shown="" if "(default:" in said else shown)
             found |= {name: (one, defaults(Options)[name])} if one.flags else {}
         prints = self.returns or "output" in self.given
-        groups = [self.own, *[Reading] * (self.study is not None), *[Showing] * prints]
-        mine, *others = ({name: (one, defaults(of)[name]) for name, one in declared(of).items()} for of in groups)
-        found = mine | found | {name: one for group in others for name, one in group.items()}
-        if out:
-            found["out_folder"] = replace(found["out_folder"][0], help=out), None
+        for model in (*[Reading] * (self.study is not None), *[Output] * prints):
+            found |= {name: (one, defaults(model)[name]) for name, one in declared(model).items()}
+        if prints and out:
+            found["folder"] = replace(found["folder"][0], help=out), None
         else:
-            found.pop("out_folder", None)
-        arguments = [name for name, (one, _) in found.items() if one.argument]
+            found.pop("folder", None)
+        mine = {name: (one, defaults(self.own)[name]) for name, one in declared(self.own).items()}
+        return mine | {name: one for name, one in found.items() if name not in mine}
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        """What the command takes, for typer: arguments, then the options that matter, then the others."""
         study = [] if self.study is None else [_keyword(self.study, list[str], STUDIES[self.study])]
-        order = [*arguments, *first, *(name for name in found if name not in {*arguments, *first})]
-        options = [_parameter(name, *found[name], matters=name in first) for name in order]
-        other = {
-            name: typer.Option(f"--{name}", help=line, rich_help_panel=QUESTIONS, metavar="")
+        arguments = [name for name, (one, _) in self.options.items() if one.argument]
+        order = dict.fromkeys((*arguments, *self.first, *self.options))
+        options = [_parameter(name, *self.options[name], matters=name in self.first) for name in order]
+        asked = [
+            _keyword(name, bool, typer.Option(f"--{name}", help=line, rich_help_panel=QUESTIONS, metavar=""), False)
             for name, line in self.questions.items()
-        }
-        return [*study, *options, *(_keyword(name, bool, info, False) for name, info in other.items())]
+        ]
+        return [*study, *options, *asked]
 
     def __call__(self, **words: Any) -> None:
         """Run the command with the words of a command line."""
-        words = {name: value for name, value in words.items() if name not in self.questions}
-        output = _parsed(Showing, words).output()
-        shared = {name: words.pop(name, None) for name in self.takes}
-        given = {name: declared(Options)[name].parse(value) for name, value in shared.items() if value is not None}
-        options = Options(**{**self.usual, **given})
+        own = parsed(self.own, words)
+        output = parsed(Output, words)
+        options = parsed(Options, {name: words.pop(name, None) for name in self.takes}, self.usual)
         study = None
         if self.study is not None:
-            from goldless.cli.imported import tell_import
+            from goldless.cli.study import tell_import
             from goldless.studies.reading import StudyFiles
 
-            reading = vars(_parsed(Reading, words))
-            study = StudyFiles(words.pop(self.study), {name: one for name, one in reading.items() if one}, tell_import)
-        own_ones = _parsed(self.own, words)
+            reading = {name: one for name, one in vars(parsed(Reading, words)).items() if one}
+            study = StudyFiles(words.pop(self.study), reading, tell_import)
         if not self.returns:
-            self.begin(study, own_ones, options, output)
+            self.begin(study, own, options, output)
             return
-        found, source = output.run(self, study, own_ones, options)
-        more = {"own": own_ones, "options": options, "source": source, "study": study}
+        found, source = output.run(self, study, own, options)
+        if self.kept_as:
+            output.keep(source, self.__name__, self.kept_as, found)
+        more = {"own": own, "options": options, "source": source, "study": study}
         wanted = inspect.signature(self._tell).parameters
         self._tell(found, output, **{name: one for name, one in more.items() if name in wanted})
 
-    def begin(self, study: Any, own_ones: Any, options: Options, output: Output | None = None) -> Any:
+    def begin(self, study: Any, own: Any, options: Options, output: Output | None = None) -> Any:
         """Call the function; its result, or what is awaited for it."""
-        check_each(own_ones)
-        given = {self.study: study, "own": own_ones, "options": options, "output": output}
+        check_each(own)
+        given = {self.study: study, "own": own, "options": options, "output": output}
         return self.work(**{name: value for name, value in given.items() if name in self.given})
-
-
-def _own_options(work: Callable[..., Any]) -> Any:
-    """The dataclass of a function's own options."""
-    named = work.__annotations__.get("own")
-    return NoOptions if named is None else vars(inspect.getmodule(work))[named]
-
-
-def _parsed(model: Any, words: dict[str, Any]) -> Any:
-    """The options of a dataclass, taken out of the words of a command line; None: as by default."""
-    found = {}
-    for name, one in declared(model).items():
-        value = words.pop(name, None)
-        if value is not None:
-            found[name] = one.parse(value)
-            if not one.form.allows(found[name]):
-                raise UserError(f"{one.flags[0]} must be {one.form.must_be}, got {found[name]!r}")
-        elif defaults(model)[name] is MISSING:
-            found[name] = None
-    return model(**found)
 
 
 def _parameter(name: str, one: Option, default: Any, *, matters: bool) -> inspect.Parameter:
@@ -400,9 +337,10 @@ def _parameter(name: str, one: Option, default: Any, *, matters: bool) -> inspec
         default = inspect.Parameter.empty
     elif not isinstance(default, str | int | float | Path):
         default, typed = None, typed | None
+    shown: dict[str, Any] = {"metavar": metavar, "autocompletion": completer(name, metavar or "", one.help)}
     if one.argument:
-        return _keyword(name, typed, typer.Argument(metavar=metavar, help=said), default)
-    shown: dict[str, Any] = {"rich_help_panel": None if matters else one.group, "metavar": metavar}
+        return _keyword(name, typed, typer.Argument(help=said, **shown), default)
+    shown["rich_help_panel"] = None if matters else one.group
     if one.shown:
         said += f"  [dim]\\[default: {_markup(one.shown)}][/dim]"
         shown["show_default"] = False

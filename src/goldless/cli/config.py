@@ -1,34 +1,54 @@
-"""``goldless config``: the settings that hold in this folder, and where each of them comes from."""
+"""``goldless config``: the settings that hold in this folder and where each comes from; completion for your shell."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
 from goldless.cli.command import Command, verb, verbs_app
-from goldless.cli.completion import completion
 from goldless.cli.console import say
 from goldless.cli.output import Output, plain_table
-from goldless.cli.settings_file import Keys, settings
+from goldless.cli.settings_file import NO_FILE, Keys, settings
 from goldless.errors import UserError, nearest
-from goldless.runs.option_forms import LINES, argument
-
-app = verbs_app("Show or trust the project's settings; completion for your shell.")
-app.command(cls=Command)(completion)
+from goldless.runs.option_forms import argument
 
 
 @dataclass(frozen=True, kw_only=True)
-class JournalShowing:
+class Shell:
+    """Options of ``completion``."""
+
+    shell: Literal["bash", "zsh", "fish"] = argument("SHELL", "bash, zsh or fish.")
+
+
+@verb()
+def completion(own: Shell) -> None:
+    """Print a script that makes the Tab key complete verbs, options, metrics, models and run folders.
+
+    bash: add the line eval "$(goldless config completion bash)" to ~/.bashrc. zsh: the same with zsh, in ~/.zshrc after
+    compinit. fish: write it to ~/.config/fish/completions/goldless.fish.
+
+    Examples:
+      goldless config completion bash
+      goldless config completion fish
+    """
+    from typer._completion_shared import get_completion_script
+
+    made = get_completion_script(prog_name="goldless", complete_var="_GOLDLESS_COMPLETE", shell=own.shell)
+    typer.echo(made)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfigShowing:
     """Options of ``show``."""
 
-    of: list[str] | None = argument("[VERB]", "Show every option of this verb, such as score.", None, form=LINES)
+    of: list[str] | None = argument("[VERB]", "Show every option of this verb, such as score.", None)
 
 
-@app.command(cls=Command)
 @verb()
-def show(own: JournalShowing, output: Output) -> None:
+def show(own: ConfigShowing, output: Output) -> None:
     """Show what goldless.toml, or [tool.goldless] in pyproject.toml, sets, with file and line; all of it is checked.
 
     With a verb: every option of it, its value, and whether that is a setting or the default. The command line always
@@ -39,24 +59,20 @@ def show(own: JournalShowing, output: Output) -> None:
       goldless config show score
     """
     found = settings()
-    rows = [row for path in ([tuple(own.of)] if own.of else _verbs()) for row in _rows(path, everything=bool(own.of))]
-    if own.of is None and found.path is not None:
-        rows = _merged(rows)
-        rows += [_row("", name, model, found.place(("models", name))) for name, model in found.models.items()]
-    title = f"Options of goldless {' '.join(own.of)}" if own.of else f"Settings in {found.path or 'no file'}"
-    if rows:
-        output.print_tables(
-            [plain_table(title, rows, setting="setting", value="value", **{"from": "from"}, verb="for")],
-            lambda: {"file": _text(found.path), "settings": rows},
-        )
+    file = _text(found.path)
+    if own.of:
+        title, rows = f"Options of goldless {' '.join(own.of)}", list(_rows(tuple(own.of), everything=True))
     else:
-        output.print_tables([], lambda: {"file": _text(found.path), "settings": []})
-        say(
-            "no settings here: no goldless.toml, and no [tool.goldless] in a pyproject.toml, in this folder or above it"
-        )
+        title, rows = f"Settings in {file or 'no file'}", _of_all_verbs()
+    if found.path is not None and not own.of:
+        rows += [_row("", name, model, found.place(("models", name))) for name, model in found.models.items()]
+    headings = {"setting": "setting", "value": "value", "from": "from", "verb": "for"}
+    tables = [plain_table(title, rows, **headings)] if rows else []
+    output.print_tables(tables, lambda: {"file": file, "settings": rows})
+    if not rows:
+        say(NO_FILE)
 
 
-@app.command(cls=Command)
 @verb()
 def trust() -> None:
     """Trust the settings file of this folder, as it is now, with settings that run code, name servers or send keys.
@@ -67,30 +83,31 @@ def trust() -> None:
     Example:
       goldless config trust
     """
-    from goldless.cli.trust import dangers_of
-    from goldless.cli.trust import trust as remember
-
     found = settings()
     if found.path is None:
-        raise UserError("no settings here: there is no goldless.toml, and no [tool.goldless] in a pyproject.toml")
-    remember(found)
-    for line in dangers_of(found):
+        raise UserError(NO_FILE)
+    found.trust()
+    for line in found.dangers():
         say(line)
     say(f"trusted: {found.path}")
 
 
-def _verbs() -> list[Keys]:
-    """Every verb, also those under another."""
+app = verbs_app("Show or trust the project's settings; completion for your shell.", completion, show, trust)
+
+
+def _of_all_verbs() -> list[dict[str, str]]:
+    """One row for a setting, with the verbs that it holds for."""
     from goldless.cli.main import QUESTIONS, VERBS
 
-    return [(name, *under) for name in (*VERBS, *QUESTIONS.values()) for under in _under(_command((name,)))]
+    def paths(path: Keys) -> Iterator[Keys]:
+        under = getattr(_command(path), "commands", None)
+        yield from [path] if under is None else (one for name in under for one in paths((*path, name)))
 
-
-def _under(command: Any) -> list[Keys]:
-    subcommands = getattr(command, "commands", None)
-    return (
-        [()] if subcommands is None else [(name, *under) for name in subcommands for under in _under(subcommands[name])]
-    )
+    verbs: dict[tuple[str, ...], list[str]] = {}
+    for path in (path for name in (*VERBS, *QUESTIONS.values()) for path in paths((name,))):
+        for row in _rows(path, everything=False):
+            verbs.setdefault((row["setting"], row["value"], row["from"]), []).append(row["verb"])
+    return [_row(", ".join(names), *key) for key, names in verbs.items()]
 
 
 def _command(path: Keys) -> Any:
@@ -106,34 +123,24 @@ def _command(path: Keys) -> Any:
     return found
 
 
-def _rows(path: Keys, *, everything: bool) -> list[dict[str, str]]:
-    from goldless.cli.main import QUESTIONS, VERBS
+def _rows(path: Keys, *, everything: bool) -> Iterator[dict[str, str]]:
+    from goldless.cli.main import app as goldless
 
     command = _command(path)
     if not isinstance(command, Command):
         raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {', '.join(command.commands)}")
-    found = command.settings(path, (*VERBS, *QUESTIONS.values()))
-    rows = []
+    found = command.settings(path, typer.main.get_command(goldless))
     for one in command.params:
         flag = next((name for name in one.opts if name.startswith("--")), None)
         if one.name in found:
             value, keys = found[one.name]
-            rows.append(_row(" ".join(path), str(flag), _text(value), settings().place(keys)))
+            yield _row(" ".join(path), str(flag), _text(value), settings().place(keys))
         elif everything and flag not in {None, "--help"} and not getattr(one, "hidden", False):
-            rows.append(_row(" ".join(path), str(flag), _text(one.default), "default"))
-    return rows
+            yield _row(" ".join(path), str(flag), _text(one.default), "default")
 
 
 def _row(name: str, option: str, value: str, source: str) -> dict[str, str]:
     return {"verb": name, "setting": option.removeprefix("--"), "value": value, "from": source}
-
-
-def _merged(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """One row for a setting, with the verbs that it holds for."""
-    verbs: dict[tuple[str, ...], list[str]] = {}
-    for row in rows:
-        verbs.setdefault((row["setting"], row["value"], row["from"]), []).append(row["verb"])
-    return [_row(", ".join(names), *key) for key, names in verbs.items()]
 
 
 def _text(value: Any) -> str:

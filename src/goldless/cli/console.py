@@ -41,6 +41,7 @@ CHANGED = 8
 DIFFERENT = 9
 """A replay: a printed value is not met again."""
 INTERRUPTED = 130
+PREPARING = "preparing"
 MOST_SO_FAR = 6
 """Agents whose means so far are shown."""
 
@@ -155,35 +156,26 @@ class ProgressBars:
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
-            progress.TextColumn("{task.fields[failed]}"),
-            progress.TextColumn("{task.fields[rate]}"),
-            progress.TextColumn("{task.fields[cost]}"),
+            progress.TextColumn("{task.fields[more]}", markup=False),
             progress.TimeElapsedColumn(),
-            progress.TextColumn("{task.fields[left]}"),
             console=err(),
             transient=True,
             disable=not err().is_terminal,  # in a file it would leave empty lines
         )
-        self._tasks: dict[str, int] = {}
-        self._clock = clock
-        self._start = clock()
-        self._pace = Pace(clock)
+        self._clock, self._start, self._pace = clock, clock(), Pace(clock)
         self._last: Progress | None = None
-        self._preparing: Any = None
+        self._stages: dict[str, Any] = {}
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
-        """Show at once that something is being done."""
         if err().is_terminal:
-            blank: dict[str, Any] = dict.fromkeys(("failed", "rate", "cost", "left"), "")
-            self._preparing = self._bars.add_task("preparing", total=None, **blank)
+            self._stages[PREPARING] = self._bars.add_task(PREPARING, total=None, more="")
             self._bars.start()
         else:
             threading.Thread(target=self._say_lines, name="progress", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop drawing."""
         self._ended.set()
         self._bars.stop()
 
@@ -191,8 +183,14 @@ class ProgressBars:
         """Show the progress of a stage."""
         self._pace.note(progress)
         self._last = progress
-        if err().is_terminal:
-            self._draw(progress)
+        if not err().is_terminal:
+            return
+        if PREPARING in self._stages:
+            self._bars.remove_task(self._stages.pop(PREPARING))
+        more = ", ".join(self._more(progress))
+        if progress.stage not in self._stages:
+            self._stages[progress.stage] = self._bars.add_task(progress.stage, more=more)
+        self._bars.update(self._stages[progress.stage], completed=progress.done, total=progress.total, more=more)
 
     def so_far(self, boards: Sequence[BoardSoFar]) -> None:
         """Show what the means of agents are so far, a line per metric."""
@@ -210,15 +208,14 @@ class ProgressBars:
         """The progress so far in one line."""
         progress = self._last
         if progress is None:
-            return f"preparing for {self._clock() - self._start:.0f} seconds"
+            return f"{PREPARING} for {self._clock() - self._start:.0f} seconds"
         done = f"{progress.stage}: {progress.done:,} of {progress.total:,}"
-        done += f" ({progress.failed:,} failed)" * bool(progress.failed)
-        return ", ".join(filter(None, (done, *self._fields(progress).values())))
+        failed, *more = self._more(progress) if progress.failed else ("", *self._more(progress))
+        return ", ".join((f"{done} ({failed})" if failed else done, *more))
 
     def _say_lines(self) -> None:
         # a batch on this machine may take minutes, so lines do not wait for the next one
-        wait = FIRST_LINE_SECONDS
-        said: list[str] = []
+        wait, said = FIRST_LINE_SECONDS, list[str]()
         while not self._ended.wait(wait):
             say(self.line())
             if said != self._so_far:
@@ -227,33 +224,20 @@ class ProgressBars:
                     say(line)
             wait = LINE_SECONDS
 
-    def _fields(self, progress: Progress) -> dict[str, str]:
-        """What is said beside the counts; an empty text where there is nothing to say."""
+    def _more(self, progress: Progress) -> Iterator[str]:
+        """What is said beside the counts, failed calls first."""
         from goldless.reports.report_table import seconds_text
 
+        if progress.failed:
+            yield f"{progress.failed:,} failed"
+        workers = "" if progress.workers is None else f"{progress.workers} worker{'s' * (progress.workers != 1)}"
         speed = self._pace.speed()
         rate = "" if speed is None else f"{speed.per_second:.1f}/s"
         if speed is not None and speed.tokens_per_second:
             rate += f" {speed.tokens_per_second:,.0f} tok/s"
-        if progress.workers is not None:
-            rate = f"{progress.workers} worker{'s' * (progress.workers != 1)} {rate}".rstrip()
-        cost = (
-            "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD" * bool(progress.cost_usd)
-        )
-        return {
-            "rate": rate,
-            "cost": cost,
-            "left": "" if speed is None else f"{seconds_text(speed.seconds_left)} left",
-        }
-
-    def _draw(self, progress: Progress) -> None:
-        if self._preparing is not None:
-            self._bars.remove_task(self._preparing)
-            self._preparing = None
-        self._bars.start()
-        fields: dict[str, Any] = {**self._fields(progress)}
-        fields["failed"] = f"[red]{progress.failed:,} failed" * bool(progress.failed)
-        if progress.stage not in self._tasks:
-            self._tasks[progress.stage] = self._bars.add_task(progress.stage, total=progress.total, **fields)
-        task: Any = self._tasks[progress.stage]
-        self._bars.update(task, completed=progress.done, total=progress.total, **fields)
+        if workers or rate:
+            yield f"{workers} {rate}".strip()
+        if progress.cost_usd != 0:
+            yield "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD"
+        if speed is not None:
+            yield f"{seconds_text(speed.seconds_left)} left"

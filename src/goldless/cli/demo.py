@@ -1,16 +1,20 @@
-"""``goldless demo``: the sample study, scored on this machine."""
+"""``goldless demo``: the sample study, scored on this machine; ``--study``: a small study to try everything on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from goldless.cli.command import RUN_FOLDER, verb
 from goldless.cli.console import out
 from goldless.cli.output import Output
 from goldless.cli.review import tell_review
-from goldless.cli.score import end_evaluation, print_leaderboards, tell_evaluation
-from goldless.runs.option_forms import option
+from goldless.cli.score import tell_evaluation
+from goldless.errors import UserError
+from goldless.runs.option_forms import argument, option
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ Next:
   goldless score -h
 """
 FAILS = "It should fail: a model of 135M parameters follows the position of an answer, not its content."
+STUDY_FILE = "answers.csv"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,15 +72,44 @@ async def demo(own: Demo, options: Options) -> Evaluation | Review:
 @demo.told
 def _tell(found: Evaluation | Review, output: Output) -> None:
     from goldless.runs.review_outcome import Review
-    from goldless.runs.store import save_run
 
     if isinstance(found, Review):
         tell_review(found, output, last=FAILS)
-        return
-    if output.folder is not None:
-        save_run(found, output.folder)
-    print_leaderboards(found, output)
-    if output.shown_as == "rich":
-        out().print(READING, markup=False)
-    tell_evaluation(found, output)
-    end_evaluation(found)
+    else:
+        tell_evaluation(found, output, last=READING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beginning:
+    """Options of ``demo --study``."""
+
+    folder: Path = argument("FOLDER", "Where to write the file.", Path())
+
+
+@verb()
+def quickstart(own: Beginning) -> None:
+    """Write answers.csv, a small study of invented answers to ten support tickets, and say what to run next.
+
+    Examples:
+      goldless demo --study
+      goldless demo --study trial
+    """
+    path = own.folder / STUDY_FILE
+    content = files("goldless.cli").joinpath("quickstart_answers.csv").read_bytes()
+    try:
+        if path.exists() and path.read_bytes() != content:
+            raise UserError(
+                f"{path} exists and would be overwritten. Choose another folder: goldless demo --study FOLDER"
+            )
+        own.folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+    name = quote(str(path))
+    out().print(f"Wrote {path}: 10 tasks, 4 agents, 40 responses, with prompts. Next:", markup=False, soft_wrap=True)
+    for command, purpose in (
+        (f"goldless study show {name}", "what is in it"),
+        (f"goldless score {name}", "who is most informative, on this machine"),
+        (f"goldless crashtest {name} --metric rouge-l,length", "which cheap metric can be trusted"),
+    ):
+        out().print(f"  {command}  # {purpose}", markup=False, soft_wrap=True)

@@ -15,8 +15,9 @@ from goldless.runs.option_forms import argument
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
+    from goldless.models.call_paces import Kind
     from goldless.models.canaries import CanaryReport
-    from goldless.models.interface import Model, ScoreReply
+    from goldless.models.interface import Model
     from goldless.reports.report_table import ReportTable
 
 REPEATS = 4
@@ -61,16 +62,13 @@ class Diagnosis:
         elif self.complaint is not None:
             yield "canaries", "FAILED"
         speeds = {"scoring": self.scored_tokens_per_second, "writing": self.written_tokens_per_second}
-        for name, speed in speeds.items():
-            if speed is not None:
-                yield f"{name} speed", f"{speed:,.0f} tokens/s"
+        yield from ((f"{name} speed", f"{speed:,.0f} tokens/s") for name, speed in speeds.items() if speed is not None)
         for kind, seconds in self.seconds_per_call.items():
             yield f"one {kind}", f"{seconds:.2g} s alone; kept for goldless plan"
         price = self.price_usd_per_million
         known = "unknown" if price is None else f"{price[0]:g} in, {price[1]:g} out USD/M"
         yield "price", "free" if price == (0, 0) else known
-        for key, value in self.identity["settings"].items():
-            yield key, str(value)
+        yield from ((key, str(value)) for key, value in self.identity["settings"].items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +107,7 @@ async def doctor(own: Examining, options: Options) -> Diagnosis:
         # answers to probes that failed, of models that keep them; a server that scores in one way needs no other
         failed = [one for one in getattr(model, "findings", ()) if not one.works]
         reasons = [one for one in failed if not (able.scoring and one.ability.startswith("scoring"))]
+        scoring, writing, seconds = await _speeds(model, scores=canaries is not None)
         return Diagnosis(
             model=model.identity.short,
             identity=model.identity.as_dict(),
@@ -117,9 +116,9 @@ async def doctor(own: Examining, options: Options) -> Diagnosis:
             warning=layout_note(model),
             canaries=canaries,
             complaint=complaint,
-            scored_tokens_per_second=await _scoring_speed(model) if canaries else None,
-            written_tokens_per_second=await _writing_speed(model) if able.chat else None,
-            seconds_per_call=await _call_seconds(model, scores=canaries is not None),
+            scored_tokens_per_second=scoring,
+            written_tokens_per_second=writing,
+            seconds_per_call=seconds,
             price_usd_per_million=None if price is None else (price.input_usd, price.output_usd),
         )
     finally:
@@ -133,54 +132,40 @@ def _tell(found: Diagnosis, output: Output) -> None:
         end(NOTHING, f"error: {found.complaint}")
 
 
-async def _scoring_speed(model: Model) -> float:
-    """Tokens of all requests, counted as if nothing were shared, per second."""
-    from goldless.models.canaries import INSTRUCTION, TEXTS
-    from goldless.models.interface import Message
+async def _speeds(model: Model, *, scores: bool) -> tuple[float | None, float | None, dict[str, float]]:
+    """Tokens scored and written per second, and what one call of each kind to a server takes alone.
 
-    long = " ".join(TEXTS * REPEATS)
-    requests = [await model.encode([INSTRUCTION, Message("user", long)], text) for text in TEXTS]
-    replies: dict[int, ScoreReply] = {}
-    begin = time.perf_counter()
-    await model.score(requests, replies.update)
-    return sum(request.tokens for request in requests) / (time.perf_counter() - begin)
-
-
-async def _writing_speed(model: Model) -> float | None:
-    from goldless.models.interface import ChatRequest, Message
-
-    request = ChatRequest((Message("user", "Count from one to twenty in words."),), max_tokens=32)
-    begin = time.perf_counter()
-    reply = await model.chat(request)
-    seconds = time.perf_counter() - begin
-    tokens = getattr(getattr(reply, "usage", None), "output_tokens", 0)
-    return tokens / seconds if tokens else None
-
-
-async def _call_seconds(model: Model, *, scores: bool) -> dict[str, float]:
-    """What one call of each kind to a server takes alone; kept for goldless plan, which times local models itself."""
+    The latter is kept for goldless plan, which times local models itself.
+    """
     from goldless.models.cache import default_journal
     from goldless.models.canaries import INSTRUCTION, TEXTS
     from goldless.models.catalogue import is_local
     from goldless.models.interface import ChatReply, ChatRequest, Message
     from goldless.models.journal_upkeep import Kind, keep_measured
 
-    if is_local(model.identity):
-        return {}
-    found: dict[Kind, float] = {}
+    local, scoring, writing = is_local(model.identity), None, None
+    alone: dict[Kind, float] = {}
     if scores:
-        request = await model.encode([INSTRUCTION, Message("user", " ".join(TEXTS * REPEATS))], TEXTS[-1])
+        long = Message("user", " ".join(TEXTS * REPEATS))
+        requests = [await model.encode([INSTRUCTION, long], text) for text in TEXTS]
         begin = time.perf_counter()
-        await model.score([request], lambda _: None)
-        found["score"] = time.perf_counter() - begin
-    kinds: dict[Kind, ChatRequest] = {
-        "verdict": ChatRequest((Message("user", "Is snow white? Answer with one word: Yes or No."),), max_tokens=4),
-        "text": ChatRequest((Message("user", "Describe a bicycle in about a hundred words."),), max_tokens=150),
+        await model.score(requests, lambda _: None)
+        scoring = sum(request.tokens for request in requests) / (time.perf_counter() - begin)
+        begin = time.perf_counter()
+        await model.score([] if local else requests[-1:], lambda _: None)
+        alone |= {} if local else {"score": time.perf_counter() - begin}
+    asked: dict[Kind, tuple[str, int]] = {
+        "text": ("Describe a bicycle in about a hundred words.", 32 if local else 150),
+        "verdict": ("Is snow white? Answer with one word: Yes or No.", 4),
     }
-    for kind, asked in kinds.items() if model.capabilities.chat else ():
+    for kind, (question, most) in asked.items() if model.capabilities.chat else ():
         begin = time.perf_counter()
-        if isinstance(await model.chat(asked), ChatReply):
-            found[kind] = time.perf_counter() - begin
-    if found:
-        keep_measured(default_journal(), model.identity, found)
-    return {str(kind): seconds for kind, seconds in found.items()}
+        reply = await model.chat(ChatRequest((Message("user", question),), max_tokens=most))
+        seconds = time.perf_counter() - begin
+        if isinstance(reply, ChatReply):
+            alone |= {} if local else {kind: seconds}
+            if kind == "text" and reply.usage.output_tokens:
+                writing = reply.usage.output_tokens / seconds
+    if alone:
+        keep_measured(default_journal(), model.identity, alone)
+    return scoring, writing, {str(kind): seconds for kind, seconds in alone.items()}

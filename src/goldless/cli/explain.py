@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from bisect import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from rich.table import Table
 from rich.text import Text
 
 from goldless.cli.command import same, verb
@@ -25,13 +23,13 @@ if TYPE_CHECKING:
 
 LIMITS_NATS = (-2.0, -0.5, 0.5, 2.0)
 """Gains of a token at which its colours change."""
-SHADES = (
-    ("bright_white on red", "below -2 nats"),
-    ("red", "below -0.5"),
-    ("", "near 0"),
-    ("green", "above +0.5"),
-    ("bright_white on green", "above +2"),
-)
+SHADES = {
+    "bright_white on red": "below -2 nats",
+    "red": "below -0.5",
+    "": "near 0",
+    "green": "above +0.5",
+    "bright_white on green": "above +2",
+}
 """Colours and name of each step: misleading red, informative green."""
 BAR = 8
 """Characters of the longest bar."""
@@ -62,17 +60,14 @@ async def explain(study: Study, own: Explaining, options: Options) -> Informatio
     """
     from goldless.runs.explaining import ExplainOptions, explain_pair
 
-    asked = ExplainOptions(
-        **values(own),
-        **options.some("scorer", "journal", *CALLING, "say"),
-    )
+    asked = ExplainOptions(**values(own), **options.some("scorer", "journal", *CALLING, "say"))
     return await explain_pair(study, asked)
 
 
 @explain.told
 def _tell(found: InformationMap, output: Output) -> None:
-    printed = functools.partial(print_map, found, details=output.with_details)
-    output.print_tables([sentence_table(found)], lambda: asdict(found), rich=printed)
+    shown = sentence_table(found)
+    output.print_tables([shown], lambda: asdict(found), rich=lambda: print_map(found, shown, output))
 
 
 def sentence_table(found: InformationMap) -> ReportTable:
@@ -103,64 +98,48 @@ def sentence_table(found: InformationMap) -> ReportTable:
     return ReportTable(told_nats, columns, tuple(rows), found.signature, notes)
 
 
-def print_map(found: InformationMap, *, details: bool = False) -> None:
-    """Print the map on standard output: the peer's sentences, then the candidate's."""
-    agent, peer, task = map(printable, (found.agent, found.peer, found.task))
-    out().print(
-        Text(f"{task}: the response of {agent} gives {found.total_nats:+.2f} nats about that of {peer}", "bold")
-    )
-    out().print()
-    out().print(_peer_table(found, f"{peer} (P): how much likelier each sentence became"))
-    out().print(_legend())
+def print_map(found: InformationMap, shown: ReportTable, output: Output) -> None:
+    """Print the map on standard output: the peer's sentences with coloured tokens, then the candidate's."""
+    agent, peer = printable(found.agent), printable(found.peer)
+    rows: dict[str, list[dict[str, Cell]]] = {"peer": [], "candidate": []}
+    for row in shown.rows:
+        rows[str(row["side"])].append(dict(row))
+    out().print(Text(printable(shown.title), "bold"), end="\n\n")
+    coloured = [_coloured(found, sentence) for sentence in found.peer_sentences]
+    _print_sentences(f"{peer} (P): how much likelier each sentence became", rows["peer"], coloured)
+    legend = Text("a token's gain: ", "dim")
+    for style, name in SHADES.items():
+        legend.append(f" {name} ", style).append(" ")
+    out().print(legend)
     if found.end_gain_nats is not None:
-        out().print(
-            Text(f"The sentences and the end of the response ({found.end_gain_nats:+.2f}) sum to the total.", "dim")
-        )
+        end = f"({found.end_gain_nats:+.2f})"
+        out().print(Text(f"The sentences and the end of the response {end} sum to the total.", "dim"))
     out().print()
-    out().print(_candidate_table(found, f"{agent} (C): what is lost without each sentence"))
+    texts = [Text(printable(sentence.text)) for sentence in found.candidate_sentences]
+    _print_sentences(f"{agent} (C): what is lost without each sentence", rows["candidate"], texts)
     out().print(
         Text("Losses need not sum to the total: what two sentences both say is not lost with either alone.", "dim")
     )
-    if details:
-        out().print()
-        out().print(printable(found.signature), markup=False, soft_wrap=True, style="dim")
+    if output.with_details:
+        out().print(f"\n{printable(found.signature)}", markup=False, soft_wrap=True, style="dim")
 
 
-def _peer_table(found: InformationMap, title: str) -> Table:
-    table = _table(title)
-    gains = [sentence.gain_nats for sentence in found.peer_sentences]
-    for number, sentence in enumerate(found.peer_sentences, 1):
-        cells = _number_cells(f"P{number}", sentence.gain_nats, gains)
-        table.add_row(*cells, _coloured(found, sentence))
-    return table
-
-
-def _candidate_table(found: InformationMap, title: str) -> Table:
-    table = _table(title)
-    table.add_column("helps most", no_wrap=True)
-    contributions = [sentence.contribution_nats for sentence in found.candidate_sentences]
-    for number, sentence in enumerate(found.candidate_sentences):
-        cells = _number_cells(f"C{number + 1}", sentence.contribution_nats, contributions)
-        best = found.helps_most(number)
-        helped = "-" if best is None else f"→ P{best + 1} {found.matrix_nats[number][best]:+.2f}"
-        table.add_row(*cells, Text(printable(sentence.text)), Text(helped))
-    return table
-
-
-def _table(title: str) -> Table:
+def _print_sentences(title: str, rows: Sequence[dict[str, Cell]], texts: Iterable[Text]) -> None:
+    """A row per sentence: its name, value and text, a bar that is long for large values of either sign."""
     table = simple_table(title)
-    table.add_column("", no_wrap=True)
-    table.add_column("nats", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    for heading, more in {"": {}, "nats": {"justify": "right"}, " ": {}}.items():
+        table.add_column(heading.strip(), no_wrap=True, **more)  # type: ignore[arg-type]
     table.add_column("sentence", overflow="fold", ratio=1)
-    return table
-
-
-def _number_cells(name: str, value: float, all_values: Sequence[float]) -> Iterable[Text]:
-    """Name, value and a bar that is long for large values of either sign."""
-    largest = max(map(abs, all_values)) or 1.0
-    length = round(abs(value) / largest * BAR)
-    return Text(name), Text(f"{value:+.2f}"), Text("▇" * length, "green" if value > 0 else "red")
+    helping = any(row["side"] == "candidate" for row in rows)
+    if helping:
+        table.add_column("helps most", no_wrap=True)
+    nats: list[float] = [row["nats"] for row in rows]  # type: ignore[misc]
+    largest = max(map(abs, nats), default=0.0) or 1.0
+    for row, value, text in zip(rows, nats, texts, strict=True):
+        bar = Text("▇" * round(abs(value) / largest * BAR), "green" if value > 0 else "red")
+        helped = f"→ {row['helps']} {row['helps_nats']:+.2f}" if "helps" in row else "-"
+        table.add_row(str(row["sentence"]), f"{value:+.2f}", bar, text, *[helped] * helping)
+    out().print(table)
 
 
 def _coloured(found: InformationMap, sentence: PeerSentence) -> Text:
@@ -172,18 +151,5 @@ def _coloured(found: InformationMap, sentence: PeerSentence) -> Text:
             part = printable(found.peer_text[start:end])
             word = part.lstrip()
             shown.append(part[: len(part) - len(word)])
-            shown.append(word, _shade(token.gain_nats))
-    return shown
-
-
-def _shade(gain_nats: float) -> str:
-    """The colours of a gain."""
-    return SHADES[bisect(LIMITS_NATS, gain_nats)][0]
-
-
-def _legend() -> Text:
-    shown = Text("a token's gain: ", "dim")
-    for style, name in SHADES:
-        shown.append(f" {name} ", style)
-        shown.append(" ")
+            shown.append(word, list(SHADES)[bisect(LIMITS_NATS, token.gain_nats)])
     return shown

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from goldless.cli.command import OUTPUT, verb
+from goldless.cli.command import verb
 from goldless.cli.console import echo, say
+from goldless.cli.output import OUTPUT
 from goldless.errors import UserError
 from goldless.runs.option_forms import LINES, argument, option, values
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from goldless.cli.command import OUTPUT, same, verb
+from goldless.cli.command import same, verb
 from goldless.cli.compare import RUNS
-from goldless.cli.console import BLOCKED, INCONCLUSIVE, say
-from goldless.cli.output import Output, tell_spending
-from goldless.runs.option_forms import FILES, REQUIRED, TEXT, Form, option, values
+from goldless.cli.console import BLOCKED, INCONCLUSIVE
+from goldless.cli.output import OUTPUT, Output
+from goldless.runs.option_forms import REQUIRED, TEXT, Form, option, values
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
@@ -57,7 +57,11 @@ class Gating:
         None, "Ask the run's judge N verdicts a second time and keep the answers.", group=CERTIFICATE
     )
     repeats: Sequence[Path | str] = option(
-        (), "Run folder with the same questions asked a second time; once per run.", "RUN", form=FILES
+        (),
+        "Run folder with the same questions asked a second time; once per run.",
+        "--second-run RUN",
+        keyword="second_runs",
+        old="--repeats",
     )
     uncertified: bool = option(False, "Decide although the judge was never asked twice.")
     markdown: Path | None = option(
@@ -98,8 +102,5 @@ def _tell(found: Gate, output: Output, *, own: Gating) -> None:
     for path, write in ((own.markdown, as_markdown), (own.junit, as_junit)):
         if path is not None:
             path.write_text(write(found), encoding="utf-8")
-    output.show(found, markdown=lambda: as_markdown(found))
-    for warning in found.warnings:
-        say(f"warning: {warning}", style="yellow")
-    tell_spending(found.spending)
+    output.tell(found, markdown=lambda: as_markdown(found))
     raise typer.Exit(CODES[found.verdict])

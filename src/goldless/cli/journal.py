@@ -1,33 +1,143 @@
-"""``goldless journal``: look after the file that keeps all replies."""
+"""``goldless journal``: look after the file that keeps all replies, the batches that are out, and downloads."""
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from goldless.cli.batches import batches
-from goldless.cli.cache import clear, files, journal_files, size_in_words, size_of
-from goldless.cli.command import Command, verb, verbs_app
+from goldless.cli.command import verb, verbs_app
 from goldless.cli.console import NOTHING, confirmed, end, say
-from goldless.cli.output import Output
-from goldless.errors import UserError
-from goldless.runs.option_forms import FILES, argument, option
+from goldless.cli.output import Output, plain_table
+from goldless.errors import UserError, nearest
+from goldless.runs.option_forms import argument, option
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
     from goldless.models.journal import Journal
 
-app = verbs_app("Look after the replies of models that are kept on this machine.")
-for other in (batches, files, clear):
-    app.command(cls=Command)(other)
 DAY_SECONDS = 24 * 3600
 
 
-@app.command(cls=Command)
+@dataclass(frozen=True, kw_only=True)
+class Batches:
+    """Options of ``batches``."""
+
+    forget: str | None = option(None, "Forget this batch, so that its calls are sent, and paid for, again.", "BATCH")
+
+
+@verb("journal")
+def batches(own: Batches, options: Options, output: Output) -> None:
+    """List the batches that are out: sent with --batch, replies not collected yet.
+
+    The command that sent a batch collects its replies when it is run again. This list asks no provider, and forgetting
+    a batch cancels nothing there.
+
+    Examples:
+      goldless journal batches
+      goldless journal batches --forget batch_abc123
+    """
+    from goldless.models.batched import BatchBook
+    from goldless.models.journal import Journal
+
+    with closing(Journal(_path(options))) as journal:
+        book = BatchBook(journal)
+        if (name := own.forget) is not None:
+            known = {one: batch for batch in book.out() for one in (batch.id, batch.label) if one is not None}
+            if name not in known:
+                hint = nearest(name, known) or ". goldless journal batches lists them"
+                raise UserError(f"no batch {name!r} is out{hint}")
+            say(f"forgot {name}: the next run sends its {book.release(known[name].label):,} calls again")
+        out = book.out()
+    rows = [
+        {
+            "batch": batch.id or f"{batch.label} (not known whether it arrived)",
+            "model": batch.model,
+            "calls": batch.calls,
+            "cost": "price unknown" if batch.reserved_usd is None else f"{batch.reserved_usd:.2f} USD",
+            "sent": _day(batch.submitted_at, "%Y-%m-%d %H:%M"),
+        }
+        for batch in out
+    ]
+    headings = {"batch": "batch", "model": "model", "calls": "calls", "cost": "at most", "sent": "sent (UTC)"}
+    table = plain_table("Batches that are out", rows, **headings)
+    output.print_tables([table], lambda: {"batches": [asdict(batch) for batch in out]})
+    if not out:
+        say("no batch is out")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One place where goldless keeps files."""
+
+    part: Literal["journal", "models"]
+    path: str
+    bytes: int
+    contents: str
+    if_cleared: str
+    """What is lost."""
+
+
+@verb()
+def files(*, output: Output) -> None:
+    """Show the journal and the downloaded models: where they are, and what they take.
+
+    GOLDLESS_HOME moves both to one folder; otherwise they follow the conventions of the operating system.
+
+    Example:
+      goldless journal files
+    """
+    kept = [asdict(one) for one in _kept()]
+    rows = [{**one, "size": _size_in_words(one["bytes"])} for one in kept]
+    headings = {"part": "what", "path": "where", "size": "size", "contents": "contents", "if_cleared": "if cleared"}
+    table = plain_table("Files of goldless on this machine", rows, **headings)
+    output.print_tables([table], lambda: {"kept": kept})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clearing:
+    """Options of ``clear``."""
+
+    part: Literal["journal", "models", "all"] = argument(
+        "PART", "journal (replies of models), models (downloads) or all."
+    )
+    yes: bool = option(False, "Delete without asking.", "--yes -y")
+
+
+@verb()
+def clear(own: Clearing) -> None:
+    """Delete the journal or the downloaded models, after asking.
+
+    A cleared journal means that models are called, and paid for, again.
+
+    Examples:
+      goldless journal clear models
+      goldless journal clear journal --yes
+    """
+    found = [one for one in _kept() if one.bytes and own.part in {one.part, "all"}]
+    for one in found:
+        say(f"{one.part}: {one.path} ({_size_in_words(one.bytes)}; {one.contents}). {one.if_cleared}")
+    if not found or not (own.yes or confirmed("clearing")):
+        say("nothing was deleted" if found else "nothing to clear")
+        return
+    for one in found:
+        try:
+            if one.part == "models":
+                shutil.rmtree(one.path)
+            else:
+                for path in _journal_files(Path(one.path)):
+                    path.unlink()
+        except OSError as error:
+            raise UserError(f"{one.path}: cannot be deleted ({error.strerror})") from error
+        say(f"deleted: {one.path}")
+
+
 @verb("journal")
 def check(*, options: Options, output: Output) -> None:
     """Check every reply and the file itself; nothing is changed. Exit code 1 if anything is damaged.
@@ -39,13 +149,15 @@ def check(*, options: Options, output: Output) -> None:
       goldless journal check
     """
     from goldless.models.journal_upkeep import check_journal
-    from goldless.reports.report_table import Column, ReportTable
 
     path = _path(options)
     found = check_journal(path)
-    columns = (Column("replies", "sound replies", "count"), Column("damaged", "damaged", "count"))
-    table = ReportTable(f"Journal {path}", columns, (asdict(found),), notes=found.problems)
-    output.print_tables([table], lambda: {"journal": str(path), **asdict(found)})
+    counts = {"replies": ("sound replies", "count"), "damaged": ("damaged", "count")}
+    output.print_tables(
+        [plain_table(f"Journal {path}", [asdict(found)], **counts)],
+        lambda: {"journal": str(path), **asdict(found)},
+        below=found.problems,
+    )
     if found.problems:
         saved = f"sqlite3 {path} .recover | sqlite3 saved"
         end(NOTHING, f"the file {path} is damaged. Restore it from a backup, or save what can be read: {saved}")
@@ -60,7 +172,6 @@ class JournalShowing:
     run: Path | None = option(None, "Also show what this run folder's results cost.", "FOLDER")
 
 
-@app.command(cls=Command)
 @verb("journal")
 def show(own: JournalShowing, options: Options, output: Output) -> None:
     """Show the size of the journal, and calls, tokens and cost by model.
@@ -70,41 +181,42 @@ def show(own: JournalShowing, options: Options, output: Output) -> None:
       goldless journal show --run runs/first
     """
     from goldless.models.journal_upkeep import model_totals
-    from goldless.reports.report_table import Column, ReportTable
     from goldless.runs.store import noted_spending
 
     path = _path(options)
     with closing(_existing(path)) as journal:
         totals = model_totals(journal)
-    columns = (
-        Column("model", "model"),
-        Column("calls", "calls", "count"),
-        Column("tokens", "tokens", "count"),
-        Column("cost_usd", "USD", "usd", "unknown"),
-        Column("estimated", "estimated", "count"),
-        Column("since", "first reply"),
-        Column("until", "last reply"),
-    )
-    rows = tuple({**asdict(one), "since": _day(one.first), "until": _day(one.last)} for one in totals)
-    size = size_of(journal_files(path))
-    tables = [ReportTable(f"Journal {path} ({size_in_words(size)})", columns, rows)]
+    size = _size_of(_journal_files(path))
+    tables = [
+        plain_table(
+            f"Journal {path} ({_size_in_words(size)})",
+            ({**asdict(one), "since": _day(one.first), "until": _day(one.last)} for one in totals),
+            model="model",
+            calls=("calls", "count"),
+            tokens=("tokens", "count"),
+            cost_usd=("USD", "usd", "unknown"),
+            estimated=("estimated", "count"),
+            since="first reply",
+            until="last reply",
+        )
+    ]
     spent = () if own.run is None else noted_spending(own.run)
     if own.run is not None:
-        of_run = (
-            Column("verb", "verb"),
-            Column("model", "model"),
-            Column("calls", "calls"),
-            Column("reused", "from the journal"),
-            Column("cost_usd", "USD paid by the last process", "usd", "unknown"),
-            Column("result_usd", "USD of the result", "usd", "unknown"),
+        of_run = plain_table(
+            f"Run {own.run}",
+            spent,
+            verb="verb",
+            model="model",
+            calls="calls",
+            reused="from the journal",
+            cost_usd=("USD paid by the last process", "usd", "unknown"),
+            result_usd=("USD of the result", "usd", "unknown"),
         )
-        tables.append(ReportTable(f"Run {own.run}", of_run, spent))
-    output.print_tables(
-        tables, lambda: {"journal": str(path), "bytes": size, "models": [asdict(one) for one in totals], "run": spent}
-    )
+        tables.append(of_run)
+    models = [asdict(one) for one in totals]
+    output.print_tables(tables, lambda: {"journal": str(path), "bytes": size, "models": models, "run": spent})
 
 
-@app.command(cls=Command)
 @verb("journal")
 def compact(*, options: Options) -> None:
     """Give the space of deleted replies back to the disk.
@@ -113,11 +225,11 @@ def compact(*, options: Options) -> None:
       goldless journal compact
     """
     path = _path(options)
-    before = size_of(journal_files(path))
+    before = _size_of(_journal_files(path))
     with closing(_existing(path)) as journal:
         journal.rows("vacuum")
         journal.rows("pragma wal_checkpoint(truncate)")
-    say(f"{path}: {size_in_words(before)} before, {size_in_words(size_of(journal_files(path)))} now")
+    say(f"{path}: {_size_in_words(before)} before, {_size_in_words(_size_of(_journal_files(path)))} now")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +244,6 @@ class Forgetting:
     yes: bool = option(False, "Delete without asking.", "--yes -y")
 
 
-@app.command(cls=Command)
 @verb("journal")
 def forget(own: Forgetting, options: Options) -> None:
     """Delete replies by model, by age, or by both. Their calls are made, and paid for, again when they are needed.
@@ -163,10 +274,9 @@ def forget(own: Forgetting, options: Options) -> None:
 class Merging:
     """Options of ``merge``."""
 
-    others: list[Path] = argument("JOURNAL...", "Journals to read from; they stay as they are.", form=FILES)
+    others: list[Path] = argument("JOURNAL...", "Journals to read from; they stay as they are.")
 
 
-@app.command(cls=Command)
 @verb("journal")
 def merge(own: Merging, options: Options) -> None:
     """Add the replies of other journals to this one. Of a damaged one nothing is added.
@@ -184,6 +294,12 @@ def merge(own: Merging, options: Options) -> None:
             say(f"{other}: {added:,} replies added, {known:,} were there already")
 
 
+app = verbs_app(
+    "Look after the replies of models that are kept on this machine.",
+    *(batches, files, clear, check, show, compact, forget, merge),
+)
+
+
 def _path(options: Options) -> Path:
     from goldless.models.cache import default_journal
 
@@ -199,9 +315,51 @@ def _existing(path: Path) -> Journal:
     return Journal(path)
 
 
-def _day(seconds: float | None) -> str:
+def _kept() -> Iterator[Kept]:
+    from goldless.models.cache import compiled_folder, default_journal, models_folder
+
+    journal = default_journal()
+    lost = "Runs call their models again, and pay again; run folders keep their results."
+    yield Kept("journal", str(journal), _size_of(_journal_files(journal)), _replies(journal), lost)
+    for folder in (models_folder(), compiled_folder()):
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        if files or folder == models_folder():
+            contents = f"{len(files)} file{'s' * (len(files) != 1)}"
+            yield Kept("models", str(folder), _size_of(files), contents, "They are fetched or made again when needed.")
+
+
+def _replies(journal: Path) -> str:
+    """How many replies a journal has, and what they cost."""
+    if not journal.is_file():
+        return "none yet"
+    try:
+        with closing(sqlite3.connect(f"{journal.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            count, usd = connection.execute("select count(*), sum(cost_usd) from calls").fetchone()
+    except sqlite3.Error as error:
+        return f"cannot be read ({error})"
+    return f"{count:,} replies" + (f" that cost {usd:.2f} USD" if usd else "")
+
+
+def _journal_files(journal: Path) -> list[Path]:
+    """The journal and what SQLite keeps beside it."""
+    return [path for path in (journal, *(Path(f"{journal}{end}") for end in ("-wal", "-shm"))) if path.is_file()]
+
+
+def _size_of(files: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in files)
+
+
+def _size_in_words(size: int) -> str:
+    amount, units = float(size), ["B", "kB", "MB", "GB"]
+    while amount >= 1000 and len(units) > 1:
+        amount /= 1000
+        units.pop(0)
+    return f"{amount:.{0 if units[0] == 'B' else 1}f} {units[0]}"
+
+
+def _day(seconds: float | None, form: str = "%Y-%m-%d") -> str:
     """The day, or a question mark where a damaged journal does not say."""
     try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")  # type: ignore[arg-type]
+        return datetime.fromtimestamp(seconds, UTC).strftime(form)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError, OSError):
         return "?"

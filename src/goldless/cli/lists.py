@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from goldless.cli.command import Command, verb, verbs_app
+from goldless.cli.command import verb, verbs_app
 from goldless.cli.console import say
 from goldless.cli.output import Output, plain_table
 
@@ -25,10 +25,8 @@ CATALOGUES = {
     "goldless.verbs": "goldless.cli.main",
 }
 """The module whose catalogue says whether a group's plugins have the right shape and a name that is free."""
-app = verbs_app("List metrics, models, importers or plugins.")
 
 
-@app.command(cls=Command)
 @verb()
 def metrics(*, output: Output) -> None:
     """List the metrics with what each measures, ours, those of installed packages, and the forms of custom ones.
@@ -40,13 +38,11 @@ def metrics(*, output: Output) -> None:
     from goldless.user_metrics.catalogue import USER_METRICS
 
     theirs = {plugin.name: f"from {plugin.package}" for plugin in CATALOGUE.plugins() if plugin.failure is None}
-    listed = {**METRICS, **theirs, **USER_METRICS}
-    rows = tuple({"metric": name, "measures": text} for name, text in listed.items())
+    rows = [{"metric": name, "measures": text} for name, text in {**METRICS, **theirs, **USER_METRICS}.items()]
     table = plain_table("Metrics", rows, metric="metric", measures="what it measures")
     output.print_tables([table], lambda: {"metrics": rows})
 
 
-@app.command(cls=Command)
 @verb()
 def models(*, output: Output) -> None:
     """List the ways to name a model.
@@ -57,14 +53,12 @@ def models(*, output: Output) -> None:
     from goldless.models.catalogue import forms
     from goldless.models.embedded import find_embedded
 
-    rows = tuple(asdict(form) for form in forms())
-    path = find_embedded()
+    rows, path = [asdict(form) for form in forms()], find_embedded()
     table = plain_table("Models", rows, form="written as", purpose="what it is")
     output.print_tables([table], lambda: {"models": rows, "embedded": None if path is None else str(path)})
     say(f"embedded: {'not fetched yet (goldless doctor embedded does it)' if path is None else path}")
 
 
-@app.command(cls=Command)
 @verb()
 def importers(*, output: Output) -> None:
     """List the formats that a study is read from; most are recognised by themselves, --from names one.
@@ -74,12 +68,11 @@ def importers(*, output: Output) -> None:
     """
     from goldless.studies.importers import IMPORTERS
 
-    rows = tuple({"format": name, "reads": one.description} for name, one in IMPORTERS.all().items())
+    rows = [{"format": name, "reads": one.description} for name, one in IMPORTERS.all().items()]
     table = plain_table("Importers", rows, format="--from", reads="what it reads")
     output.print_tables([table], lambda: {"importers": rows})
 
 
-@app.command(cls=Command)
 @verb()
 def plugins(*, output: Output) -> None:
     """List what installed packages add, such as metrics, models or sections of the report; which failed, and why.
@@ -91,18 +84,18 @@ def plugins(*, output: Output) -> None:
     """
     from goldless.plugins import GROUPS
 
-    names = ("group", "name", "package", "version")
-    found = [plugin for group in GROUPS for plugin in _of(group)]
-    rows = tuple(
-        {name: getattr(one, name) for name in names} | {"usable": one.failure is None, "failure": one.failure}
-        for one in found
-    )
-    columns = {name: name for name in names} | {"failure": "cannot be used because"}
-    output.print_tables([plain_table("Plugins", rows, **columns)], lambda: {"groups": list(GROUPS), "plugins": rows})
-    if not found:
+    names = ("group", "name", "package", "version", "failure")
+    found = [{name: getattr(one, name) for name in names} for group in GROUPS for one in _of(group)]
+    rows = [one | {"usable": one["failure"] is None} for one in found]
+    headings = {name: name for name in names} | {"failure": "cannot be used because"}
+    output.print_tables([plain_table("Plugins", rows, **headings)], lambda: {"groups": list(GROUPS), "plugins": rows})
+    if not rows:
         say(f"no installed package adds anything. Entry-point groups: {', '.join(GROUPS)}")
     if failed := sum(not row["usable"] for row in rows):
         say(f"cannot be used: {failed} of {len(rows)}", style="yellow")
+
+
+app = verbs_app("List metrics, models, importers or plugins.", metrics, models, importers, plugins)
 
 
 def _of(group: str) -> Iterable[Plugin]:

@@ -85,29 +85,24 @@ ADDED = Catalogue[Any](
     lambda value: None if isinstance(value, Verb) else f"must be made by goldless.cli.command.verb, got {value!r}",
 )
 """Verbs that plugins add."""
-MODULES = {"list": "lists"}
+MODULES = {"list": "lists", **{old: verb for (verb, _), old in QUESTIONS.items()}}
 """Modules that are not named as their verb is."""
 
 
 @functools.cache
 def _made(name: str) -> Any:
     """The command of a verb; only its module is imported."""
-    if name not in {*VERBS, *QUESTIONS.values()}:
-        found = ADDED.get(name)
-        if found is None:
-            raise KeyError(name)
-        return _command(name, found)
-    module = importlib.import_module(OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{MODULES.get(name, name)}")
-    declared = getattr(module, name, None) or module.app
-    return typer.main.get_command(declared) if isinstance(declared, typer.Typer) else _command(name, declared)
-
-
-def _command(name: str, found: Verb) -> Any:
-    single = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
-    single.command(name=name, cls=Command)(found)
-    made: Any = typer.main.get_command(single)
-    made.matter = found.matter
-    return made
+    if name in (*VERBS, *QUESTIONS.values()):
+        place = OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{MODULES.get(name, name)}"
+        module = importlib.import_module(place)
+        found = getattr(module, name, None) or module.app
+    elif (found := ADDED.get(name)) is None:
+        raise KeyError(name)
+    if isinstance(found, Verb):
+        single = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
+        single.command(name=name, cls=Command)(found)
+        found = single
+    return typer.main.get_command(found)
 
 
 class _ByName(Mapping[str, Any]):
@@ -144,25 +139,35 @@ class Verbs(Group):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command for the words of a command line: a verb, also under its old name, or a question of it."""
         if old := next((words for words in (" ".join(args[:2]), args[0]) if words in MOVED), None):
-            say(f"note: goldless {old} is now goldless {MOVED[old]}", style="dim")
+            if not ctx.resilient_parsing:
+                say(f"note: goldless {old} is now goldless {MOVED[old]}", style="dim")
             rest = args[len(old.split()) :]
             if old in QUESTIONS.values():
                 return MOVED[old], _made(old), rest
             args = [*MOVED[old].split(), *rest]
         verb, *words = args
-        if flag := next((word for word in words if (verb, word) in QUESTIONS), None):
-            found = _made(QUESTIONS[verb, flag])
-            takes_value = any(flag in one.opts for one in found.params)
-            if not takes_value or {"-h", "--help", "--help-all"} & {*words}:
-                words.remove(flag)
-            return f"{verb} {flag}", found, words
-        return super().resolve_command(ctx, args)
+        flag = next((word for word in words if (verb, word.partition("=")[0]) in QUESTIONS), None)
+        if flag is None:
+            return super().resolve_command(ctx, args)
+        name = flag.partition("=")[0]
+        found = _made(QUESTIONS[verb, name])
+        takes_value = any(name in one.opts for one in found.params)
+        if not takes_value or {"-h", "--help", "--help-all"} & {*words}:
+            words.remove(flag)
+        return f"{verb} {name}", found, words
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help from the verbs' names and lines alone."""
+    def _named(self) -> None:
+        """Know the verbs by their names and lines alone, so that none is imported."""
         lines = [(panel, *item) for panel, verbs in panels().items() for item in verbs.items()]
         self.commands = {name: Command(name, help=line, rich_help_panel=panel) for panel, name, line in lines}
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._named()
         super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        self._named()
+        return super().shell_complete(ctx, incomplete)
 
 
 app = verbs_app(
@@ -183,27 +188,21 @@ def _version(*, wanted: bool) -> None:
         raise typer.Exit
 
 
+VERSION: Any = typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
+
+
 @app.callback()
-def _common(
-    *,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=lambda v: _version(wanted=v), is_eager=True, metavar="", help="Print the version."
-        ),
-    ] = False,
-) -> None:
+def _common(*, wanted: Annotated[bool, VERSION] = False) -> None:
     pass
 
 
 def main() -> None:
     """Run the command line; errors end in one clear message, never in a traceback."""
     escape_what_cannot_be_encoded()
-    if "GOLDLESS_COMPLETING" in os.environ:
-        from goldless.cli.completion import complete
+    if "_GOLDLESS_COMPLETE" in os.environ:
+        from typer._completion_classes import completion_init
 
-        complete(app, panels(), sys.argv[1:])
-        return
+        completion_init()
     with Signals() as signals:
         try:
             with warnings_as_messages():

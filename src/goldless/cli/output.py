@@ -1,4 +1,4 @@
-"""A verb's output: tables on standard output in the requested format, results in a folder, notes."""
+"""A verb's output: tables on standard output in the requested format, results in a folder, notes, the cost."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from goldless.cli.console import ProgressBars, echo, incomplete, out, say
 from goldless.cli.signals import before_ending, run_async
 from goldless.reports.findings import Said, in_text
+from goldless.runs.option_forms import option
 
 if TYPE_CHECKING:
     from goldless.reports.leaderboard import Leaderboard, RaterScores
@@ -25,19 +26,27 @@ if TYPE_CHECKING:
     from goldless.runs.progress import Progress, Tell
     from goldless.studies import Study
 
+OUTPUT = "Output"
+RESULT_FOLDER = "Write the result to this folder, beside other results of the study."
 Format = Literal["rich", "markdown", "csv", "json", "latex"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Output:
-    """Where a verb's result goes, and how it is shown."""
+    """Where a verb's result goes, and how it is shown; its fields are options of every verb that prints."""
 
-    shown_as: Format = "rich"
-    folder: Path | None = None
-    """For results and evidence; None: nothing is written."""
-    verbose: bool = False
-    signatures: bool = False
-    """Whether signatures are printed in full."""
+    folder: Path | None = option(None, RESULT_FOLDER, "--out FOLDER", group=OUTPUT)
+    table: Literal["rich", "markdown", "csv", "json", "latex"] = option(
+        "rich", "Format of the tables on standard output.", "--format"
+    )
+    json_only: bool = option(False, "Print one JSON object on standard output (same as --format json).", "--json")
+    verbose: bool = option(False, "Also print signatures, each on one line, and numeric details.", "--verbose -v")
+    signature: bool = option(False, "Print signatures in full: how exactly each number was made.")
+
+    @property
+    def shown_as(self) -> Format:
+        """Format of the tables."""
+        return "json" if self.json_only else self.table
 
     @property
     def with_details(self) -> bool:
@@ -77,23 +86,30 @@ class Output:
             options = replace(options, progress=tell, say=say, so_far=so_far if verb.keeps_evidence else None)
             return run_async(verb.begin, source, own, options), source
 
-    def keep(
-        self,
-        study: Study | None,
-        verb: str,
-        result: object,
-        markdown: Callable[[], str],
-        *,
-        name: str | None = None,
-        spending: Sequence[Spending] = (),
-    ) -> None:
+    def keep(self, source: Study | None, verb: str, name: str, found: Any) -> None:
         """Write a result beside others of the study, if there is a folder for it."""
         if self.folder is not None:
             from goldless.reports.document import write
             from goldless.runs.store import save_result
 
-            text, data = markdown(), write(result)
-            save_result(study, self.folder, verb=verb, name=name or verb, data=data, markdown=text, spending=spending)
+            text = found.to_markdown() if hasattr(found, "to_markdown") else "\n".join(_markdown(_tables(found)))
+            spending = getattr(getattr(found, "evaluation", None) or found, "spending", ())
+            save_result(source, self.folder, verb=verb, name=name, data=write(found), markdown=text, spending=spending)
+
+    def tell(self, found: Any, *, holds: str = "result", notes: Iterable[str] = (), **shown: Any) -> None:
+        """Show a result, its warnings and notes, its cost and its folder; exit with 3 where calls are open.
+
+        ``holds``: what is in the folder; ``notes``: besides the result's own; ``shown``: as ``print_tables`` says.
+        """
+        self.show(found, **shown)
+        for warning in getattr(found, "warnings", ()):
+            say(f"warning: {warning}", style="yellow")
+        tell_spending(getattr(found, "spending", ()))
+        for note in dict.fromkeys((*getattr(found, "notes", ()), *notes)):
+            say(note, style="yellow")
+        self.tell_folder(holds)
+        if open_calls := getattr(found, "open", 0):
+            incomplete(f"{open_calls} calls are open")
 
     def tell_folder(self, holds: str = "result") -> None:
         """Report where results were written, and where their report is."""
@@ -103,18 +119,19 @@ class Output:
             say(f"{holds}: {self.folder}")
             say(f"report: {report_of(self.folder)}")
 
-    def show(self, result: Any, *, below: Sequence[str] = (), **more: Any) -> None:
-        """Print a result: its sentences and tables, or its plain data; the options are those of ``print_tables``."""
+    def show(self, found: Any, **more: Any) -> None:
+        """Print a result: its sentences and tables, or its plain data; ``more``: as ``print_tables`` says."""
         from goldless.reports.document import write
 
+        signatures = getattr(found, "signatures", None)
         shown: dict[str, Any] = {
-            "csv": getattr(result, "to_csv", None),
-            "markdown": getattr(result, "to_markdown", None),
-            "findings": result.findings() if hasattr(result, "findings") else (),
+            "csv": getattr(found, "to_csv", None),
+            "markdown": getattr(found, "to_markdown", None),
+            "findings": found.findings() if hasattr(found, "findings") else (),
+            "signatures": signatures() if callable(signatures) else (),
         }
-        tables = result.tables() if hasattr(result, "tables") else [result.table()]
-        as_json = getattr(result, "as_json", None) or functools.partial(write, result)
-        self.print_tables(tables, as_json, below=below, **shown | more)
+        as_json = getattr(found, "as_json", None) or functools.partial(write, found)
+        self.print_tables(_tables(found), as_json, **shown | more)
 
     def print_tables(
         self,
@@ -140,23 +157,27 @@ class Output:
         elif self.shown_as == "csv":
             echo("\n".join(table.to_csv() for table in tables) if csv is None else csv())
         elif self.shown_as == "markdown":
-            echo(("\n".join(table.to_markdown() for table in tables) if markdown is None else markdown()) + "\n")
+            echo(("\n".join(_markdown(tables)) if markdown is None else markdown()) + "\n")
         elif self.shown_as == "latex":
             echo("\n".join(_latex(tables, signatures)))
         else:
-            print_findings(findings)
-            if rich is not None:
-                rich()
+            said = [in_text(one) for one in findings]
+            for line in (*said, "") if said else ():
+                out().print(line, markup=False)
+            if rich is None:
+                self._print_rich(tables, below, signatures)
             else:
-                self._print_rich(tables, signatures, below)
+                rich()
 
     def print_signature(self, *lines: str) -> None:
         """Print signatures, each on one line unless all of it is asked for; nothing where no details are wanted."""
-        for line in lines if self.with_details or self.signatures else ():
-            shown = line if self.signatures else folded_signature(line, out().width)
-            out().print(shown, markup=False, soft_wrap=True, style="dim")
+        rest = "… (--signature for all)"
+        for line in lines if self.with_details or self.signature else ():
+            width = out().width
+            folded = line if self.signature or len(line) <= width else line[: max(20, width - len(rest))] + rest
+            out().print(folded, markup=False, soft_wrap=True, style="dim")
 
-    def _print_rich(self, tables: Sequence[ReportTable], signatures: Sequence[str], below: Sequence[str]) -> None:
+    def _print_rich(self, tables: Sequence[ReportTable], below: Sequence[str], signatures: Sequence[str]) -> None:
         for i, table in enumerate(tables, 1):
             print_whole(table)
             # notes that several tables share are printed below the last of them
@@ -173,21 +194,15 @@ class Output:
         self.print_signature(*signatures)
 
 
-def plain_table(title: str, rows: Sequence[Mapping[str, Any]], **headings: str) -> ReportTable:
-    """A table of texts, with the columns of these headings; what is absent is left empty."""
+def plain_table(title: str, rows: Iterable[Mapping[str, Any]], **headings: str | tuple[Any, ...]) -> ReportTable:
+    """A table with these columns, each a heading, or heading, kind and what is shown for an absent value."""
     from goldless.reports.report_table import Column, ReportTable
 
-    return ReportTable(title, tuple(Column(name, said, absent="") for name, said in headings.items()), tuple(rows))
-
-
-def tell_result(found: Any, output: Output) -> None:
-    """Show a result, what it says beside its tables, and what it cost; exit with 3 if the same command resumes it."""
-    output.show(found)
-    for warning in getattr(found, "warnings", ()):
-        say(f"warning: {warning}", style="yellow")
-    tell_spending(getattr(found, "spending", ()))
-    if open_calls := getattr(found, "open", 0):
-        incomplete(f"{open_calls} calls are open")
+    columns = (
+        Column(name, said, absent="") if isinstance(said, str) else Column(name, *said)
+        for name, said in headings.items()
+    )
+    return ReportTable(title, tuple(columns), tuple(rows))
 
 
 def tell_spending(rows: Iterable[Spending]) -> None:
@@ -201,9 +216,20 @@ def tell_spending(rows: Iterable[Spending]) -> None:
         say(f"{row.model}: {made}, {row.reused} from the journal{before}")
 
 
-def _escaped(character: re.Match[str]) -> str:
-    """A character of a JSON text; one that a terminal would obey is escaped, which leaves the JSON the same."""
-    return character[0] if character[0].isprintable() else json.dumps(character[0])[1:-1]
+def print_whole(table: ReportTable | Leaderboard | RaterScores, **more: Any) -> None:
+    """Print a table so that nothing is cut off, in several parts if the terminal is narrow."""
+    for part in table.to_rich(out().width, **more):
+        # a single name may be wider than the terminal, which then breaks the line
+        out().print(part, crop=False, no_wrap=True, overflow="ignore", soft_wrap=True)
+
+
+def _tables(found: Any) -> list[ReportTable]:
+    made: list[ReportTable] = found.tables() if hasattr(found, "tables") else [found.table()]
+    return made
+
+
+def _markdown(tables: Sequence[ReportTable]) -> Iterator[str]:
+    return (table.to_markdown() for table in tables)
 
 
 def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator[str]:
@@ -216,23 +242,6 @@ def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator
         yield table.to_latex()
 
 
-def print_whole(table: ReportTable | Leaderboard | RaterScores, **more: Any) -> None:
-    """Print a table so that nothing is cut off, in several parts if the terminal is narrow."""
-    for part in table.to_rich(out().width, **more):
-        # a single name may be wider than the terminal, which then breaks the line
-        out().print(part, crop=False, no_wrap=True, overflow="ignore", soft_wrap=True)
-
-
-def print_findings(findings: Iterable[Said]) -> None:
-    """Print sentences above the tables."""
-    said = [in_text(one) for one in findings]
-    for line in said:
-        out().print(line, markup=False)
-    if said:
-        out().print()
-
-
-def folded_signature(line: str, width: int) -> str:
-    """The signature on one line: its beginning, and how to see the rest."""
-    rest = "… (--signature for all)"
-    return line if len(line) <= width else line[: max(20, width - len(rest))] + rest
+def _escaped(character: re.Match[str]) -> str:
+    """A character of a JSON text; one that a terminal would obey is escaped, which leaves the JSON the same."""
+    return character[0] if character[0].isprintable() else json.dumps(character[0])[1:-1]

@@ -1,15 +1,19 @@
-"""``goldless plan``: what a score will cost."""
+"""``goldless plan``: what a score will cost; ``--cost``: what metrics and reviewers cost, also on more tasks."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goldless.cli.command import verb
-from goldless.cli.output import Output
-from goldless.runs.options import CRITIC, DETECTION, METRICS, MODELS, Options
+from goldless.cli.output import Output, plain_table
+from goldless.runs.option_forms import LINES, option
+from goldless.runs.options import CRITIC, DETECTION, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
+    from goldless.meta_evaluation.cost import CostReport
     from goldless.runs.estimate import Plan
     from goldless.studies import Study
 
@@ -18,6 +22,7 @@ READING = (
     "server charges them; computed: with shared beginnings counted once; USD and time: of calls not yet known; "
     "?: unknown."
 )
+REVIEWERS = "Reviewers"
 
 
 @verb(
@@ -42,33 +47,86 @@ async def plan(study: Study, *, options: Options) -> Plan:
 
 @plan.told
 def _tell(found: Plan, output: Output) -> None:
-    from goldless.reports.report_table import Column, ReportTable
-
-    calls = (
-        Column("metric", "metric", absent="all together"),
-        Column("part", "calls the"),
-        Column("model", "model", wide=True),
-        Column("calls", "calls", "count"),
-        Column("known", "known", "count", "?"),
-        Column("tokens", "tokens", "count"),
-        Column("computed_tokens", "computed", "count"),
-        Column("cost_usd", "USD", "usd", "?"),
-        Column("seconds", "time", "seconds", "?"),
+    rows = [asdict(row) for row in (*found.rows, *found.together)]
+    calls = plain_table(
+        f"Plan for {found.study}",
+        rows,
+        metric=("metric", "text", "all together"),
+        part="calls the",
+        model=("model", "text", None, 4, True),
+        calls=("calls", "count"),
+        known=("known", "count", "?"),
+        tokens=("tokens", "count"),
+        computed_tokens=("computed", "count"),
+        cost_usd=("USD", "usd", "?"),
+        seconds=("time", "seconds", "?"),
     )
-    rows = tuple(asdict(row) for row in (*found.rows, *found.together))
-    tables = [ReportTable(f"Plan for {found.study}", calls, rows, apart=len(found.together))]
+    tables = [replace(calls, apart=len(found.together))]
     if found.power is not None:
-        questions = (
-            Column("question", "to decide"),
-            Column("tests", "comparisons", "count"),
-            Column("tasks", "tasks", "count", "too many"),
-            Column("usd", "USD", "usd", "?"),
-            Column("seconds", "time", "seconds", "?"),
-            Column("tasks_until", "within", "count", "-"),
+        deciding = plain_table(
+            f"Tasks to detect {found.power.detect:g} standard deviations",
+            map(asdict, found.power.rows),
+            question="to decide",
+            tests=("comparisons", "count"),
+            tasks=("tasks", "count", "too many"),
+            usd=("USD", "usd", "?"),
+            seconds=("time", "seconds", "?"),
+            tasks_until=("within", "count", "-"),
         )
-        title = f"Tasks to detect {found.power.detect:g} standard deviations"
-        tables.append(ReportTable(title, questions, tuple(asdict(row) for row in found.power.rows)))
+        tables.append(deciding)
     models = {row.part: row.model for row in found.together}
     nobody = () if found.together else ("No model is called: everything is computed from the study.",)
     below = (*nobody, READING, *(f"{part}: {model}" for part, model in models.items()), *found.notes)
     output.print_tables(tables, lambda: asdict(found), below=below)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costing:
+    """Options of ``plan --cost``."""
+
+    tasks: int = option(10_000, "Also estimate the cost on N tasks like these.")
+    reviewer_price: Sequence[str] = option(
+        (), "Price of a reviewer in USD per million tokens, or NAME=IN,OUT.", "NAME=USD", group=REVIEWERS, form=LINES
+    )
+    tokens_per_judgement: float | None = option(
+        None, "Tokens per judgement (default: a quarter of the question's characters)."
+    )
+    runs: Sequence[Path | str] = option(
+        (), "Run folder whose actual spending is used instead of an estimate. Repeat it.", "--run FOLDER", group=MODELS
+    )
+
+
+@verb(
+    *(METRICS, CRITIC, "reviewers", "scale", "orders", "own_family", STATISTICS, MODELS),
+    without=("on_too_long", "recorded"),
+    first=("metrics", "reviewers", "tasks", "folder"),
+    usual={"metrics": ()},
+    helps={"reviewers": "Comma-separated chat models, MODEL or NAME=MODEL. Their cost is estimated."},
+    kept_as="cost",
+)
+async def cost(study: Study, own: Costing, options: Options) -> CostReport:
+    """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks. Calls no model.
+
+    Examples:
+      goldless plan --cost answers.csv --metric gem-raw,tvd-mi --tasks 1000
+      goldless plan --cost answers.csv --reviewers openai:gpt-4o-mini,openai:gpt-4o
+    """
+    from goldless.meta_evaluation.cost import find_costs, parse_reviewer_prices, reviewer_costs
+
+    if not (options.metrics or options.reviewers or own.runs):
+        options = replace(options, metrics=("gem-raw",))
+    prices = parse_reviewer_prices(own.reviewer_price)
+    known = reviewer_costs(study, options, prices=prices, tokens_a_judgement=own.tokens_per_judgement)
+    return await find_costs(study, options, tasks=own.tasks, runs=own.runs, reviewers=known)
+
+
+@cost.told
+def _tell_cost(found: CostReport, output: Output) -> None:
+    from goldless.reports.report_table import seconds_text, usd_text
+
+    notes, total = [], found.total
+    if total is not None and len(found.rows) > 1:
+        money = "price unknown for a part of it" if total.usd is None else f"{usd_text(total.usd)} USD"
+        time = "time not known" if total.seconds is None else seconds_text(total.seconds)
+        notes = [f"all of it on {found.tasks:,} tasks: {total.tokens:,.0f} tokens, {money}, {time}"]
+    output.tell(found, notes=notes)

@@ -27,7 +27,7 @@ class Replaying:
 async def replay(own: Replaying) -> Replay:
     """Recompute the results of a run folder from its own evidence, and compare them with what it printed.
 
-    Calls no model, and runs no code that comes with the folder. Exit code 9: something is not met again.
+    Calls no model, and runs no code that comes with the folder. Exit code 9: a recomputed value differs.
 
     Examples:
       goldless replay runs/first
@@ -47,14 +47,15 @@ def _tell(found: Replay, output: Output, *, own: Replaying) -> None:
     from goldless.runs.replay import SHOWN
 
     output.show(found)
-    if output.shown_as == "rich":
-        for part in found.parts:
-            for one in part.differences[:SHOWN]:
-                out().print(f"{part.name}: {one.place}: printed {one.printed}, now {one.recomputed}", markup=False)
-            if len(part.differences) > SHOWN:
-                out().print(f"{part.name}: and {len(part.differences) - SHOWN} more", markup=False)
-        if found.outcome != "different":
-            out().print(found.sentence, markup=False)
+    lines = []
+    for part in found.parts:
+        more, name = len(part.differences) - SHOWN, part.name
+        shown = part.differences[:SHOWN]
+        lines += [f"{name}: {one.place}: printed {one.printed}, now {one.recomputed}" for one in shown]
+        lines += [f"{name}: and {more} more"] * (more > 0)
+    lines += [found.sentence] * (found.outcome != "different")
+    for line in lines if output.shown_as == "rich" else ():
+        out().print(line, markup=False)
     if own.badge is not None:
         said = f"{found.values} values met again" if found.outcome == "equal" else found.outcome
         colours: dict[str, Colour] = {"equal": "green", "different": "red"}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @verb(
     *REVIEWING,
-    first=("reviewers", "scale", "exams", "recorded", "out_folder"),
+    first=("reviewers", "scale", "exams", "recorded", "folder"),
     out=RUN_FOLDER,
     keeps_evidence=True,
 )
@@ -42,8 +42,15 @@ def tell_review(found: Review, output: Output, *, last: str = "") -> None:
 
     if output.folder is not None:
         save_review(found, output.folder)
-    print_review(found, output)
-    if last and output.shown_as == "rich":
+    if not found.complete:
+        say(f"INCOMPLETE: {found.open} calls are left", style="yellow")
+    if found.failures:
+        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(found.failures.items()))
+        say(f"missing: {sum(found.failures.values())} ({causes})", style="yellow")
+    output.show(found)
+    if output.shown_as == "rich" and found.stopped is not None:
+        print_stopped(found.stopped)
+    if output.shown_as == "rich" and last:
         out().print(last)
     tell_spending(found.spending)
     for note in found.notes:
@@ -55,15 +62,3 @@ def tell_review(found: Review, output: Output, *, last: str = "") -> None:
         end(NOBODY_PASSED, found.nobody)
     if len(found.judgements) and found.judgements["value"].null_count() == len(found.judgements):
         end(NOTHING, "no verdict could be read")
-
-
-def print_review(review: Review, output: Output) -> None:
-    """Print warnings on standard error, then the verdict, the rankings and the exam report on standard output."""
-    if not review.complete:
-        say(f"INCOMPLETE: {review.open} calls are left", style="yellow")
-    if review.failures:
-        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(review.failures.items()))
-        say(f"missing: {sum(review.failures.values())} ({causes})", style="yellow")
-    output.show(review)
-    if review.stopped is not None and output.shown_as == "rich":
-        print_stopped(review.stopped)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     *SCORING,
     STOPPING,
     "reviewers",
-    first=("metrics", "scorer", "rewriters", "recorded", "out_folder"),
+    first=("metrics", "scorer", "rewriters", "recorded", "folder"),
     out=RUN_FOLDER,
     keeps_evidence=True,
     averages_samples=True,
@@ -41,7 +41,11 @@ async def score(study: Study, *, options: Options) -> Evaluation:
 
 
 @score.told
-def _tell(found: Evaluation, output: Output, *, study: str) -> None:
+def tell_evaluation(found: Evaluation, output: Output, *, study: str = "", last: str = "") -> None:
+    """Keep and print an evaluation; ``study``: its words, to suggest what to run next; ``last``: a text after it."""
+    from goldless.reports.document import write
+    from goldless.reports.findings import over_all
+    from goldless.reports.leaderboard import Leaderboard
     from goldless.reports.run_folder import RunFolder
     from goldless.runs.store import save_run
 
@@ -51,32 +55,34 @@ def _tell(found: Evaluation, output: Output, *, study: str) -> None:
         save_run(found, output.folder)
         if gone:
             say(f"{output.folder}: replaced the earlier results of {', '.join(sorted(gone))}", style="yellow")
-    print_leaderboards(found, output)
-    tell_evaluation(found, output)
-    if output.shown_as == "rich":
-        _suggest(study, found, output)
-    end_evaluation(found)
-
-
-def print_leaderboards(evaluation: Evaluation, output: Output) -> None:
-    """Print warnings on standard error, then the verdict and every metric's leaderboard on standard output."""
-    from goldless.reports.document import write
-    from goldless.reports.findings import over_all
-    from goldless.reports.leaderboard import Leaderboard
-
-    tell_warnings(evaluation)
-    boards = list(evaluation.metrics.values())
+    _tell_warnings(found)
+    boards = list(found.metrics.values())
+    titled = [(f"## {board.metric}\n\n" * (len(boards) > 1), board) for board in boards]
     output.print_tables(
         [board.table(beaten="ranks") if isinstance(board, Leaderboard) else board.table() for board in boards],
-        lambda: write(evaluation),
+        lambda: write(found),
         csv=lambda: _csv(boards),
-        markdown=lambda: _markdown(boards),
-        rich=lambda: _print_boards(boards, evaluation, output),
-        findings=over_all(evaluation.boards) if evaluation.stopped is None else ((evaluation.stopped.sentence,),),
+        markdown=lambda: "\n".join(title + board.to_markdown() for title, board in titled),
+        rich=lambda: _print_boards(boards, found, output),
+        findings=over_all(found.boards) if found.stopped is None else ((found.stopped.sentence,),),
     )
+    if output.shown_as == "rich" and last:
+        out().print(last, markup=False)
+    _tell_cost(found, output)
+    if output.shown_as == "rich" and study:
+        for line in _suggested(as_words(study), found, output):
+            say(line)
+    _end(found)
 
 
-def _csv(boards: Sequence[Leaderboard | RaterScores]) -> str:
+def tell_all(evaluation: Evaluation, output: Output) -> None:
+    """Warnings, spending and folder, and the exit code, for a verb with tables of its own."""
+    _tell_warnings(evaluation)
+    _tell_cost(evaluation, output)
+    _end(evaluation)
+
+
+def _csv(boards: list[Leaderboard | RaterScores]) -> str:
     """One header for all metrics; the table of raters has its own columns."""
     header, text = "", ""
     for board in boards:
@@ -86,58 +92,36 @@ def _csv(boards: Sequence[Leaderboard | RaterScores]) -> str:
     return text
 
 
-def _markdown(boards: Sequence[Leaderboard | RaterScores]) -> str:
-    return "\n".join(f"## {board.metric}\n\n" * (len(boards) > 1) + board.to_markdown() for board in boards)
-
-
-def _print_boards(boards: Sequence[Leaderboard | RaterScores], evaluation: Evaluation, output: Output) -> None:
+def _print_boards(boards: list[Leaderboard | RaterScores], evaluation: Evaluation, output: Output) -> None:
     """One table with a column per metric; or, with details, the whole table of every metric."""
     from goldless.reports.findings import heading
     from goldless.reports.leaderboard import Leaderboard
 
     of_agents = [board for board in boards if isinstance(board, Leaderboard)]
-    if output.verbose:
-        for board in of_agents:
-            _print_board(board, evaluation, output)
-    elif of_agents:
+    for board in of_agents if output.verbose else ():
+        print_whole(board, full=True)
+        if evaluation.stopped is None:
+            out().print(in_text(of_one(board.metric, board)), markup=False)
+        _print_notes(board, evaluation)
+        outcome = evaluation.outcomes.get(board.metric)
+        for name, value in ({} if outcome is None else outcome.summary).items():
+            out().print(f"{name.replace('_', ' ')}: {value:.4f}", markup=False, style="dim")
+        output.print_signature(board.signature)
+        out().print()
+    if of_agents and not output.verbose:
         first, *others = of_agents
         print_whole(first, others=others)
         _print_notes(first, evaluation)
         if others:
             listed = ", ".join(heading(one.metric, one.unit) for one in others)
             out().print(f"Also: {listed}. -v shows each with intervals.", markup=False)
-        if output.signatures:
+        if output.signature:
             output.print_signature(*(board.signature for board in of_agents))
     for raters in boards:
         if not isinstance(raters, Leaderboard):
             print_whole(raters)
             output.print_signature(raters.signature)
-    for outcome in evaluation.outcomes.values():
-        groups = outcome.groups
-        if groups is None:
-            continue
-        numbers = {"d_response": groups.d_response, "AUC": groups.auc, "d_task": groups.d_task}
-        shown = ", ".join(f"{name} {_three(x)}" for name, x in numbers.items())
-        interval = "" if groups.low is None else f" ({_three(groups.low)} … {_three(groups.high)})"
-        out().print(
-            f"{outcome.metric}: {evaluation.settings.get('groups')}, {groups.n_tasks} tasks: "
-            f"difference {_three(groups.difference)}{interval}; {shown}",
-            markup=False,
-        )
-
-
-def _print_board(board: Leaderboard, evaluation: Evaluation, output: Output) -> None:
-    from goldless.reports.findings import in_text, of_one
-
-    print_whole(board, full=True)
-    if evaluation.stopped is None:
-        out().print(in_text(of_one(board.metric, board)), markup=False)
-    _print_notes(board, evaluation)
-    outcome = evaluation.outcomes.get(board.metric)
-    for name, value in ({} if outcome is None else outcome.summary).items():
-        out().print(f"{name.replace('_', ' ')}: {value:.4f}", markup=False, style="dim")
-    output.print_signature(board.signature)
-    out().print()
+    _print_groups(evaluation)
 
 
 def _print_notes(board: Leaderboard, evaluation: Evaluation) -> None:
@@ -145,6 +129,20 @@ def _print_notes(board: Leaderboard, evaluation: Evaluation) -> None:
         out().print(line, markup=False)
     if evaluation.stopped is not None and evaluation.stopped.by == board.metric:
         print_stopped(evaluation.stopped)
+
+
+def _print_groups(evaluation: Evaluation) -> None:
+    for outcome in evaluation.outcomes.values():
+        if (groups := outcome.groups) is not None:
+            numbers = {"d_response": groups.d_response, "AUC": groups.auc, "d_task": groups.d_task}
+            shown = ", ".join(f"{name} {_three(x)}" for name, x in numbers.items())
+            interval = "" if groups.low is None else f" ({_three(groups.low)} … {_three(groups.high)})"
+            compared = f"{outcome.metric}: {evaluation.settings.get('groups')}, {groups.n_tasks} tasks"
+            out().print(f"{compared}: difference {_three(groups.difference)}{interval}; {shown}", markup=False)
+
+
+def _three(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def print_stopped(stopped: Stopped) -> None:
@@ -157,43 +155,45 @@ def print_stopped(stopped: Stopped) -> None:
         out().print(line, markup=False)
 
 
-def _suggest(study: str, evaluation: Evaluation, output: Output) -> None:
-    """Say what to run next: where a score comes from, and whether the metric can be trusted here."""
+def _suggested(name: str, evaluation: Evaluation, output: Output) -> Iterator[str]:
+    """What to run next: where a score comes from, and whether the metric can be trusted here."""
     metrics = [outcome.metric for outcome in evaluation.outcomes.values()]
     if not metrics or not evaluation.complete:
         return
-    name = as_words(study)
-    say(f"next: goldless crashtest {name} --metric {quote(metrics[0])}  # can the metric be trusted on this study?")
+    yield f"next: goldless crashtest {name} --metric {quote(metrics[0])}  # can the metric be trusted on this study?"
     agents = [row.agent for row in evaluation.outcomes[metrics[0]].rows]
     task = next(iter(evaluation.outcomes[metrics[0]].responses["task"]), None)
     if evaluation.logprobs.height and task is not None and len(agents) > 1:
         first = {of: sample for sample, of in reversed(list(evaluation.source.samples.items()))}
         chosen = {"task": task, "agent": first.get(agents[0], agents[0]), "peer": first.get(agents[1], agents[1])}
         words = " ".join(f"--{key} {quote(word)}" for key, word in chosen.items())
-        say(f"      goldless explain {name} {words}  # which sentences make the score?")
+        yield f"      goldless explain {name} {words}  # which sentences make the score?"
     if output.folder is not None:
-        say(f"      goldless view {quote(str(output.folder))}  # every response and reply behind the numbers")
+        yield f"      goldless view {quote(str(output.folder))}  # every response and reply behind the numbers"
 
 
-def _three(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
-def tell_warnings(evaluation: Evaluation) -> None:
+def _tell_warnings(evaluation: Evaluation) -> None:
     """Report on standard error what a reader of the tables must know first."""
+    lines = []
     if not evaluation.complete:
-        say(f"INCOMPLETE: this covers {evaluation.asked - evaluation.open} of {evaluation.asked} calls", style="yellow")
-    for finding in evaluation.findings:
-        if finding.metrics:  # those of the texts were said before anything was asked
-            say(f"warning: {finding.message}", style="yellow")
-    if evaluation.tasks_without_peers:
-        listed = ", ".join(evaluation.tasks_without_peers[:10])
-        count = len(evaluation.tasks_without_peers)
-        say(f"{count} task{'s' * (count != 1)} with fewer than two responses, not scored: {listed}", style="yellow")
-    _tell_missing(evaluation)
+        lines.append(f"INCOMPLETE: this covers {evaluation.asked - evaluation.open} of {evaluation.asked} calls")
+    # those of the texts were said before anything was asked
+    lines += [f"warning: {finding.message}" for finding in evaluation.findings if finding.metrics]
+    if alone := evaluation.tasks_without_peers:
+        listed = ", ".join(alone[:10])
+        lines.append(f"{len(alone)} task{'s' * (len(alone) != 1)} with fewer than two responses, not scored: {listed}")
+    if evaluation.failures:
+        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(evaluation.failures.items()))
+        lines.append(f"missing: {sum(evaluation.failures.values())} of {evaluation.asked} ({causes})")
+        lines += [f"  {kind}, for example: {message}" for kind, message in evaluation.examples.items()]
+    for outcome in evaluation.outcomes.values():
+        unscored = outcome.problems.items()
+        lines += [f"{outcome.metric}: {count} responses not scored: {problem}" for problem, count in unscored]
+    for line in lines:
+        say(line, style="yellow")
 
 
-def tell_evaluation(evaluation: Evaluation, output: Output) -> None:
+def _tell_cost(evaluation: Evaluation, output: Output) -> None:
     """Report on standard error what was spent and where the results are."""
     tell_spending(evaluation.spending)
     if evaluation.canaries is not None and output.verbose:
@@ -201,28 +201,10 @@ def tell_evaluation(evaluation: Evaluation, output: Output) -> None:
     output.tell_folder("results and evidence")
 
 
-def tell_all(evaluation: Evaluation, output: Output) -> None:
-    """Warnings, spending and folder, and the exit code, for a verb with tables of its own."""
-    tell_warnings(evaluation)
-    tell_evaluation(evaluation, output)
-    end_evaluation(evaluation)
-
-
-def end_evaluation(evaluation: Evaluation) -> None:
+def _end(evaluation: Evaluation) -> None:
     """Exit with 3 where the run is incomplete, with 1 where nothing was scored."""
     if not evaluation.complete:
         incomplete(f"{evaluation.asked - evaluation.open} of {evaluation.asked}")
     boards = list(evaluation.boards.values())
     if boards and all(row.score is None for board in boards for row in board.rows):
         end(NOTHING, "nothing could be scored")
-
-
-def _tell_missing(evaluation: Evaluation) -> None:
-    if evaluation.failures:
-        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(evaluation.failures.items()))
-        say(f"missing: {sum(evaluation.failures.values())} of {evaluation.asked} ({causes})", style="yellow")
-        for kind, message in evaluation.examples.items():
-            say(f"  {kind}, for example: {message}", style="yellow")
-    for outcome in evaluation.outcomes.values():
-        for problem, count in outcome.problems.items():
-            say(f"{outcome.metric}: {count} responses not scored: {problem}", style="yellow")

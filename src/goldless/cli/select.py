@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from goldless.cli.command import verb
 from goldless.cli.console import NOTHING, end
-from goldless.cli.output import Output, tell_result
+from goldless.cli.output import Output
 from goldless.runs.option_forms import TEXT, option
 from goldless.runs.options import CRITIC, METRICS, MODELS, Options
 
@@ -83,6 +83,6 @@ async def select(study: Study, own: Selecting, options: Options) -> Selection:
 
 @select.told
 def _tell(found: Selection, output: Output) -> None:
-    tell_result(found, output)
+    output.tell(found)
     if not found.texts():
         end(NOTHING, "nothing could be chosen: no response has a score")

@@ -2,14 +2,21 @@
 
 Keys are the long names of options. Those at the top hold for every verb that has them, those in ``[VERB]`` for that
 verb; ``[models]`` gives short names to models.
+
+A file that came with a folder may choose among what goldless brings: names, numbers, providers' models. What runs code,
+names a server or a key, or is outside the file's folder is used once the user has trusted the file. Trust is for a path
+and its settings, kept with the user's data: a change of the settings asks again.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import os
 import re
 import stat
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,14 +24,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import typer
+
+from goldless.cli.console import say
 from goldless.cli.usage_errors import MOVED
 from goldless.errors import UserError, nearest
-from goldless.runs.option_forms import Option, declared
+from goldless.runs.option_forms import declared
 from goldless.runs.options import Options
 
 VARIABLE = "GOLDLESS_CONFIG"
 """Environment variable: the file to use, or none."""
 MODELS = "models"
+NO_FILE = "no settings here: no goldless.toml, and no [tool.goldless] in a pyproject.toml, in this folder or above it"
+NEED_TRUST = {
+    r"(?:^|[^\w-])(?:python|command|deepeval|inspect|promptfoo):": "runs code",
+    r"[?&]key=": "sends a key from the environment",
+    "://": "names a server",
+}
 Keys = tuple[str, ...]
 
 
@@ -34,14 +50,24 @@ class Settings:
 
     path: Path | None = None
     tables: Mapping[str, Any] = field(default_factory=dict)
-    lines: Mapping[Keys, int] = field(default_factory=dict)
+    text: str = ""
     named: bool = False
     """The user named the file, by GOLDLESS_CONFIG, so it is trusted."""
 
     def place(self, keys: Keys) -> str:
         """File and line of a setting."""
         assert self.path is not None
-        return f"{self.path.name}:{self.lines.get(keys, 1)}"
+        table: Keys = ()
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if header := re.match(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$", line):
+                here = table = _dotted(header[1])
+            elif key := re.match(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[\w"'-]+)*)\s*=""", line):
+                here = (*table, *_dotted(key[1]))
+            else:
+                continue
+            if here == (*_within(self.path), *keys):
+                return f"{self.path.name}:{number}"
+        return f"{self.path.name}:1"
 
     def problem(self, keys: Keys, message: str) -> UserError:
         """An error that names file and line."""
@@ -63,105 +89,183 @@ class Settings:
                 raise self.problem((MODELS, name), f"{name} is a name of goldless's own. Choose another")
         return found
 
-    def for_verb(self, verb: Keys, parameters: Sequence[Any]) -> Mapping[str, tuple[Any, Keys]]:
-        """The value of each parameter that the file sets for a verb, and its keys in the file."""
-        options = {_key(name): one for one in parameters for name in one.opts if name.startswith("--")}
-        found: dict[str, tuple[Any, Keys]] = {}
-        for keys, value in _plain(self.tables, ()):
-            if (one := options.get(_key(keys[-1]))) is not None:
-                found[one.name] = self._value(one, value, keys), keys
-        table: Any = self.tables
-        at: Keys = ()
-        for word in verb:
-            table, at = table.get(word, {}), (*at, word)
-            if not isinstance(table, dict) and at == ("journal",):
-                table = {}  # the option of that name
-            if not isinstance(table, dict):
-                raise self.problem(at, f"{word} must be a table of settings, got {table!r}. Try [{'.'.join(at)}]")
-        for keys, value in _plain(table, at) if at else ():
-            one = options.get(_key(keys[-1]))
-            if one is None:
-                known = sorted(options.keys() - {"help", "h"})
-                raise self.problem(
-                    keys, f"goldless {' '.join(verb)} has no option {keys[-1]!r}{nearest(keys[-1], known)}"
-                )
-            found[one.name] = self._value(one, value, keys), keys
-        return found
-
     def check(self, verbs: Sequence[str]) -> None:
         """Refuse what none of the verbs knows, and models that are not named as one."""
-        known = {_key(flag): one for one in declared(Options).values() for flag in one.flags if flag.startswith("--")}
+        known = {_key(flag): one for one in declared(Options).values() for flag in (*one.flags, one.old)}
         for key, value in self.tables.items():
-            if isinstance(value, dict):
-                if key not in (*verbs, MODELS):
-                    now = f". It is [{MOVED[key].replace(' ', '.')}] now" if key in MOVED else ""
-                    hint = now or nearest(key, (MODELS, *verbs))
-                    said = f"a table must be models or the name of a verb, got [{key}]{hint}"
-                    raise self.problem((key,), said)
-            elif _key(key) not in (*known, "format", "verbose"):
-                hint = nearest(key, known)
-                raise self.problem((key,), f"unknown setting {key!r}{hint or '. Settings are named as options are'}")
+            if isinstance(value, dict) and key not in (*verbs, MODELS):
+                now = f". It is [{MOVED[key].replace(' ', '.')}] now" if key in MOVED else ""
+                said = f"a table must be models or the name of a verb, got [{key}]"
+                raise self.problem((key,), said + (now or nearest(key, (MODELS, *verbs))))
+            if not isinstance(value, dict) and _key(key) not in (*known, "format", "verbose"):
+                hint = nearest(key, known) or ". Settings are named as options are"
+                raise self.problem((key,), f"unknown setting {key!r}{hint}")
         _ = self.models
 
-    def _value(self, parameter: Any, value: Any, keys: Keys) -> Any:
-        """The value as the words of a command line."""
-        several = parameter.multiple or parameter.nargs != 1
-        flag = parameter.is_flag
+    def for_verb(
+        self, verb: Keys, parameters: Sequence[Any], renamed: Mapping[str, str]
+    ) -> dict[str, tuple[Any, Keys]]:
+        """The value of each parameter that the file sets for a verb, and its keys in the file."""
+        options = {_key(name): one for one in parameters for name in one.opts if name.startswith("--")}
+        options |= {_key(old): options[_key(now)] for old, now in renamed.items()}
+        tables: list[tuple[Keys, Any]] = [((), self.tables)]
+        for word in verb:
+            at, above = tables[-1]
+            table = above.get(word, {})
+            if not isinstance(table, dict) and (*at, word) == ("journal",):
+                table = {}  # the option of that name
+            if not isinstance(table, dict):
+                said = f"{word} must be a table of settings, got {table!r}. Try [{'.'.join((*at, word))}]"
+                raise self.problem((*at, word), said)
+            tables.append(((*at, word), table))
+        found: dict[str, tuple[Any, Keys]] = {}
+        for at, table in (tables[0], tables[-1]):
+            for key, value in table.items():
+                one = options.get(_key(key))
+                if one is not None and not isinstance(value, dict):
+                    found[one.name] = self._words(one, value, (*at, key)), (*at, key)
+                elif at and not isinstance(value, dict):
+                    hint = nearest(key, sorted(options.keys() - {"help", "h"}))
+                    raise self.problem((*at, key), f"goldless {' '.join(verb)} has no option {key!r}{hint}")
+        return found
+
+    def _words(self, parameter: Any, value: Any, keys: Keys) -> Any:
+        """The value as the words of a command line; a path is relative to the file."""
+        assert self.path is not None
+        several, flag = parameter.multiple or parameter.nargs != 1, parameter.is_flag
         given = value if isinstance(value, list) else [value]
+        must_be = ""
         if any(isinstance(one, dict | list) for one in given) or (isinstance(value, list) and not several):
-            raise self.problem(
-                keys, f"{keys[-1]} must be {'a list of values' if several else 'one value'}, got {value!r}"
-            )
-        if any(isinstance(one, bool) != flag for one in given):
-            raise self.problem(keys, f"{keys[-1]} must be {'true or false' if flag else 'a value'}, got {value!r}")
+            must_be = "a list of values" if several else "one value"
+        elif any(isinstance(one, bool) != flag for one in given):
+            must_be = "true or false" if flag else "a value"
+        if must_be:
+            raise self.problem(keys, f"{keys[-1]} must be {must_be}, got {value!r}")
         option = declared(Options).get(parameter.name)
-        words = [self._rooted(one, option) for one in given]
+        root = self.path.parent if option is not None and option.form.typed in (Path, list[Path]) else None
+        words = [one if isinstance(one, bool) else str(one) if root is None else str(root / str(one)) for one in given]
         return words if several else words[0]
 
-    def _rooted(self, value: Any, option: Option | None) -> Any:
-        """A path that is relative to the file; any other value as it is."""
+    def use(self, values: dict[str, Any], parameters: Sequence[Any], set_here: Mapping[str, tuple[Any, Keys]]) -> None:
+        """Tell which settings a verb uses, require trust where they need it, and put models by their full names.
+
+        ``values``: of the parameters, changed in place; ``set_here``: those of the file.
+        """
         assert self.path is not None
-        is_path = option is not None and option.form.typed in (Path, list[Path])
-        return str(self.path.parent / str(value)) if is_path else value if isinstance(value, bool) else str(value)
+        used, dangers = list[str](), list[str]()
+        for one in parameters:
+            if one.name in set_here:
+                value, keys = set_here[one.name]
+                used.append(one.opts[0].lstrip("-"))
+                is_path = re.search("FOLDER|FILE|PATH", one.metavar or "") is not None
+                dangers += self._dangers(keys, value, self.path.parent if is_path else None)
+        for one in (one for one in parameters if "MODEL" in (one.metavar or "")):
+            values[one.name], names = self._full_names(values[one.name], keep_names=one.name == "reviewers")
+            used += [f"{name} = {self.models[name]}" for name in names]
+            dangers += [line for name in names for line in self._dangers((MODELS, name), self.models[name])]
+        if used:
+            say(f"settings from {self.path}: {', '.join(used)}", style="dim")
+        self._require_trust(dangers)
 
-    def short_names(self, given: Any) -> list[str]:
-        """The short names of models in a value: one word, several after commas, or a list of these; or NAME=SHORT."""
-        words = given if isinstance(given, list | tuple) else [given]
-        parts = [part.strip() for one in words if isinstance(one, str) for part in one.split(",")]
-        found = (part if part in self.models else part.partition("=")[2] for part in parts)
-        return [name for name in dict.fromkeys(found) if name in self.models]
-
-    def full_names(self, given: Any, *, keep_names: bool) -> Any:
-        """The value with short names of models replaced; ``keep_names``: as NAME=MODEL."""
+    def _full_names(self, given: Any, *, keep_names: bool) -> tuple[Any, list[str]]:
+        """The value with short names of models replaced (``keep_names``: as NAME=MODEL), and these names."""
         if isinstance(given, list | tuple):
-            return [self.full_names(one, keep_names=keep_names) for one in given]
-        if not isinstance(given, str) or not self.short_names(given):
-            return given
-        return ",".join(self._full_name(part.strip(), keep_names=keep_names) for part in given.split(","))
+            each = [self._full_names(one, keep_names=keep_names) for one in given]
+            return [one for one, _ in each], list(dict.fromkeys(name for _, names in each for name in names))
+        names, parts = [], []
+        for part in str(given).split(","):
+            name, equals, short = part.strip().rpartition("=")
+            if short in self.models:
+                names.append(short)
+                named = name + equals or (f"{short}=" if keep_names else "")
+                parts.append(f"{named}{self.models[short]}")
+            else:
+                parts.append(part.strip())
+        return (",".join(parts) if names else given), list(dict.fromkeys(names))
 
-    def _full_name(self, part: str, *, keep_names: bool) -> str:
-        name, equals, model = part.partition("=")
-        if equals and model in self.models:
-            return f"{name}={self.models[model]}"
-        if part not in self.models:
-            return part
-        return f"{part}={self.models[part]}" if keep_names else self.models[part]
+    # --- trust -------------------------------------------------------------------------------------------------------
+
+    def _dangers(self, keys: Keys, value: Any, outside_of: Path | None = None) -> Iterator[str]:
+        """Why a setting needs trust, with file and line; ``outside_of``: the folder that a path must be in."""
+        words = [str(one) for one in (value if isinstance(value, list) else [value])]
+        reasons = [reason for sign, reason in NEED_TRUST.items() if any(re.search(sign, word) for word in words)]
+        if outside_of is not None:
+            root = outside_of.resolve()
+            outside = any(not Path(word).resolve().is_relative_to(root) for word in words)
+            reasons += ["is outside the file's folder"] * outside
+        if reasons:
+            yield f"{self.place(keys)}: {keys[-1]} = {value!r} {reasons[0]}"
+
+    def dangers(self, table: Mapping[str, Any] | None = None, at: Keys = ()) -> Iterator[str]:
+        """Every setting of the file that runs code, names a server or sends a key, each with file and line."""
+        for key, value in (self.tables if table is None else table).items():
+            inner = self.dangers(value, (*at, key)) if isinstance(value, dict) else self._dangers((*at, key), value)
+            yield from inner
+
+    def _require_trust(self, dangers: list[str]) -> None:
+        """Go on if the file is trusted or has nothing that needs it; ask in a terminal, refuse elsewhere."""
+        path, digest = self._entry()
+        if not dangers or self.named or _trusted().get(path) == digest:
+            return
+        for line in dangers:
+            say(line, style="yellow")
+        if not in_terminal():
+            raise UserError(
+                f"{self.path} is not trusted, and this command uses settings of it that need trust. Read the file, "
+                "then run: goldless config trust"
+            )
+        if not typer.confirm(f"Trust {self.path}?", default=False, err=True):
+            raise UserError(f"{self.path} is not trusted. Use {VARIABLE}=none to run without it")
+        self.trust()
+
+    def trust(self) -> None:
+        """Remember that the user trusts the file as it is."""
+        from goldless.files import write_text
+
+        path, digest = self._entry()
+        place = _trust_file()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_text(place, json.dumps(_trusted() | {path: digest}, indent=1, sort_keys=True) + "\n")
+
+    def _entry(self) -> tuple[str, str]:
+        """The path of the file, and a hash of its settings."""
+        assert self.path is not None
+        written = json.dumps(self.tables, sort_keys=True, default=str)
+        return str(self.path.resolve()), hashlib.sha256(written.encode()).hexdigest()
 
 
-def _plain(table: Mapping[str, Any], at: Keys) -> Iterator[tuple[Keys, Any]]:
-    return (((*at, key), value) for key, value in table.items() if not isinstance(value, dict))
+def in_terminal() -> bool:
+    """Whether somebody can read a question and answer it."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _key(name: str) -> str:
-    return name.removeprefix("--").replace("_", "-")
+def _trust_file() -> Path:
+    from goldless.models.cache import default_journal
+
+    return default_journal().with_name("trusted_settings.json")
+
+
+def _trusted() -> dict[str, str]:
+    """The hash of each trusted file's settings, by path."""
+    place = _trust_file()
+    try:
+        known = json.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UserError(f"{place} cannot be read: {error}. Delete it and trust your settings files again") from None
+    return known if isinstance(known, dict) else {}
+
+
+# --- the file --------------------------------------------------------------------------------------------------------
 
 
 def settings() -> Settings:
     """The settings that hold here: of the file in this folder or in the nearest one above it, within its repository."""
     named = os.environ.get(VARIABLE)
+    if named in {"", "none"}:
+        return Settings()
     if named is not None:
-        if named in {"", "none"}:
-            return Settings()
         if not Path(named).is_file():
             raise UserError(f"{VARIABLE} must be a settings file, or none, got {named!r}")
         return replace(_read(Path(named)) or Settings(Path(named)), named=True)
@@ -171,24 +275,21 @@ def settings() -> Settings:
     for folder in (here := Path.cwd(), *here.parents):
         for name in ("goldless.toml", "pyproject.toml"):
             if (folder / name).is_file() and (found := _read(folder / name)) is not None:
-                return _own(found)
+                _check_owner(folder / name)
+                return found
         if (folder / ".git").exists() or folder == home:
             break
     return Settings()
 
 
-def _own(found: Settings) -> Settings:
-    """The settings, if the file is the user's own (or the administrator's) and nobody else can write to it."""
-    assert found.path is not None
-    status = found.path.stat()
-    if status.st_uid not in {os.getuid(), 0}:
-        wrong = "belongs to another user"
-    elif status.st_mode & stat.S_IWOTH:
-        wrong = "can be written by everybody"
-    else:
-        return found
-    advice = f"{VARIABLE}=none to run without it, or {VARIABLE}=FILE to use it"
-    raise UserError(f"{found.path} {wrong}, so its settings are not used. Set {advice}")
+def _check_owner(path: Path) -> None:
+    """Refuse a file that is neither the user's own nor the administrator's, or that others can write to."""
+    status = path.stat()
+    foreign = status.st_uid not in {os.getuid(), 0}
+    if foreign or status.st_mode & stat.S_IWOTH:
+        wrong = "belongs to another user" if foreign else "can be written by everybody"
+        advice = f"{VARIABLE}=none to run without it, or {VARIABLE}=FILE to use it"
+        raise UserError(f"{path} {wrong}, so its settings are not used. Set {advice}")
 
 
 def _read(path: Path) -> Settings | None:
@@ -197,17 +298,14 @@ def _read(path: Path) -> Settings | None:
         text = path.read_text(encoding="utf-8")
         whole = _parsed(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        if path.name == "pyproject.toml":
+        if _within(path):
             return None  # other tools say so
         raise UserError(f"{path}: cannot be read as TOML: {error}") from None
-    within: Keys = ("tool", "goldless") if path.name == "pyproject.toml" else ()
-    for word in within:
+    for word in _within(path):
         if word not in whole:
             return None
         whole = whole[word]
-    return Settings(
-        path, whole, {keys[len(within) :]: line for keys, line in _lines(text) if keys[: len(within)] == within}
-    )
+    return Settings(path, whole, text)
 
 
 @functools.lru_cache(4)  # a verb reads its settings several times
@@ -215,17 +313,14 @@ def _parsed(text: str) -> Mapping[str, Any]:
     return tomllib.loads(text)
 
 
-def _lines(text: str) -> Iterator[tuple[Keys, int]]:
-    """The line of each table and each key."""
-    table: Keys = ()
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$", line):
-            table = _dotted(header[1])
-            yield table, number
-        elif key := re.match(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[\w"'-]+)*)\s*=""", line):
-            keys = (*table, *_dotted(key[1]))
-            yield keys, number
+def _within(path: Path) -> Keys:
+    """The table of a file that holds our settings."""
+    return ("tool", "goldless") if path.name == "pyproject.toml" else ()
 
 
 def _dotted(name: str) -> Keys:
     return tuple(part.strip().strip("\"'") for part in name.split("."))
+
+
+def _key(name: str) -> str:
+    return name.removeprefix("--").replace("_", "-")

@@ -2,23 +2,87 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from goldless.cli.command import Command, verb, verbs_app
+from goldless.cli.command import verb, verbs_app
 from goldless.cli.console import WRONG_INPUT, echo, end, say
-from goldless.cli.import_ import import_
-from goldless.cli.output import Output
+from goldless.cli.output import OUTPUT, Output, plain_table
 from goldless.errors import StudyError
-from goldless.reports.report_table import Column, ReportTable
+from goldless.runs.option_forms import REQUIRED, option
 
 if TYPE_CHECKING:
     from goldless.studies import Study
 
-app = verbs_app("Check a study, show what is in it, or import one from another tool's results.")
-app.command("import", cls=Command)(import_)
+
+def tell_import(study: Study) -> None:
+    """Say in one line what was read, unless it is goldless's own format and there is nothing to note."""
+    from goldless.studies.summary import import_summary
+
+    if study.origin is None or (study.origin.importer == "study" and not study.origin.notes):
+        return
+    found = import_summary(study)
+    samples = len(set(study.samples.values()))
+    said = [_counted(found[noun], noun) for noun in ("tasks", "agents", "responses")]
+    said += (
+        ["missing: " + ", ".join(f"{cause} {count:,}" for cause, count in lost.items())]
+        if (lost := found["missing"])
+        else []
+    )
+    said += [f"several samples of {_counted(samples, 'agents')}"] if samples else []
+    say(f"read as {found['format']}: {', '.join(said)}")
+    for note in found["notes"]:
+        say(f"note: {note}", style="yellow")
 
 
-@app.command(cls=Command)
+def _counted(count: int, things: str) -> str:
+    return f"{count:,} {things if count != 1 else things.removesuffix('s')}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Importing:
+    """Options of ``import``."""
+
+    folder: Path = option(REQUIRED, "Write the study to this folder.", "--out FOLDER", group=OUTPUT)
+
+
+@verb(first=("folder", "importer", "columns", "wide", "repeats"))
+def import_(files: Any, own: Importing, output: Output) -> None:
+    """Make a study of another tool's results, or of a table with any columns.
+
+    Every other verb reads such files directly, too; an imported study is checked once and is faster to read.
+
+    Examples:
+      goldless study import lm_eval results/ --out study
+      goldless study import promptfoo results.json --out study
+      goldless study import table answers.csv --columns task=id,agent=model,text=output --out study
+    """
+    from goldless.studies import import_study, write_study
+    from goldless.studies.importers import IMPORTERS
+    from goldless.studies.summary import import_summary
+    from goldless.studies.writing import check_target
+
+    paths, options = list(files.paths), dict(files.options)
+    if len(paths) > 1 and not Path(paths[0]).exists() and IMPORTERS.get(paths[0]) is not None:
+        options["importer"] = paths.pop(0)
+    check_target(own.folder, overwrite=False)
+    study = import_study(paths, **options)
+    write_study(study, own.folder, format="parquet")
+    summary = {**import_summary(study), "folder": str(own.folder)}
+    lost = {f"missing: {cause}": count for cause, count in summary["missing"].items()}
+    counts = {name: summary[name] for name in ("tasks", "agents", "responses")} | lost | summary["also"]
+    rows = [{"what": what, "count": count} for what, count in counts.items()]
+    table = plain_table(f"Read as {summary['format']}", rows, what="what", count=("count", "count"))
+    output.print_tables([table], lambda: summary)
+    for note in summary["notes"]:
+        say(f"note: {note}", style="yellow")
+    say(f"study: {own.folder}")
+    say(f"next: goldless score {quote(str(own.folder))}")
+
+
 @verb()
 def check(study: Any) -> None:
     """Read every row of a study and report everything that is wrong, with file and line.
@@ -44,13 +108,11 @@ def check(study: Any) -> None:
     counts += [f"{found.n_ratings:,} ratings"] * bool(found.n_ratings)
     counts += [f"{found.n_preferences:,} preferences"] * bool(found.n_preferences)
     counts += [f"recorded: {', '.join(found.recorded)}"] * bool(found.recorded)
-    line = f"{found.name}: OK, {', '.join(counts)}"
-    echo(f"{line}\n")
+    echo(f"{found.name}: OK, {', '.join(counts)}\n")
     for warning in study_warnings(found):
         say(f"warning: {warning}", style="yellow")
 
 
-@app.command(cls=Command)
 @verb()
 def show(study: Any, *, output: Output) -> None:
     """Show counts of tasks, agents, responses and labels, what is missing, and the first task.
@@ -62,14 +124,41 @@ def show(study: Any, *, output: Output) -> None:
     from goldless.studies import as_study
 
     summary = _summary(as_study(study))
-    tables = [_overview(summary), _agents(summary), _example(summary)]
+    first, agents, mean = summary["first_task"], summary["agents"], summary["mean_characters"]
+    bases = {agent["sample_of"] or agent["agent"] for agent in agents}
+    samples = f", {len(agents):,} samples of them" * (len(bases) < len(agents))
+    counts = {
+        "tasks": f"{summary['tasks']:,}",
+        "agents": f"{len(bases):,}{samples}",
+        "responses": ", ".join(f"{count:,} {what}" for what, count in summary["responses"].items()),
+        "mean characters": None if mean is None else f"{mean:,.0f}",
+        "labels": ", ".join(f"{count:,} {what}" for what, count in summary["labels"].items()),
+        "recorded evidence": ", ".join(f"{name} ({rows:,} rows)" for name, rows in summary["recorded"].items())
+        or "none",
+        "synopses": ", ".join(summary["synopses"]) or "none",
+        "fingerprint": summary["fingerprint"],
+    }
+    texts = {"prompt": first["prompt"], "reference": first["reference"]}
+    texts |= {f"synopsis {name}": text for name, text in first["synopses"].items()}
+    texts |= dict(list(first["responses"].items())[:2])
+    overview = ({"what": what, "there": value} for what, value in counts.items())
+    example = ({"of": what, "text": _shortened(text)} for what, text in texts.items() if text is not None)
+    answered = {"responses": ("answered", "count"), "missing": ("missing", "count")}
+    length = {"mean_characters": ("mean characters", "count", "—")}
+    tables = [
+        plain_table(summary["name"], overview, what="what", there=("in the study", "text", "—")),
+        plain_table("Agents", agents, agent="agent", group="group", **answered, **length),
+        plain_table(f"First task: {first['task']}", example, of="of", text="text"),
+    ]
     output.print_tables([one for one in tables if one.rows], lambda: summary)
+
+
+app = verbs_app("Check a study, show what is in it, or import one from another tool's results.", import_, check, show)
 
 
 def _summary(study: Study) -> dict[str, Any]:
     """Everything that is shown, as plain JSON data."""
-    answered = dict.fromkeys((agent.agent for agent in study.agents), 0)
-    characters = dict(answered)
+    answered, characters = Counter[str](), Counter[str]()
     for _, responses in study:
         for response in responses:
             answered[response.agent] += 1
@@ -86,13 +175,12 @@ def _summary(study: Study) -> dict[str, Any]:
         for agent in study.agents
     ]
     asked = len(study.tasks) * len(study.agents)
-    total = sum(characters.values())
     first = study.task(study.tasks[0])
     return {
         "name": study.name,
         "tasks": len(study.tasks),
         "responses": {"asked": asked, "answered": study.n_responses, "missing": asked - study.n_responses},
-        "mean_characters": total / study.n_responses if study.n_responses else None,
+        "mean_characters": characters.total() / study.n_responses if study.n_responses else None,
         "labels": {"ratings": study.n_ratings, "preferences": study.n_preferences},
         "recorded": {name: 0 if (table := study.table(name)) is None else table.height for name in study.recorded},
         "synopses": list(study.synopses),
@@ -106,50 +194,6 @@ def _summary(study: Study) -> dict[str, Any]:
             "responses": {response.agent: response.text for response in study.responses(first.task)},
         },
     }
-
-
-def _agents_and_samples(agents: list[dict[str, Any]]) -> str:
-    bases = {agent["sample_of"] or agent["agent"] for agent in agents}
-    return f"{len(bases):,}" + (f", {len(agents):,} samples of them" if len(bases) < len(agents) else "")
-
-
-def _overview(summary: dict[str, Any]) -> ReportTable:
-    responses, labels = summary["responses"], summary["labels"]
-    recorded = ", ".join(f"{name} ({rows:,} rows)" for name, rows in summary["recorded"].items())
-    mean = summary["mean_characters"]
-    lines = {
-        "tasks": f"{summary['tasks']:,}",
-        "agents": _agents_and_samples(summary["agents"]),
-        "responses": ", ".join(f"{count:,} {what}" for what, count in responses.items()),
-        "mean characters": None if mean is None else f"{mean:,.0f}",
-        "labels": f"{labels['ratings']:,} ratings, {labels['preferences']:,} preferences",
-        "recorded evidence": recorded or "none",
-        "synopses": ", ".join(summary["synopses"]) or "none",
-        "fingerprint": summary["fingerprint"],
-    }
-    rows = tuple({"what": what, "there": value} for what, value in lines.items())
-    return ReportTable(summary["name"], (Column("what", "what"), Column("there", "in the study", absent="—")), rows)
-
-
-def _agents(summary: dict[str, Any]) -> ReportTable:
-    columns = (
-        Column("agent", "agent"),
-        Column("group", "group", absent=""),
-        Column("responses", "answered", "count"),
-        Column("missing", "missing", "count"),
-        Column("mean_characters", "mean characters", "count", "—"),
-    )
-    return ReportTable("Agents", columns, tuple(summary["agents"]))
-
-
-def _example(summary: dict[str, Any]) -> ReportTable:
-    first = summary["first_task"]
-    texts = {"prompt": first["prompt"], "reference": first["reference"]}
-    texts |= {f"synopsis {name}": text for name, text in first["synopses"].items()}
-    texts |= dict(list(first["responses"].items())[:2])
-    columns = (Column("of", "of"), Column("text", "text"))
-    rows = tuple({"of": what, "text": _shortened(text)} for what, text in texts.items() if text is not None)
-    return ReportTable(f"First task: {first['task']}", columns, rows)
 
 
 def _shortened(text: str) -> str:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from goldless.errors import nearest
+
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 """Raised by typer for a command line that does not fit."""
-KINDS = {
-    **dict.fromkeys(("int", "integer"), "a whole number"),
-    **dict.fromkeys(("number", "float"), "a number"),
-    "path": "a path",
-    "boolean": "yes or no",
-}
+KINDS = {"int": "a whole number", "number": "a number", "float": "a number", "path": "a path", "bool": "yes or no"}
 
 MOVED: Mapping[str, str] = {
     "import": "study import",
@@ -46,22 +42,29 @@ def usage_message(error: Any, verbs: Collection[str]) -> str:
     """The message for a wrong command line; empty where the help was printed instead."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return ""
-    context = error.ctx
-    path = "goldless" if context is None else context.command_path
-    return f"error: {_said(error, verbs)}\nTry '{path} -h' for help"
+    path = "goldless" if error.ctx is None else error.ctx.command_path
+    return f"error: {_said(error, path, verbs)}\nTry '{path} -h' for help"
 
 
-def _said(error: Any, verbs: Collection[str]) -> str:
+def _said(error: Any, path: str, verbs: Collection[str]) -> str:
     if hasattr(error, "possibilities"):
-        return f"unknown option {error.option_name!r}{_options(error)}"
+        known = [name for one in error.ctx.command.params for name in (*one.opts, *one.secondary_opts)]
+        longer = [name for name in known if name.startswith(error.option_name)]
+        hint = nearest(error.option_name, longer or [name for name in known if name.startswith("--")])
+        return f"unknown option {error.option_name!r}{hint}"
     text = error.format_message().strip().removesuffix(".")
     if unknown := re.match(r"No such command '(.*?)'", text):
-        return _unknown_verb(unknown[1], error, verbs)
+        word = unknown[1]
+        if path == "goldless" and Path(word).exists():
+            return f"{word!r} is not a verb. Did you mean 'goldless score {word}'?"
+        return f"unknown verb {word!r}{nearest(word, verbs if path == 'goldless' else error.ctx.command.commands)}"
     if missing := re.match(r"Missing (?:parameter|argument|option) '(.*?)'", text):
         return f"{missing[1].split(' / ')[0]} is missing"
     if value := re.match(r"Invalid value for '(.*?)'(?: \(.*?\))?: (.*)", text, re.DOTALL):
         name = value[1].split(" / ")[0]
-        return f"{name} must be {must_be(value[2])}{_given(name)}"
+        typed = [word.removeprefix(f"{name}=") for word in sys.argv[1:] if word.startswith(f"{name}=")]
+        typed += [after for word, after in zip(sys.argv[1:], sys.argv[2:], strict=False) if word == name]
+        return f"{name} must be {must_be(value[2])}" + (f", got {typed[0]!r}" if typed else "")
     return text[0].lower() + text[1:] if text else "this command line is not understood"
 
 
@@ -71,38 +74,5 @@ def must_be(text: str) -> str:
         return f"one of {words[1]}".replace("'", "")
     if least := re.search(r"greater than or equal to (\S+)|not in the range x>=(\S+)", text):
         return f"at least {(least[1] or least[2]).rstrip('.')}"
-    kind = re.search(r"valid (integer|int|number|float|path|boolean)", text)
+    kind = re.search(r"valid (int|number|float|path|bool)", text)
     return KINDS[kind[1]] if kind else f"valid: {text}"
-
-
-def _given(name: str) -> str:
-    """The value of an option as it was typed."""
-    words = sys.argv[1:]
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word.startswith(f"{name}="):
-            return f", got {word.partition('=')[2]!r}"
-        if word == name:
-            return f", got {following!r}"
-    return ""
-
-
-def _options(error: Any) -> str:
-    """The nearest option, by spelling or by beginning, for a word that is not an option."""
-    known = [name for parameter in error.ctx.command.params for name in (*parameter.opts, *parameter.secondary_opts)]
-    return _near(error.option_name, [name for name in known if name.startswith("--")], beginnings=True)
-
-
-def _unknown_verb(word: str, error: Any, verbs: Collection[str]) -> str:
-    path = "goldless" if error.ctx is None else error.ctx.command_path
-    known = verbs if path == "goldless" else list(error.ctx.command.commands)
-    if path == "goldless" and Path(word).exists():
-        return f"{word!r} is not a verb. Did you mean 'goldless score {word}'?"
-    return f"unknown verb {word!r}{_near(word, known)}"
-
-
-def _near(word: str, known: Iterable[str], *, beginnings: bool = False) -> str:
-    names = list(known)
-    close = [name for name in names if beginnings and (name.startswith(word) or word.startswith(name))]
-    close += difflib.get_close_matches(word, names, n=2, cutoff=0.6)
-    listed = " or ".join(repr(name) for name in dict.fromkeys(close[:2]))
-    return f". Did you mean {listed}?" if listed else ""

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goldless.cli.command import same, verb
-from goldless.cli.console import CHANGED, end, incomplete, say
-from goldless.cli.output import Output, tell_spending
+from goldless.cli.console import CHANGED, end
+from goldless.cli.output import Output
 from goldless.errors import UserError
 from goldless.runs.option_forms import FILE, REQUIRED, TEXT, argument, option, values
 from goldless.runs.options import CRITIC, METRICS, MODELS, Options
@@ -33,7 +33,13 @@ class Watching:
     )
     alpha: float = option(0.05, "Rate of false alarms, however long it runs.", "RATE", group="Watch")
     guard: int = option(2, "Occasions within which anchors must follow a stream's alarm to blame the judge.")
-    repeats: int | None = option(None, "How often to ask each anchor now (default: 4 at first, then 1).")
+    repeats: int | None = option(
+        None,
+        "How often to ask each anchor now (default: 4 at first, then 1).",
+        "--times N",
+        keyword="times",
+        old="--repeats",
+    )
     restart: bool = option(
         False, "Compare from this occasion on, after an alarm was looked into.", "--restart/--no-restart"
     )
@@ -76,12 +82,6 @@ async def watch(own: Watching, options: Options) -> WatchReport:
 
 @watch.told
 def _tell(found: WatchReport, output: Output) -> None:
-    output.show(found)
-    for note in found.notes:
-        say(note)
-    if output.verbose:
-        tell_spending(found.spending)
-    if found.open:
-        incomplete(f"{found.open} calls failed, so the occasion was not added")
+    output.tell(found)
     if found.changed:
         end(CHANGED, f"alarm: {'system and judge' if found.who == 'both' else found.who} changed")

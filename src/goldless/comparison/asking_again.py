@@ -134,7 +134,7 @@ def _model_of(run: Run, metric: str, name: str) -> set[str]:
     if not found:
         raise UserError(
             f"the judgements of {name} in {run.name} are recorded ones, so its model cannot be asked again. Give a "
-            "run of the same questions asked a second time with --repeats"
+            "run of the same questions asked a second time with --second-run"
         )
     return found
 

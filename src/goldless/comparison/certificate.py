@@ -259,17 +259,17 @@ def check_repeats(sides: Sides, metric: str, folders: Sequence[Path]) -> None:
     for run, folder in zip(dict.fromkeys((sides.first.run, sides.second.run)), folders, strict=True):
         again = open_run(folder)
         if folder.resolve() == run.path.resolve():
-            raise UserError(f"--repeats must be another run than {run.path}: the same answers twice certify nothing")
+            raise UserError(f"--second-run must be another run than {run.path}: the same answers twice certify nothing")
         if again.study.fingerprint != run.study.fingerprint:
-            raise UserError(f"--repeats {folder} is a run of other texts than {run.path}. Run the same study again")
+            raise UserError(f"--second-run {folder} is a run of other texts than {run.path}. Run the same study again")
         if metric not in again.metrics:
-            raise UserError(f"--repeats {folder} has no {metric}. It has: {', '.join(again.metrics) or 'no metric'}")
+            raise UserError(f"--second-run {folder} has no {metric}. It has: {', '.join(again.metrics) or 'no metric'}")
         differing_settings(run.metrics[metric].signature, again.metrics[metric].signature, (run.name, again.name))
         spent = again.made_by.spending
         if sum(row.reused or 0 for row in spent) and not sum(row.calls or 0 for row in spent):
             raise UserError(
-                f"--repeats {folder} took all its answers from the journal, so nothing was asked a second time. Run it "
-                "with another --journal"
+                f"--second-run {folder} took all its answers from the journal, so nothing was asked a second time. Run "
+                "it with another --journal"
             )
 
 

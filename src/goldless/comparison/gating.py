@@ -120,9 +120,9 @@ async def gate_runs(
     if not 0 < alpha < 0.5:
         raise UserError(f"alpha must be between 0 and 0.5, got {alpha:g}. Try 0.05")
     if aa is not None and repeats:
-        raise UserError("--aa and --repeats exclude each other: ask again, or name the second answers")
+        raise UserError("--aa and --second-run exclude each other: ask again, or name the second answers")
     if repeats and len(repeats) != len(folders):
-        raise UserError(f"--repeats must be given once per run folder, got {len(repeats)} for {len(folders)}")
+        raise UserError(f"--second-run must be given once per run folder, got {len(repeats)} for {len(folders)}")
     allowed = Tolerance.parse(margin, "margin")
     sides = _sides(folders, baseline, candidate)
     known = common_metrics(sides, () if metric is None else (metric,))

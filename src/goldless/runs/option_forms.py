@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -51,7 +51,7 @@ class Option:
     """One option, as the command line, the Python functions and the check of a run know it."""
 
     help: str
-    """None: the option is for Python alone."""
+    """Empty: the option is for Python alone."""
     group: str | None = None
     """Options are taken and shown in groups; None: of one verb alone, shown before them."""
     flags: tuple[str, ...] = ()
@@ -59,8 +59,10 @@ class Option:
     metavar: str | None = None
     form: Form = ANYTHING
     """By default as the field's type says."""
-    keyword: str | None = None
-    """In Python, where that is not the field's name."""
+    keyword: str = ""
+    """In Python; by default the field's name."""
+    old: str = ""
+    """The flag that it had before, which still works."""
     shown: str = ""
     """The default as the help shows it, where that is not the value."""
     argument: bool = False
@@ -74,11 +76,15 @@ class Option:
 
     def parse(self, words: Any) -> Any:
         """The value of words on the command line."""
+        name = (*self.flags, self.metavar)[0]
         try:
-            return self.form.parse(words)
+            value = self.form.parse(words)
         except RefusedError as error:
             must_be, given = error.args
-            raise UserError(f"{self.flags[0]} must be {must_be}, got {given!r}") from None
+            raise UserError(f"{name} must be {must_be}, got {given!r}") from None
+        if not self.form.allows(value):
+            raise UserError(f"{name} must be {self.form.must_be}, got {value!r}")
+        return value
 
 
 def option(
@@ -119,28 +125,21 @@ def argument(metavar: str, help: str, default: Any = REQUIRED, **more: Any) -> A
 
 @cache
 def declared(model: Any) -> Mapping[str, Option]:
-    """The options of a dataclass, by field."""
+    """The options of a dataclass, by field, with what the field's name and type say of them."""
     found: dict[str, Option] = {}
     group = None
-    for one in fields(model):
-        if "option" in one.metadata:
-            made = _completed(one)
-            group = group if made.group == AS_BEFORE else made.group
-            found[one.name] = replace(made, group=group)
+    for one in (one for one in fields(model) if "option" in one.metadata):
+        made: Option = one.metadata["option"]
+        group = group if made.group == AS_BEFORE else made.group
+        if not made.flags and made.help and not made.argument:
+            made = replace(made, flags=(f"--{one.name.replace('_', '-')}",))
+        if made.form is ANYTHING:
+            written = str(one.type).replace(" | None", "")
+            words = re.fullmatch(r"Literal\[(.*)\]", written)
+            form = FORMS_OF[written] if words is None else one_of(*ast.literal_eval(f"[{words[1]}]"))
+            made = replace(made, form=form)
+        found[one.name] = replace(made, group=group, keyword=made.keyword or one.name)
     return found
-
-
-def _completed(one: Field[Any]) -> Option:
-    """The option of a field, with what the field's name and type say of it."""
-    found: Option = one.metadata["option"]
-    if not found.flags and found.help and not found.argument:
-        found = replace(found, flags=(f"--{one.name.replace('_', '-')}",))
-    written = str(one.type).replace(" | None", "")
-    if found.form is not ANYTHING:
-        return found
-    if words := re.fullmatch(r"Literal\[(.*)\]", written):
-        return replace(found, form=one_of(*ast.literal_eval(f"[{words[1]}]")))
-    return replace(found, form=FORMS_OF[written])
 
 
 @cache
@@ -155,9 +154,26 @@ def taken(model: Any, takes: Collection[str]) -> list[str]:
 
 
 def keywords(model: Any, names: Iterable[str]) -> dict[str, str]:
-    """The fields of these names by what Python calls them."""
+    """The fields of these names by what Python calls them, also by what it called them before."""
     options = declared(model)
-    return {(options[name].keyword if name in options else None) or name: name for name in names}
+    known = {}
+    for name in names:
+        known[options[name].keyword if name in options else name] = name
+        if name in options and options[name].old:
+            known.setdefault(options[name].old.removeprefix("--").replace("-", "_"), name)
+    return known
+
+
+def parsed(model: Callable[..., M], words: dict[str, Any], usual: Mapping[str, Any] | None = None) -> M:
+    """The options from words of a command line, which are taken out; None: as ``usual``, or as by default."""
+    found = dict(usual or {})
+    for name, one in declared(model).items():
+        value = words.pop(name, None)
+        if value is not None:
+            found[name] = one.parse(value)
+        elif defaults(model)[name] is MISSING:
+            found[name] = None
+    return model(**found)
 
 
 def from_arguments(model: Callable[..., M], given: Mapping[str, Any], known: Mapping[str, str]) -> M:
@@ -188,14 +204,14 @@ def check_each(options: Any) -> None:
     for name, one in declared(model).items():
         value = getattr(options, name)
         if (value is not None or usual[name] is not None) and not one.form.allows(value):
-            raise UserError(f"{name} must be {one.form.must_be}, got {value!r}")
+            raise UserError(f"{one.keyword} must be {one.form.must_be}, got {value!r}")
 
 
 def values(options: Any, *without: str) -> dict[str, Any]:
     """The values of a verb's own options by name, to be handed on; not those that only its command has."""
     model: Any = type(options)
-    names = [name for name, one in declared(model).items() if not one.command_only and name not in without]
-    return {name: getattr(options, name) for name in names}
+    found = {name for name, one in declared(model).items() if not one.command_only} - {*without}
+    return {name: getattr(options, name) for name in declared(model) if name in found}
 
 
 # --- forms ---------------------------------------------------------------------------------------------------------
@@ -232,61 +248,13 @@ def _place(written: str) -> str:
     return written
 
 
-def _is_place(written: object) -> bool:
-    try:
-        find_place(str(written))
-    except UserError:
-        return False
-    return isinstance(written, str)
+def _number(low: float, high: float, must_be: str) -> Form:
+    return Form(float, must_be=must_be, allows=lambda given: isinstance(given, int | float) and low < given < high)
 
 
-TEXT = Form(str)
-FLAG = Form(bool)
-FILE = Form(Path, accept=Path)
-SCORES = Form(list[Path])
-"""Files with scores; from Python also scores by metric, task and agent."""
-FILES = Form(list[Path], parse=tuple, accept=lambda given: tuple(map(Path, several(given))))
-NUMBER = Form(float)
-POSITIVE = Form(
-    float,
-    must_be="a finite number above 0",
-    allows=lambda given: isinstance(given, int | float) and 0 < given < math.inf,
-)
-LINES = Form(list[str], parse=tuple, accept=several)
-NAMES = Form(list[str], parse=split, accept=several)
-ONE_LIST = Form(str, parse=lambda text: split([text]), accept=several)
-METRIC_NAMES = Form(list[str], parse=metric_names, accept=lambda given: metric_names(several(given)))
-REVIEWER_NAMES = Form(list[str], split, lambda given: given if isinstance(given, Mapping) else several(given))
-EXAM_NAMES = Form(list[str], split, lambda given: split([given]) if isinstance(given, str) else tuple(given))
-MODEL = Form(
-    str,
-    must_be="a model specification or a model object",
-    allows=lambda given: isinstance(given, str) or hasattr(given, "prepare"),
-)
-PLACE = Form(str, parse=_place, must_be="a place such as ray", allows=_is_place)
-LEVEL = Form(
-    float,
-    must_be="a number between 0 and 1",
-    allows=lambda given: isinstance(given, int | float) and 0 < given < 1,
-)
-
-
-FORMS_OF = {
-    "str": TEXT,
-    "bool": FLAG,
-    "float": NUMBER,
-    "Path": FILE,
-    "Path | str": FILE,
-    "str | ChatModel": MODEL,
-    "str | Scorer": MODEL,
-    "Any": ANYTHING,
-}
-"""The form of a type, as it is written."""
-
-
-def one_of(*values: str) -> Form:
+def one_of(*words: str) -> Form:
     """One word of several."""
-    return Form(Literal[values], must_be=f"one of {', '.join(values)}", allows=lambda given: given in values)
+    return Form(Literal[words], must_be=f"one of {', '.join(words)}", allows=lambda given: given in words)
 
 
 def whole(least: int | None = None, *, parse: Callable[[Any], Any] = _same, or_none: bool = False) -> Form:
@@ -322,14 +290,6 @@ def _two(text: str) -> tuple[str, str]:
     return found[0], found[1]
 
 
-TWO_AGENTS = Form(str, parse=_two, accept=tuple)
-TWO_GROUPS = Form(
-    tuple[str, str],
-    must_be="two different groups",
-    allows=lambda given: len(given) == 2 and given[0] != given[1],
-)
-
-
 def _limits(given: Iterable[str]) -> dict[str, float | str | None]:
     found: dict[str, float | str | None] = {}
     for item in given:
@@ -343,6 +303,42 @@ def _limits(given: Iterable[str]) -> dict[str, float | str | None]:
     return found
 
 
+def _of_usage(name: str) -> Callable[..., Any]:
+    """A function of the module on money, which takes longer to import than a help to print."""
+
+    def call(*given: Any) -> Any:
+        from goldless.models import usage  # noqa: PLC0415 - see above
+
+        return getattr(usage, name)(*given)
+
+    return call
+
+
+TEXT = Form(str)
+FILE = Form(Path, accept=Path)
+SCORES = Form(list[Path])
+"""Files with scores; from Python also scores by metric, task and agent."""
+FILES = Form(list[Path], parse=tuple, accept=lambda given: tuple(map(Path, several(given))))
+POSITIVE = _number(0, math.inf, "a finite number above 0")
+LEVEL = _number(0, 1, "a number between 0 and 1")
+LINES = Form(list[str], parse=tuple, accept=several)
+NAMES = Form(list[str], parse=split, accept=several)
+ONE_LIST = Form(str, parse=lambda text: split([text]), accept=several)
+METRIC_NAMES = Form(list[str], parse=metric_names, accept=lambda given: metric_names(several(given)))
+REVIEWER_NAMES = Form(list[str], split, lambda given: given if isinstance(given, Mapping) else several(given))
+EXAM_NAMES = Form(list[str], split, lambda given: split([given]) if isinstance(given, str) else tuple(given))
+MODEL = Form(
+    str,
+    must_be="a model specification or a model object",
+    allows=lambda given: isinstance(given, str) or hasattr(given, "prepare"),
+)
+PLACE = Form(str, parse=_place, accept=_place)
+TWO_AGENTS = Form(str, parse=_two, accept=tuple)
+TWO_GROUPS = Form(
+    tuple[str, str],
+    must_be="two different groups",
+    allows=lambda given: len(given) == 2 and given[0] != given[1],
+)
 LIMITS = Form(
     list[str],
     _limits,
@@ -350,26 +346,23 @@ LIMITS = Form(
     must_be="limits that are finite numbers, mean or none",
     allows=lambda limits: all(not isinstance(one, float) or math.isfinite(one) for one in limits.values()),
 )
-
-
-def _parsed_budget(text: str) -> float:
-    from goldless.models.usage import parse_budget  # noqa: PLC0415 - models take longer to import than a help to print
-
-    return parse_budget(text)
-
-
-def _parsed_price(text: str) -> Any:
-    from goldless.models.usage import parse_price  # noqa: PLC0415 - as above
-
-    return parse_price(text)
-
-
-def _accepted_price(given: Any) -> Any:
-    from goldless.models.usage import Price  # noqa: PLC0415 - as above
-
-    return given if isinstance(given, Price) else Price(*given)
-
-
-BUDGET = Form(str, parse=_parsed_budget)
-PRICE = Form(str, parse=_parsed_price, accept=_accepted_price)
-FORMS_OF["int"] = whole()
+BUDGET = Form(str, parse=_of_usage("parse_budget"))
+PRICE = Form(
+    str,
+    parse=_of_usage("parse_price"),
+    accept=lambda given: given if hasattr(given, "input_usd") else _of_usage("Price")(*given),
+)
+FORMS_OF = {
+    "str": TEXT,
+    "bool": Form(bool),
+    "int": whole(),
+    "float": Form(float),
+    **dict.fromkeys(("Path", "Path | str"), FILE),
+    **dict.fromkeys(("list[Path]", "Sequence[Path]", "Sequence[Path | str]"), FILES),
+    "list[str]": LINES,
+    "Sequence[str | ChatModel]": NAMES,
+    "Sequence[str | Scorer]": NAMES,
+    **dict.fromkeys(("str | ChatModel", "str | Scorer"), MODEL),
+    "Any": TEXT,
+}
+"""The form of a type, as it is written."""

@@ -13,46 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.errors import MetricError, UserError, nearest
-from goldless.runs.option_forms import (
-    BUDGET,
-    EXAM_NAMES,
-    FILES,
-    LEVEL,
-    LIMITS,
-    LINES,
-    METRIC_NAMES,
-    MODEL,
-    NAMES,
-    ONE_LIST,
-    PLACE,
-    POSITIVE,
-    PRICE,
-    REVIEWER_NAMES,
-    TWO_AGENTS,
-    TWO_GROUPS,
-    by_name,
-    check_each,
-    declared,
-    defaults,
-    metric_names,
-    one_of,
-    option,
-    whole,
-)
+from goldless.runs import option_forms as forms
+from goldless.runs.option_forms import by_name, check_each, declared, defaults, metric_names, option
 
 if TYPE_CHECKING:
     # importing these takes a second
-    from goldless.judging.asking import Verdicts
-    from goldless.judging.exams.items import Orders
     from goldless.judging.scales import Scale
-    from goldless.metrics.chair import Normalisation
-    from goldless.metrics.judgement_table import Convention
-    from goldless.metrics.metric import Metric, OverPeers
-    from goldless.metrics.qualification import Combination, Threshold, Weighting
+    from goldless.metrics.metric import Metric
+    from goldless.metrics.qualification import Threshold, Weighting
     from goldless.models.interface import ChatModel, Scorer
     from goldless.models.usage import Price
     from goldless.runs.progress import Progress, Tell
-    from goldless.statistics.comparisons import Compare
     from goldless.templates import Template
 
 __all__ = ["Options", "check_options", "check_review_options", "metric_names"]
@@ -73,38 +44,27 @@ SCORING = (METRICS, CRITIC, GROUPS, STATISTICS, MODELS)
 """The groups that evaluating takes."""
 REVIEWING = (REVIEWERS, EXAM, LABELS, STATISTICS, STOPPING, MODELS)
 """The groups that reviewing takes."""
-
 ASKED_OF_MODELS = {
-    *(
-        "scorer",
-        "jurors",
-        "examples",
-        "rewriters",
-        "rewrite_max_tokens",
-        "synopsis_writer",
-        "critic",
-        "changer",
-        "reviewers",
-        "licences",
-    ),
-    *("issue_to", "task_kind", "metric_timeout_seconds", "budget_calls"),
+    *("scorer", "jurors", "examples", "rewriters", "rewrite_max_tokens", "synopsis_writer", "critic", "changer"),
+    *("reviewers", "licences", "issue_to", "task_kind", "metric_timeout_seconds", "budget_calls"),
 }
 """Options of other groups than models that change evidence alone, or where it goes."""
 OnTooLong = Literal["error", "skip"]
 ExamName = Literal["none", "human", "consistency", "pertinence", "self-confidence", "auto", "peers", "auto+peers"]
+AUTOMATIC = ("consistency", "pertinence", "self-confidence")
+PEERS = "peers"
+"""The trait that others' votes show. It decides who votes, never a vote's weight: it claims far too much."""
 TRAITS: Mapping[ExamName, tuple[str, ...]] = {
     "none": (),
     "human": ("human exam",),
     "consistency": ("consistency",),
     "pertinence": ("pertinence",),
     "self-confidence": ("self-confidence",),
-    "auto": ("consistency", "pertinence", "self-confidence"),
-    "peers": ("peers",),
-    "auto+peers": ("consistency", "pertinence", "self-confidence", "peers"),
+    "auto": AUTOMATIC,
+    "peers": (PEERS,),
+    "auto+peers": (*AUTOMATIC, PEERS),
 }
 """What each exam measures."""
-PEERS = "peers"
-"""The trait that others' votes show. It decides who votes, never a vote's weight: it claims far too much."""
 DEFAULT_METRICS = "default"
 """The name that stands for the metrics of choice for a study."""
 IN_NAMES: Mapping[str, Mapping[str, str]] = {
@@ -127,7 +87,7 @@ class Options:
         "python:FILE.py:FUNCTION. goldless list metrics lists all.",
         "--metric -m NAMES",
         group=METRICS,
-        form=METRIC_NAMES,
+        form=forms.METRIC_NAMES,
         shown="shared-info, length; shared-info[prompt] too where an agent repeats its prompts",
     )
     scorer: str | Scorer = option(
@@ -135,10 +95,8 @@ class Options:
     )
     rewriters: Sequence[str | ChatModel] = option(
         (),
-        "Chat model that rewrites responses for gem and gem-s: openai:MODEL, http://…/v1#MODEL, … Repeat it to "
-        "average over several.",
+        "Chat model that rewrites responses for gem and gem-s, such as openai:MODEL. Repeat it for several.",
         "--rewriter MODEL",
-        form=NAMES,
         keyword="rewriter",
     )
     rewrite_max_tokens: int = option(1024, "", at_least=1)
@@ -150,39 +108,33 @@ class Options:
         (),
         "Prompt wording: general, plain, peer-review, or FILE.toml. Repeat it to average over several.",
         "--template NAME",
-        form=NAMES,
+        form=forms.NAMES,
         keyword="template",
         shown="general",
     )
     peers: Sequence[str] | None = option(
-        None, "Comma-separated agents to use as peers (default: all).", "AGENTS", form=ONE_LIST
+        None, "Comma-separated agents to use as peers (default: all).", "AGENTS", form=forms.ONE_LIST
     )
     peer_sample: int | None = option(None, "Use N randomly drawn agents as peers.", at_least=1)
     control_tasks: int = option(2, "Number of other tasks per response for metrics with +control.", at_least=1)
-    own_samples: bool = option(
-        False, "Where agents have several samples per task: an agent's other samples count as its peers too."
-    )
+    own_samples: bool = option(False, "Use an agent's other samples of a task as its peers too.")
     jurors: Sequence[str | Scorer] = option(
         (),
-        "Model that predicts responses for peer-prediction (default: the scorer). Repeat it to average over several; "
-        "with --recorded, names.",
+        "Model that predicts responses for peer-prediction (default: the scorer). Repeat it to average.",
         "--juror MODEL",
-        form=NAMES,
         keyword="juror",
     )
     juror_families: Mapping[str, str] = option(
         {},
-        "Model family of a juror: it does not predict agents of this family (column family of the agents table).",
+        "Model family of a juror: it does not predict agents of this family.",
         "--juror-family JUROR=FAMILY",
         form=by_name("FAMILY", last=True),
     )
     examples: int = option(
         3, "Worked examples that a juror is shown: peer-prediction[examples=N].", at_least=0, typer={"hidden": True}
     )
-    on_too_long: OnTooLong = option(
-        "error",
-        "If a text does not fit the scorer's context: stop with an error, or skip it and count it as missing.",
-        form=one_of("error", "skip"),
+    on_too_long: Literal["error", "skip"] = option(
+        "error", "If a text does not fit the scorer's context: stop, or skip it and count it as missing."
     )
     metric_timeout_seconds: float | None = option(
         None,
@@ -193,16 +145,10 @@ class Options:
         "embedded", "Model that distinguishes matched pairs from shuffled ones.", "MODEL", group=CRITIC
     )
     critic_prompt: str = option(
-        "same-source",
-        "Prompt for the critic: same-source, three-level. Also tvd-mi[prompt=NAME].",
-        "NAME",
-        typer={"hidden": True},
+        "same-source", "Prompt for the critic: same-source, three-level.", "NAME", typer={"hidden": True}
     )
     shuffles: int | None = option(
-        None,
-        "Shuffled pairs per matched pair (default: 4, or tasks - 1 if fewer): tvd-mi[shuffles=N].",
-        at_least=1,
-        typer={"hidden": True},
+        None, "Shuffled pairs per matched pair: tvd-mi[shuffles=N].", at_least=1, typer={"hidden": True}
     )
     budget_calls: int | None = option(None, "Maximum critic calls; the most informative pairs are selected.", "CALLS")
     reviewers: Sequence[Any] | Mapping[str, Any] = option(
@@ -211,7 +157,7 @@ class Options:
         "with its own --describe, is two reviewers.",
         "MODELS",
         group=REVIEWERS,
-        form=REVIEWER_NAMES,
+        form=forms.REVIEWER_NAMES,
     )
     scale: str = option(
         "pairwise",
@@ -219,10 +165,8 @@ class Options:
         "medical-correctness, medical-conciseness, pandalm, lm-examiner, lm-examiner-criteria, lm-examiner-general.",
         "NAME",
     )
-    orders: Orders = option(
-        "both",
-        "Ask about each pair in both orders, or once, in a balanced order drawn by the seed: half the calls.",
-        form=one_of("both", "one-random"),
+    orders: Literal["both", "one-random"] = option(
+        "both", "Ask about each pair in both orders, or once, in a balanced order drawn by the seed: half the calls."
     )
     task_description: str = option("", "What is judged and what counts, in a sentence or two.")
     descriptions: Mapping[str, str] = option(
@@ -236,10 +180,8 @@ class Options:
     )
     own_family: bool = option(False, "Count judgements of reviewers on agents of their own family.")
     debate: str | None = option(None, "Make each reviewer a debate among copies of its model: C1, C2, C3.", "NAME")
-    fusion: Normalisation | None = option(
-        None,
-        "Add up ratings z-normalised per reviewer, or raw (default: z; raw with --convention auto-pre).",
-        form=one_of("z", "raw"),
+    fusion: Literal["z", "raw"] | None = option(
+        None, "Add up ratings z-normalised per reviewer, or raw (default: z; raw with --convention auto-pre)."
     )
     exams: Sequence[ExamName] = option(
         ("none",),
@@ -247,43 +189,38 @@ class Options:
         "auto+peers.",
         "--exam NAMES",
         group=EXAM,
-        form=EXAM_NAMES,
+        form=forms.EXAM_NAMES,
         shown="none",
     )
     thresholds: Mapping[str, Threshold] = option(
         {},
         "Limit of one trait or of all: a number, mean (over the candidates) or none.",
         "--threshold [TRAIT=]LIMIT",
-        form=LIMITS,
+        form=forms.LIMITS,
     )
     sweep: Sequence[str] = option(
         (),
         "Comma-separated limits, such as 0,0.55,0.6: also show the panel's accuracy at each, with each kind of weights "
         "(needs --recorded and labels).",
         "LIMITS",
-        form=ONE_LIST,
+        form=forms.ONE_LIST,
     )
-    combination: Combination = option(
-        "all", "Reviewers must pass all limits, or any.", "--combine", form=one_of("all", "any")
-    )
-    weighting: Weighting | None = option(
-        None,
-        "Weights of the votes (default: as in the exam's paper).",
-        "--weights",
-        form=one_of("equal", "mean of traits", "trait", "logit"),
+    combination: Literal["all", "any"] = option("all", "Reviewers must pass all limits, or any.", "--combine")
+    weighting: Literal["equal", "mean of traits", "trait", "logit"] | None = option(
+        None, "Weights of the votes (default: as in the exam's paper).", "--weights"
     )
     weight_from: str | None = option(None, "Trait that the weights are computed from (default: the first).", "TRAIT")
     questioners: Sequence[str] | None = option(
         None,
         "Comma-separated agents whose responses make the human exam (default: three, drawn by the seed).",
         "AGENTS",
-        form=ONE_LIST,
+        form=forms.ONE_LIST,
     )
     overlap: bool = option(False, "Test on the human exam's pairs as well.")
     exam_items: int | None = option(
         100,
         "Maximum pairs or tasks of an automatic exam; 0 means all.",
-        form=whole(parse=lambda items: items or None, or_none=True),
+        form=forms.whole(parse=lambda items: items or None, or_none=True),
     )
     relevant: str | None = option(
         None, "Agent whose responses are the relevant answers (default: the one with most responses).", "AGENT"
@@ -293,21 +230,21 @@ class Options:
     )
     changer: Any = option(
         None,
-        "Chat model that changes questions for the pertinence exam (default: take the nearest other question).",
+        "Chat model that changes questions for the pertinence exam (default: the nearest other question).",
         "MODEL",
-        form=MODEL,
+        form=forms.MODEL,
     )
     easy: tuple[str, str] | None = option(
         None,
-        "Two agents of very different quality, for the easy set (default: by the candidates' first comparisons).",
+        "Two agents of very different quality, for the easy set (default: by the first comparisons).",
         "A,B",
-        form=TWO_AGENTS,
+        form=forms.TWO_AGENTS,
     )
     hard: tuple[str, str] | None = option(
-        None, "Two agents of similar quality, for the hard set (default: as for --easy).", "A,C", form=TWO_AGENTS
+        None, "Two agents of similar quality, for the hard set (default: as for --easy).", "A,C", form=forms.TWO_AGENTS
     )
     licences: Sequence[Path] = option(
-        (), "Licence file or folder, in place of an exam. Repeat it for several.", "--licence PATH", form=FILES
+        (), "Licence file or folder, in place of an exam. Repeat it for several.", "--licence PATH"
     )
     issue_to: Path | None = option(
         None, "Write a licence for each reviewer who passes to this folder.", "--issue FOLDER"
@@ -315,16 +252,23 @@ class Options:
     task_kind: str = option("", "What is judged, in a few words, for licences (default: the study's name).")
     criterion: str | None = option(None, "Label criterion to use, if there is more than one.", "NAME", group=LABELS)
     margin: float | None = option(
-        None, "Lead in votes that decides a pair of human preferences (default: 2, or 1 if votes are few).", "VOTES"
+        None,
+        "Lead in votes that decides a pair of human preferences (default: 2, or 1 if votes are few).",
+        "--vote-lead VOTES",
+        keyword="vote_lead",
+        old="--margin",
     )
-    convention: Convention = option(
+    convention: Literal["default", "paper", "pre", "auto-pre"] = option(
         "default",
         "Count as in PRE or Auto-PRE (or paper): missing comparisons one half, missing ratings 0, exam pairs tested "
         "on. pre: weights log(p/(1-p)), ratings z-normalised; auto-pre: exam accuracies as weights, raw ratings.",
-        form=one_of("default", "paper", "pre", "auto-pre"),
     )
     compare_groups: tuple[str, str] | None = option(
-        None, "Compare two groups of the agents table: effect sizes and AUC.", "A B", group=GROUPS, form=TWO_GROUPS
+        None,
+        "Compare two groups of the agents table: effect sizes and AUC.",
+        "A B",
+        group=GROUPS,
+        form=forms.TWO_GROUPS,
     )
     rater_groups: Mapping[str, str] = option(
         {},
@@ -333,75 +277,67 @@ class Options:
         form=by_name("GROUP", last=True),
     )
     baseline: str | None = option(None, "Compare only this agent with each of the others.", "AGENT")
-    compare: Compare = option(
-        "all", "Compare all pairs of agents, or only the leader with each of the others.", form=one_of("all", "leader")
+    compare: Literal["all", "leader"] = option(
+        "all", "Compare all pairs of agents, or only the leader with each of the others."
     )
-    over_peers: OverPeers = option(
+    over_peers: Literal["common", "own"] = option(
         "common",
         "Score all agents over the same peers, or each by its mean over its own, as the papers do. shared-info leaves "
         "out each response's closest peer where there are eight agents or more.",
-        form=one_of("common", "own"),
     )
     seed: int = option(0, "Seed for draws, resampling and tests.", group=STATISTICS, at_least=0)
     resamples: int = option(10_000, "Resamples of tasks for intervals and tests.", at_least=100)
-    level: float = option(0.95, "Confidence level of the intervals.", "LEVEL", form=LEVEL)
+    level: float = option(0.95, "Confidence level of the intervals.", "LEVEL", form=forms.LEVEL)
     until: Sequence[str] = option(
         (),
         "Ask tasks in random order until this is decided: 'A>B', best, top=N or baseline=AGENT (by the first metric).",
         "QUESTION",
         group=STOPPING,
-        form=LINES,
+        form=forms.LINES,
     )
-    alpha: float = option(0.05, "Error rate that --until aims at, however often one looks.", "ALPHA", form=LEVEL)
-    at_least: int = option(10, "Tasks before anything is decided for --until.", at_least=2)
+    alpha: float = option(0.05, "Error rate that --until aims at, however often one looks.", "ALPHA", form=forms.LEVEL)
+    at_least: int = option(10, "Minimum number of tasks before --until may stop.", at_least=2)
     detect: float | None = option(
         None,
         "Also give the tasks needed to show a difference of this many standard deviations, such as 0.3.",
         "SD",
         group=DETECTION,
-        form=POSITIVE,
+        form=forms.POSITIVE,
     )
     recorded: bool = option(False, "Use only evidence recorded in the study; call no model.", group=MODELS)
-    verdicts: Verdicts = option(
-        "auto",
-        "Read verdicts as label probabilities or as the label written (auto: probabilities where possible).",
-        form=one_of("auto", "probabilities", "labels"),
+    verdicts: Literal["auto", "probabilities", "labels"] = option(
+        "auto", "Read verdicts as label probabilities or as the label written (auto: probabilities where possible)."
     )
     budget_usd: float | None = option(
-        None, "Stop before spending more than this, such as 2USD.", "--budget USD", form=BUDGET
+        None, "Stop before spending more than this, such as 2USD.", "--budget USD", form=forms.BUDGET
     )
     price: Price | None = option(
         None,
         "Price in USD per million tokens, for a model whose price is unknown.",
         "IN,OUT",
-        form=PRICE,
+        form=forms.PRICE,
         keyword="price_usd_per_million",
     )
     batch: bool = option(
-        False,
-        "Send calls of chat models as batches, at half the price; run the same command again to collect the replies.",
+        False, "Send chat calls as batches at half the price; run the same command again to collect the replies."
     )
     on: str | None = option(
         None,
-        "Compute models of this machine on many: ray, ray?workers=4&gpus=1 or ray://HOST:PORT. Models on servers are "
-        "called from here as usual.",
+        "Run local models on a Ray cluster: ray, ray?workers=4&gpus=1 or ray://HOST:PORT.",
         "PLACE",
-        form=PLACE,
+        form=forms.PLACE,
     )
     journal: Path | None = option(
         None, "Journal of model replies (default: one for all runs; see goldless journal files).", "FILE"
     )
     timeout_seconds: float | None = option(
-        None, "Longest that a call to a server may take.", "--timeout SECONDS", form=POSITIVE, shown="600"
+        None, "Timeout per call to a server.", "--timeout SECONDS", form=forms.POSITIVE, shown="600"
     )
     max_retries: int | None = option(
-        None,
-        "How often a failed call is sent again; one that a busy server refuses, four times as often.",
-        at_least=0,
-        shown="5",
+        None, "Retries of a failed call; four times as many where a server is busy.", at_least=0, shown="5"
     )
     max_in_flight: int | None = option(
-        None, "Most calls to a server at once.", at_least=1, shown="as many as make it faster, up to 1024"
+        None, "Maximum concurrent calls per server.", at_least=1, shown="as many as make it faster, up to 1024"
     )
     pairing: Mapping[tuple[str, str], Sequence[str]] | None = None
     """The peers of each response that is scored, by task and agent; None: as ``peers`` says."""
@@ -431,21 +367,34 @@ class Options:
         found: dict[str, str] = {}
         metrics = [_plain_name(one, found) if isinstance(one, str) else one for one in self.metrics]
         if found:
-            forms = declared(Options)
             object.__setattr__(self, "metrics", tuple(dict.fromkeys(metrics)))
-            for name, value in found.items():
-                if "int" in str(forms[name].form.typed) and not value.isdecimal():
-                    raise UserError(f"{name} in the name of a metric must be a whole number, got {value!r}")
-                object.__setattr__(self, name, int(value) if value.isdecimal() else value)
+        for name, value in found.items():
+            if declared(Options)[name].form.typed is int and not value.isdecimal():
+                raise UserError(f"{name} in the name of a metric must be a whole number, got {value!r}")
+            object.__setattr__(self, name, int(value) if value.isdecimal() else value)
 
     def chosen_metrics(self) -> list[Metric]:
-        """The requested metrics, each once."""
-        from goldless.metrics.metric import Metric  # noqa: PLC0415 - a help needs no metric
+        """The requested metrics, each once: custom or ours; a function is made a metric."""
+        from goldless.metrics.catalogue import find_metric  # noqa: PLC0415 - a help needs no metric
+        from goldless.metrics.metric import Metric  # noqa: PLC0415 - as above
+        from goldless.metrics.text_metrics import UserMetric  # noqa: PLC0415 - as above
+        from goldless.user_metrics.catalogue import find_user_metric, function_metric  # noqa: PLC0415 - as above
+
+        def made(name: Any) -> Metric:
+            if isinstance(name, Metric):
+                return name
+            make: Callable[..., Any] = find_user_metric if isinstance(name, str) else function_metric
+            theirs = make(name, timeout_seconds=self.metric_timeout_seconds)
+            if theirs is None:
+                return find_metric(name)
+            if isinstance(theirs, Metric):
+                return theirs
+            return UserMetric(name if isinstance(name, str) else theirs.name, theirs)
 
         known = (isinstance(name, str | Metric) or callable(name) for name in self.metrics)
         if not self.metrics or not all(known):
             raise MetricError("no metric was named. Try shared-info; goldless list metrics lists all")
-        found = [self._metric(name) for name in dict.fromkeys(self.metrics_for())]
+        found = [made(name) for name in dict.fromkeys(self.metrics_for())]
         names = [metric.name for metric in found]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise MetricError(f"two metrics have the same name: {', '.join(twice)}. Give each function its own name")
@@ -462,23 +411,6 @@ class Options:
         spelled = (plain, *[given] * prompts, "length")
         return tuple(each for name in self.metrics for each in (spelled if name == DEFAULT_METRICS else (name,)))
 
-    def _metric(self, name: Any) -> Metric:
-        """The metric of that name, custom or ours; a function is made a metric; a metric is returned as it is."""
-        from goldless.metrics.catalogue import find_metric  # noqa: PLC0415 - a help needs no metric
-        from goldless.metrics.metric import Metric  # noqa: PLC0415 - as above
-        from goldless.metrics.text_metrics import UserMetric  # noqa: PLC0415 - as above
-        from goldless.user_metrics.catalogue import find_user_metric, function_metric  # noqa: PLC0415 - as above
-
-        if isinstance(name, Metric):
-            return name
-        if not isinstance(name, str):
-            given = function_metric(name, timeout_seconds=self.metric_timeout_seconds)
-            return UserMetric(given.name, given)
-        theirs: Any = find_user_metric(name, timeout_seconds=self.metric_timeout_seconds)
-        if theirs is None:
-            return find_metric(name)
-        return theirs if isinstance(theirs, Metric) else UserMetric(name, theirs)
-
     def chosen_templates(self) -> list[Template]:
         """The requested templates, each once."""
         from goldless.templates import find_template  # noqa: PLC0415 - as above
@@ -487,7 +419,6 @@ class Options:
 
     @property
     def chosen_scale(self) -> Scale:
-        """The scale."""
         from goldless.judging.judges import find_judge  # noqa: PLC0415 - as above
 
         return find_judge(self.scale)
@@ -520,13 +451,10 @@ class Options:
         """
         by_itself = self.convention != "default" and self.traits == ("consistency",)
         alone = candidates < 2 or self.convention == "pre" or by_itself
-        limits: dict[str, Threshold] = {
-            "human exam": HUMAN_THRESHOLD,
-            "consistency": AUTO_EXAM_THRESHOLD if alone else "mean",
-            "pertinence": AUTO_EXAM_THRESHOLD if alone else "mean",
-            "self-confidence": 0.0,
-            PEERS: AUTO_EXAM_THRESHOLD if alone else "mean",
-        }
+        limits: dict[str, Threshold] = dict.fromkeys(
+            ("consistency", "pertinence", PEERS), AUTO_EXAM_THRESHOLD if alone else "mean"
+        )
+        limits |= {"human exam": HUMAN_THRESHOLD, "self-confidence": 0.0}
         for trait, limit in self.thresholds.items():
             limits |= dict.fromkeys(self.traits if trait == "all" else (trait,), limit)
         return {trait: limits[trait] for trait in self.traits}
@@ -570,13 +498,14 @@ def check_options(options: Options) -> list[Metric]:
     options.chosen_templates()
     find_critic_prompt(options.critic_prompt)
     check_each(options)
+    named, drawn, selected = (one is not None for one in (options.peers, options.peer_sample, options.budget_calls))
     if options.baseline is not None and options.compare == "leader":
         raise UserError("--baseline and --compare leader exclude each other. Give one of them")
-    if options.peer_sample is not None and options.peers is not None:
+    if named and drawn:
         raise UserError("--peers and --peer-sample exclude each other: name the peers, or give how many to draw")
-    if options.pairing is not None and (options.peers, options.peer_sample, options.budget_calls) != (None, None, None):
+    if options.pairing is not None and (named or drawn or selected):
         raise UserError("a pairing names the peers of each response: leave out peers, peer_sample and budget_calls")
-    if options.budget_calls is not None and (options.peer_sample is not None or options.peers is not None):
+    if selected and (named or drawn):
         raise UserError("--budget-calls selects the pairs itself: leave out --peers and --peer-sample")
     return metrics
 
@@ -584,14 +513,30 @@ def check_options(options: Options) -> list[Metric]:
 def check_review_options(options: Options) -> None:
     """Refuse what no study could be reviewed with."""
     from goldless.judging.debate import find_debate  # noqa: PLC0415 - a help needs no debate
-    from goldless.judging.judges import find_judge  # noqa: PLC0415 - as above
 
-    find_judge(options.scale)
+    scale = options.chosen_scale
     if options.debate is not None:
         find_debate(options.debate)
     _check_exams(options)
     check_each(options)
-    _check_reviewers(options)
+    if options.orders != "both" and not scale.pairwise:
+        raise UserError(
+            f"--orders {options.orders} must be used with a scale that compares two responses, got {options.scale}, "
+            "which rates single ones. Try --scale pairwise, or leave out --orders"
+        )
+    if PEERS in options.traits and options.reviewers:
+        check_peers(len(options.reviewers))
+    if options.licences and tuple(options.exams) != ("none",):
+        raise UserError("--licence replaces the exam: leave out --exam or --licence")
+    if options.licences or options.issue_to is not None:
+        if options.recorded:
+            raise UserError("--licence and --issue need reviewers that are called; leave them out with --recorded")
+        if options.debate is not None:
+            raise UserError("a licence is for a single model: leave out --debate, or --licence and --issue")
+    if options.issue_to is not None and not options.traits:
+        raise UserError("--issue needs an exam to pass. Name one with --exam")
+    if not options.recorded and not options.reviewers:
+        raise UserError("no reviewer was named. Try --reviewers openai:MODEL, NAME=http://HOST:PORT/v1#MODEL")
 
 
 def _check_exams(options: Options) -> None:
@@ -601,29 +546,21 @@ def _check_exams(options: Options) -> None:
     if not options.exams or ("none" in options.exams and len(options.exams) > 1):
         given = ", ".join(options.exams) or "nothing"
         raise UserError(f"exams must be one or more exams, or none alone, got {given}")
-    measured = ", ".join(options.traits) or "nothing"
-    for trait in options.thresholds:
-        if trait not in {*options.traits, "all"}:
-            raise UserError(f"unknown trait {trait!r} in the thresholds; these exams measure: {measured}")
-    _check_weights(options, measured)
+    measured, trait = ", ".join(options.traits) or "nothing", options.weight_from
+    if unknown := next((name for name in options.thresholds if name not in {*options.traits, "all"}), None):
+        raise UserError(f"unknown trait {unknown!r} in the thresholds; these exams measure: {measured}")
+    if options.weighting not in {None, "equal"} and not options.weighing_traits:
+        others = " other than peers, which decides who votes but never a weight" * (PEERS in options.traits)
+        said = f"--weights {options.weighting!r} needs an exam to compute weights from{others}"
+        raise UserError(f"{said}. Name one with --exam")
+    if trait == PEERS:
+        raise UserError("--weight-from must not be peers: it decides who votes, never a weight. Name another trait")
+    if trait is not None and trait not in options.traits:
+        raise UserError(f"--weight-from must be a trait that these exams measure ({measured}), got {trait!r}")
     if options.sweep and not options.recorded:
         raise UserError("--sweep needs the judgements of all candidates. Use it with --recorded")
     if (options.easy is None) != (options.hard is None):
         raise UserError("--easy and --hard go together: give both, or neither")
-
-
-def _check_weights(options: Options, measured: str) -> None:
-    if options.weighting not in {None, "equal"} and not options.weighing_traits:
-        others = " other than peers, which decides who votes but never a weight" * (PEERS in options.traits)
-        raise UserError(
-            f"--weights {options.weighting!r} needs an exam to compute weights from{others}. Name one with --exam"
-        )
-    if options.weight_from == PEERS:
-        raise UserError("--weight-from must not be peers: it decides who votes, never a weight. Name another trait")
-    if options.weight_from is not None and options.weight_from not in options.traits:
-        raise UserError(
-            f"--weight-from must be a trait that these exams measure ({measured}), got {options.weight_from!r}"
-        )
 
 
 def check_peers(reviewers: int) -> None:
@@ -634,28 +571,4 @@ def check_peers(reviewers: int) -> None:
         raise UserError(
             f"the exam peers must have at least {FEWEST_PEERS} reviewers, got {reviewers}: it compares each with the "
             "others. Name more with --reviewers, or try --exam auto"
-        )
-
-
-def _check_reviewers(options: Options) -> None:
-    if options.orders != "both" and not options.chosen_scale.pairwise:
-        raise UserError(
-            f"--orders {options.orders} must be used with a scale that compares two responses, got {options.scale}, "
-            "which rates single ones. Try --scale pairwise, or leave out --orders"
-        )
-    if PEERS in options.traits and options.reviewers:
-        check_peers(len(options.reviewers))
-    if options.licences and tuple(options.exams) != ("none",):
-        raise UserError("--licence replaces the exam: leave out --exam or --licence")
-    if options.recorded and (options.licences or options.issue_to):
-        raise UserError("--licence and --issue need reviewers that are called; leave them out with --recorded")
-    if options.debate is not None and (options.licences or options.issue_to is not None):
-        raise UserError(
-            "a licence is for a single model, not for a debate: leave out --debate, or --licence and --issue"
-        )
-    if options.issue_to is not None and not options.traits:
-        raise UserError("--issue needs an exam to pass. Name one with --exam")
-    if not options.recorded and not options.reviewers:
-        raise UserError(
-            "no reviewer was named. Try --reviewers openai:MODEL, NAME=http://HOST:PORT/v1#MODEL or embedded"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.cli.command import RESULT_FOLDER, same, verb
+from goldless.cli.command import same, verb
 from goldless.cli.console import NOTHING, end
 from goldless.cli.output import Output
 from goldless.cli.score import tell_all
@@ -69,13 +69,8 @@ async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
 
 
 @agree.told
-def _tell(found: Agreement, output: Output, *, source: Study) -> None:
-    """Report the rest on standard error; exit with 3 where metrics are incomplete, with 1 without a comparison."""
-    spending = () if found.evaluation is None else found.evaluation.spending
-    text = "\n".join(table.to_markdown() for table in found.tables())
-    output.keep(source, "agree", found, lambda: text, name="agreement", spending=spending)
-    output.show(found)
-    output.tell_folder()
+def _tell(found: Agreement, output: Output) -> None:
+    output.tell(found)
     if found.evaluation is not None:
         tell_all(found.evaluation, Output())
     judges = [judge for one in found.criteria for judge in one.judges]

@@ -94,21 +94,13 @@ async def bias(study: Study, own: Favouring, options: Options) -> BiasReport:
 
 
 @bias.told
-def _tell(found: BiasReport, output: Output, *, source: Study) -> None:
-    """Report the rest on standard error; exit with 3 where it is incomplete, with 1 where nothing could be measured."""
-    text = "\n".join(table.to_markdown() for table in found.tables())
-    output.keep(source, "bias", found, lambda: text, spending=found.spending)
-    output.show(found)
-    tell_spending(found.spending)
-    for note in found.notes:
-        say(note, style="yellow")
-    for one in found.coverage:
-        if one.missing:
-            halved = one.kind == "reviewer" and found.convention != "default"
-            said = "counted one half" if halved else "left out"
-            say(f"{one.judge}: {one.missing} of {one.asked} {one.of} missing, {said}", style="yellow")
-    output.tell_folder()
-    if not found.complete:
-        incomplete(f"{found.open} left")
+def _tell(found: BiasReport, output: Output) -> None:
+    counted = {"reviewer": "left out" if found.convention == "default" else "counted one half"}
+    notes = [
+        f"{one.judge}: {one.missing} of {one.asked} {one.of} missing, {counted.get(one.kind, 'left out')}"
+        for one in found.coverage
+        if one.missing
+    ]
+    output.tell(found, notes=notes)
     if all(row.value is None for row in found.rows):
         end(NOTHING, "nothing could be measured")

@@ -216,9 +216,8 @@ async def perturb(study: Study, own: Perturbing, options: Options) -> PerturbedS
     Example:
       goldless crashtest answers.csv --write perturbed --agents careful --perturbation deletion
     """
-    from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
+    from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation, find_strategy
     from goldless.meta_evaluation.perturbations.perturbed_study import perturb_study
-    from goldless.meta_evaluation.perturbations.strategies import find_strategy
 
     named = own.perturbations or (() if own.strategies else MODEL_FREE)
     made = [*map(find_perturbation, named), *map(find_strategy, own.strategies)]
@@ -232,7 +231,7 @@ def _tell_written(found: PerturbedStudy, output: Output) -> None:
     from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
 
     report = found.table()
-    output.print_tables([report], found.as_json, markdown=lambda: "\n".join(report.markdown_lines()))
+    output.show(found, markdown=lambda: "\n".join(report.markdown_lines()))
     tell_spending([found.spending] if found.spending is not None else [])
     for kind, count in found.failures.items():
         say(f"missing: {count} {kind}, for example: {found.examples[kind]}", style="yellow")

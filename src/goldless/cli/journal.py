@@ -43,8 +43,8 @@ def batches(own: Batches, options: Options, output: Output) -> None:
       goldless journal batches
       goldless journal batches --forget batch_abc123
     """
-    from goldless.models.batched import BatchBook
     from goldless.models.journal import Journal
+    from goldless.models.journalled import BatchBook
 
     with closing(Journal(_path(options))) as journal:
         book = BatchBook(journal)

@@ -94,7 +94,7 @@ def _csv(boards: list[Leaderboard | RaterScores]) -> str:
 
 def _print_boards(boards: list[Leaderboard | RaterScores], evaluation: Evaluation, output: Output) -> None:
     """One table with a column per metric; or, with details, the whole table of every metric."""
-    from goldless.reports.findings import heading
+    from goldless.reports.findings import heading, in_text, of_one
     from goldless.reports.leaderboard import Leaderboard
 
     of_agents = [board for board in boards if isinstance(board, Leaderboard)]

@@ -53,9 +53,9 @@ from goldless.statistics.bootstrap import Draws
 from goldless.statistics.rank_correlation import levelled
 from goldless.statistics.standings import score_table
 from goldless.studies import Study
-from goldless.studies.checking import Checking, Problems, all_at_once
-from goldless.studies.frames import Cells, Listed, read_columns, report
-from goldless.studies.tables import ALLOWED, Source, is_table
+from goldless.studies.checking import Cells, Checking, Problems, all_at_once
+from goldless.studies.frames import Listed, report
+from goldless.studies.tables import ALLOWED, Source, Table, is_table
 
 Scores = Mapping[tuple[str, str], float | None]
 """The score of each task and agent; None: missing."""
@@ -280,18 +280,15 @@ def read_table(
     ``empty``: what to say if there is no row.
     """
     check = Checking(path.name, problems)
-    parts: list[pl.DataFrame] = []
     if not is_table(path):
         problems.add(f"no such file; {ALLOWED}", str(path))
-    for chunk in Source(path, path.name).chunks(problems) if is_table(path) else ():
-        check.rows += len(chunk.lines)
-        absent: dict[str, Cells] = {"score": "number"} if "score" in {*columns} - {*chunk.columns} else {}
-        parts.append(read_columns(chunk, {**columns, **absent}, check))
+    table = Source(path, path.name).table(problems) if is_table(path) else Table.of(())
+    absent: dict[str, Cells] = {"score": "number"} if "score" in {*columns} - {*table.frame.columns} else {}
+    kinds = {name: pl.Float64 if cells.endswith("number") else pl.String for name, cells in columns.items()}
+    frame = check.columns(table.frame, table.lines, {**columns, **absent}).cast(pl.Schema(kinds))
     check.finish()
     if empty and not check.rows and not check.broken:
         check.add(empty)
-    kinds = {name: pl.Float64 if cells.endswith("number") else pl.String for name, cells in columns.items()}
-    frame = pl.concat(parts or [pl.DataFrame(schema={"line": pl.Int64, **kinds, "sound": pl.Boolean})])
     known: dict[Literal["task", "agent"], Sequence[str]] = {}
     if study is not None:
         known = {"task": study.tasks, "agent": agent_names(study)}

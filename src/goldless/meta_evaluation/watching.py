@@ -33,8 +33,7 @@ from goldless.runs.store import try_writing
 from goldless.statistics.change_evidence import Values, change_evidence
 from goldless.statistics.deciding import check_alpha
 from goldless.studies import Study
-from goldless.studies.checking import all_at_once
-from goldless.studies.frames import Cells
+from goldless.studies.checking import Cells, all_at_once
 from goldless.studies.tables import ALLOWED, is_table
 
 FIRST_REPEATS = 4

@@ -170,7 +170,6 @@ def test_a_model_without_its_prefix_gets_the_right_hint(refuses, study_file, giv
     ("columns", "hints"),
     [
         ("doc_id,doc,target,resps,filter,metrics", {"task": "doc_id", "agent": None, "text": None}),
-        ("question_id,answer_id,model_id,choices,tstamp", {"task": "question_id", "agent": "model_id", "text": None}),
         ("question_id,model_a,model_b,winner,judge", {"task": "question_id", "agent": None, "text": None}),
     ],
 )
@@ -199,6 +198,13 @@ def test_a_table_with_other_columns_is_given_the_options_that_read_it(refuses, g
     path.write_text(f"{columns}\n{','.join('x' for _ in columns.split(','))}\n")
     assert refuses("score", path, "--metric", "gem-raw").strip().endswith(command)
     assert goldless("study", "check", path, *shlex.split(command.partition("ry ")[2])).code == 0
+
+
+def test_columns_of_which_some_are_known_are_asked_for_with_the_option_to_complete(refuses, tmp_path):
+    path = tmp_path / "other.csv"
+    path.write_text("question_id,answer_id,model_id,choices\nx,x,x,x\n")
+    message = refuses("score", path, "--metric", "gem-raw")
+    assert message.strip().endswith("COLUMN: --columns task=question_id,agent=model_id,text=COLUMN")
 
 
 def test_several_samples_per_task_get_a_hint(refuses, tmp_path):

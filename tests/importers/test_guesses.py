@@ -82,7 +82,7 @@ def test_other_common_names_of_columns_are_taken_with_a_note(tmp_path, header, t
 @pytest.mark.parametrize("header", ["id,model,response,output", "id,modle,response", "id,response"])
 def test_what_could_be_several_or_is_misspelt_is_asked_for(tmp_path, header):
     (tmp_path / "answers.csv").write_text(f"{header}\n{','.join('x' for _ in header.split(','))}\n")
-    with pytest.raises(StudyError, match=r"Try --columns|no column 'agent'"):
+    with pytest.raises(StudyError, match=r"Try --columns|--columns task=id,agent=COLUMN,text=response"):
         read_study(tmp_path / "answers.csv")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +35,10 @@ ALIASES = {
     "reference": ("target", "expected", "expected_output", "gold", "ground_truth", "ideal"),
     "reviewer": ("judge", "model"),
     "score": ("rating", "label"),
-    "task": ("id", "task_id", "item", "question_id", "doc_id", "sample_id", "example_id", "prompt_id", "uid"),
+    "task": (
+        *("id", "task_id", "item", "question_id", "doc_id", "sample_id", "example_id", "prompt_id", "uid"),
+        "conversation_id",
+    ),
     "text": (
         *("response", "output", "answer", "completion", "content", "generation", "prediction", "model_output"),
         *("messages", "conversation", "conversations"),
@@ -75,6 +79,8 @@ class Problems:
     def __init__(self) -> None:
         self.total = 0
         """Number of problems found."""
+        self.advice: dict[str, str] = {}
+        """What to do about the problems of a file, said once below them."""
         self._kinds: dict[tuple[str, str], list[Problem]] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
 
@@ -96,6 +102,7 @@ class Problems:
                 last = problems[-1]
                 said = Problem(f"… and {more:,} more like this: {last.message}", file)
                 found.append((rank[file], last.line or 0, said))
+        found += [(rank[file], sys.maxsize, Problem(advice, file)) for file, advice in self.advice.items()]
         ordered = [problem for *_, problem in sorted(found, key=itemgetter(0, 1))]
         return StudyError(ordered, study=study, total=self.total)
 

@@ -243,7 +243,7 @@ def read_responses(source: Source, tasks: Listed, agents: Listed, problems: Prob
     known = tasks.check(frame, ["task"], check), agents.check(frame, ["agent"], check)
     frame = frame.filter(pl.col("sound"), *known).drop("sound")
     if not check.rows and not check.broken:
-        check.add("no rows. Leave out the responses table if there are none yet")
+        check.add("no rows. A row needs task, agent and text; leave the table out if there are no responses yet")
     for column in filter(is_task_column, frame.columns):
         _check_same(frame, column, check)
     frame = _without_duplicates(frame, check)

@@ -276,9 +276,9 @@ def _decoded(line: bytes, offset: int, number: int, file: str, problems: Problem
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        message = f"byte 0x{line[error.start]:02x} at offset {offset + error.start:,} is not UTF-8"
-        convert = f"If it is Windows-1252, convert it: iconv -f WINDOWS-1252 -t UTF-8 {file}"
-        problems.add(f"{message}. {convert}", file, number)
+        problems.add(f"byte 0x{line[error.start]:02x} at offset {offset + error.start:,} is not UTF-8", file, number)
+        convert = f"iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}"
+        problems.advice[file] = f"if the file is in Windows-1252, convert it: {convert}"
         return None
 
 
@@ -286,7 +286,9 @@ def _skip_bom(stream: IO[bytes], file: str, problems: Problems) -> int | None:
     """The offset of the first character, or None if the file is UTF-16."""
     head = stream.read(len(BOM))
     if head[:2] in {b"\xff\xfe", b"\xfe\xff"}:
-        problems.add(f"the file must be UTF-8, got UTF-16. Convert it: iconv -f UTF-16 -t UTF-8 {file}", file, 1)
+        problems.add(
+            f"the file must be UTF-8, got UTF-16. Convert it: iconv -f UTF-16 -t UTF-8 {file} > utf8-{file}", file, 1
+        )
         return None
     return stream.seek(len(BOM) if head == BOM else 0)
 

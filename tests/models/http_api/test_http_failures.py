@@ -36,6 +36,7 @@ def later(seconds: float) -> datetime:
         ("", None),
         (None, None),
     ],
+    ids=range(16),  # not by the values, of which some are times
 )
 def test_a_wait_is_read_as_seconds_a_duration_a_time_stamp_or_a_date(value, seconds):
     found = seconds_until(value)

@@ -20,6 +20,7 @@ from goldless.studies.tables import ALLOWED, SINGLE, Line, Source, is_table, tab
 TABLES = (*MADE, *EVIDENCE)
 """The known tables of a study."""
 TASK_TEXTS = ("prompt", "reference")
+SHEETS = (".xlsx", ".xls", ".ods")
 NOT_AGENTS = (
     *("answer_", "categ", "choices", "doc", "filter", "judg", "label", "meta", "metric", "model_", "rating", "resps"),
     *("score", "source", "tstamp", "type", "winner"),
@@ -61,7 +62,8 @@ class StudyTables:
         if not path.exists():
             problems.add(f"no such file or folder; {ALLOWED}, and a study is one of them or a folder of them")
         elif path.suffix.lower() not in SINGLE:
-            problems.add(f"ends in {path.suffix or 'nothing'!r}; {ALLOWED}")
+            sheet = ". Save the sheet as CSV" if path.suffix.lower() in SHEETS else ""
+            problems.add(f"ends in {path.suffix or 'nothing'!r}; {ALLOWED}{sheet}")
         else:
             return _one_table(path, problems)
         return {}
@@ -277,7 +279,10 @@ def how_to_read(row: Mapping[str, Any]) -> str | None:
     agents = agent_columns(columns)
     texts = [name for name in agents if isinstance(row[name], str) and not name.lower().startswith(NOT_AGENTS)]
     texts = [name for name in texts if read_cell(row[name], "number") is None]
-    if len(texts) < 2 or found["agent"]:
+    if found["agent"] or (found["text"] and len(texts) < 2):
+        needed = {name: found[name] or "COLUMN" for name in REQUIRED}
+        return f"Say which columns have them, in place of COLUMN: --columns {_named(needed)}"
+    if len(texts) < 2:
         return None
     told = _named({name: found[name] for name in ("task", *TASK_TEXTS)}, texts if len(texts) < len(agents) else ())
     return f"If each agent has a column, try --wide{told and f' --columns {told}'}"

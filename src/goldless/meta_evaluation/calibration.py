@@ -230,7 +230,8 @@ def label_table(study: Study, criterion: str | None) -> tuple[FloatArray, BoolAr
     table = np.full((len(study), len(study.agents)), np.nan)
     table[means["task"].to_numpy(), means["agent"].to_numpy()] = means["score"].to_numpy()
     answered = np.full(table.shape, not study.n_responses)
-    answered[study.response_table["task"].to_numpy(), study.response_table["agent"].to_numpy()] = True
+    there = study.response_table.select(*cell)
+    answered[there["task"].to_numpy(), there["agent"].to_numpy()] = True
     kept = np.flatnonzero(~np.isnan(table).all(axis=0))
     table, answered, agents = table[:, kept], answered[:, kept], tuple(agent_names(study)[i] for i in kept)
     lacking = answered & np.isnan(table)

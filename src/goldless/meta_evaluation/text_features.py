@@ -36,7 +36,8 @@ class Feature:
 def text_features(study: Study) -> tuple[Feature, Feature]:
     """Length and markup of every response."""
     texts = study.response_table["text"].to_list()
-    counted = study.response_table.select(pl.col("task", "agent").cast(pl.Int64))
+    names = {"task": study.task_names, "agent": study.agent_names}
+    counted = study.response_table.select(pl.col(c).cast(n).to_physical().cast(pl.Int64) for c, n in names.items())
     words = pl.Series("x", [math.log2(1 + count_words(text)) for text in texts], pl.Float64)
     marks = pl.Series("x", [count_format_marks(text) for text in texts], pl.Float64)
     return (

@@ -6,12 +6,12 @@ study → labels, files and recorded judgements checked → metrics computed →
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 from scipy.special import stdtr
 
-from goldless.arrays import BoolArray, FloatArray
+from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.meta_evaluation.agreement_results import (
     Agreement,
@@ -20,6 +20,7 @@ from goldless.meta_evaluation.agreement_results import (
     JudgeAgreement,
     JudgeComparison,
     LabelCounts,
+    Over,
 )
 from goldless.meta_evaluation.ceiling import Measured, human_ceiling
 from goldless.meta_evaluation.judges import (
@@ -40,7 +41,15 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import FEW_TASKS, Draws, draw_counts, interval_name, task_intervals
+from goldless.statistics.bootstrap import (
+    FEW_TASKS,
+    Draws,
+    Estimate,
+    Method,
+    draw_counts,
+    interval_name,
+    task_intervals,
+)
 from goldless.statistics.comparisons import compare_all
 from goldless.statistics.rank_correlation import (
     Coefficient,
@@ -146,28 +155,44 @@ def _on_criterion(
     measurement: Measured,
     draws: Draws,
 ) -> CriterionAgreement:
-    ratings = [label for label in study.ratings() if label.criterion == criterion]
-    preferences = [label for label in study.preferences() if label.criterion == criterion]
-    tasks, agents = study.tasks, agent_names(study)
+    said = [label for label in study.labels() if label.criterion == criterion]
+    ratings = [label for label in said if isinstance(label, Rating)]
+    preferences = [label for label in said if isinstance(label, Preference)]
+    names: Any = {"tasks": study.tasks, "agents": agent_names(study)}
     margin = usual_margin(preferences, convention=convention) if margin is None else margin
-    labels = pair_labels(ratings, preferences, tasks=tasks, agents=agents, least_margin=margin)
+    labels = pair_labels(ratings, preferences, least_margin=margin, **names)
     earned = [judge.credits(labels, convention) for judge in judges]
-    table = rating_table(ratings, tasks=tasks, agents=agents) if ratings else None
     correlated: list[tuple[tuple[Correlation, ...], FloatArray]] = []
-    if table is not None:
+    if ratings:
         tables = [judge.response_scores.score for judge in judges]
-        correlated = correlations(tables, table.value, convention=convention, draws=draws)
-    shares = accuracies(earned, **draws)
+        correlated = correlations(tables, rating_table(ratings, **names).value, convention=convention, draws=draws)
     found = tuple(
         JudgeAgreement(judge.name, judge.kind, share, correlated[i][0] if correlated else (), judge.signature)
-        for i, (judge, share) in enumerate(zip(judges, shares, strict=True))
+        for i, (judge, share) in enumerate(zip(judges, accuracies(earned, **draws), strict=True))
     )
     by_task = np.stack([one for _, one in correlated], axis=1) if correlated else None
-    ceiling = human_ceiling(ratings, preferences, tasks=tasks, agents=agents, measurement=measurement, draws=draws)
+    ceiling = human_ceiling(ratings, preferences, measurement=measurement, draws=draws, **names)
+    paper = convention != "default"
+    hashed = [(one.task, one.rater, criterion, one.agent, one.score) for one in ratings]
+    hashed += [(one.task, one.rater, criterion, f"{one.first} {one.second}", one.preference) for one in preferences]
+    settings = {
+        **({} if criterion is None else {"criterion": criterion}),
+        "labels": evidence_hash(hashed),
+        "pairs": labels.rule,
+        "alpha": measurement if ceiling.alpha is None else ceiling.alpha.measurement,
+        "ties": "labels-left-out,judges-half",
+        "missing": "half" if paper else "left-out",
+        "undefined": "0" if paper else "left-out",
+        "interval": f"{interval_name(draws['level'])};agents:percentile",
+        "test": "sign-flip-holm",
+        "resamples": str(draws["resamples"]),
+        "seed": str(draws["seed"]),
+        "study": study.fingerprint[:8],
+    }
     return CriterionAgreement(
         criterion=criterion,
         labels=LabelCounts(
-            raters=len({label.rater for label in ratings} | {label.rater for label in preferences}),
+            raters=len({label.rater for label in said}),
             ratings=len(ratings),
             preferences=len(preferences),
             pairs=labels.n_pairs,
@@ -180,38 +205,23 @@ def _on_criterion(
         judges=found,
         comparisons=tuple(_comparisons(earned, by_task, draws)),
         ceiling=ceiling,
-        notes=_notes(labels, earned, convention, rated=table is not None),
-        signature=str(
-            Signature(
-                "agreement",
-                {
-                    **({} if criterion is None else {"criterion": criterion}),
-                    "labels": _hash([*ratings, *preferences]),
-                    "pairs": labels.rule,
-                    "alpha": measurement if ceiling.alpha is None else ceiling.alpha.measurement,
-                    **_settings(study, convention, draws),
-                },
-            )
-        ),
+        notes=tuple(_notes(labels, earned, rated=bool(ratings), paper=paper)),
+        signature=str(Signature("agreement", settings)),
     )
 
 
-def _notes(
-    labels: PairLabels, earned: Sequence[PairCredits], convention: Convention, *, rated: bool
-) -> tuple[str, ...]:
-    notes = []
+def _notes(labels: PairLabels, earned: Sequence[PairCredits], *, rated: bool, paper: bool) -> Iterator[str]:
     if not labels.n_decided:
-        notes.append("no pair of responses has a decided label, so there is no accuracy")
+        yield "no pair of responses has a decided label, so there is no accuracy"
     if not rated:
-        notes.append("people compared responses but rated none, so there are no correlations with ratings")
+        yield "people compared responses but rated none, so there are no correlations with ratings"
     for one in earned:
         asked = int(one.asked.sum())
         if labels.n_decided and asked < labels.n_decided:
-            notes.append(f"{one.name} does not judge {labels.n_decided - asked} of {labels.n_decided} decided pairs")
+            yield f"{one.name} does not judge {labels.n_decided - asked} of {labels.n_decided} decided pairs"
         missing = asked - int(np.sum(~np.isnan(one.credit)))
-        if missing and convention == "default":
-            notes.append(f"{one.name}: {missing} of {asked} pairs are missing and left out")
-    return tuple(notes)
+        if missing and not paper:
+            yield f"{one.name}: {missing} of {asked} pairs are missing and left out"
 
 
 def _comparisons(earned: Sequence[PairCredits], by_task: FloatArray | None, draws: Draws) -> Iterator[JudgeComparison]:
@@ -229,33 +239,6 @@ def _comparisons(earned: Sequence[PairCredits], by_task: FloatArray | None, draw
         yield JudgeComparison("spearman", pair.first, pair.second, *numbers)
 
 
-def _hash(labels: Sequence[Rating | Preference]) -> str:
-    """A hash of these labels."""
-    return evidence_hash(
-        [
-            (label.task, label.rater, label.criterion, label.agent, label.score)
-            if isinstance(label, Rating)
-            else (label.task, label.rater, label.criterion, f"{label.first} {label.second}", label.preference)
-            for label in labels
-        ]
-    )
-
-
-def _settings(study: Study, convention: Convention, draws: Draws) -> dict[str, str]:
-    """What the signatures of all criteria have in common."""
-    paper = convention != "default"
-    return {
-        "ties": "labels-left-out,judges-half",
-        "missing": "half" if paper else "left-out",
-        "undefined": "0" if paper else "left-out",
-        "interval": f"{interval_name(draws['level'])};agents:percentile",
-        "test": "sign-flip-holm",
-        "resamples": str(draws["resamples"]),
-        "seed": str(draws["seed"]),
-        "study": study.fingerprint[:8],
-    }
-
-
 # --- rank correlations -----------------------------------------------------------------------------------------------
 
 
@@ -267,80 +250,61 @@ def correlations(
     A task counts if people rated at least two of its responses. If a coefficient is not defined on a task, the task is
     left out by default, and counts 0 with the papers' convention.
     """
-    rated = (~np.isnan(ratings)).sum(axis=1) > 1
-    labelled = ~np.isnan(ratings).all(axis=1)
+    there = ~np.isnan(ratings)
+    rated, labelled = there.sum(axis=1) > 1, there.any(axis=1)
     by_task = [
         np.stack([rank_correlations(table[rated], ratings[rated], c) for c in ORDER], axis=1) for table in scores
     ]
-    undefined = np.isnan(np.concatenate(by_task, axis=1)).sum(axis=0).tolist()
+    undefined = [np.isnan(values).sum(axis=0).tolist() for values in by_task]
     if convention != "default":
         by_task = [np.nan_to_num(values, nan=0.0) for values in by_task]
-    within = task_intervals(np.concatenate(by_task, axis=1), **draws)
+    every = task_intervals(np.concatenate(by_task, axis=1), **draws)
     found = []
-    for i, values in enumerate(by_task):
+    for i, (table, values) in enumerate(zip(scores, by_task, strict=True)):
         parts = []
-        for k, coefficient in enumerate(ORDER):
-            one, lost = within[i * len(ORDER) + k], undefined[i * len(ORDER) + k]
+        for c, one, lost in zip(ORDER, every[i * len(ORDER) :], undefined[i], strict=False):
             low, high = (None if end is None else min(1.0, max(-1.0, end)) for end in (one.low, one.high))
             note = "not defined on any task" if one.value is None else one.note
-            counts = len(values), one.n, lost, one.n
-            parts.append(Correlation(NAMES[coefficient], "tasks", one.value, low, high, *counts, one.method, note))
-        parts += [
-            *_over_responses(scores[i], ratings, draws),
-            *_over_agents(scores[i][labelled], ratings[labelled], draws),
-        ]
+            numbers = one.value, low, high, len(values), one.n, lost, one.n
+            parts.append(Correlation(NAMES[c], "tasks", *numbers, one.method, note))
+        # over all responses, whatever their task: levels of tasks count too
+        task = np.repeat(np.arange(len(ratings)), ratings.shape[1])
+        both = ~np.isnan(table) & there
+        pooled = pooled_correlations(table.ravel(), ratings.ravel(), task, **draws)
+        parts += _over("responses", pooled, int(there.sum()), int(both.sum()))
+        agents = _over_agents(np.stack([table, ratings])[:, labelled], draws)
+        parts += _over("agents", list(agents), int(there.any(axis=0).sum()), int(both.any(axis=0).sum()))
         first = np.full(len(ratings), np.nan)
         first[rated] = values[:, 0]
         found.append((tuple(parts), first))
     return found
 
 
-def _over_responses(scores: FloatArray, ratings: FloatArray, draws: Draws) -> list[Correlation]:
-    """Over all responses, whatever their task: levels of tasks count too."""
-    task = np.repeat(np.arange(len(ratings)), ratings.shape[1])
-    asked, both = int(np.sum(~np.isnan(ratings))), int(np.sum(~np.isnan(scores + ratings)))
-    found = pooled_correlations(scores.ravel(), ratings.ravel(), task, **draws)
-    return [
-        Correlation(
-            *(NAMES[c], "responses", one.value, one.low, one.high, asked, both, 0, one.n, one.method, one.note),
-            p=spearman_p(one.value, both) if c == "spearman" else None,
-        )
-        for c, one in zip(ORDER, found, strict=True)
-    ]
+def _over(over: Over, found: Sequence[Estimate], asked: int, used: int) -> Iterator[Correlation]:
+    """``asked``: responses or agents with ratings; ``used``: those that have scores as well."""
+    for c, one in zip(ORDER, found, strict=True):
+        p = spearman_p(one.value, used) if c == "spearman" else None
+        numbers = one.value, one.low, one.high, asked, used, 0, one.n
+        yield Correlation(NAMES[c], over, *numbers, one.method, one.note, p)
 
 
-def _over_agents(scores: FloatArray, ratings: FloatArray, draws: Draws) -> Iterator[Correlation]:
+def _over_agents(tables: FloatArray, draws: Draws) -> Iterator[Estimate]:
     """Over the agents' means on what is both scored and rated; intervals are percentiles over resampled tasks."""
-    tables = np.stack([scores, ratings])
-    there: BoolArray = np.asarray(~np.isnan(tables).any(axis=0))
-    asked, used = int((~np.isnan(ratings)).any(axis=0).sum()), int(there.any(axis=0).sum())
-    tasks = int(there.any(axis=1).sum())
-    whole = _agent_coefficients(tables, np.ones((1, len(ratings))))[:, 0]
-    blocks = draw_counts(len(ratings), seed=draws["seed"], resamples=draws["resamples"])
+    tasks = int((~np.isnan(tables.sum(axis=0))).any(axis=1).sum())
+    whole = _agent_coefficients(tables, np.ones((1, tables.shape[1])))[:, 0]
+    blocks = draw_counts(tables.shape[1], seed=draws["seed"], resamples=draws["resamples"])
     drawn = np.concatenate([_agent_coefficients(tables, block) for block in blocks], axis=1)
-    for coefficient, number, resampled in zip(ORDER, whole.tolist(), drawn, strict=True):
-        value = None if np.isnan(number) else number
+    for number, resampled in zip(whole.tolist(), drawn, strict=True):
         low, high, note = None, None, f"no interval: n = {tasks}"
-        if value is None:
+        if np.isnan(number):
             note = "not defined: fewer than two agents, or all means equal"
         elif tasks >= 2:
             low, high, told = percentile_interval(resampled, level=draws["level"])
             few = f"only {tasks} tasks: the interval is too narrow" if tasks < FEW_TASKS and low is not None else None
             note = "; ".join(part for part in (few, told) if part)
-        yield Correlation(
-            NAMES[coefficient],
-            "agents",
-            value,
-            low,
-            high,
-            asked=asked,
-            n=used,
-            undefined=0,
-            n_tasks=tasks,
-            method=None if low is None else "percentile",
-            note=note or None,
-            p=spearman_p(value, used) if coefficient == "spearman" else None,
-        )
+        value = None if np.isnan(number) else number
+        method: Method | None = None if low is None else "percentile"
+        yield Estimate(value, low, high, tasks, draws["level"], note or None, method)
 
 
 def spearman_p(value: float | None, n: int) -> float | None:

@@ -383,7 +383,6 @@ def test_every_row_travels_with_its_signature_in_every_format(tmp_path):
         ({"families": {"zed": "x"}}, "no agent or reviewer with this name"),
         ({"weights": {"zed": 1.0}}, "no judgement by reviewer 'zed'"),
         ({"weights": {}}, "at least one reviewer"),
-        ({"orders": "both"}, "'each' or 'together'"),
         ({"convention": "papers"}, "one of default, paper, pre, auto-pre"),
         ({"criterion": "style"}, "no label has the criterion 'style'"),
         ({"scale": "pair"}, "Did you mean 'pairwise'"),

@@ -178,8 +178,6 @@ async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(st
     (folder / "made_by.json").write_text("{}")
     with pytest.raises(UserError, match="cannot be read"):
         await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])
-    with pytest.raises(UserError, match="at least 1"):
-        await find_costs(study, Options(), tasks=0)
 
 
 # --- reviewers -----------------------------------------------------------------------------------------------------

@@ -64,7 +64,6 @@ def test_a_draw_depends_on_the_seed_alone():
         ({"agents": ["anne"]}, "unknown agent 'anne'. Did you mean 'ann'?"),
         ({"references": ["zed"]}, "unknown agent 'zed'"),
         ({"references": 0}, "references must be at least 1, got 0"),
-        ({"responses": 0}, "must be at least 1, got 0"),
     ],
 )
 def test_what_cannot_be_chosen_is_refused(options, message):

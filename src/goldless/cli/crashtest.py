@@ -83,7 +83,7 @@ class CrashTesting(Perturbations):
     references: int | Sequence[str] = option(
         2, "Number of peers a response is compared with, or which agents.", "N|AGENTS", form=PEERS
     )
-    responses: int = option(300, "Maximum number of responses to perturb, drawn by the seed.")
+    responses: int = option(300, "Maximum number of responses to perturb, drawn by the seed.", at_least=1)
     margin: float = option(0.2, "Effects shown to be smaller than this count as none.")
     fail_on: Literal["fail", "not-shown", "never"] = option(
         "fail",

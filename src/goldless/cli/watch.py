@@ -10,11 +10,14 @@ from goldless.cli.command import same, verb
 from goldless.cli.console import CHANGED, end
 from goldless.cli.output import Output
 from goldless.errors import UserError
-from goldless.runs.option_forms import FILE, REQUIRED, TEXT, argument, option, values
+from goldless.runs.option_forms import FILE, REQUIRED, TEXT, argument, option, values, whole
 from goldless.runs.options import CRITIC, METRICS, MODELS, Options
 
 if TYPE_CHECKING:
     from goldless.meta_evaluation.watching import WatchReport
+
+
+ONE_OR_MORE = whole(1, or_none=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ study → labels, files and recorded judgements checked → metrics computed →
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtr
@@ -88,11 +88,6 @@ async def agree(
     """
     check_convention(convention)
     draws = draws_of(options)
-    if measurement not in get_args(Measured):
-        known = get_args(Measured)
-        raise UserError(
-            f"measurement must be one of {', '.join(known)}, got {measurement!r}{nearest(str(measurement), known)}"
-        )
     if not options.metrics and not reviewers and scores is None:
         raise UserError("nothing to compare with people. Give metrics, recorded reviewers, or a file of scores")
     of_raters = [metric.name for metric in options.chosen_metrics() if metric.needs.labels] if options.metrics else []

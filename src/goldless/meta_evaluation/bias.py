@@ -19,7 +19,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -43,7 +43,6 @@ from goldless.meta_evaluation.judges import (
 from goldless.meta_evaluation.text_features import Feature, text_features, within_correlation
 from goldless.metrics.chair import TIED, voting_weights
 from goldless.metrics.judgement_table import NEITHER, PairJudgements, ResponseRatings, check_convention
-from goldless.models.catalogue import find_provider
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
@@ -78,8 +77,6 @@ async def find_bias(
     """
     check_convention(options.convention)
     find_judge(options.scale)
-    if orders not in get_args(Orders):
-        raise UserError(f"orders must be 'each' or 'together', got {orders!r}{nearest(orders, get_args(Orders))}")
     if weights is not None and not weights:
         raise UserError("weights must name at least one reviewer, got none. Leave out weights for an equal vote")
     if below := {name: weight for name, weight in (weights or {}).items() if not weight >= 0}:
@@ -156,20 +153,9 @@ async def _reviewed(study: Study, options: Options) -> _Reviewed:
     if not given and not known:
         others = f" (there are some on {', '.join(recorded)})" if recorded else ""
         return _Reviewed(empty(JUDGEMENTS), reason=f"no judgements on the scale {options.scale}{others}")
-    names = [] if isinstance(given, Mapping) else [one for one in given if isinstance(one, str) and one in known]
-    asked = given if isinstance(given, Mapping) else [one for one in given if one not in names]
-    strange = [
-        str(name)
-        for name in asked
-        if options.recorded
-        or (known and isinstance(name, str) and find_provider(name) is None and not set(name) & set(":=/."))
-    ]
-    if strange:
-        raise UserError(
-            f"{study.name} has no recorded judgements by {', '.join(strange)} on the scale {options.scale}"
-            f"{nearest(strange[0], known) or '.'} Recorded reviewers: {', '.join(known) or 'none'}. To ask a model, "
-            "name it as openai:MODEL or http://HOST:PORT/v1#MODEL, without --recorded"
-        )
+    listed = [] if isinstance(given, Mapping) else list(given)
+    names = [one for one in listed if options.recorded or one in known]
+    asked = given if isinstance(given, Mapping) else [one for one in listed if one not in names]
     tables = [empty(JUDGEMENTS)]
     if names or not given:
         found = recorded_review(study, scale=options.chosen_scale, reviewers=names, convention=options.convention)

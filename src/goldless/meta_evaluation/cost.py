@@ -245,8 +245,6 @@ async def find_costs(
     ``runs``: folders of runs and reviews of this study, whose spending is used instead of a plan. ``reviewers``: the
     costs of their judgements, from ``reviewer_costs``.
     """
-    if tasks < 1:
-        raise UserError(f"tasks must be at least 1, got {tasks}. Try --tasks 10000")
     options = with_default_metrics(study, options)
     known = call_paces(options.journal or default_journal()) if runs else ()
     paces = {identity.short: pace for identity, pace in known}

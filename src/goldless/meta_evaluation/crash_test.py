@@ -65,8 +65,6 @@ async def crash_test(
     for the perturbations that need one. ``margin``: a smaller effect counts as none.
     """
     chosen = _check(options, perturbations, writer, margin)
-    if responses < 1:
-        raise UserError(f"the number of responses must be at least 1, got {responses}")
     eligible = find_peers(study, agents=agents, references=references, seed=options.seed)
     drawn = set(sorted(eligible, key=lambda key: content_hash("candidate", options.seed, *key))[:responses])
     peers = {key: own for key, own in eligible.items() if key in drawn}

@@ -273,8 +273,6 @@ async def watch(
     """
     folder = Path(folder)
     check_alpha(alpha)
-    if guard < 0 or (repeats is not None and repeats < 1):
-        raise UserError(f"--guard must be at least 0 and --times at least 1, got {guard} and {repeats}")
     judge = _judge(options)
     known, occasions = read_watch(folder)
     given = Watched(anchors.name, anchors.fingerprint, judge, alpha, options.seed, uuid.uuid4().hex)

@@ -153,12 +153,12 @@ def test_of_two_processes_that_add_at_once_each_keeps_what_the_other_added(ask, 
 def test_other_anchors_another_judge_and_another_rate_are_refused_before_any_call(ask, judge, anchors):
     ask()
     calls = len(judge.model.calls)
-    with pytest.raises(UserError, match="the anchors changed"):
+    with pytest.raises(UserError, match="watches anchors"):
         ask(study=anchors.subset(tasks=["t1", "t2"]))
     other = Judge("other")
     with pytest.raises(UserError, match="watches reviewer"):
         ask(by=other)
-    with pytest.raises(UserError, match=r"--alpha must stay 0\.05"):
+    with pytest.raises(UserError, match=r"watches --alpha 0\.05, got 0\.1"):
         ask(alpha=0.1)
     assert len(judge.model.calls) == calls
     assert other.model.calls == []

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from goldless.errors import UserError, nearest
@@ -31,7 +30,6 @@ from goldless.runs.opening import Spending
 from goldless.runs.options import Options
 from goldless.runs.pipeline import score_study
 from goldless.statistics.bootstrap import task_intervals
-from goldless.statistics.effects import auc
 from goldless.studies import Study
 
 
@@ -171,11 +169,10 @@ def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[
     scores = averaged(found.scores, study.samples).responses.with_columns(pl.col("agent").cast(pl.String))
     mine = scores.filter(pl.col("agent").is_in([*one, *other])).with_columns(first=pl.col("agent").is_in(list(one)))
     there = mine.drop_nulls("score")
-    by_task = [
-        auc(rows.filter("first")["score"].to_numpy(), rows.filter(~pl.col("first"))["score"].to_numpy())
-        for _, rows in there.group_by("task", maintain_order=True)
-    ]
-    values = np.array([value for value in by_task if value is not None], np.float64)[:, None]
+    honest, lies = there.filter("first"), there.filter(~pl.col("first"))
+    pairs = honest.join(lies, on="task", suffix="_other", maintain_order="left")
+    wins = ((pl.col("score") - pl.col("score_other")).sign() + 1) / 2
+    values = pairs.group_by("task", maintain_order=True).agg(wins.mean())["score"].to_numpy()[:, None]
     (interval,) = task_intervals(values, **draws_of(options))
     settings = found.signature.settings
     return DrillRow(
@@ -185,8 +182,8 @@ def _row(found: MetricScores, study: Study, one: Sequence[str], other: Sequence[
         low=None if interval.low is None else max(0.0, interval.low),
         high=None if interval.high is None else min(1.0, interval.high),
         tasks=len(values),
-        honest=int(there["first"].sum()),
-        deceptive=int((~there["first"]).sum()),
+        honest=len(honest),
+        deceptive=len(lies),
         missing=len(mine) - len(there),
         signature=str(found.signature),
     )

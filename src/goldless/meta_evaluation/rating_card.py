@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from goldless.reports.findings import Name, Said, named
 from goldless.reports.formats import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
-from goldless.runs.store import check_writable, finish_folder
+from goldless.runs.store import save_result
 from goldless.studies import Study
 
 Rating = Literal["pass", "fail", "not shown"]
@@ -226,21 +225,20 @@ def badge_file(metric: str) -> str:
 
 def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
     """Write the card, its badges, and every changed text; each file is written atomically."""
-    folder = Path(folder)
-    check_writable(folder, test.source)
-    write_text(folder / "crash_test.json", json.dumps(write(test), ensure_ascii=False, indent=2) + "\n")
-    write_text(folder / "crash_test.md", test.to_markdown())
+    text, spending = test.to_markdown(), test.spending
+    folder = save_result(
+        test.source, folder, verb="crashtest", name="crash_test", data=write(test), markdown=text, spending=spending
+    )
     write_text(folder / "crash_test.csv", test.to_csv())
     for old in folder.glob("badge_*.svg"):
         old.unlink()
     for metric, card in test.metrics.items():
         message, colour = badge(card)
         write_text(folder / badge_file(metric), badge_svg(f"{metric} crash test", message, colour))
-    names = ("task", "agent", "perturbation", "text")
-    schema = {**dict.fromkeys(names, pl.String), "unchanged": pl.Boolean, "failure": pl.String}
-    rows = [
-        {**{name: getattr(one, name) for name in schema}, "failure": one.failure and one.failure.kind}
-        for one in test.perturbed
-    ]
-    write_whole(folder / "perturbed.parquet", pl.DataFrame(rows, schema=schema).write_parquet)
-    return finish_folder(folder, "crashtest", test.source, test.spending)
+    schema = {**dict.fromkeys(("task", "agent", "perturbation", "text"), pl.String), "unchanged": pl.Boolean}
+    rows = [(*(getattr(one, name) for name in schema), one.failure and one.failure.kind) for one in test.perturbed]
+    write_whole(
+        folder / "perturbed.parquet",
+        pl.DataFrame(rows, schema={**schema, "failure": pl.String}, orient="row").write_parquet,
+    )
+    return folder

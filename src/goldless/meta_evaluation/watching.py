@@ -189,20 +189,13 @@ def add_occasion(folder: Path, known: Sequence[Occasion], new: Occasion) -> None
 
 def _check_same(folder: Path, known: Watched, given: Watched) -> None:
     """Refuse anchors, a judge or a rate of false alarms other than those of the first occasion."""
-    if known.fingerprint != given.fingerprint:
-        raise UserError(
-            f"the anchors changed: {folder} watches {known.anchors} ({known.fingerprint[:8]}), got {given.anchors} "
-            f"({given.fingerprint[:8]}). Give the same anchors, or start another watch in a new folder"
-        )
-    for name in {**known.judge, **given.judge}:
-        was, is_ = known.judge.get(name), given.judge.get(name)
-        if was != is_:
+    was, now = ({"anchors": one.fingerprint[:8], "--alpha": f"{one.alpha:g}", **one.judge} for one in (known, given))
+    for name in {**was, **now}:
+        if was.get(name) != now.get(name):
             raise UserError(
-                f"{folder} watches {name} {was or 'none'}, got {is_ or 'none'}. Give the same judge, or start another "
-                "watch in a new folder"
+                f"{folder} watches {name} {was.get(name, 'none')}, got {now.get(name, 'none')}. Give the same as "
+                "on the first occasion, or start another watch in a new folder"
             )
-    if known.alpha != given.alpha:
-        raise UserError(f"--alpha must stay {known.alpha:g}, with which {folder} was started, got {given.alpha:g}")
 
 
 # --- the system's stream ---------------------------------------------------------------------------------------------

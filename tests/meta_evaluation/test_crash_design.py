@@ -7,10 +7,7 @@ import polars as pl
 import pytest
 
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.crash_test import crash_test, find_peers, held_against
-from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
-from goldless.meta_evaluation.perturbations.perturbation import PerturbedText
-from goldless.records import CallFailure
+from goldless.meta_evaluation.crash_test import crash_test, find_peers
 from goldless.runs.options import Options
 from goldless.studies import study_from_frame
 
@@ -79,17 +76,3 @@ def test_tasks_with_one_answer_cannot_be_crash_tested():
 def test_an_agent_called_as_a_copy_would_be_is_refused():
     with pytest.raises(UserError, match="an agent 'ann~null'"):
         crashed(study_of([(f"t{i}", agent, "text") for i in range(2) for agent in ("ann", "ann~null")]))
-
-
-def test_what_is_done_to_everybody_holds_copies_against_copies_and_unchanged_texts_have_none():
-    peers = {("t0", "ann"): ("bob", "cy"), ("t1", "ann"): ("bob",)}
-    texts = [
-        PerturbedText("t0", "ann", "pattern", "# ann #", unchanged=False),
-        PerturbedText("t0", "bob", "pattern", "# bob #", unchanged=False),
-        PerturbedText("t0", "cy", "pattern", None, unchanged=False, failure=CallFailure("not_recorded", "gone")),
-        PerturbedText("t1", "ann", "pattern", "ann says 1.", unchanged=True),
-    ]
-    rows = held_against(find_perturbation("pattern"), texts, peers)
-    assert [(peer, held) for *_, peer, held in rows] == [("bob", "bob~pattern"), ("cy", None)]
-    rows = held_against(find_perturbation("deletion"), texts, peers)
-    assert [(peer, held) for *_, peer, held in rows] == [("bob", "bob"), ("cy", "cy")]

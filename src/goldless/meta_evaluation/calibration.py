@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from scipy.special import stdtr
 
-from goldless.arrays import BoolArray, FloatArray
+from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.meta_evaluation.agreement import label_criteria
 from goldless.meta_evaluation.calibration_results import (
@@ -125,7 +125,13 @@ async def calibrate(
     names = tuple(judge.name for judge in judges)
     if average:
         values, names = average_of(values), (f"mean of {'+'.join(names)}",)
-    data = LabelledData.of(agents, table, answered, values, names, rounds, options.level)
+    there = ~np.isnan(values)
+    # a missing score becomes the agent's mean of that proxy, which keeps estimates valid; 0 if it has none at all
+    means = np.where(there, values, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    filled = np.where(answered[:, :, None] & ~there, means, values)
+    check_proxies(filled[answered], names)
+    missing = (answered[:, :, None] & ~there).sum(axis=(0, 2))
+    data = LabelledData(agents, table, answered, filled, missing, names, rounds, options.level)
     compared = compared_agents(data, options.baseline)
     notes = _notes(data, without=[agent for agent in known if agent not in agents])
     if next_count:
@@ -168,31 +174,12 @@ class LabelledData:
     answered: BoolArray
     proxies: FloatArray
     """[tasks, agents, proxies], complete where answered."""
-    missing: FloatArray
+    missing: IntArray
     """[agents]: cells that were filled with the agent's mean."""
     names: tuple[str, ...]
     """Of the proxies."""
     rounds: Sequence[Round]
     level: float
-
-    @classmethod
-    def of(
-        cls,
-        agents: tuple[str, ...],
-        labels: FloatArray,
-        answered: BoolArray,
-        proxies: FloatArray,
-        names: tuple[str, ...],
-        *rest: Any,
-    ) -> LabelledData:
-        """A missing score becomes the agent's mean of that proxy, which keeps estimates valid."""
-        absent = np.isnan(proxies) & answered[:, :, None]
-        there = ~np.isnan(proxies)
-        # a reviewer that does not judge an agent at all has no weight there
-        means = np.where(there, proxies, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
-        proxies = np.where(absent, means, proxies)
-        check_proxies(proxies[answered], names)
-        return cls(agents, labels, answered, proxies, absent.sum(axis=(0, 2)).astype(np.float64), names, *rest)
 
     @property
     def labelled(self) -> BoolArray:

@@ -42,20 +42,16 @@ from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import (
-    FEW_TASKS,
     Draws,
     Estimate,
-    Method,
-    draw_counts,
     interval_name,
     task_intervals,
 )
 from goldless.statistics.comparisons import compare_all
 from goldless.statistics.rank_correlation import (
     Coefficient,
-    agent_means,
     levelled,
-    percentile_interval,
+    over_agents,
     pooled_correlations,
     rank_correlations,
 )
@@ -267,8 +263,8 @@ def correlations(
         both = ~np.isnan(table) & there
         pooled = pooled_correlations(table.ravel(), ratings.ravel(), task, **draws)
         parts += _over("responses", pooled, int(there.sum()), int(both.sum()))
-        agents = _over_agents(np.stack([table, ratings])[:, labelled], draws)
-        parts += _over("agents", list(agents), int(there.any(axis=0).sum()), int(both.any(axis=0).sum()))
+        agents = over_agents(np.stack([table, ratings])[:, labelled], _coefficients, draws)
+        parts += _over("agents", agents, int(there.any(axis=0).sum()), int(both.any(axis=0).sum()))
         first = np.full(len(ratings), np.nan)
         first[rated] = values[:, 0]
         found.append((tuple(parts), first))
@@ -283,25 +279,6 @@ def _over(over: Over, found: Sequence[Estimate], asked: int, used: int) -> Itera
         yield Correlation(NAMES[c], over, *numbers, one.method, one.note, p)
 
 
-def _over_agents(tables: FloatArray, draws: Draws) -> Iterator[Estimate]:
-    """Over the agents' means on what is both scored and rated; intervals are percentiles over resampled tasks."""
-    tasks = int((~np.isnan(tables.sum(axis=0))).any(axis=1).sum())
-    whole = _agent_coefficients(tables, np.ones((1, tables.shape[1])))[:, 0]
-    blocks = draw_counts(tables.shape[1], seed=draws["seed"], resamples=draws["resamples"])
-    drawn = np.concatenate([_agent_coefficients(tables, block) for block in blocks], axis=1)
-    for number, resampled in zip(whole.tolist(), drawn, strict=True):
-        low, high, note = None, None, f"no interval: n = {tasks}"
-        if np.isnan(number):
-            note = "not defined: fewer than two agents, or all means equal"
-        elif tasks >= 2:
-            low, high, told = percentile_interval(resampled, level=draws["level"])
-            few = f"only {tasks} tasks: the interval is too narrow" if tasks < FEW_TASKS and low is not None else None
-            note = "; ".join(part for part in (few, told) if part)
-        value = None if np.isnan(number) else number
-        method: Method | None = None if low is None else "percentile"
-        yield Estimate(value, low, high, tasks, draws["level"], note or None, method)
-
-
 def spearman_p(value: float | None, n: int) -> float | None:
     """Two-sided p of Spearman's coefficient by Student's t with n - 2 degrees of freedom; None: not defined."""
     if value is None or np.isnan(value) or n < 3:
@@ -311,7 +288,7 @@ def spearman_p(value: float | None, n: int) -> float | None:
     return float(2 * stdtr(n - 2, -abs(value) * np.sqrt((n - 2) / (1 - value**2))))
 
 
-def _agent_coefficients(tables: FloatArray, counts: FloatArray) -> FloatArray:
+def _coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
     """[coefficients, draws] of the agents' means over drawn tasks."""
-    first, second = map(levelled, agent_means(tables, counts))
+    first, second = levelled(first), levelled(second)
     return np.stack([rank_correlations(first, second, coefficient) for coefficient in ORDER])

@@ -25,8 +25,8 @@ from goldless.runs.opening import Spending
 from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import Draws, draw_counts, task_intervals
-from goldless.statistics.rank_correlation import DIGITS, agent_means, levelled, percentile_interval, rank_correlations
+from goldless.statistics.bootstrap import Draws, task_intervals
+from goldless.statistics.rank_correlation import DIGITS, levelled, over_agents, rank_correlations
 from goldless.studies import Study
 
 Coefficient = Literal["pearson", "spearman", "kendall"]
@@ -223,38 +223,36 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
             f"{second.scorer}, got {int(kept.sum())}"
         )
     tables, used = tables[:, :, kept], np.asarray(both.any(axis=1))
+    over = over_agents(tables[:, used], _coefficients, draws)
+    by_task = np.stack([correlations(tables[0], tables[1], coefficient) for coefficient in COEFFICIENTS], axis=1)
     rows = []
-    for coefficient in COEFFICIENTS:
-        n, low, high = int(used.sum()), None, None
-        note: str | None = f"no interval: n = {n} task{'s' * (n != 1)}"
-        if n >= 2:
-            counts = draw_counts(n, seed=draws["seed"], resamples=draws["resamples"])
-            drawn = [correlations(*agent_means(tables[:, used], some), coefficient) for some in counts]
-            low, high, note = percentile_interval(np.concatenate(drawn), level=draws["level"])
-        within = task_intervals(correlations(tables[0], tables[1], coefficient)[:, None], **draws)[0]
-        value = correlations(*agent_means(tables, np.ones((1, len(used)))), coefficient)[0]
+    for coefficient, one, within in zip(COEFFICIENTS, over, task_intervals(by_task, **draws), strict=True):
         rows.append(
             ScorerAgreement(
                 metric=first.metric,
                 first=first.scorer,
                 second=second.scorer,
                 coefficient=coefficient,
-                value=None if np.isnan(value) else float(value),
-                low=low,
-                high=high,
+                value=one.value,
+                low=one.low,
+                high=one.high,
                 n_agents=int(kept.sum()),
-                n_tasks=n,
+                n_tasks=one.n,
                 asked=len(keys),
                 used=int(both.sum()),
                 within_task=within.value,
                 within_low=None if within.low is None else max(-1.0, within.low),
                 within_high=None if within.high is None else min(1.0, within.high),
                 tasks_used=within.n,
-                level=draws["level"],
-                note=note,
+                level=one.level,
+                note=one.note,
             )
         )
     return rows
+
+
+def _coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
+    return np.stack([correlations(first, second, coefficient) for coefficient in COEFFICIENTS])
 
 
 def correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:

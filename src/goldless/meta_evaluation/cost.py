@@ -66,6 +66,10 @@ class ScaledCost:
     seconds: float | None = None
     """None: not known."""
 
+    def times(self, by: float) -> ScaledCost:
+        usd, seconds = (None if one is None else one * by for one in (self.usd, self.seconds))
+        return replace(self, calls=self.calls * by, tokens=self.tokens * by, usd=usd, seconds=seconds)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
@@ -320,9 +324,6 @@ def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pac
             "Write one with goldless score --out or goldless review --out"
         )
     made = {verb: one.spending for verb, one in run.made_by.made.items()}
-    if not made and run.made_by.spending:
-        # an old folder without separate verbs has one sum, taken as the first one's
-        made = {"review" if board is None else "score": run.made_by.spending}
     rows: list[Cost] = []
     if run.leaderboard is not None and "score" in made:
         models = {part: identity.short for part, identity in run.leaderboard.models.items()}
@@ -532,12 +533,10 @@ def parse_reviewer_prices(given: Iterable[str]) -> dict[str, Price]:
             found[name.strip()] = parse_price(price if "," in price else f"{price},{price}")
         except UserError:
             problems.append(repr(item))
-        if not name.strip():
-            problems.append(repr(item))
-    if problems:
+    if problems or "" in found:
         raise UserError(
             "--reviewer-price must be NAME=USD or NAME=IN,OUT in US dollars per million tokens, not negative, "
-            f"got {', '.join(dict.fromkeys(problems))}. Try gpt4=40 or open-model=0"
+            f"got {', '.join(problems) or '=USD'}. Try gpt4=40 or open-model=0"
         )
     return found
 
@@ -552,36 +551,25 @@ def _scaled(row: Cost, n_tasks: int, tasks: int, spread: tuple[float, float] | N
     whole = None if row.source == "not known" else _asked_anew(row)
     if not n_tasks or whole is None:
         return None
-    times = 1.0 if row.fixed else tasks / n_tasks
-    tokens, usd = whole.tokens * times, None if whole.usd is None else whole.usd * times
-    found = ScaledCost(
-        tasks,
-        calls=whole.calls * times,
-        tokens=tokens,
-        usd=usd,
-        seconds=None if whole.seconds is None else whole.seconds * times,
-    )
+    found = replace(whole, tasks=tasks).times(1.0 if row.fixed else tasks / n_tasks)
     if spread is None or row.fixed or row.even:
         return found
-    found = replace(found, tokens_low=tokens * spread[0], tokens_high=tokens * spread[1])
-    return found if usd is None else replace(found, usd_low=usd * spread[0], usd_high=usd * spread[1])
+    low, high = (found.times(share) for share in spread)
+    return replace(found, tokens_low=low.tokens, tokens_high=high.tokens, usd_low=low.usd, usd_high=high.usd)
 
 
 def _asked_anew(row: Cost) -> ScaledCost | None:
     """The row with replies from the journal counted as new calls, like this run's calls or the model's others."""
-    kept, tokens = row.calls - row.unkept_calls, row.tokens - row.unkept_tokens
-    calls = kept + row.reused
+    kept, tokens, pace = row.calls - row.unkept_calls, row.tokens - row.unkept_tokens, row.pace
     if row.source != "spent" or kept:
         usd = None if row.usd is None else row.usd * tokens / max(1, row.tokens)
         seconds = None if row.seconds is None else row.seconds * kept / max(1, row.calls)
-        known: tuple[int, float, float | None, float | None] = (kept, tokens, usd, seconds)
-    elif row.pace is not None:
-        known = (row.pace.calls, row.pace.tokens, row.pace.usd, row.pace.seconds)
+        known = ScaledCost(0, kept, tokens, usd=usd, seconds=seconds)
+    elif pace is not None:
+        known = ScaledCost(0, pace.calls, pace.tokens, usd=pace.usd, seconds=pace.seconds)
     else:
         return None
-    times = calls / max(1, known[0])
-    usd, seconds = (None if one is None else one * times for one in known[2:])
-    return ScaledCost(0, calls, known[1] * times, usd=usd, seconds=seconds)
+    return known.times((kept + row.reused) / max(1, known.calls))
 
 
 def _spread(study: Study, options: Options, *, pairs: bool) -> tuple[float, float] | None:

@@ -6,13 +6,22 @@ all pairs; tau-b divides by the geometric mean of the pairs not tied on either s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Unpack
 
 import numpy as np
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Draws, Estimate, groups_left_out, left_out_intervals, summable
+from goldless.statistics.bootstrap import (
+    FEW_TASKS,
+    Draws,
+    Estimate,
+    draw_counts,
+    groups_left_out,
+    left_out_intervals,
+    summable,
+)
 
 Coefficient = Literal["spearman", "kendall", "kendall-b"]
 """``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""
@@ -149,3 +158,31 @@ def agent_means(tables: FloatArray, counts: FloatArray) -> tuple[FloatArray, Flo
         np.divide(counts @ summable(table.T).T, drawn, out=mean, where=drawn > 0)
         means.append(mean)
     return means[0], means[1]
+
+
+def over_agents(
+    tables: FloatArray, correlate: Callable[[FloatArray, FloatArray], FloatArray], draws: Draws
+) -> list[Estimate]:
+    """Coefficients of the agents' means over the tasks on which both tables [2, tasks, agents] have a value.
+
+    ``correlate``: the coefficients [k, draws] of two tables of means [draws, agents]. Intervals are percentiles over
+    resampled tasks, for these agents.
+    """
+    tasks = int((~np.isnan(tables.sum(axis=0))).any(axis=1).sum())
+    whole = correlate(*agent_means(tables, np.ones((1, tables.shape[1]))))[:, 0]
+    counts = draw_counts(tables.shape[1], seed=draws["seed"], resamples=draws["resamples"])
+    drawn = np.concatenate([correlate(*agent_means(tables, some)) for some in counts], axis=1)
+    found = []
+    for number, resampled in zip(whole.tolist(), drawn, strict=True):
+        value = None if np.isnan(number) else number
+        low, high, note = None, None, f"no interval: n = {tasks}"
+        if value is None:
+            note = "not defined: fewer than two agents, or all means equal"
+        elif tasks >= 2:
+            low, high, told = percentile_interval(resampled, level=draws["level"])
+            few = f"only {tasks} tasks: the interval is too narrow" if tasks < FEW_TASKS and low is not None else None
+            note = "; ".join(part for part in (few, told) if part)
+        found.append(
+            Estimate(value, low, high, tasks, draws["level"], note or None, None if low is None else "percentile")
+        )
+    return found

@@ -79,7 +79,7 @@ def test_differences_are_said_not_to_compare_and_what_is_not_known_is_told(publi
         assert part in told
     parts = published.signatures["gem"].split("|")
     assert parts[:3] == ["comparison[gem]", "first:published:table6", "second:published:table7"]
-    assert {"interval:fisher-z-0.95", "permutations:10000", "seed:0"} < set(parts)
+    assert "interval:fisher-z-0.95" in parts
 
 
 def test_distances_to_each_boards_own_human_baseline_and_agents_on_one_board_only():
@@ -130,7 +130,6 @@ def test_all_21_cells_of_table_3_come_out_as_pearsons_coefficient_beside_scipys_
     assert any("mistral-small (similar: mistral-large, mistral-tiny)" in note for note in found.notes)
     parts = found.signatures["gem-s[assw]"].split("|")
     assert parts[:2] == ["correlation[gem-s[assw]]", "board:published:table6"]
-    assert "test:pairings-holm-over-21" in parts
     assert found.table().to_csv().count("\n") == 22
 
 
@@ -174,24 +173,6 @@ def test_pearsons_interval_is_scipys_and_those_of_ranks_are_bonett_and_wrights_a
         assert (found.low, found.high) == pytest.approx(
             (math.tanh(middle - reach), math.tanh(middle + reach)), abs=1e-6
         )
-
-
-def test_p_of_few_agents_is_that_of_all_pairings_and_of_many_it_is_drawn_and_never_zero():
-    """SciPy tries all pairings of 6 agents, too."""
-    x, y = columns(6, seed=3)
-    expected = stats.permutation_test(
-        (list(x.values()),),
-        lambda a: stats.pearsonr(a, list(y.values())).statistic,
-        permutation_type="pairings",
-        alternative="two-sided",
-        n_resamples=np.inf,
-    )
-    both_sides = np.mean(np.abs(expected.null_distribution) >= abs(expected.statistic) - 1e-9)
-    assert agent_correlations(x, y)[0].p == pytest.approx(both_sides)
-    many = {f"a{i}": float(i) for i in range(12)}
-    assert agent_correlations(many, many)[0].p == pytest.approx(1 / 10_001)
-    # the order in which agents come changes nothing
-    assert agent_correlations(dict(reversed(x.items())), y) == agent_correlations(x, y)
 
 
 def test_what_is_not_defined_or_has_no_interval_says_why():

@@ -79,7 +79,7 @@ async def test_the_settings_of_another_run_hold_for_its_clock_too_and_stay_out_o
     ("old", "new", "told"),
     [
         ("seed = 0", "seed = 3", "seed 0, not 3"),
-        ("seed = 0", "seed = 0\npapers = 5", "papers all, not 5"),
+        ("seed = 0", "seed = 0\npapers = 5", "papers none, not 5"),
         ("seed = 0", "seed = 0\nreviews = 2", "reviews 3, not 2"),
     ],
 )

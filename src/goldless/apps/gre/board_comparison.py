@@ -7,14 +7,12 @@ paper calls the cells of its Table 3 Spearman; they are Pearson's. Both are comp
 Intervals over a handful of agents are Fisher's z: tanh(artanh r ± q se), with se = 1 / √(n - 3) for Pearson's
 coefficient (Fisher, 1921), √((1 + r² / 2) / (n - 3)) for Spearman's (Bonett and Wright, 2000) and √(0.437 / (n - 4))
 for Kendall's tau-b (Fieller, Hartley and Pearson, 1957). A bootstrap over 8 to 17 agents draws the same few again and
-again and is too narrow there. p: two-sided, how often a random pairing of agents gives a coefficient at least as far
-from 0; all pairings are tried where there are few.
+again and is too narrow there.
 """
 
 from __future__ import annotations
 
 import difflib
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -27,29 +25,25 @@ from scipy.special import ndtri
 from goldless.apps.gre.boards import PUBLISHED_FOLDER, Board, table_board
 from goldless.apps.gre.linking import Link
 from goldless.apps.gre.papers import HUMAN
+from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
+from goldless.reports.document import write
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
-from goldless.statistics.comparisons import holm
 
-EXACT_AGENTS = 7
-"""Up to this many agents all pairings are tried (5,040)."""
 LEVEL = 0.95
-PERMUTATIONS = 10_000
 LOST: Mapping[Coefficient, int] = {"pearson": 3, "spearman": 3, "kendall": 4}
 """Subtracted from the number of agents in the standard error."""
 INTERVALS = (
-    "Intervals are Fisher's z (with Bonett and Wright's error for Spearman, Fieller's for Kendall), p from random "
-    "pairings of agents. Both assume that agents are a random sample; models of one family are similar, so both are "
-    "too optimistic."
+    "Intervals are Fisher's z (with Bonett and Wright's error for Spearman, Fieller's for Kendall). They assume that "
+    "agents are a random sample; models of one family are similar, so they are too optimistic."
 )
 
 
-def _signature(name: str, metric: str, seed: int, **settings: str) -> str:
-    drawn = {"interval": f"fisher-z-{LEVEL:g}", "permutations": str(PERMUTATIONS), "seed": str(seed)}
-    return str(Signature(f"{name}[{metric}]", {**settings, **drawn}))
+def _signature(name: str, metric: str, **settings: str) -> str:
+    return str(Signature(f"{name}[{metric}]", {**settings, "interval": f"fisher-z-{LEVEL:g}"}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +56,8 @@ class AgentCorrelation:
     low: float | None = None
     """None: no interval, ``note`` says why."""
     high: float | None = None
-    p: float | None = None
     n: int = 0
     """Agents with both values."""
-    p_holm: float | None = None
-    """Corrected for all tests of the same table (Holm)."""
     note: str | None = None
 
 
@@ -82,46 +73,27 @@ class Agreement:
     benchmark: str | None = None
 
 
-def agent_correlations(
-    first: Mapping[str, float], second: Mapping[str, float], *, seed: int = 0
-) -> tuple[AgentCorrelation, ...]:
+def agent_correlations(first: Mapping[str, float], second: Mapping[str, float]) -> tuple[AgentCorrelation, ...]:
     """Pearson, Spearman and Kendall's tau-b over the agents in both."""
-    # sorted, so that the pairings do not depend on the order in which agents come
-    common = sorted(agent for agent in first if agent in second)
-    n = len(common)
+    common = [agent for agent in first if agent in second]
+    x, y = (np.array([[side[agent] for agent in common]], dtype=np.float64) for side in (first, second))
+    return tuple(_correlation(x, y, coefficient) for coefficient in COEFFICIENTS)
+
+
+def _correlation(x: FloatArray, y: FloatArray, coefficient: Coefficient) -> AgentCorrelation:
+    n, lost = x.shape[1], LOST[coefficient]
     if n < FEWEST_AGENTS:
-        note = f"fewer than {FEWEST_AGENTS} agents in both"
-        return tuple(AgentCorrelation(coefficient, n=n, note=note) for coefficient in COEFFICIENTS)
-    x, y = (np.array([side[agent] for agent in common], dtype=np.float64) for side in (first, second))
-    # the given order first
-    pairings = np.arange(n)[None]
-    if n <= EXACT_AGENTS:
-        pairings = np.array(list(itertools.permutations(range(n))))
-    else:
-        drawn = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (PERMUTATIONS, 1)), axis=1)
-        pairings = np.vstack([pairings, drawn])
-    found = []
-    for coefficient in COEFFICIENTS:
-        paired = correlations(np.broadcast_to(x, pairings.shape), y[pairings], coefficient)
-        value = float(paired[0])
-        if math.isnan(value):
-            note = "not defined: all agents have the same value"
-            found.append(AgentCorrelation(coefficient, n=n, note=note))
-            continue
-        # a pairing that is equal but for the last digit counts as equal
-        p = float(np.mean(np.abs(paired) >= abs(value) - 1e-9))
-        found.append(_with_interval(AgentCorrelation(coefficient, value, p=p, n=n), value))
-    return tuple(found)
-
-
-def _with_interval(found: AgentCorrelation, value: float) -> AgentCorrelation:
-    lost = LOST[found.coefficient]
-    if found.n <= lost:
-        return replace(found, note=f"no interval: n = {found.n}")
+        return AgentCorrelation(coefficient, n=n, note=f"fewer than {FEWEST_AGENTS} agents in both")
+    value = float(correlations(x, y, coefficient)[0])
+    if math.isnan(value):
+        return AgentCorrelation(coefficient, n=n, note="not defined: all agents have the same value")
+    found = AgentCorrelation(coefficient, value, n=n)
+    if n <= lost:
+        return replace(found, note=f"no interval: n = {n}")
     if abs(value) >= 1 - 1e-12:
         return replace(found, note=f"no interval: the coefficient is {value:.0f}")
-    spread = {"pearson": 1.0, "spearman": 1 + value**2 / 2, "kendall": 0.437}[found.coefficient]
-    reach = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(spread / (found.n - lost))
+    spread = {"pearson": 1.0, "spearman": 1 + value**2 / 2, "kendall": 0.437}[coefficient]
+    reach = float(ndtri((1 + LEVEL) / 2)) * math.sqrt(spread / (n - lost))
     middle = math.atanh(value)
     return replace(found, low=math.tanh(middle - reach), high=math.tanh(middle + reach))
 
@@ -147,16 +119,24 @@ class AgentChange:
     agent: str
     first: float
     second: float
-    change: float
-    """Second minus first: on one scale only if both signatures are equal."""
+    """On one scale with the first only if both signatures are equal."""
     first_rank: int
     """Among the agents on both boards; equal scores share the better rank."""
     second_rank: int
-    rank_change: int
-    """First rank minus second: positive if it rose."""
     first_to_human: float | None
     """Score minus that of the human baseline of its own board; None: no baseline."""
     second_to_human: float | None
+
+    KEYS = ("*", "change", "rank_change")
+
+    @property
+    def change(self) -> float:
+        return self.second - self.first
+
+    @property
+    def rank_change(self) -> int:
+        """Positive if it rose."""
+        return self.first_rank - self.second_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +162,6 @@ class BoardComparison:
             Column("coefficient", "coefficient"),
             Column("value", "agreement", "number", decimals=3, reason="note"),
             Column("low high", f"{self.level * 100:g}%", "interval", decimals=2, reason="note"),
-            Column("p", "p", "probability"),
             Column("n", "agents", "count"),
         )
         rows = tuple({"metric": found.metric, **asdict(one)} for found in self.agreements for one in found.coefficients)
@@ -192,7 +171,7 @@ class BoardComparison:
         return [agreement, *changes, *(link.table() for link in self.links)]
 
     def _changes(self, metric: str) -> ReportTable:
-        rows = [asdict(change) for change in self.changes if change.metric == metric]
+        rows = [write(change) for change in self.changes if change.metric == metric]
         columns = [
             Column("agent", "agent"),
             Column("first_rank", "# first", "count"),
@@ -209,7 +188,7 @@ class BoardComparison:
         return ReportTable(title, tuple(columns), tuple(rows), self.signatures[metric], (OTHER_SCALES,))
 
 
-def compare_boards(first: Board, second: Board, *, seed: int = 0) -> BoardComparison:
+def compare_boards(first: Board, second: Board) -> BoardComparison:
     """Every metric that both boards have, over the agents that both have.
 
     A metric with too few common agents is not compared but listed in the notes; raises if that is true of all.
@@ -231,33 +210,23 @@ def compare_boards(first: Board, second: Board, *, seed: int = 0) -> BoardCompar
     return BoardComparison(
         *names,
         agreements=tuple(
-            Agreement(m, common[m], agent_correlations(first.models(m), second.models(m), seed=seed)) for m in metrics
+            Agreement(m, common[m], agent_correlations(first.models(m), second.models(m))) for m in metrics
         ),
         changes=tuple(change for metric in metrics for change in _changes(first, second, metric)),
         level=LEVEL,
         notes=(OTHER_SCALES, INTERVALS, *_notes(dict(zip(names, (first, second), strict=True)), common)),
-        signatures={m: _signature("comparison", m, seed, first=first.told(m), second=second.told(m)) for m in metrics},
+        signatures={m: _signature("comparison", m, first=first.told(m), second=second.told(m)) for m in metrics},
     )
 
 
 def _changes(first: Board, second: Board, metric: str) -> Iterator[AgentChange]:
-    one, other = first.models(metric), second.models(metric)
-    common = [agent for agent in other if agent in one]
-    human, other_human = (None if (h := board.human(metric)) is None else h.score for board in (first, second))
+    sides = first.models(metric), second.models(metric)
+    humans = [None if (human := board.human(metric)) is None else human.score for board in (first, second)]
+    common = [agent for agent in sides[1] if agent in sides[0]]
     for agent in common:
-        rank, later = (1 + sum(side[peer] > side[agent] for peer in common) for side in (one, other))
-        yield AgentChange(
-            metric=metric,
-            agent=agent,
-            first=one[agent],
-            second=other[agent],
-            change=other[agent] - one[agent],
-            first_rank=rank,
-            second_rank=later,
-            rank_change=rank - later,
-            first_to_human=None if human is None else one[agent] - human,
-            second_to_human=None if other_human is None else other[agent] - other_human,
-        )
+        first_rank, second_rank = (1 + sum(side[peer] > side[agent] for peer in common) for side in sides)
+        to_human = [None if h is None else side[agent] - h for side, h in zip(sides, humans, strict=True)]
+        yield AgentChange(metric, agent, sides[0][agent], sides[1][agent], first_rank, second_rank, *to_human)
 
 
 def _notes(boards: Mapping[str, Board], common: Mapping[str, int]) -> Iterator[str]:
@@ -319,8 +288,6 @@ class BenchmarkCorrelations:
             columns += [
                 Column(name, name, "number", decimals=2, reason=f"{name}_note"),
                 Column(f"{name}_low {name}_high", interval, "interval", decimals=2, reason=f"{name}_note", wide=wide),
-                Column(f"{name}_p", "p", "probability", wide=True),
-                Column(f"{name}_p_holm", "p (Holm)", "probability", wide=True),
             ]
         rows = []
         for row in self.rows:
@@ -346,31 +313,23 @@ def read_benchmark_scores(source: str | Path) -> Board:
     return table_board(path, name=name, about=("agent",), what="benchmark")
 
 
-def correlate(board: Board, scores: Board, *, seed: int = 0) -> BenchmarkCorrelations:
+def correlate(board: Board, scores: Board) -> BenchmarkCorrelations:
     """Correlate every metric of the board with every benchmark, without the human baseline.
 
     A benchmark with fewer than three agents on the board has no value; raises if that is true of all.
     """
     names, others = ([agent.agent for agent in one.agents if agent.agent != HUMAN] for one in (board, scores))
     asked = [(metric, benchmark) for metric in board.metrics for benchmark in scores.metrics]
-    found = [agent_correlations(board.models(m), scores.models(b), seed=seed) for m, b in asked]
+    found = [agent_correlations(board.models(m), scores.models(b)) for m, b in asked]
     if all(group[0].n < FEWEST_AGENTS for group in found):
         raise UserError(
             f"{len(set(names) & set(others))} agents have the same name on {board.name} and in {scores.name}, and no "
             f"benchmark has {FEWEST_AGENTS} of them. A correlation needs at least {FEWEST_AGENTS}. Use the board's "
             f"names in the column agent. Not found: {_near(names, others) or 'none'}"
         )
-    # Holm's correction is over the cells of one coefficient
-    corrected = zip(*(holm([one.p for one in column]) for column in zip(*found, strict=True)), strict=True)
-    rows = []
-    for (metric, benchmark), group, ps in zip(asked, found, corrected, strict=True):
-        coefficients = tuple(replace(one, p_holm=p) for one, p in zip(group, ps, strict=True))
-        rows.append(Agreement(metric, group[0].n, coefficients, benchmark))
+    rows = [Agreement(m, group[0].n, group, b) for (m, b), group in zip(asked, found, strict=True)]
     cells = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
-    told = {
-        "benchmarks": f"{scores.name}-{evidence_hash(cells)}",
-        "test": f"pairings-holm-over-{len(asked)}",
-    }
+    told = f"{scores.name}-{evidence_hash(cells)}"
     left_out = {f"only on {board.name}": _near(names, others), f"only in {scores.name}": _near(others, names)}
     return BenchmarkCorrelations(
         board=board.name,
@@ -380,10 +339,9 @@ def correlate(board: Board, scores: Board, *, seed: int = 0) -> BenchmarkCorrela
         notes=(
             *(f"{note}." for note in board.notes),
             INTERVALS,
-            f"p (Holm) is corrected for the {len(asked)} cells of one coefficient.",
             *(f"Left out, {where}: {agents}." for where, agents in left_out.items() if agents),
         ),
-        signatures={m: _signature("correlation", m, seed, board=board.told(m), **told) for m in board.metrics},
+        signatures={m: _signature("correlation", m, board=board.told(m), benchmarks=told) for m in board.metrics},
     )
 
 

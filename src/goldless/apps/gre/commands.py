@@ -284,7 +284,7 @@ def demo(own: Demonstrating, options: Options, output: Output) -> None:
 # --- boards ----------------------------------------------------------------------------------------------------------
 
 
-@verb()
+@verb("seed")
 def show(own: OfBoard) -> Board:
     """Print a board with all its metrics.
 
@@ -316,7 +316,7 @@ def compare(own: Comparing, options: Options) -> BoardComparison:
     from goldless.apps.gre.boards import read_board
     from goldless.apps.gre.linking import link_boards
 
-    found = compare_boards(read_board(own.first), read_board(own.second), seed=options.seed)
+    found = compare_boards(read_board(own.first), read_board(own.second))
     links, lacking = link_boards(own.first, own.second, seed=options.seed)
     return replace(found, links=tuple(links), notes=(*found.notes, *lacking))
 
@@ -331,7 +331,7 @@ class Correlating(OfBoard):
 
 
 @verb("seed")
-def correlate(own: Correlating, options: Options) -> BenchmarkCorrelations:
+def correlate(own: Correlating) -> BenchmarkCorrelations:
     """Correlate a board with other benchmarks, over the agents that both have: Pearson, Spearman and Kendall's tau-b.
 
     Example:
@@ -340,7 +340,7 @@ def correlate(own: Correlating, options: Options) -> BenchmarkCorrelations:
     from goldless.apps.gre.board_comparison import correlate as correlate_board
     from goldless.apps.gre.board_comparison import read_benchmark_scores
 
-    return correlate_board(own.read(), read_benchmark_scores(own.benchmarks), seed=options.seed)
+    return correlate_board(own.read(), read_benchmark_scores(own.benchmarks))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,12 +51,10 @@ class Edition:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
         return self.folder.resolve().name
 
     @property
     def study_folder(self) -> Path:
-        """Folder of its papers and reviews, an ordinary study."""
         return self.folder / STUDY
 
     def run_folder(self, name: str | None = None) -> Path:
@@ -72,7 +70,6 @@ class Edition:
 
     @property
     def collected(self) -> bool:
-        """Whether its study is there."""
         return self.study_folder.is_dir()
 
     def study(self) -> Study:
@@ -95,10 +92,10 @@ class Edition:
         collect, noted = self.config.collect, noted_draw(study)
         if collect is not None and noted is not None:
             asked = draw_settings(self.source, collect)
-            names = dict.fromkeys([*asked, "anchors", "anchor_papers", INJECTED])
             changed = [
-                f"{name.removesuffix('_asked')} {', not '.join(_shown(name, one.get(name)) for one in (noted, asked))}"
-                for name in names
+                f"{name.removesuffix('_asked')} "
+                + ", not ".join("none" if one.get(name) is None else str(one[name]) for one in (noted, asked))
+                for name in dict.fromkeys([*asked, "anchors", "anchor_papers", INJECTED])
                 if noted.get(name) != asked.get(name)
             ]
             if changed:
@@ -124,12 +121,11 @@ class Edition:
 
     @property
     def models(self) -> tuple[Agent, ...]:
-        """The models of the config, as agents."""
         return tuple(model.agent(name) for name, model in self.config.models.items())
 
     def planned(self, settings: Mapping[str, Any]) -> Edition:
         """The edition as it would be with these settings; nothing is written."""
-        where = f"{self._file}, with the settings given" if settings else str(self._file)
+        where = f"{self.folder / CONFIG}{', with the settings given' if settings else ''}"
         return Edition(self.folder, checked(self._with(settings).unwrap(), where))
 
     def with_settings(self, settings: Mapping[str, Any]) -> Edition:
@@ -137,29 +133,21 @@ class Edition:
 
         Tables are merged key by key. None removes a key. Nothing is written if the result is not valid.
         """
-        document = self._with(settings)
-        config = checked(document.unwrap(), str(self._file))
+        document, file = self._with(settings), self.folder / CONFIG
+        config = checked(document.unwrap(), str(file))
         text = tomlkit.dumps(document)
-        if not self._file.exists() or text != tomlkit.dumps(_document(self._file)):
+        if not file.exists() or text != tomlkit.dumps(_document(file)):
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                write_text(self._file, text)
+                write_text(file, text)
             except OSError as error:
-                raise UserError(f"{self._file}: cannot write ({error.strerror}). Make it writable") from error
+                raise UserError(f"{file}: cannot write ({error.strerror}). Make it writable") from error
         return Edition(self.folder, config)
 
-    @property
-    def _file(self) -> Path:
-        return self.folder / CONFIG
-
     def _with(self, settings: Mapping[str, Any]) -> tomlkit.TOMLDocument:
-        document = _document(self._file) if self._file.exists() else tomlkit.document()
+        document = _document(self.folder / CONFIG) if is_edition(self.folder) else tomlkit.document()
         _put(document, settings)
         return document
-
-
-def _shown(name: str, value: Any) -> str:
-    return ("all" if name == "papers_asked" else "none") if value is None else str(value)
 
 
 def is_edition(folder: Path) -> bool:

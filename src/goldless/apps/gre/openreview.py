@@ -367,7 +367,7 @@ class OpenReviewVenue:
         if not venue or venue.startswith(("http:", "https:")) or venue != venue.strip("/") or len(venue.split()) != 1:
             inside = parse_qs(urlsplit(venue).query).get("id", ["ICLR.cc/2023/Conference"])[0]
             raise UserError(
-                "--venue must be a name with parts separated by '/', such as stands after 'id=' in the address of the "
+                "--venue must be a name with parts separated by '/', as after 'id=' in the address of the "
                 f"venue's page, got {venue!r}. Try {inside!r}"
             )
         self.name = venue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from goldless._version import __version__
@@ -19,7 +19,7 @@ from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.errors import UserError
 from goldless.files import write_text, write_whole
 from goldless.models.interface import content_hash
-from goldless.reports.document import Unreadable, read_document
+from goldless.reports.document import Unreadable, read_document, read_object
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
 from goldless.templates import FIELDS, find_template
@@ -37,10 +37,10 @@ class Registered:
 
     hash: str
     date: str
-    changed: tuple[str, ...]
-    """Parts that are not as registered."""
     reviews_before: int
     """Reviews by models that were there when it was registered."""
+    changed: tuple[str, ...] = ()
+    """Parts that are not as registered."""
 
     KEYS = ("*", "matches")
 
@@ -57,20 +57,6 @@ class Registered:
         if self.matches:
             return f"{name}: unchanged{late}"
         return f"{name}, but changed since: {', '.join(self.changed)}{late}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Registration:
-    """The content of ``preregistration.json``."""
-
-    hash: str
-    """Of the hashes."""
-    date: str
-    edition: str
-    goldless: str
-    reviews_before: int
-    hashes: Mapping[str, str]
-    parts: Mapping[str, Any]
 
 
 def registered_parts(edition: Edition) -> dict[str, Any]:
@@ -131,32 +117,34 @@ def preregister(edition: Edition) -> Registered:
     if there is not None:
         return there
     parts = registered_parts(edition)
-    hashes = {name: content_hash(part) for name, part in parts.items()}
-    noted = _Registration(
+    hashes = _hashes(parts)
+    found = Registered(
         hash=content_hash(hashes),
         date=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        edition=edition.name,
-        goldless=__version__,
         reviews_before=sum(not is_person(response.agent) for _, responses in whole for response in responses),
-        hashes=hashes,
-        parts=parts,
     )
-    write_text(edition.folder / FILE, json.dumps(asdict(noted), ensure_ascii=False, indent=2) + "\n")
-    return Registered(noted.hash, noted.date, (), noted.reviews_before)
+    noted = {"edition": edition.name, "goldless": __version__, "hashes": hashes, "parts": parts}
+    write_text(edition.folder / FILE, json.dumps({**asdict(found), **noted}, ensure_ascii=False, indent=2) + "\n")
+    return found
+
+
+def _hashes(parts: Mapping[str, Any]) -> dict[str, str]:
+    return {name: content_hash(part) for name, part in parts.items()}
 
 
 def check_registration(edition: Edition) -> Registered | None:
     """The registration held against the edition as it is now; None: it was not registered."""
     path = edition.folder / FILE
-    noted = read_document(path, _Registration)
+    noted, data = read_document(path, Registered), read_object(path)
     if noted is None:
         return None
-    if isinstance(noted, Unreadable):
-        raise UserError(f"{path}: not a pre-registration ({noted.reason}). Restore the file that was published")
-    now = {name: content_hash(part) for name, part in registered_parts(edition).items()}
-    hashes = noted.hashes
+    if isinstance(noted, Unreadable) or not isinstance(data, dict):
+        raise UserError(f"{path}: not a pre-registration ({noted}). Restore the file that was published")
+    hashes, parts = data.get("hashes"), data.get("parts")
+    if not isinstance(hashes, dict) or not isinstance(parts, dict):
+        raise UserError(f"{path}: not a pre-registration (no hashes or parts). Restore the file that was published")
+    now = _hashes(registered_parts(edition))
     changed = [name for name in dict.fromkeys([*hashes, *now]) if hashes.get(name) != now.get(name)]
-    itself = {name: content_hash(part) for name, part in noted.parts.items()}
-    if itself != hashes or content_hash(hashes) != noted.hash:
+    if _hashes(parts) != hashes or content_hash(hashes) != noted.hash:
         changed.append(f"{FILE} itself")
-    return Registered(noted.hash, noted.date, tuple(changed), noted.reviews_before)
+    return replace(noted, changed=tuple(changed))

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,8 @@ from goldless.errors import CallError, GoldlessError, UserError
 from goldless.evidence import OPEN_KINDS, GenerationEvidence, is_open
 from goldless.files import temporary_prefix
 from goldless.generation import GenerationStage
-from goldless.models.catalogue import is_server, open_model
+from goldless.models.catalogue import is_server
 from goldless.models.interface import ChatModel, content_hash
-from goldless.models.provider import Use
 from goldless.records import Agent, CallFailure
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.collection import CALLS_AT_ONCE
@@ -286,25 +284,6 @@ def _chosen(edition: Edition, study: Study, only: Sequence[str] | None) -> dict[
     return chosen
 
 
-def check_models(given: Iterable[tuple[Any, Use]]) -> None:
-    """Reject model specs that are not valid or not available here, with all problems at once.
-
-    Nothing is loaded or sent. Model objects are not checked. Messages do not repeat addresses, which may contain
-    secrets.
-    """
-    wrong = []
-    for spec, use in given:
-        if isinstance(spec, str):
-            try:
-                open_model(spec, use=use)
-            except UserError as error:
-                wrong.append(error)
-    if len(wrong) == 1:
-        raise wrong[0]
-    if wrong:
-        raise UserError("\n".join(dict.fromkeys(map(str, wrong))))
-
-
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
@@ -358,15 +337,6 @@ class ReviewRequest:
             if noted.asked == self.asked(agent, study.task(task).prompt)
         }
 
-    def check(self, study: Study) -> None:
-        """Reject what can be known to be wrong before any model is opened, with all problems at once."""
-        wrong = list(refused_names(study, self.models))
-        for (other, one), (name, two) in combinations(self.given.items(), 2):
-            if one == two if isinstance(one, str) else one is two:
-                wrong.append(f"{other} and {name} are the same model and would write the same reviews. Leave one out")
-        if wrong:
-            raise UserError("\n".join(wrong))
-
 
 def refused_names(study: Study, names: Iterable[str]) -> Iterator[str]:
     """Why models cannot have these names in the study: people have them."""
@@ -383,13 +353,13 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
     they are there already. What failed, does not fit or was not paid for is missing, with its cause; so is what is
     open of a model that cannot be reached, as long as there is anything else.
     """
-    request.check(study)
+    if wrong := list(refused_names(study, request.models)):
+        raise UserError("\n".join(wrong))
     options, found = request.options, request.settled(study)
     todo = {name: [task for task in study.tasks if (task, name) not in found] for name in request.models}
     if finished := [name for name, tasks in todo.items() if not tasks]:
         options.say(f"not called again, because all their reviews exist: {', '.join(sorted(finished))}")
     parts = [Part(name, model, "chat") for name, model in request.given.items() if todo[name]]
-    check_models((part.given, part.use) for part in parts)
     lost: dict[str, GoldlessError] = {}
     async with open_journal(options.journal) as journal, open_models(parts, options, journal, lost=lost) as opened:
         stages = await _stages(request, opened, lost)

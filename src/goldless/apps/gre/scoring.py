@@ -18,11 +18,12 @@ from goldless.apps.gre.edition import CONFIG, INJECTED, RUN, Edition
 from goldless.apps.gre.hidden_instructions import hidden_study
 from goldless.apps.gre.papers import REFERENCE, is_person
 from goldless.apps.gre.results import EditionResult, edition_result, read_result
-from goldless.apps.gre.reviewing import GENERATIONS, check_models
+from goldless.apps.gre.reviewing import GENERATIONS
 from goldless.apps.gre.standing import Standing, edition_standing, left_out, other_runs, standing
 from goldless.errors import UserError
 from goldless.files import write_whole
 from goldless.meta_evaluation.judges import ScoredBy, response_scores
+from goldless.models.catalogue import open_model
 from goldless.models.provider import Use
 from goldless.reports.document import Unreadable, write
 from goldless.reports.run_folder import RunFolder
@@ -61,8 +62,9 @@ async def score_edition(
     how: dict[str, Any] = {"pairing": edition_pairing(study), "told": _reviews_told(planned, study)}
     asked = replace(options or Options(), **config, **how)
     asked = replace(asked, **(stand_ins or {}))
-    # before anything is asked: also models that no metric needs now
-    check_models((one, use) for name, use in MODELS.items() if name in settings for one in several(settings[name]))
+    for name, use in MODELS.items():  # also those that no metric needs now
+        for model in several(settings.get(name) or ()):
+            open_model(model, use=use)
     check_options(asked)
     try_writing(edition.folder, "Results are written there; make it writable")
     check_writable(folder, option="--run")

@@ -42,7 +42,6 @@ KEPT = "submissions"
 MOST_CHARACTERS = 50_000
 """Of one review: about ten times a long human one."""
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+-]{0,62}[A-Za-z0-9._+-])?")
-SETTINGS = {"prompt": "submitted"}
 BEGINNING = "0" * 64
 
 
@@ -145,17 +144,12 @@ def read_reviews(file: Path, study: Study) -> dict[str, str]:
     return found
 
 
-def _generated(reviews: dict[str, str], submission: Submission) -> Generated:
-    writer = f"{SUBMITTED}{submission.number} of {submission.team}"
-    settings = str(Signature("review", {"model": f"submission-{submission.number}", **SETTINGS}))
-    return Generated(
-        models=(Agent(submission.name, "model"),),
-        reviews=tuple(
-            GeneratedReview.of(submission.name, GenerationEvidence(writer, paper, reply=text, finish="stop"), settings)
-            for paper, text in reviews.items()
-        ),
-        settings=SETTINGS,
-    )
+def _generated(reviews: dict[str, str], one: Submission) -> Generated:
+    writer, told = f"{SUBMITTED}{one.number} of {one.team}", {"prompt": "submitted"}
+    settings = str(Signature("review", {"model": f"submission-{one.number}", **told}))
+    written = [GenerationEvidence(writer, paper, reply=text, finish="stop") for paper, text in reviews.items()]
+    found = tuple(GeneratedReview.of(one.name, each, settings) for each in written)
+    return Generated((Agent(one.name, "model"),), found, told)
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
@@ -222,17 +216,12 @@ class Submissions:
 
     def log_table(self) -> ReportTable:
         """All submissions, in order."""
-        columns = (
-            Column("number", "number", "count"),
-            Column("agent", "submission", "name"),
-            Column("team", "team"),
-            Column("date", "date"),
-            Column("reviews", "reviews", "count"),
-            Column("missing", "papers without one", "count"),
-            Column("sha256", "SHA-256 of the file"),
-        )
+        named = {"agent": "submission", "team": "team", "date": "date", "sha256": "SHA-256 of the file"}
+        counted = {"number": "number", "reviews": "reviews", "missing": "papers without one"}
+        columns = [Column(name, heading, "count") for name, heading in counted.items()]
+        columns += [Column(name, heading) for name, heading in named.items()]
         rows = tuple({**asdict(one), "agent": one.name, "date": one.date[:10]} for one in self.log)
-        return ReportTable("Log", columns, rows)
+        return ReportTable("Log", tuple(columns), rows)
 
     def _table(self, metric: str) -> ReportTable:
         mine = [row for row in self.best if row.metric == metric]

@@ -51,13 +51,6 @@ def reviews(collected, tmp_path):
     return f"scripted:{tmp_path / 'reviews.jsonl'}"
 
 
-def test_collecting_from_a_folder_writes_a_config_and_a_study(collected, goldless):
-    assert 'from_folder = "' in (collected / "edition.toml").read_text()
-    checked = goldless("study", "check", collected / "study")
-    assert checked.code == 0, checked.err
-    assert "2 tasks, 3 agents, 6 responses" in checked.out
-
-
 def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(goldless, tmp_path):
     venue, promise = "Loopback.cc/2024/Conference", "I have read and will follow the code of this venue."
     form = {"summary": "Plants.", "correctness": "All of it is well supported by proofs.", "code_of_conduct": promise}
@@ -67,14 +60,6 @@ def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(goldless, tmp
         ended = goldless("gre", "collect", tmp_path / "e", "--venue", venue, *apis)
     assert ended.code == 0, ended.err
     assert "fields with text that is not part of the reviews: code_of_conduct; see" in ended.err
-
-
-def test_fewer_papers_than_asked_for_is_an_error_with_the_reasons(goldless, tmp_path):
-    folder = papers_folder(tmp_path / "papers", {"p1": ("a", "b", "c"), "p2": ("a", "b")})
-    ended = goldless("gre", "collect", tmp_path / "e", "--from-folder", folder, "--papers", "2")
-    assert ended.code == 2
-    assert "few_reviews" in ended.err
-    assert not (tmp_path / "e" / "study").exists()
 
 
 def test_models_review_and_their_reviews_are_counted(goldless, collected, reviews, tmp_path):
@@ -248,15 +233,6 @@ def test_two_editions_are_compared(goldless, configured):
     assert ranks == [("first", 1, 1), ("second", 2, 2), ("third", 3, 3)]
 
 
-def test_two_tables_of_scores_are_compared(goldless, tmp_path):
-    for year, scores in {"2023": (1.0, 2.0, 3.0), "2024": (10.0, 20.0, 30.0)}.items():
-        lines = [f"{agent},{score}" for agent, score in zip("abc", scores, strict=True)]
-        (tmp_path / f"{year}.csv").write_text("\n".join(["agent,gem", *lines]) + "\n")
-    found = json.loads(goldless("gre", "compare", tmp_path / "2023.csv", tmp_path / "2024.csv", "--json").out)
-    values = {one["coefficient"]: one["value"] for one in found["agreements"][0]["coefficients"]}
-    assert values == pytest.approx({"pearson": 1.0, "spearman": 1.0, "kendall": 1.0})
-
-
 def test_numbers_of_invented_papers_are_said_to_be_wherever_they_are_shown(goldless, configured, tmp_path):
     models = ("first", "second", "third")
     folder = configured("2030", models)
@@ -274,20 +250,6 @@ def test_numbers_of_invented_papers_are_said_to_be_wherever_they_are_shown(goldl
         ended = goldless("gre", *command, "--format", "markdown")
         assert ended.code == 0, ended.err
         assert "DEMONSTRATION, NOT A RESULT" in ended.out, command
-
-
-def test_the_published_board_is_shown(goldless):
-    ended = goldless("gre", "show", "published:70b")
-    assert ended.code == 0, ended.err
-    assert "claude-3-opus" in ended.out
-    assert "25.77" in ended.out
-
-
-def test_the_figure_is_drawn(goldless, tmp_path):
-    ended = goldless("gre", "figure", "published:70b", "--out", tmp_path / "figure.svg")
-    assert ended.code == 0, ended.err
-    assert (tmp_path / "figure.svg").read_text().startswith("<svg")
-    assert goldless("gre", "figure", "published:70b", "--out", tmp_path / "figure.svg", "--dark").code == 0
 
 
 def test_the_figure_does_not_replace_a_file_that_is_no_drawing_of_ours(goldless, tmp_path):

@@ -141,16 +141,6 @@ def test_the_human_baseline_takes_no_part_and_a_benchmark_with_too_few_agents_sa
     assert rows[1].coefficients[0].note == "fewer than 3 agents in both"
 
 
-def test_too_few_agents_in_common_or_a_file_that_is_no_csv_is_told(tmp_path):
-    with pytest.raises(UserError, match=r"needs at least 3.*claude-opus-3 \(similar: claude-3-opus\)"):
-        correlate(board("b", gem={"claude-opus-3": 1.0}), board("s", X={"claude-3-opus": 1, "b": 2}))
-    with pytest.raises(UserError, match=r"no such file. Give a .csv file"):
-        read_benchmark_scores(tmp_path / "x.csv")
-    (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(UserError, match=r"not a .csv file"):
-        read_benchmark_scores(tmp_path / "x.json")
-
-
 # --- correlations over a handful of agents ---------------------------------------------------------------------------
 
 

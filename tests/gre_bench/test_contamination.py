@@ -48,13 +48,6 @@ def row(found, agent, scope):
     return next(one for one in found.leaderboards if (one.agent, one.scope) == (agent, scope))
 
 
-def test_papers_after_the_cut_off_are_counted_and_undated_ones_apart():
-    """Of three dated papers two are later than 1 March and two later than 14 June."""
-    found = {one.agent: one for one in clock().agents}
-    assert {name: one.clean for name, one in found.items()} == {"old": 2, "new": 2, "unknown": None}
-    assert (clock().papers, clock().undated) == (4, ("p4",))
-
-
 def test_an_agent_without_a_cut_off_is_unknown_and_on_no_leaderboard_of_clean_papers():
     found = clock()
     assert "unknown" not in {one.agent for one in found.leaderboards if one.scope != "all"}

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from paper_listing import LeftOut, Listing
 from paper_listing import drawn as draw_papers
 
-from goldless.apps.gre.papers import HumanReview, Paper, PaperSource, Reason
+from goldless.apps.gre.papers import HumanReview, Paper, PaperSource
 from goldless.errors import UserError
 
 
@@ -59,13 +58,6 @@ def test_the_draw_is_fixed_by_the_seed_whatever_the_order_of_the_listing(seed, s
 def test_a_larger_draw_begins_with_the_smaller_one(seed, count):
     small, large = (draw_papers(listing(15), papers=n, seed=seed).papers for n in (count, 15))
     assert large[:count] == small
-
-
-def test_papers_that_cannot_be_used_are_passed_over_and_kept_with_their_reason():
-    bad = [LeftOut(f"bad{n}", reason) for n, reason in enumerate(get_args(Reason))]
-    draw = draw_papers(Listing([*bad, a_paper("good")]), papers=None, seed=3)
-    assert drawn_names(draw) == ["good"]
-    assert sorted(draw.left_out, key=lambda out: out["paper"]) == [one._asdict() for one in sorted(bad)]
 
 
 def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():

@@ -56,25 +56,6 @@ def test_a_draw_becomes_an_ordinary_study(tmp_path):
         assert texts == [review.text for review in drawn.reviews]
 
 
-def test_what_was_left_out_and_how_it_was_drawn_travel_with_the_study(tmp_path):
-    draw = a_draw(a_paper("a"), LeftOut("c", "few_reviews", "1 of 3"), LeftOut("d", "withdrawn"))
-    study = written(draw, tmp_path)
-    left = {(row["paper"], row["reason"], row["detail"] or "") for row in study.table("left_out").to_dicts()}
-    assert left == {("c", "few_reviews", "1 of 3"), ("d", "withdrawn", "")}
-    assert study.table("draw").to_dicts() == [
-        {
-            "source": "a venue",
-            "seed": 5,
-            "papers_asked": None,
-            "reviews_asked": 3,
-            "papers_listed": 3,
-            "papers_drawn": 1,
-            "papers_left_out": 2,
-            "papers_untried": 0,
-        }
-    ]
-
-
 def test_rewrites_of_drawn_reviews_go_to_their_agents(tmp_path):
     rewrites = {f"r{n}": ("gpt", f"Judgments of {n}.") for n in range(1, 5)} | {"r1": ("gpt", " ")}
     draw = a_draw(a_paper("a", rewrites=rewrites))

@@ -10,7 +10,7 @@ import pytest
 from pdf_files import text_pdf
 
 from goldless.apps.gre.paper_folder import PaperFolder
-from goldless.apps.gre.papers import HumanReview, UnusablePaperError
+from goldless.apps.gre.papers import UnusablePaperError
 from goldless.errors import StudyError
 
 PAPERS = [
@@ -72,25 +72,11 @@ def test_a_paper_comes_with_all_that_the_tables_say_whatever_their_format(make, 
     assert source.paper("b", reviews=3).synopses == {"assw": "B is studied.\n\nAuthors claim B."}
 
 
-def test_a_review_of_one_text_is_that_text(make):
-    reviews = [{"paper": "a", "review": f"r{n}", "text": f"Plain {n}.", "confidence": 4} for n in range(3)]
-    paper = PaperFolder(make(reviews=reviews)).paper("a", reviews=3)
-    assert paper.reviews[1] == HumanReview("r1", {"": "Plain 1."}, {"confidence": 4})
-    assert paper.reviews[1].text == "Plain 1."
-
-
 def test_rewrites_go_to_their_reviews(make):
     rewrites = [{"rewriter": "gpt", "paper": "a", "review": "r2", "text": "As judgments."}]
     source = PaperFolder(make(rewrites=rewrites))
     assert source.paper("a", reviews=3).rewrites == {"r2": ("gpt", "As judgments.")}
     assert source.paper("b", reviews=3).rewrites == {}
-
-
-@pytest.mark.parametrize("ending", [".jsonl", ".csv"])
-@pytest.mark.parametrize(("given", "kept"), [("2024-03", "2024-03"), ("2024", "2024"), (2024, "2024")])
-def test_a_public_date_may_be_a_month_or_a_year(make, ending, given, kept):
-    folder = make(papers=[{**PAPERS[0], "public_date": given}], reviews=REVIEWS[:3], ending=ending)
-    assert PaperFolder(folder).paper("a", reviews=3).public_date == kept
 
 
 @pytest.mark.parametrize("name", ["a.md", "a.pdf", "elsewhere/a-final.PDF"])
@@ -168,22 +154,6 @@ def test_a_review_of_a_paper_that_is_not_listed_is_a_problem(make):
         "reviews.jsonl:7: paper 'aa' is not in papers.jsonl. Did you mean 'a'?",
         "rewrites.jsonl:1: paper 'zz' is not in papers.jsonl",
     ]
-
-
-def test_a_rewrite_of_a_review_that_is_not_there_or_a_second_one_is_a_problem(make):
-    row = {"rewriter": "gpt", "paper": "a", "review": "r1", "text": "T."}
-    assert problems(make(rewrites=[row, {**row, "rewriter": "other"}, {**row, "review": "r7"}])) == [
-        "rewrites.jsonl:2: review 'r1' of paper 'a' is listed twice; first on line 1",
-        "rewrites.jsonl:3: the rewrite has no review: paper 'a' has no review 'r7' with a text",
-    ]
-
-
-def test_a_missing_folder_or_table_or_a_table_in_two_files_is_a_problem(make, tmp_path):
-    folder = make(reviews=None)
-    assert problems(folder)[0].startswith("no table 'reviews': reviews.jsonl, reviews.csv or reviews.parquet")
-    table(folder / "reviews.jsonl", REVIEWS)
-    table(folder / "papers.csv", PAPERS)
-    assert problems(folder) == ["papers.csv: duplicate of papers.jsonl. Keep one file per table"]
 
 
 @pytest.mark.parametrize("file", ["../secret.txt", "papers/../../secret.txt", "/etc/hostname", "linked.txt"])

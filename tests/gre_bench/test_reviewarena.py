@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 
 import polars as pl
-import pytest
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.edition import open_edition, open_or_begin, table_rows
-from goldless.errors import UserError
 
 VENUE = "ICLR.cc/2025/Conference"
 SCHEMA = {
@@ -92,14 +90,6 @@ def test_unusable_papers_are_left_out_with_the_reason(tmp_path):
         "broken": "few_reviews",
         "bare": "no_abstract",
     }
-
-
-def test_an_unknown_venue_is_an_error_that_lists_those_there_are(tmp_path):
-    corpus(tmp_path / "arena", [row("a")])
-    corpus(tmp_path / "arena", [row("t", venue_id="TMLR")], "tmlr")
-    with pytest.raises(UserError, match=r"no papers of the venue 'ICLR'. Its venues: ICLR.cc/2025/Conference \(1\), T"):
-        collected(tmp_path, tmp_path / "arena", venue="ICLR")
-    assert collected(tmp_path, tmp_path / "arena", venue="TMLR").study().tasks == ("t",)
 
 
 def test_a_paper_listed_twice_is_used_once_and_reported(tmp_path, goldless):

@@ -18,7 +18,7 @@ from goldless.apps.gre.demonstration import (
     begin_demonstration,
     write_scripts,
 )
-from goldless.apps.gre.edition import open_edition, open_or_begin
+from goldless.apps.gre.edition import open_or_begin
 from goldless.apps.gre.results import edition_section
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
@@ -61,12 +61,6 @@ async def test_a_review_scores_the_words_it_shares_with_the_references(edition, 
     assert rows["human"].score == pytest.approx(sum(human) / 2 * KNOWN)
     assert set(rows) == {"human", "copies", "silent"}
     assert "peers:reference1+reference2" in evaluation.leaderboard().signature
-
-
-def test_the_same_papers_are_collected_once(edition):
-    before = {path: path.stat().st_mtime_ns for path in edition.study_folder.iterdir()}
-    again = collect_edition(open_edition(edition.folder), {})
-    assert {path: path.stat().st_mtime_ns for path in again.study_folder.iterdir()} == before
 
 
 def test_an_edition_is_not_begun_in_a_folder_with_something_else(tmp_path):
@@ -170,15 +164,6 @@ async def test_a_finished_model_on_a_server_needs_no_key(edition, asking, server
     _, generated = await review_edition(edition, {}, options=asking)
     assert [review.failure for review in generated.reviews] == [None, None]
     assert len(server.asked) == before
-
-
-async def test_a_model_on_this_machine_is_asked_again_since_its_files_may_be_others(edition, asking, tmp_path):
-    study, script = edition.study(), tmp_path / "script.jsonl"
-    models = {"m": {"model": f"scripted:{script}"}}
-    for word in ("zarn", "vors"):
-        write_rows(script, [{"prompt": study.task(t).prompt, "answer": TAGS.format(word)} for t in study.tasks])
-        edition, generated = await review_edition(edition, {}, models=models, options=asking)
-        assert [word in review.text for review in generated.reviews] == [True, True]
 
 
 async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edition, toy_scorer, asking):

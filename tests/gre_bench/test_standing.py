@@ -26,12 +26,6 @@ def test_rank_1_flips_against_whoever_needs_the_fewest_papers():
     assert found.sentence == "gem: without 1 of 4 papers (p1), third would be ahead of first."
 
 
-def test_a_leader_ahead_on_every_paper_cannot_be_flipped():
-    (found,) = rank_flip("gem", board(first=(3, 3), second=(1, 2), reference1=(9, 9)))
-    assert (found.other, found.removed, found.papers) == (None, (), 2)
-    assert found.sentence == "gem: first is first whichever papers are left out."
-
-
 def test_ranks_under_two_scorers_stand_beside_their_consistency():
     one = board(a=(3, 3, 4), b=(2, 2, 2), c=(1, 1, 1), human=(2, 3, 2))
     other = board(a=(3, 3, 3), b=(1, 1, 0), c=(2, 2, 1), human=(3, 2, 2))

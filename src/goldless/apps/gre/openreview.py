@@ -39,8 +39,8 @@ from goldless.models.http_api.client import seconds_until
 Say = Callable[[str], None]
 REPLIES = "replies.sqlite"
 """File of the kept replies. Delete it to have everything requested again."""
-BUSY = frozenset({0, 408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
-"""Statuses that may pass: of a busy server, or of a gateway that has lost it; 0: the server was not reached."""
+BUSY = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+"""Statuses that may pass: of a busy server, or of a gateway that has lost it."""
 PAGE = 1000
 """Maximum number of notes per page."""
 TOKEN_SECONDS = 7 * 24 * 60 * 60
@@ -64,13 +64,11 @@ OUTCOMES: Mapping[Literal["withdrawn", "desk_rejected"], re.Pattern[str]] = {
 }
 
 
-class _RefusedError(UserError):
-    """A request that the server refused, or did not answer."""
+class _BusyError(Exception):
+    """A request that the server did not answer now."""
 
-    def __init__(self, message: str, *, status: int, private: bool = False, retry_after: float = 0.0) -> None:
-        self.status, self.retry_after = status, retry_after
-        self.is_absent = status in {400, 404, 410} or private
-        """There is no such item, or it is private; otherwise a login is required."""
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        self.retry_after = retry_after
         super().__init__(message)
 
 
@@ -95,12 +93,8 @@ class _Api:
 
     def group(self, name: str) -> dict[str, Any] | None:
         """The group of a venue; None if it does not exist or is not visible to us."""
-        try:
-            return next(iter(_fields(self._get("groups", id=name))["groups"]), None)
-        except _RefusedError as refusal:
-            if refusal.is_absent:
-                return None
-            raise
+        reply = self._get("groups", id=name)
+        return None if reply is None else next(iter(_fields(reply)["groups"]), None)
 
     def notes(self, **query: str) -> Iterator[list[_Note]]:
         """All notes that match, page by page, in the order of their names."""
@@ -108,6 +102,7 @@ class _Api:
         after: dict[str, str] = {}
         while True:
             reply = self._get("notes", **query, sort="id", limit=str(PAGE), **after)
+            assert reply is not None
             self._pages.setdefault(query.get("forum", ""), []).append(reply.url)
             found = _fields(reply)
             page = [note for note in found["notes"] if note.get("id") and note["id"] not in seen]
@@ -120,13 +115,10 @@ class _Api:
 
     def pdf(self, note: str) -> bytes:
         """The PDF of a submission. Raises if there is none."""
-        try:
-            return self._get("pdf", id=note).content
-        except _RefusedError as refusal:
-            if refusal.is_absent:
-                detail = f"OpenReview has no public PDF of it (status {refusal.status})"
-                raise UnusablePaperError("no_paper", detail) from refusal
-            raise
+        reply = self._get("pdf", id=note)
+        if reply is None:
+            raise UnusablePaperError("no_paper", "OpenReview has no public PDF of it")
+        return reply.content
 
     def forget(self, forum: str | None = None) -> None:
         """Delete the kept replies about a submission, or all of them, so that they are requested again."""
@@ -138,61 +130,59 @@ class _Api:
 
     # --- requests ----------------------------------------------------------------------------------------------
 
-    def _get(self, path: str, **query: str) -> requests.Response:
+    def _get(self, path: str, **query: str) -> requests.Response | None:
+        """The reply to a request; None if there is no such group or PDF, or it is private."""
         address = f"{self.base}/{path}"
         for attempt in itertools.count(1):
             try:
                 with self._storing():
                     return self._once(address, query)
-            except _RefusedError as refusal:
-                after = refusal.retry_after
-                if refusal.status not in BUSY:
-                    raise
+            except _BusyError as busy:
+                after = busy.retry_after
                 if attempt == ATTEMPTS or after > LONGEST_WAIT_SECONDS:
                     then = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=min(after, 1e9))
                     raise UnansweredError(
-                        f"{address} did not reply after {attempt} attempt{'s' * (attempt != 1)}: {refusal}. Earlier "
+                        f"{address} did not reply after {attempt} attempt{'s' * (attempt != 1)}: {busy}. Earlier "
                         "replies are cached. Run the same command again "
                         f"{f'after {then:%Y-%m-%d %H:%M:%S} UTC' if after else 'later'} to resume"
-                    ) from refusal
-                self._say(f"{refusal}; waiting before attempt {attempt + 1} of {ATTEMPTS}")
+                    ) from busy
+                self._say(f"{busy}; waiting before attempt {attempt + 1} of {ATTEMPTS}")
                 time.sleep(max(after, self._pause, FIRST_WAIT_SECONDS * 2 ** (attempt - 1)))
         raise AssertionError("unreachable")
 
-    def _once(self, address: str, query: Mapping[str, str]) -> requests.Response:
+    def _once(self, address: str, query: Mapping[str, str]) -> requests.Response | None:
         try:
             reply = self._session.get(address, params=query, timeout=TIMEOUT_SECONDS)
         except requests.exceptions.Timeout as error:
-            raise _RefusedError(f"timed out after {TIMEOUT_SECONDS:g} seconds", status=0) from error
+            raise _BusyError(f"timed out after {TIMEOUT_SECONDS:g} seconds") from error
         except requests.exceptions.RequestException as error:
-            raise _RefusedError(f"the connection was lost ({type(error).__name__})", status=0) from error
+            raise _BusyError(f"the connection was lost ({type(error).__name__})") from error
         if not reply.from_cache:
             time.sleep(self._pause)
-        status = reply.status_code
-        if status < 400:
-            if not _is_answer(reply):
-                said = f"not a reply of OpenReview's API v{self.number}; a proxy may have intercepted the request"
-                raise _RefusedError(said, status=0)
+        status, fields = reply.status_code, _fields(reply)
+        if status < 400 and _is_answer(reply):
             return reply
-        fields = _fields(reply)
         name, said = (self._hidden(str(fields.get(key) or "")) for key in ("name", "message"))
         said = " ".join((said if fields else self._hidden(reply.text)).split())[:300]
+        if status < 400:
+            raise _BusyError(f"not a reply of OpenReview's API v{self.number}; a proxy may have answered instead")
         if status in BUSY:
             reset = (fields.get("details") or {}).get("resetTime")  # of OpenReview's rate limit
             after = seconds_until(reply.headers.get("Retry-After") or reset)
             pause = "" if after is None else f", retry after {round(after, 1):g} seconds"
-            shown = f"status {status}{pause}{f' ({said})' if said else ''}"
-            raise _RefusedError(shown, status=status, retry_after=after or 0.0)
+            raise _BusyError(f"status {status}{pause}{f' ({said})' if said else ''}", after or 0.0)
+        is_private = status == 403 and name in {"ForbiddenError", "Forbidden"}
+        if _asked(reply) != "notes" and (status in {400, 404, 410} or is_private):
+            return None
         shown = f"{address} returned {status}{f' {name[:60]}' if name else ''}: {said or 'no message'}"
-        private = status == 403 and name in {"ForbiddenError", "Forbidden"}
-        if status in {401, 403} and not private:
-            raise UserError(
-                f"{shown}. Check that the account in OPENREVIEW_USERNAME has access"
-                if self._token
-                else f"{shown}. OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
-                "OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD and run the same command again"
-            )
-        raise _RefusedError(shown, status=status, private=private)
+        if status not in {401, 403}:
+            raise UserError(shown)
+        raise UserError(
+            f"{shown}. Check that the account in OPENREVIEW_USERNAME has access"
+            if self._token
+            else f"{shown}. OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
+            "OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD and run the same command again"
+        )
 
     def _hidden(self, text: str) -> str:
         """A text of the server without the account's token, which it may repeat."""
@@ -446,14 +436,12 @@ class OpenReviewVenue:
                 return first
         first.forget()  # papers may become public later
         asked = f"looked in {self._bases[2]} (API v2) and {self._bases[1]} (API v1)"
-        if known:
-            raise UserError(
-                f"OpenReview shows no submissions of {self.name!r} ({asked}). Its papers may not be public yet, or "
-                "belong to a group below it, such as …/Conference or …/Workshop/NAME"
-            )
         raise UserError(
-            f"OpenReview has no public venue {self.name!r} ({asked}). Use what follows 'id=' in the address of the "
-            "venue's page, such as ICLR.cc/2023/Conference. Names are case-sensitive"
+            f"OpenReview shows no submissions of {self.name!r} ({asked}). Its papers may not be public yet, or belong "
+            "to a group below it, such as …/Conference or …/Workshop/NAME"
+            if known
+            else f"OpenReview has no public venue {self.name!r} ({asked}). Use what follows 'id=' in the address of "
+            "its page, such as ICLR.cc/2023/Conference. Names are case-sensitive"
         )
 
     def _add(self, api: _Api, invitation: str) -> None:

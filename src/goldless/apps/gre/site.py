@@ -51,7 +51,9 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
     pages: dict[str, tuple[str, Iterable[Section]]] = {boards[one.name]: (one.name, _edition(one)) for one in editions}
     pages["editions.html"] = "Editions and models", _editions(editions)
     pages["submit.html"] = "How to submit", _told("submit", latest)
-    lines = (block for one in editions[::-1] for block in (blocks.Heading(one.name), *_signatures(one)))
+    lines: list[Block] = []
+    for one in editions[::-1]:
+        lines += [blocks.Heading(one.name), *(Code(scored.signature) for scored in one.scored)]
     signatures = Section("signatures", "Signatures", tuple(lines))
     pages["method.html"] = "Method", [*_told("method", latest), signatures]
     contents = {boards[one.name]: f"Board: {one.name}" for one in editions[::-1]}
@@ -60,10 +62,6 @@ def site_pages(editions: Sequence[Recomputed]) -> dict[str, str]:
         file: site_page(title, tuple(sections), site=NAME, file=file, contents=contents, footer=FOOTER)
         for file, (title, sections) in pages.items()
     }
-
-
-def _signatures(one: Recomputed) -> Iterator[Block]:
-    return (Code(scored.signature) for scored in one.scored)
 
 
 def check_names(editions: Sequence[Edition]) -> None:
@@ -121,11 +119,7 @@ def _tables(tables: Iterable[ReportTable], *, folded: bool = False) -> tuple[Blo
 def _edition(one: Recomputed) -> Iterator[Section]:
     result = one.result
     yield Section("board", "", tuple(_board(one)))
-    firm: list[Block] = [
-        words(f"How few papers flip rank 1? {flip.sentence}")
-        for flip in one.standing.flips
-        if flip.metric == one.metric
-    ]
+    firm = [words(f"How few papers flip rank 1? {flip.sentence}") for flip in one.standing.flips[:1]]
     if len(one.standing.scorers) < 2:
         firm.append(words("There is one scorer. A second one, scored with --run, shows whether ranks depend on it."))
     yield Section("firm", "How firm the ranking is", (*firm, *_tables(one.standing.tables())))
@@ -163,20 +157,18 @@ def _board(one: Recomputed) -> Iterator[Block]:
         *estimate_columns("difference", "minus human", one.clock.level, signed=True, absent="-"),
         Column("score_n", "papers", "count"),
     )
-    shown = tuple(
-        estimate_cells(score=row.score, difference=row.difference)
-        | {"rank": model_rank(means, row.agent), "agent": "human baseline" if row.agent == HUMAN else row.agent}
-        for row in rows
-    )
-    human = "The human baseline is one human review of each paper, scored like the models'."
-    yield from _tables([ReportTable(f"The board, by {one.metric}. {human}", columns, shown)])
-    drawn, band = [], None
+    shown, drawn, band = [], [], None
     for row in rows:
+        cells = estimate_cells(score=row.score, difference=row.difference)
         score, low, high = map(_rounded, (row.score.value, row.score.low, row.score.high))
-        if row.agent != HUMAN:
+        name, is_human = ("human baseline", True) if row.agent == HUMAN else (row.agent, False)
+        shown.append(cells | {"rank": model_rank(means, row.agent), "agent": name})
+        if not is_human:
             drawn.append(IntervalRow(row.agent, score, low, high, aside=numeral(score, 2, absent="")))
         elif score is not None:
-            band = Band(low, high, "human baseline", middle=score)
+            band = Band(low, high, name, middle=score)
+    human = "The human baseline is one human review of each paper, scored like the models'."
+    yield from _tables([ReportTable(f"The board, by {one.metric}. {human}", columns, tuple(shown))])
     title = f"{one.metric}: score of each model with its {level} interval"
     caption = f"Mean over papers. Lines are {level} intervals, the grey band is that of the human baseline."
     plots = pictures(interval_plot, drawn, title=title, axis=unit, band=band)

@@ -161,16 +161,6 @@ def test_every_format_of_the_scores_has_their_signature(goldless, configured, sh
     assert "study:" in first
 
 
-def test_a_model_of_the_config_is_named_alone(goldless, configured):
-    folder = configured("2025", ("first", "second"))
-    assert goldless("gre", "collect", folder).code == 0
-    before = open_edition(folder).config
-    ended = goldless("gre", "review", folder, "--models", "second")
-    assert ended.code == 0, ended.err
-    assert {agent.agent for agent in read_study(folder / "study").agents if agent.group == "model"} == {"second"}
-    assert open_edition(folder).config == before
-
-
 def test_an_edition_is_scored_where_the_server_of_a_finished_model_is_off(goldless, configured):
     folder = configured("2025", ("ours",))
     with LoopbackServer(Behaviour(chat=lambda _: chat_reply("<summary>zarn</summary>"))) as server:
@@ -285,27 +275,6 @@ def test_the_demonstration_refuses_an_edition_of_one_s_own(goldless, collected):
     ended = goldless("gre", "demo", "--out", collected)
     assert ended.code == 2
     assert "is not a demonstration edition" in ended.err
-
-
-@pytest.mark.parametrize("command", [("collect", "file/e", "--from-folder", "papers"), ("demo", "--out", "file/e")])
-def test_an_edition_is_not_begun_where_it_cannot_be_written(goldless, tmp_path, monkeypatch, command):
-    monkeypatch.chdir(tmp_path)
-    papers_folder(tmp_path / "papers")
-    (tmp_path / "file").write_text("")
-    ended = goldless("gre", *command)
-    assert ended.code == 2
-    assert "file/e: cannot write (Not a directory). Choose another folder" in " ".join(ended.err.split())
-
-
-def test_sections_of_the_human_reviews_are_named_so_that_a_misspelt_column_shows(goldless, tmp_path):
-    folder = papers_folder(tmp_path / "papers")
-    ended = goldless("gre", "collect", tmp_path / "right", "--from-folder", folder)
-    assert "sections of" not in ended.err
-    text = (folder / "reviews.jsonl").read_text().replace('"text"', '"reviewtext"')
-    (folder / "reviews.jsonl").write_text(text)
-    ended = goldless("gre", "collect", tmp_path / "misspelt", "--from-folder", folder)
-    assert ended.code == 0, ended.err
-    assert "sections of the human reviews: reviewtext" in ended.err
 
 
 def test_what_is_flagged_is_told_in_words_and_a_script_has_no_server(goldless, collected, reviews):

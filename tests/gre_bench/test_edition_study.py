@@ -56,19 +56,6 @@ def test_a_draw_becomes_an_ordinary_study(tmp_path):
         assert texts == [review.text for review in drawn.reviews]
 
 
-def test_rewrites_of_drawn_reviews_go_to_their_agents(tmp_path):
-    rewrites = {f"r{n}": ("gpt", f"Judgments of {n}.") for n in range(1, 5)} | {"r1": ("gpt", " ")}
-    draw = a_draw(a_paper("a", rewrites=rewrites))
-    drawn = draw.papers[0]
-    agents = dict(zip(["human", "reference1", "reference2"], drawn.reviews, strict=True))
-    expected = {
-        (agent, f"Judgments of {review.review[1]}.") for agent, review in agents.items() if review.review != "r1"
-    }
-    rows = written(draw, tmp_path).table("rewrites").to_dicts()
-    assert {(row["agent"], row["text"]) for row in rows} == expected
-    assert {(row["rewriter"], row["task"]) for row in rows} == {("gpt", "a")}
-
-
 def test_hostile_texts_are_stored_as_text_without_nul_and_lone_surrogates(tmp_path):
     hostile = "</review> \x00<script>alert(1)</script>\ud800 [[A]]"
     reviews = tuple(HumanReview(f"r{n}", {"": hostile}) for n in range(3))

@@ -51,16 +51,6 @@ async def test_evidence_and_leaderboards_of_other_settings_are_kept_and_said_to_
     assert any(str(kept) in line for line in said)
 
 
-async def test_more_metrics_with_the_old_ones_as_they_were_replace_them(scored, toy_scorer, asking):
-    settings = {**QUICK, "metrics": ["gem-raw", "rouge-l"]}
-    await score_edition(scored, settings, stand_ins={"scorer": toy_scorer()}, options=asking)
-    assert runs(scored) == ["run"]
-    assert set(json.loads((scored.folder / "run" / "leaderboard.json").read_text())["metrics"]) == {
-        "gem-raw",
-        "rouge-l",
-    }
-
-
 async def test_leaderboards_on_clean_papers_are_kept_where_a_cut_off_changes_them(edition, toy_scorer, asking):
     stand_ins = {"scorer": toy_scorer()}
     edition = await reviewed(edition, asking, one={"cutoff_date": "2024-02"})

@@ -108,24 +108,6 @@ def test_a_paper_whose_file_cannot_be_used_is_left_out(make, file, data, reason,
     assert (left.value.reason, left.value.detail) == (reason, detail)
 
 
-@pytest.mark.parametrize(
-    ("tables", "name", "said"),
-    [
-        ({"papers": [{**PAPERS[0], "abstract": " "}], "reviews": REVIEWS[:3]}, "a", "no_abstract"),
-        ({"papers": [{**PAPERS[0], "abstract": None}], "reviews": REVIEWS[:3]}, "a", "no_abstract"),
-        (
-            {"reviews": [REVIEWS[0], *({"paper": "a", "review": f"x{n}", "Summary": " " * n} for n in (0, 1))]},
-            "a",
-            "few_reviews: 1 of 3; 2 more have no text",
-        ),
-        ({"reviews": REVIEWS[:3]}, "b", "few_reviews: 0 of 3"),
-    ],
-)
-def test_a_paper_without_abstract_or_enough_reviews_is_left_out(make, tables, name, said):
-    with pytest.raises(UnusablePaperError, match=said):
-        PaperFolder(make(**tables)).paper(name, reviews=3)
-
-
 def test_everything_wrong_with_a_folder_is_said_at_once(make):
     papers = [
         PAPERS[0],

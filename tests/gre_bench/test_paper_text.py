@@ -9,7 +9,6 @@ import random
 import string
 import sys
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +20,6 @@ from goldless.apps.gre.paper_text import (
     garble,
     mended,
     pdf_text,
-    storable,
 )
 from goldless.apps.gre.papers import UnusablePaperError
 from goldless.errors import PrerequisiteError
@@ -152,12 +150,6 @@ def test_without_a_package_the_install_command_is_given(monkeypatch, package, re
 )
 def test_what_typesetting_broke_is_mended(broken, whole):
     assert mended(broken) == whole
-
-
-@given(st.text(st.characters(exclude_categories=())))
-def test_whatever_comes_can_be_stored_as_json(text):
-    assert orjson.loads(orjson.dumps(storable(text))) == storable(text)
-    mended(text).encode()
 
 
 @pytest.mark.parametrize("hostile", ["a" * 300_000, "a-" * 150_000, "-\n" * 150_000, "a-" + " " * 300_000])

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from goldless.apps.gre.papers import HumanReview
-from goldless.apps.gre.review_form import says_something, section_title, sections_and_extra
+from goldless.apps.gre.review_form import section_title, sections_and_extra
 
 ICLR_2023 = {
     "summary_of_the_review": "Weak.",
@@ -91,33 +91,19 @@ LEANS = "I lean to accept, since the hardware experiments are thorough."
         # free text at some venues, a rating at others
         ("correctness", LEAKS, True),
         ("correctness", "3: Some of the claims have minor issues. A few statements are not well-supported.", False),
-        ("clarity", "Section 3 is hard to follow, as the sampling is told in the appendix only.", True),
-        ("clarity", "good", False),
-        ("novelty", "1. It joins A and B.\n2. Each was known from Smith 2019.", True),
         ("novelty", "1: It joins A and B in a way.\n2: Each was known from Smith 2019.", True),
         ("summary_of_recommendation", LEANS, True),
-        ("recommendation", "Weak Accept", False),
         ("recommendation", "Accept as a poster, top half of all papers", False),
-        ("Q6 Overall score (post-rebuttal)", "7: accept after discussion with others", False),
         ("justification_of_rating", LEANS, True),
-        ("reproducibility", "4 = They could mostly reproduce the results, give or take some variation.", False),
-        ("soundness", "3 - Good: sufficient support for its major claims.", False),
         ("soundness", "(3) Good, with sufficient support for its major claims.", False),
-        ("technical_novelty", "3:The contributions are significant, and somewhat new.", False),
         ("quality", "Good: The paper appears to be technically sound, but has minor errors.", False),
-        ("rating", "Weak Accept: I tend to vote for accepting this submission, but could be swayed.", False),
         ("rating", "6 - Weak accept. Reasons to accept outweigh reasons to reject.", False),
         ("soundness", "2-layer networks are not covered by the proof of Theorem 1.", True),
-        ("quality", "Good writing, but the proof of Theorem 1 leaves out a case: that of one layer.", True),
         # prose at some venues, a choice at others
-        ("claims_and_evidence", "Yes", False),
         ("claims_and_evidence", "no.", False),
         ("claims_and_evidence", "Yes, by the proof in Section 2.", True),
-        ("limitations", "yes\n", False),
         ("limitations", "None.", True),
         ("weaknesses", "1: Weak baselines", True),
-        ("questions", "1: Why X?", True),
-        ("strengths", "1: it is new, and it works on every plant", True),
         # promises and words about the reviewer, however long
         ("experience_assessment", "I have published in this field for several years.", False),
         ("final_justification", LEANS, False),
@@ -126,11 +112,6 @@ LEANS = "I lean to accept, since the hardware experiments are thorough."
 def test_where_forms_differ_the_text_decides_what_is_prose(field, value, prose):
     sections, extra = sections_and_extra({field: value})
     assert (list(sections.values()), list(extra)) == (([value], []) if prose else ([], [field]))
-
-
-@pytest.mark.parametrize("text", ["", "  \n", "-", "---\n*", None])
-def test_a_review_without_a_letter_says_nothing(text):
-    assert not says_something(sections_and_extra({"summary": text, "rating": "5: fine"})[0])
 
 
 @pytest.mark.recorded

@@ -18,7 +18,6 @@ from goldless.apps.gre.demonstration import (
     begin_demonstration,
     write_scripts,
 )
-from goldless.apps.gre.edition import open_or_begin
 from goldless.apps.gre.results import edition_section
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
@@ -61,13 +60,6 @@ async def test_a_review_scores_the_words_it_shares_with_the_references(edition, 
     assert rows["human"].score == pytest.approx(sum(human) / 2 * KNOWN)
     assert set(rows) == {"human", "copies", "silent"}
     assert "peers:reference1+reference2" in evaluation.leaderboard().signature
-
-
-def test_an_edition_is_not_begun_in_a_folder_with_something_else(tmp_path):
-    (tmp_path / "letters").mkdir()
-    (tmp_path / "letters" / "aunt.txt").write_text("dear")
-    with pytest.raises(UserError, match="not an edition, and not empty"):
-        open_or_begin(tmp_path / "letters")
 
 
 @pytest.mark.parametrize("name", ["../elsewhere", "study", "collected", ""])

@@ -217,9 +217,6 @@ def _show(scored: tuple[Edition, EditionResult, Evaluation], run: str | None, ou
 
     edition, result, evaluation = scored
     output.print_tables(result.tables(), lambda: {**write(result), "scores": write(evaluation)})
-    if result.left_out:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in result.left_out.items())
-        say(f"papers left out when collecting: {reasons}")
     tell_all(evaluation, Output(folder=edition.run_folder(run)))
 
 

@@ -98,6 +98,9 @@ class EditionResult:
             yield f"In the study, but not in edition.toml: {', '.join(self.unlisted)}."
         if self.preregistered is not None:
             yield f"The edition was {self.preregistered.sentence}."
+        if self.left_out:
+            reasons = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in self.left_out.items())
+            yield f"Left out when collecting: {reasons}."
         for mine in self.written:
             parts = [f"{n} {cause}" for cause, n in mine.missing.items()]
             parts += [f"{mine.shortened} papers cut off"] * bool(mine.shortened) + mine.noticed
@@ -171,11 +174,7 @@ def edition_section(run: RunFolder) -> Iterator[Block]:
         yield warning(f"{found}.")
     if not isinstance(found, EditionResult):
         return
-    left_out = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in found.left_out.items())
-    yield words(
-        f"{found.papers} papers from {found.source}. Each review is compared with the reference reviews."
-        + (f" Left out when collecting: {left_out}." if left_out else "")
-    )
+    yield words(f"{found.papers} papers from {found.source}. Each review is compared with the reference reviews.")
     for table in found.tables():
         yield from table_blocks(table, folded=found.contamination is not None and table in found.contamination.tables())
 

@@ -40,7 +40,7 @@ class ReviewArena:
                 f"{folder}: no data/*.parquet. Download the corpus there, for example with: hf download "
                 f"Samarth0710/reviewbench --repo-type dataset --local-dir {folder}"
             )
-        rows = pl.scan_parquet(folder / "data" / "*.parquet")
+        rows = pl.scan_parquet(folder / "data" / "*.parquet").with_columns(pl.col(COLUMNS).cast(pl.String))
         listed = self._collected(rows.select(COLUMNS).select("forum_id", "venue_id"))
         mine = listed if venue is None else listed.filter(pl.col("venue_id") == venue)
         self._papers = tuple(mine["forum_id"].drop_nulls().unique(maintain_order=True))
@@ -86,7 +86,9 @@ def _reviews(stored: str) -> tuple[HumanReview, ...]:
     except orjson.JSONDecodeError:
         return ()
     reviews: dict[str, HumanReview] = {}
-    for number, content in enumerate(found, 1):
+    for number, content in enumerate(found if isinstance(found, list) else (), 1):
+        if not isinstance(content, dict):
+            continue
         sections, extra = sections_and_extra({k: v for k, v in content.items() if k not in NOT_OF_THE_REVIEWER})
         if says_something(sections):
             name = str(content.get("review_id") or number)

@@ -255,13 +255,23 @@ async def review_edition(
         )
     asked = {"review": settings, "models": models or {}}
     planned = edition.planned(asked)
-    study = planned.whole_study()
-    request = ReviewRequest(_chosen(planned, study, only), stand_ins or {}, planned.config.review, options)
+    study, every = planned.whole_study(), planned.config.models
+    if not every:
+        raise UserError(f"{edition.folder}: no models. Add some with --models, or in edition.toml")
+    if unknown := [name for name in only or () if name not in every]:
+        raise UserError(f"unknown models: {', '.join(unknown)}. The edition has: {', '.join(every)}")
+    chosen = {name: model for name, model in every.items() if only is None or name in only}
+    noted = noted_reviews(study)
+    submitted = {one.agent for one in noted.values() if str(one.model).startswith(SUBMITTED)} & set(chosen)
+    if submitted:
+        names = ", ".join(sorted(submitted))
+        raise UserError(f"names of submissions: {names}. Give the models other names: NAME=MODEL")
+    request = ReviewRequest(chosen, stand_ins or {}, planned.config.review, options)
     check_target(edition.study_folder, overwrite=True)
     for folder in (edition.folder, edition.study_folder):
         try_writing(folder, "Reviews are added to the study there; make it writable")
-    noted = [(pair, one) for pair, one in noted_reviews(study).items() if pair[1] in request.models and one.text]
-    other = {pair for pair, one in noted if one.asked != request.asked(pair[1], study.task(pair[0]).prompt)}
+    mine = {pair: one for pair, one in noted.items() if pair[1] in chosen and one.text}
+    other = {pair for pair, one in mine.items() if one.asked != request.asked(pair[1], study.task(pair[0]).prompt)}
     if wrong := list(_rests_on(study, other)):
         raise UserError("\n".join(wrong))
     if (registered := check_registration(planned)) is not None:
@@ -269,19 +279,6 @@ async def review_edition(
     generated = await generate_reviews(study, request)
     add_reviews(edition.study_folder, generated, facts=planned.models)
     return edition.with_settings(asked), generated
-
-
-def _chosen(edition: Edition, study: Study, only: Sequence[str] | None) -> dict[str, ModelConfig]:
-    models = edition.config.models
-    if not models:
-        raise UserError(f"{edition.folder}: no models. Add some with --models, or in edition.toml")
-    if unknown := [name for name in only or () if name not in models]:
-        raise UserError(f"unknown models: {', '.join(unknown)}. The edition has: {', '.join(models)}")
-    chosen = {name: model for name, model in models.items() if only is None or name in only}
-    written = {review.agent for review in noted_reviews(study).values() if str(review.model).startswith(SUBMITTED)}
-    if submitted := [name for name in chosen if name in written]:
-        raise UserError(f"names of submissions: {', '.join(submitted)}. Give the models other names: NAME=MODEL")
-    return chosen
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------

@@ -245,11 +245,11 @@ async def _evaluated(edition: Edition, study: Study, folder: Path) -> Evaluation
     with warnings.catch_warnings():
         # said when it was scored
         warnings.simplefilter("ignore")
-        found = await evaluate_study(texts, recorded_options(printed, metrics=tuple(printed["metrics"]), **how))
+        found = await evaluate_study(texts, recorded_options(printed, metrics=tuple(printed.get("metrics", ())), **how))
     made = write(found)["metrics"]
     wrong = [
         f"{name} {one.place}: printed {one.printed}, but {one.recomputed} by the evidence"
-        for name, then in printed["metrics"].items()
+        for name, then in printed.get("metrics", {}).items()
         for one in compared(name, then, made.get(name)).differences
     ]
     if wrong:

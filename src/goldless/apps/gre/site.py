@@ -207,9 +207,6 @@ def _papers(one: Recomputed) -> Iterator[Block]:
     )
     title = f"{one.metric} by paper"
     yield Fold(title, _tables([ReportTable(title, columns, rows)]))
-    if one.result.left_out:
-        left_out = ", ".join(f"{n} {why}" for why, n in one.result.left_out.items())
-        yield note(f"Left out when collecting: {left_out}.")
 
 
 # --- all editions ----------------------------------------------------------------------------------------------------

@@ -27,11 +27,10 @@ from goldless.apps.gre.edition import (
     write_rows,
 )
 from goldless.apps.gre.hidden_instructions import injected_tables
-from goldless.apps.gre.paper_folder import PaperFolder
+from goldless.apps.gre.paper_folder import PaperFolder, ReviewArena
 from goldless.apps.gre.paper_text import storable
 from goldless.apps.gre.papers import HUMAN, REFERENCE, Paper, PaperSource, UnusablePaperError, draw_rank, is_person
 from goldless.apps.gre.review_form import reads_as_text
-from goldless.apps.gre.reviewarena import ReviewArena
 from goldless.errors import PrerequisiteError, UserError
 from goldless.runs.progress import Progress
 from goldless.runs.store import try_writing

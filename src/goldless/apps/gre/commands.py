@@ -466,8 +466,8 @@ def publish(own: Publishing) -> None:
     Example:
       goldless gre publish iclr2025 --dry-run --dataset acme/gre-bench
     """
-    from goldless.apps.gre.hub_dataset import write_hub_files
     from goldless.apps.gre.scoring import recompute
+    from goldless.apps.gre.site import write_hub_files
     from goldless.exporting.scored_run import check_free
 
     opened = own.opened()

@@ -20,7 +20,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs, quote, urlsplit
@@ -107,7 +106,7 @@ class _Api:
             found = _fields(reply)
             page = [note for note in found["notes"] if note.get("id") and note["id"] not in seen]
             if page:
-                yield [_Note.of(note, self.number) for note in page]
+                yield [_Note(note, self.number) for note in page]
             seen.update(note["id"] for note in page)
             if not page or len(seen) >= found.get("count", 0):
                 return
@@ -259,35 +258,18 @@ def _fields(reply: requests.Response) -> dict[str, Any]:
 # --- notes -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class _Note:
     """A note of either API."""
 
-    id: str
-    api: Literal[1, 2]
-    content: Mapping[str, Any]
-    invitations: tuple[str, ...]
-    number: int | None
-    signature: str
-    created: int
-    public_date: str | None
-    deleted: bool
-
-    @classmethod
-    def of(cls, note: Mapping[str, Any], api: Literal[1, 2]) -> _Note:
-        created = note.get("tcdate") or note.get("cdate") or 0
-        public = min((note[name] for name in ("odate", "pdate") if note.get(name)), default=created)
-        return cls(
-            id=note["id"],
-            api=api,
-            content=_plain(note.get("content"), api),
-            invitations=tuple(note.get("invitations") or ()) if api == 2 else (note.get("invitation") or "",),
-            number=note.get("number"),
-            signature=next(iter(note.get("signatures") or ()), "").rpartition("/")[2],
-            created=created,
-            public_date=dt.datetime.fromtimestamp(public / 1000, dt.UTC).date().isoformat() if public else None,
-            deleted=bool(note.get("ddate")),
-        )
+    def __init__(self, note: Mapping[str, Any], api: Literal[1, 2]) -> None:
+        self.id, self.api, self.number = str(note["id"]), api, note.get("number")
+        self.content = _plain(note.get("content"), api)
+        self.invitations: list[str] = (note.get("invitations") if api == 2 else [note.get("invitation") or ""]) or []
+        self.signature = next(iter(note.get("signatures") or ()), "").rpartition("/")[2]
+        self.deleted = bool(note.get("ddate"))
+        self.created: int = note.get("tcdate") or note.get("cdate") or 0
+        public = min((note[name] for name in ("odate", "pdate") if note.get(name)), default=self.created)
+        self.public_date = dt.datetime.fromtimestamp(public / 1000, dt.UTC).date().isoformat() if public else None
 
     def text(self, field: str) -> str:
         """A field of its content as text without space around it; empty where there is none."""
@@ -397,19 +379,19 @@ class OpenReviewVenue:
             api.forget(name)
             detail = f"{len(written)} with text, {reviews} needed" + (f"; {empty} empty" if empty else "")
             raise UnusablePaperError("few_reviews", detail)
-        text = pdf_text(api.pdf(name), reader=self._reader)
+        text, pages = pdf_text(api.pdf(name), reader=self._reader)
         return Paper(
             paper=name,
             title=submission.text("title"),
             abstract=submission.text("abstract"),
-            text=text.text,
+            text=text,
             reviews=written,
             public_date=submission.public_date,
             extra={
                 "address": f"https://openreview.net/forum?id={quote(name, safe='')}",
                 "number": submission.number,
                 "venue": submission.text("venue"),
-                "pages": text.pages,
+                "pages": pages,
                 "empty_reviews": empty,
             },
         )

@@ -20,7 +20,6 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from io import BytesIO
@@ -147,17 +146,8 @@ MOST_BAD_PAGES = 1 / 4
 """Share of pages without text, or with garbled text, above which the paper is not used: a full-page figure may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class PdfText:
-    """The text of a PDF."""
-
-    text: str
-    """All pages, separated by blank lines; ligatures and words broken at line ends are repaired."""
-    pages: int
-
-
-def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> PdfText:
-    """The text of the PDF. Raises ``UnusablePaperError``, and nothing else because of the file's content.
+def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> tuple[str, int]:
+    """The mended text of all pages and their number. Raises only ``UnusablePaperError`` because of the file's content.
 
     ``docling`` lays pages out better and reads scanned ones, is slow, and loads its models at its first use.
     A file that is encrypted so that everybody may read it is opened.
@@ -170,7 +160,7 @@ def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> PdfText:
         raise
     except Exception as error:  # a damaged file may cause any
         raise UnusablePaperError("broken_pdf", _line(error)) from error
-    return PdfText(mended("\n\n".join(page.strip() for page in pages)).strip(), len(pages))
+    return mended("\n\n".join(page.strip() for page in pages)).strip(), len(pages)
 
 
 def _check_container(data: bytes) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from goldless.apps.gre.collecting import Draw, draw_papers
+from goldless.apps.gre.collecting import drawn_study
 from goldless.apps.gre.config import CollectConfig
 from goldless.apps.gre.papers import Paper, Reason, UnusablePaperError
 
@@ -46,6 +46,6 @@ def looked_up(source, name, reviews=3) -> Paper | LeftOut:
         return LeftOut(name, error.reason, error.detail)
 
 
-def drawn(source, *, progress=lambda _: None, **asked) -> Draw:
-    """A draw from a source by these settings of the table ``collect``."""
-    return draw_papers(source, CollectConfig(venue="a venue", **asked), progress=progress)
+def drawn(source, **asked) -> dict[str, list[dict]]:
+    """The tables of a draw from a source by these settings of the table ``collect``."""
+    return drawn_study(source, CollectConfig(venue="a venue", **asked))

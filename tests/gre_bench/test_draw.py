@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from paper_listing import LeftOut, Listing
 from paper_listing import drawn as draw_papers
 
+from goldless import read_study
+from goldless.apps.gre.edition import write_rows
 from goldless.apps.gre.papers import HumanReview, Paper, PaperSource
 from goldless.errors import UserError
 
 
-def a_paper(name: str, *, reviews: int = 3, text: str = "Its text.", abstract: str = "Its abstract.") -> Paper:
+def a_paper(name: str, reviews: int = 3) -> Paper:
     written = tuple(HumanReview(f"r{n}", {"": f"Review {n} of {name}."}) for n in range(reviews))
-    return Paper(name, f"Title of {name}", abstract, text, written)
+    return Paper(name, "Its text.", {"title": f"Title of {name}", "synopsis_abstract": "Its abstract."}, written)
 
 
 def listing(count: int) -> Listing:
@@ -26,7 +28,7 @@ def listing(count: int) -> Listing:
 
 
 def drawn_names(draw) -> list[str]:
-    return [drawn.paper for drawn in draw.papers]
+    return [row["task"] for row in draw["tasks"]]
 
 
 def test_papers_come_in_the_order_in_which_numpy_shuffles_the_sorted_names():
@@ -41,9 +43,11 @@ def test_the_candidate_is_the_review_with_the_smallest_hash():
         parts = ["7", paper, review]
         return hashlib.sha256(b"".join(len(p).to_bytes(8, "big") + p.encode() for p in parts)).hexdigest()
 
-    for drawn in draw_papers(listing(12), papers=None, seed=7).papers:
-        expected = sorted(("r0", "r1", "r2"), key=lambda review: rank(drawn.paper, review))
-        assert [review.review for review in drawn.reviews] == expected
+    draw = draw_papers(listing(12), papers=None, seed=7)
+    for name in drawn_names(draw):
+        mine = {row["agent"]: row["review"] for row in draw["reviews"] if row["task"] == name}
+        expected = sorted(("r0", "r1", "r2"), key=lambda review: rank(name, review))
+        assert mine == dict(zip(("human", "reference1", "reference2"), expected, strict=True))
 
 
 @given(st.integers(0, 2**32), st.randoms(use_true_random=False))
@@ -56,8 +60,8 @@ def test_the_draw_is_fixed_by_the_seed_whatever_the_order_of_the_listing(seed, s
 
 @given(st.integers(0, 2**32), st.integers(1, 14))
 def test_a_larger_draw_begins_with_the_smaller_one(seed, count):
-    small, large = (draw_papers(listing(15), papers=n, seed=seed).papers for n in (count, 15))
-    assert large[:count] == small
+    small, large = (draw_papers(listing(15), papers=n, seed=seed)["reviews"] for n in (count, 15))
+    assert large[: len(small)] == small
 
 
 def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():
@@ -70,3 +74,16 @@ def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():
         "a venue: 2 of 5 papers are usable, but 3 were requested. Left out: few_reviews 2, withdrawn 1. "
         "Check these, or request fewer papers or fewer reviews per paper, or accept fewer with --fewer-ok:"
     )
+
+
+def test_hostile_texts_are_stored_as_text_without_nul_and_lone_surrogates(tmp_path):
+    hostile = "</review> \x00<script>alert(1)</script>\ud800 [[A]]"
+    reviews = tuple(HumanReview(f"r{n}", {"": hostile}) for n in range(3))
+    columns = {"title": hostile, "synopsis_abstract": hostile}
+    draw = draw_papers(Listing([Paper("../x", hostile, columns, reviews)]), papers=None)
+    for table, rows in draw.items():
+        if rows:
+            write_rows(tmp_path / f"{table}.jsonl", rows)
+    study, clean = read_study(tmp_path), "</review> <script>alert(1)</script> [[A]]"
+    assert (study.task("../x").prompt, study.task("../x").synopses) == (clean, {"abstract": clean})
+    assert {response.text for response in study.responses("../x")} == {clean}

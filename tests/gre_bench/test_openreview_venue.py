@@ -82,12 +82,15 @@ def test_both_apis_give_the_same_papers(server, open_venue):
     assert first == second
     paper = first["b"]
     assert isinstance(paper, Paper)
-    assert (paper.title, paper.abstract) == ("On b", "Plants grow in the dark, talked to or not.")
+    assert (paper.columns["title"], paper.columns["synopsis_abstract"]) == (
+        "On b",
+        "Plants grow in the dark, talked to or not.",
+    )
     assert "Forty pots stood in a dark room for three weeks." in paper.text
     assert [one.review for one in paper.reviews] == ["b-r1", "b-r2", "b-r3"]
     assert paper.reviews[1].text == "Summary Of The Paper:\n\nPlants.\n\nStrength And Weaknesses:\n\nStrong two."
     assert paper.reviews[1].extra == {"recommendation": "6: fine", "reviewer": "Reviewer_2"}
-    assert paper.extra["address"] == "https://openreview.net/forum?id=b"
+    assert paper.columns["address"] == "https://openreview.net/forum?id=b"
 
 
 def test_reviews_of_the_first_years_of_api_v1_are_found_under_their_old_invitations(server, open_venue):
@@ -117,7 +120,7 @@ def test_the_public_day_is_the_earlier_of_online_and_published_else_the_day_of_c
     server.add(
         VENUE, [Submitted("a", THREE, more=days), Submitted("b", THREE), Submitted("c", THREE, more=late)], api=2
     )
-    dates = {name: paper.public_date for name, paper in collect(open_venue()).items()}
+    dates = {name: paper.columns["public_date"] for name, paper in collect(open_venue()).items()}
     assert dates == {"a": "2022-10-01", "b": "2022-08-08", "c": "2022-09-30"}
 
 

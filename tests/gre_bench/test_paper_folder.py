@@ -65,18 +65,18 @@ def test_a_paper_comes_with_all_that_the_tables_say_whatever_their_format(make, 
     assert source.name == "mine"
     assert list(source.papers()) == ["a", "b"]
     paper = source.paper("a", reviews=3)
-    assert (paper.title, paper.abstract, paper.text) == ("On A", "A is studied.", "The whole text of a.")
-    assert (paper.public_date, paper.extra, paper.synopses) == ("2023-09-30", {"area": "theory"}, {})
+    known = {"title": "On A", "synopsis_abstract": "A is studied.", "public_date": "2023-09-30", "area": "theory"}
+    assert (paper.text, paper.columns) == ("The whole text of a.", known)
     assert paper.reviews[0].text == "Summary:\n\nReview 1 of a.\n\nStrengths:\n\nMany."
     assert [str(review.extra["rating"]) for review in paper.reviews] == ["1", "2", "3"]
-    assert source.paper("b", reviews=3).synopses == {"assw": "B is studied.\n\nAuthors claim B."}
+    assert source.paper("b", reviews=3).columns["synopsis_assw"] == "B is studied.\n\nAuthors claim B."
 
 
 def test_rewrites_go_to_their_reviews(make):
     rewrites = [{"rewriter": "gpt", "paper": "a", "review": "r2", "text": "As judgments."}]
     source = PaperFolder(make(rewrites=rewrites))
-    assert source.paper("a", reviews=3).rewrites == {"r2": ("gpt", "As judgments.")}
-    assert source.paper("b", reviews=3).rewrites == {}
+    given = {one.review: one.rewrite for one in source.paper("a", reviews=3).reviews}
+    assert given == {"r1": None, "r2": ("gpt", "As judgments."), "r3": None}
 
 
 @pytest.mark.parametrize("name", ["a.md", "a.pdf", "elsewhere/a-final.PDF"])

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,16 @@ from goldless.apps.gre.edition import (
 from goldless.apps.gre.hidden_instructions import injected_tables
 from goldless.apps.gre.paper_folder import PaperFolder, ReviewArena
 from goldless.apps.gre.paper_text import storable
-from goldless.apps.gre.papers import HUMAN, REFERENCE, Paper, PaperSource, UnusablePaperError, draw_rank, is_person
+from goldless.apps.gre.papers import (
+    HUMAN,
+    REFERENCE,
+    HumanReview,
+    Paper,
+    PaperSource,
+    UnusablePaperError,
+    draw_rank,
+    is_person,
+)
 from goldless.apps.gre.review_form import reads_as_text
 from goldless.errors import PrerequisiteError, UserError
 from goldless.runs.progress import Progress
@@ -42,7 +51,6 @@ LEFT_OUT = "left_out"
 """The table of papers that were drawn but could not be used."""
 REVIEWS = "reviews"
 """The table that maps agents to reviews, with sections, rating and so on."""
-TASK_COLUMNS = ("task", "prompt", "reference", "title", "public_date", "source")
 REVIEW_COLUMNS = ("task", "agent", "review", "sections")
 MOST_NAMED = 10
 """Maximum number of papers listed in an error."""
@@ -85,10 +93,9 @@ def collect_edition(
         _refuse_unlike(earlier, edition, config)
     try_writing(edition.folder, "Choose another folder")
     edition = edition.with_settings(asked)
-    draw = draw_papers(source, config, progress=progress)
-    tables = collected_study(draw)
+    tables = drawn_study(source, config, progress=progress)
     if earlier is not None:
-        _add(tables, anchor_tables(earlier, config, taken=[paper.paper for paper in draw.papers]))
+        _add(tables, anchor_tables(earlier, config, taken=[row["task"] for row in tables["tasks"]]))
     if config.injected:
         _add(tables, injected_tables(tables, papers=config.injected, seed=config.seed))
     with tempfile.TemporaryDirectory(prefix=".study.", dir=edition.folder) as aside:
@@ -127,58 +134,52 @@ def _source(
 # --- the draw ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """A draw of papers."""
-
-    source: str
-    """The venue, or the folder's name."""
-    papers: tuple[Paper, ...]
-    """In the order drawn: a larger draw with the same seed begins with these. Each has the reviews that were drawn: the
-    first is the candidate, the human baseline; the others are the references that candidates are compared with."""
-    left_out: tuple[Row, ...]
-    """Papers that were drawn but could not be used, in order: paper, reason and detail."""
-    asked: CollectConfig
-    listed: int
-    """How many papers the source has."""
-
-
-def draw_papers(
+def drawn_study(
     source: PaperSource, asked: CollectConfig, *, progress: Callable[[Progress], None] = lambda _: None
-) -> Draw:
-    """Papers of the source, drawn at random, each with a candidate review and its references.
+) -> Tables:
+    """The rows of every table of a study of papers of the source, drawn at random.
 
     The sorted names are shuffled by ``numpy.random.default_rng(seed)`` and tried in that order until enough papers can
-    be used (``papers`` None: all are tried). A paper's reviews are ordered by a hash of seed, paper and review: the
-    first is the candidate, so it depends on nothing but these. Too few papers are an error with the reasons counted,
-    unless ``fewer_ok``.
+    be used (``papers`` None: all are tried), so a larger draw begins with a smaller one. A paper's reviews are ordered
+    by a hash of seed, paper and review: the first is the candidate, by agent ``human``, the others are the references,
+    by ``reference1``, ``reference2``, … Too few papers are an error with the reasons counted, unless ``fewer_ok``.
     """
     names = sorted(set(source.papers()))
     total = len(names) if asked.papers is None else asked.papers
-    drawn: list[Paper] = []
-    left_out: list[Row] = []
+    agents = (HUMAN, *(f"{REFERENCE}{number}" for number in range(1, asked.reviews)))
+    tables: Tables = {table: [] for table in ("tasks", "agents", "responses", REVIEWS, "rewrites", LEFT_OUT)}
+    tables["agents"] = [{"agent": agent, "group": HUMAN if agent == HUMAN else REFERENCE} for agent in agents]
+    drawn, left_out = tables["tasks"], tables[LEFT_OUT]
     for place in np.random.default_rng(asked.seed).permutation(len(names)):
         if len(drawn) == asked.papers:
             break
         name = names[int(place)]
         try:
-            drawn.append(_drawn(source.paper(name, reviews=asked.reviews), asked))
+            paper = _usable(source.paper(name, reviews=asked.reviews), asked)
         except UnusablePaperError as unusable:
             left_out.append({"paper": name, "reason": unusable.reason, "detail": unusable.detail})
+        else:
+            known = {column: value for column, value in paper.columns.items() if value is not None}
+            drawn.append({"task": name, "prompt": paper.text, **known, "source": source.name})
+            for agent, review in zip(agents, paper.reviews, strict=True):
+                _add_review(tables, {"task": name, "agent": agent}, review)
         done = len(drawn) if asked.papers is not None else len(drawn) + len(left_out)
         progress(Progress("papers", done, total, 0, 0.0))
-    draw = Draw(source.name, tuple(drawn), tuple(left_out), asked, len(names))
     if not drawn or (asked.papers is not None and len(drawn) < asked.papers and not asked.fewer_ok):
-        raise UserError(_too_few(draw))
-    return draw
+        raise UserError(_too_few(f"{source.name}: {len(drawn):,} of {len(names):,} papers are usable", asked, left_out))
+    counts = {"papers_listed": len(names), "papers_drawn": len(drawn), "papers_left_out": len(left_out)}
+    untried = len(names) - len(drawn) - len(left_out)
+    tables["draw"] = [{**draw_settings(source.name, asked), **counts, "papers_untried": untried}]
+    return tables
 
 
-def _drawn(paper: Paper, asked: CollectConfig) -> Paper:
+def _usable(paper: Paper, asked: CollectConfig) -> Paper:
     """The paper with texts that can be stored and its drawn reviews, the candidate first."""
-    text, abstract = storable(paper.text), storable(paper.abstract)
+    columns = {name: storable(one) if isinstance(one, str) else one for name, one in paper.columns.items()}
+    text = storable(paper.text)
     if not text.strip():
         raise UnusablePaperError("no_paper", "its text is empty")
-    if not abstract.strip():
+    if not columns["synopsis_abstract"].strip():
         raise UnusablePaperError("no_abstract")
     reviews = [
         replace(one, sections={storable(title): storable(text) for title, text in one.sections.items()})
@@ -188,80 +189,34 @@ def _drawn(paper: Paper, asked: CollectConfig) -> Paper:
     if len(written) < asked.reviews:
         raise UnusablePaperError("few_reviews", f"{len(written)} of {asked.reviews}")
     written.sort(key=lambda review: draw_rank(asked.seed, paper.paper, review.review))
-    chosen = tuple(written[: asked.reviews])
-    return replace(paper, title=storable(paper.title), abstract=abstract, text=text, reviews=chosen)
+    return Paper(paper.paper, text, columns, tuple(written[: asked.reviews]))
 
 
-def _too_few(draw: Draw) -> str:
-    found = f"{draw.source}: {len(draw.papers):,} of {draw.listed:,} papers are usable"
-    if draw.asked.papers is not None:
-        found += f", but {draw.asked.papers:,} were requested"
+def _add_review(tables: Tables, whose: Row, review: HumanReview) -> None:
+    tables["responses"].append({**whose, "text": review.text})
+    # a list: their order counts, and their titles differ between forms
+    sections = [{"title": title, "text": text} for title, text in review.sections.items()]
+    noted = {f"review_{name}" if name in REVIEW_COLUMNS else name: value for name, value in review.extra.items()}
+    tables[REVIEWS].append({**whose, "review": review.review, "sections": sections, **noted})
+    if review.rewrite is not None and review.rewrite[1].strip():
+        tables["rewrites"].append({"rewriter": review.rewrite[0], **whose, "text": storable(review.rewrite[1])})
+
+
+def _too_few(found: str, asked: CollectConfig, left_out: Sequence[Row]) -> str:
+    if asked.papers is not None:
+        found += f", but {asked.papers:,} were requested"
     advice = "request fewer papers or fewer reviews per paper, or accept fewer with --fewer-ok"
-    if not draw.left_out:
+    if not left_out:
         return f"{found}. None was left out. Try to {advice}"
-    reasons = Counter(paper["reason"] for paper in draw.left_out)
+    reasons = Counter(paper["reason"] for paper in left_out)
     counted = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
     named = [
         f"  {out['paper']}: {out['reason']}" + (f" ({out['detail']})" if out["detail"] else "")
-        for out in draw.left_out[:MOST_NAMED]
+        for out in left_out[:MOST_NAMED]
     ]
-    more = len(draw.left_out) - MOST_NAMED
+    more = len(left_out) - MOST_NAMED
     named += [f"  … and {more:,} more"] if more > 0 else []
     return "\n".join([f"{found}. Left out: {counted}. Check these, or {advice}:", *named])
-
-
-# --- the study -----------------------------------------------------------------------------------------------------
-
-
-def collected_study(draw: Draw) -> Tables:
-    """The rows of every table of the study of a draw.
-
-    ``tasks``: the paper's text as prompt, its title, abstract and other synopses, date, source, and what else is known.
-    ``responses``: the candidate by agent ``human``, the others by ``reference1``, ``reference2``, …
-    """
-    agents = (HUMAN, *(f"{REFERENCE}{number}" for number in range(1, draw.asked.reviews)))
-    tables: Tables = {
-        "tasks": [],
-        "agents": [{"agent": agent, "group": HUMAN if agent == HUMAN else REFERENCE} for agent in agents],
-        "responses": [],
-        REVIEWS: [],
-        "rewrites": [],
-        LEFT_OUT: list(draw.left_out),
-        "draw": [
-            {
-                **draw_settings(draw.source, draw.asked),
-                "papers_listed": draw.listed,
-                "papers_drawn": len(draw.papers),
-                "papers_left_out": len(draw.left_out),
-                "papers_untried": draw.listed - len(draw.papers) - len(draw.left_out),
-            }
-        ],
-    }
-    for paper in draw.papers:
-        synopses = {"abstract": paper.abstract} | {name: text for name, text in paper.synopses.items() if text.strip()}
-        known = {"task": paper.paper, "prompt": paper.text, "title": paper.title}
-        known |= {f"synopsis_{name}": text for name, text in synopses.items()}
-        known |= {"public_date": paper.public_date} if paper.public_date is not None else {}
-        tables["tasks"].append({**known, "source": draw.source, **_others(paper.extra, TASK_COLUMNS, "paper_")})
-        for agent, review in zip(agents, paper.reviews, strict=True):
-            whose = {"task": paper.paper, "agent": agent}
-            tables["responses"].append({**whose, "text": review.text})
-            # a list: their order counts, and their titles differ between forms
-            sections = [{"title": title, "text": text} for title, text in review.sections.items()]
-            noted = _others(review.extra, REVIEW_COLUMNS, "review_")
-            tables[REVIEWS].append({**whose, "review": review.review, "sections": sections, **noted})
-            rewriter, rewrite = paper.rewrites.get(review.review, ("", ""))
-            if rewrite.strip():
-                tables["rewrites"].append({"rewriter": rewriter, **whose, "text": storable(rewrite)})
-    return tables
-
-
-def _others(extra: Mapping[str, Any], taken: Collection[str], prefix: str) -> Row:
-    """Other fields, renamed if the study uses the name for something else."""
-    return {
-        f"{prefix}{name}" if name in taken or name.startswith("synopsis_") else name: value
-        for name, value in extra.items()
-    }
 
 
 def told_collection(edition: Edition, study: Study) -> Iterable[str]:

@@ -380,21 +380,17 @@ class OpenReviewVenue:
             detail = f"{len(written)} with text, {reviews} needed" + (f"; {empty} empty" if empty else "")
             raise UnusablePaperError("few_reviews", detail)
         text, pages = pdf_text(api.pdf(name), reader=self._reader)
-        return Paper(
-            paper=name,
-            title=submission.text("title"),
-            abstract=submission.text("abstract"),
-            text=text,
-            reviews=written,
-            public_date=submission.public_date,
-            extra={
-                "address": f"https://openreview.net/forum?id={quote(name, safe='')}",
-                "number": submission.number,
-                "venue": submission.text("venue"),
-                "pages": pages,
-                "empty_reviews": empty,
-            },
-        )
+        columns = {
+            "title": submission.text("title"),
+            "synopsis_abstract": submission.text("abstract"),
+            "public_date": submission.public_date,
+            "address": f"https://openreview.net/forum?id={quote(name, safe='')}",
+            "number": submission.number,
+            "venue": submission.text("venue"),
+            "pages": pages,
+            "empty_reviews": empty,
+        }
+        return Paper(name, text, columns, written)
 
     def _list(self) -> _Api:
         """List the submissions, from API v2 if the venue is there, else from v1. Raises UserError if there are none."""

@@ -13,7 +13,6 @@ are undated here, so the contamination clock never calls them clean.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +31,9 @@ from goldless.studies.tables import ALLOWED, FORMATS, Source
 
 ENDINGS = (".pdf", ".txt", ".md")
 SYNOPSIS = "synopsis_"
+OWN_COLUMNS = ("paper", "abstract", "file")
+TAKEN = ("task", "prompt", "reference", "source")
+"""Columns that tasks have for something else."""
 NOTED = ("rating", "confidence")
 """Columns of a review that are not sections."""
 
@@ -79,18 +81,17 @@ class PaperFolder:
     def __init__(self, folder: Path, *, reader: PdfReader = "pypdf") -> None:
         self.name = folder.resolve().name
         self._folder, self._reader = folder, reader
-        self._papers: dict[str, Paper] = {}
-        """Without texts."""
+        self._columns: dict[str, Row] = {}
+        """Of the task of each paper."""
         self._files: dict[str, Path | None] = {}
-        self._empty: Counter[str] = Counter()
-        """Number of reviews without text."""
+        self._reviews: dict[str, list[HumanReview]] = {}
         with all_at_once(str(folder)) as problems:
             papers, reviews, rewrites = (self._table(name, problems) for name in ("papers", "reviews", "rewrites"))
             names = Names()
             if papers is not None:
                 table = CheckedTable(papers, problems)
                 self._read_papers(table)
-                names.update({name: place for place, name in enumerate(self._papers)})
+                names.update({name: place for place, name in enumerate(self._columns)})
                 # unknown names are allowed if some rows could not be read, to avoid wrong reports
                 names.listed_in = "" if table.broken else table.file
             if reviews is not None:
@@ -108,22 +109,27 @@ class PaperFolder:
         return files[0] if files else None
 
     def papers(self) -> Sequence[str]:
-        return tuple(self._papers)
+        return tuple(self._columns)
 
     def paper(self, name: str, *, reviews: int) -> Paper:
-        paper, file, empty = self._papers[name], self._files[name], self._empty[name]
-        if len(paper.reviews) < reviews:
-            more = f"; {empty} more have no text" if empty else ""
-            raise UnusablePaperError("few_reviews", f"{len(paper.reviews)} of {reviews}{more}")
-        if not paper.abstract:
+        every, file = self._reviews.get(name, []), self._files[name]
+        written = tuple(review for review in every if review.text)
+        if len(written) < reviews:
+            more = f"; {len(every) - len(written)} more have no text" if len(every) > len(written) else ""
+            raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}{more}")
+        if not self._columns[name]["synopsis_abstract"]:
             raise UnusablePaperError("no_abstract", "its abstract is empty")
-        data = b"" if file is None else file.read_bytes()
-        if file is None or not data:
-            said = f"no file papers/{name}.pdf, .txt or .md" if file is None else f"{file.name} is empty"
-            raise UnusablePaperError("no_paper", said)
+        if file is None:
+            raise UnusablePaperError("no_paper", f"no file papers/{name}.pdf, .txt or .md")
+        return Paper(name, self._text(file), self._columns[name], written)
+
+    def _text(self, file: Path) -> str:
+        data = file.read_bytes()
+        if not data:
+            raise UnusablePaperError("no_paper", f"{file.name} is empty")
         if file.suffix.lower() == ".pdf":
             try:
-                return replace(paper, text=pdf_text(data, reader=self._reader)[0])
+                return pdf_text(data, reader=self._reader)[0]
             except UnusablePaperError as error:
                 raise UnusablePaperError(error.reason, f"{file.name}: {error.detail}") from error
         try:
@@ -133,21 +139,21 @@ class PaperFolder:
             raise UnusablePaperError("no_paper", detail) from error
         if unreadable_share(text) > MOST_UNREADABLE:
             raise UnusablePaperError("no_paper", f"{file.name} has no readable text")
-        return replace(paper, text=text)
+        return text
 
     def _read_papers(self, check: CheckedTable) -> None:
         for line, row in check.lines():
-            names = check.names(row, line, "paper")
             # columns that must be there, though the cell may be empty
             read = {c: check.optional_text if c in row else check.text for c in ("title", "abstract")}
+            names = check.names(row, line, "paper")
             title, abstract = ((ask(row, column, line) or "").strip() for column, ask in read.items())
             if "title" in row and not title:
                 check.add("title must not be empty", line)
             if "synopsis_abstract" in row:
                 check.add("unexpected column synopsis_abstract. Put the abstract in the column 'abstract'", line)
             columns = [c for c in row if c.startswith(SYNOPSIS) and c != SYNOPSIS]
-            synopses = {c.removeprefix(SYNOPSIS): text for c in columns if (text := check.optional_text(row, c, line))}
-            assw = " ".join(synopses.get("assw", "").split())
+            synopses = {c: text for c in columns if (text := check.optional_text(row, c, line))}
+            assw = " ".join(synopses.get("synopsis_assw", "").split())
             if assw and not assw.startswith(" ".join(abstract.split())):
                 given = "because gem-s[assw] gives the scorer only this text"
                 check.add(f"synopsis_assw must begin with the abstract, {given}", line)
@@ -155,10 +161,10 @@ class PaperFolder:
             public = None if is_empty(date) else str(date).strip()[:10]  # of a moment, the day
             if public is not None and first_day(public) is None:
                 check.add(f"public_date must be a date such as 2023-09-30, 2023-09 or 2023, got {public!r}", line)
-            known = {"paper", "title", "abstract", "public_date", "file", *columns}
-            extra = {c: v for c, v in row.items() if c not in known and not is_empty(v)}
+            known = {"title": title, "synopsis_abstract": abstract, **synopses, "public_date": public}
+            extra = {c: v for c, v in row.items() if c not in {*known, *columns, *OWN_COLUMNS} and not is_empty(v)}
             for name in names:
-                self._papers[name] = Paper(name, title, abstract, "", (), public, synopses, {}, extra)
+                self._columns[name] = known | {f"paper_{c}" if c in TAKEN else c: v for c, v in extra.items()}
                 self._files[name] = self._file(name, check.optional_text(row, "file", line), line, check)
 
     def _file(self, name: str, given: str | None, line: int, check: Checking) -> Path | None:
@@ -183,32 +189,30 @@ class PaperFolder:
         return None
 
     def _read_reviews(self, check: CheckedTable) -> None:
-        with_text = False
         for line, row in check.lines():
             names = check.names(row, line, "review", "paper")
             if "paper" not in row or "review" not in row:
                 continue  # what looks like a section may be the column that is missed
             sections = _sections(row, line, check)
-            with_text |= any(sections.values())
-            if names and names[1] in self._papers:
-                noted = {column: row[column] for column in NOTED if not is_empty(row.get(column))}
-                found, listed = HumanReview(names[0], sections, noted), self._papers[names[1]]
-                if found.text:
-                    self._papers[names[1]] = replace(listed, reviews=(*listed.reviews, found))
-                self._empty[names[1]] += not found.text
-        if check.rows and not with_text and not check.broken:
+            noted = {column: row[column] for column in NOTED if not is_empty(row.get(column))}
+            if names:
+                self._reviews.setdefault(names[1], []).append(HumanReview(names[0], sections, noted))
+        written = any(review.text for reviews in self._reviews.values() for review in reviews)
+        if check.rows and not written and not check.broken:
             check.add("no review has a text. Put it in a column 'text', or in one column per section")
 
     def _read_rewrites(self, check: CheckedTable, *, reviews_known: bool) -> None:
         for line, row in check.lines():
             names = check.names(row, line, "review", "paper")
             rewriter, text = check.name(row, "rewriter", line), check.text(row, "text", line)
-            if not names or rewriter is None or text is None or names[1] not in self._papers:
+            if not names or rewriter is None or text is None:
                 continue
-            review, listed = names[0], self._papers[names[1]]
-            if reviews_known and review not in {one.review for one in listed.reviews}:
-                check.add(f"the rewrite has no review: paper {names[1]!r} has no review {review!r} with a text", line)
-            self._papers[names[1]] = replace(listed, rewrites={**listed.rewrites, review: (rewriter, text)})
+            reviews = self._reviews.get(names[1], [])
+            places = [place for place, one in enumerate(reviews) if one.review == names[0] and one.text]
+            for place in places:
+                reviews[place] = replace(reviews[place], rewrite=(rewriter, text))
+            if reviews_known and not places:
+                check.add(f"paper {names[1]!r} has no review {names[0]!r} with a text to be rewritten", line)
 
 
 def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:
@@ -283,8 +287,9 @@ class ReviewArena:
             raise UnusablePaperError("few_reviews", f"{len(written)} of {reviews}")
         if unreadable_share(text["markdown"]) > MOST_UNREADABLE:
             raise UnusablePaperError("no_paper", "its markdown is empty or not readable")
-        extra = {column: row[column] for column in KEPT if row.get(column) not in {None, ""}}
-        return Paper(name, text["title"], text["abstract"].strip(), text["markdown"], written, extra=extra)
+        known = {"title": text["title"], "synopsis_abstract": text["abstract"].strip()}
+        known |= {column: row[column] for column in KEPT if row.get(column) not in {None, ""}}
+        return Paper(name, text["markdown"], known, written)
 
 
 def _reviews(stored: str) -> tuple[HumanReview, ...]:

@@ -73,6 +73,8 @@ class HumanReview:
     """Texts by title, in the order they were written in."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What else was noted, such as rating and confidence."""
+    rewrite: tuple[str, str] | None = None
+    """Its rewriter and rewritten text, where there is one."""
 
     @property
     def text(self) -> str:
@@ -91,20 +93,12 @@ class Paper:
 
     paper: str
     """Its name, unique at the venue."""
-    title: str
-    abstract: str
     text: str
     """The full paper."""
+    columns: Mapping[str, Any]
+    """Of its task: ``title``, ``synopsis_abstract`` and other synopses, ``public_date`` and what else is known."""
     reviews: tuple[HumanReview, ...]
     """Those that have any text."""
-    public_date: str | None = None
-    """Day it became public, as an ISO date; a month or a year if no more is known."""
-    synopses: Mapping[str, str] = field(default_factory=dict)
-    """Others than the abstract, by name."""
-    rewrites: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Rewriter and rewrite of a review, by the review's name."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """What else is known, such as its address."""
 
 
 class PaperSource(Protocol):

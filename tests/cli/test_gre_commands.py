@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import json
-import math
 import re
 import tempfile
 from pathlib import Path
@@ -15,11 +13,6 @@ from edition_folders import papers_folder, write_rows
 from loopback import Behaviour, LoopbackServer, chat_reply
 from openreview_server import OpenReviewServer, Submitted
 
-from goldless.apps.gre.config import METRICS
-from goldless.apps.gre.edition import open_edition
-from goldless.apps.gre.scoring import score_edition
-from goldless.models.scripted import ScriptedModel
-from goldless.runs.options import Options
 from goldless.studies import read_study
 
 TABLE3 = {
@@ -171,41 +164,6 @@ def test_an_edition_is_scored_where_the_server_of_a_finished_model_is_off(goldle
     ended = goldless("gre", "run", folder)
     assert ended.code == 0, ended.err
     assert "served" in ended.out
-
-
-def test_the_three_metrics_are_scored_by_default(goldless, configured, toy_scorer, script_file, tmp_path):
-    """Scores are those of a toy scorer: a word in common with a reference is ln 4 nats."""
-    folder = configured("2025")
-    assert goldless("gre", "run", folder).code == 0
-    scorer = toy_scorer()
-    rewriter = ScriptedModel(answers=lambda r: str(r.messages[-1].content), name="plain")
-    settings = {"metrics": list(METRICS), "resamples": 200}
-    asking = Options(journal=tmp_path / "writing-the-scripts.sqlite")
-    stand_ins = {"scorer": scorer, "rewriters": (rewriter,)}
-    asyncio.run(score_edition(open_edition(folder), settings, run="scripts", stand_ins=stand_ins, options=asking))
-    known = sorted({(call.context, call.target) for call in scorer.calls})
-    rows = [{"context": c, "target": t, "logprobs": scorer._logprobs(c, t)} for c, t in known]
-    words = {call.messages[-1].content for call in rewriter.calls}
-    scores = script_file(rows, "scorer.jsonl")
-    rewrites = script_file([{"prompt": text, "answer": text} for text in sorted(words)], "rewriter.jsonl")
-    config = (folder / "edition.toml").read_text()
-    (folder / "edition.toml").write_text(config.replace('metrics = ["rouge-l"]\n', ""))
-    ended = goldless(
-        "gre", "score", folder, "--scorer", f"scripted:{scores}", "--rewriter", f"scripted:{rewrites}", "--json"
-    )
-    assert ended.code == 0, ended.err
-    found = json.loads(ended.out)["scores"]["metrics"]
-    assert list(found) == ["gem", "gem-s[abstract]", "gem-s[assw]"]
-    study = read_study(folder / "study")
-    references = {t: [study.response(t, a).text.split() for a in ("reference1", "reference2")] for t in study.tasks}
-    human = [
-        sum(len(set(study.response(t, "human").text.split()) & set(one)) for one in both) / 2
-        for t, both in references.items()
-    ]
-    for metric in found:
-        rows = {row["agent"]: row for row in found[metric]["rows"]}
-        assert rows["human"]["score"] == pytest.approx(sum(human) / len(human) * math.log(4))
-        assert rows["ours"]["n"] == 2
 
 
 def test_two_editions_are_compared(goldless, configured):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from goldless.apps.gre.collecting import collect_edition
 from goldless.apps.gre.demonstration import EMBEDDED, add_invented_rewrites, begin_demonstration, write_scripts
-from goldless.apps.gre.edition import Edition, injected_papers, open_edition
+from goldless.apps.gre.edition import INJECTED, Edition, marked_papers, open_edition
 from goldless.apps.gre.preregistration import preregister
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
@@ -42,7 +42,7 @@ def scored_demonstration(folder: Path, scorer, **scorers) -> Path:
     for number, text in enumerate(SUBMITTED, start=1):
         texts = dict.fromkeys(whole.tasks, text)
         if number == 1:
-            texts |= dict.fromkeys(injected_papers(whole), OBEYED)
+            texts |= dict.fromkeys(marked_papers(whole, INJECTED), OBEYED)
         rows = [{"paper": paper, "text": said} for paper, said in texts.items()]
         file = folder.parent / f"try-{number}.jsonl"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))

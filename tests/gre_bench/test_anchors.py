@@ -6,7 +6,7 @@ import pytest
 from edition_folders import papers_folder
 
 from goldless.apps.gre.collecting import collect_edition
-from goldless.apps.gre.edition import anchored_papers, open_edition, open_or_begin
+from goldless.apps.gre.edition import ANCHOR, marked_papers, open_edition, open_or_begin
 from goldless.errors import UserError
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ def people(study, task):
 def test_an_anchor_keeps_its_text_its_candidate_and_its_references_and_names_its_edition(tmp_path, edition):
     before = edition.study()
     study = next_year(tmp_path, edition, anchor_papers=2).study()
-    assert anchored_papers(study) == {"p1": "2024", "p2": "2024"}
+    assert marked_papers(study, ANCHOR) == {"p1": "2024", "p2": "2024"}
     assert sorted(study.tasks) == ["n1", "n2", "p1", "p2"]
     for paper in ("p1", "p2"):
         assert study.task(paper).prompt == before.task(paper).prompt
@@ -40,19 +40,19 @@ def test_the_same_seed_draws_the_same_anchors_and_older_anchors_are_not_handed_o
         open_or_begin(tmp_path / "other"),
         {"from_folder": str(tmp_path / "new"), "anchors": str(edition.folder), "anchor_papers": 1, "seed": 3},
     )
-    assert anchored_papers(again.study()) == anchored_papers(second.study())
+    assert marked_papers(again.study(), ANCHOR) == marked_papers(second.study(), ANCHOR)
     papers_folder(tmp_path / "newest", {"q": ("x", "y", "z")})
     third = {"from_folder": str(tmp_path / "newest"), "anchors": str(second.folder)}
     with pytest.raises(UserError, match=r"it has 2 papers that are not .* but 3 anchors were requested"):
         collect_edition(open_or_begin(tmp_path / "2026"), {**third, "anchor_papers": 3})
     made = collect_edition(open_or_begin(tmp_path / "2026"), {**third, "anchor_papers": 2})
-    assert anchored_papers(made.study()) == dict.fromkeys(NEW, "2025")
+    assert marked_papers(made.study(), ANCHOR) == dict.fromkeys(NEW, "2025")
 
 
 def test_a_paper_that_is_drawn_anyway_is_no_anchor(tmp_path, edition):
     same = {"p1": ("zarn bluk", "zarn mipo", "quex bluk"), "n1": ("a", "b", "c")}
     study = next_year(tmp_path, edition, same, anchor_papers=1).study()
-    assert anchored_papers(study) == {"p2": "2024"}
+    assert marked_papers(study, ANCHOR) == {"p2": "2024"}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from edition_folders import QUICK, TAGS, papers_folder
 
 from goldless.apps.gre.collecting import collect_edition
-from goldless.apps.gre.edition import injected_papers, open_or_begin
+from goldless.apps.gre.edition import INJECTED, marked_papers, open_or_begin
 from goldless.apps.gre.hidden_instructions import INSTRUCTIONS
 from goldless.apps.gre.reviewing import review_edition
 from goldless.apps.gre.scoring import score_edition
@@ -51,7 +51,7 @@ async def scored(edition, asking, toy_scorer):
 
 def test_a_second_version_has_one_line_more_in_its_middle_and_a_name_like_those_of_a_venue(edition):
     whole, own = edition.whole_study(), edition.study()
-    second = injected_papers(whole)
+    second = marked_papers(whole, INJECTED)
     assert len(second) == 3
     assert sorted(own.tasks) == sorted(PAPERS)
     for name, paper in second.items():

@@ -6,7 +6,7 @@ file, has none: it is named by what it is and by a hash of its scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from goldless.apps.gre.edition import CONFIG, RUN, is_edition
 from goldless.apps.gre.paper_folder import CheckedTable
 from goldless.apps.gre.papers import HUMAN, is_reference
-from goldless.apps.gre.results import EditionResult, read_result
+from goldless.apps.gre.results import EditionResult, read_result, uneven_notes
 from goldless.errors import UserError, nearest
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
@@ -134,11 +134,7 @@ def _run_board(folder: Path, name: str) -> Board:
         notes.append(result.demonstration.removesuffix("."))
     if run.leaderboard is not None and not run.leaderboard.complete:
         notes.append("the run is incomplete; run it again to collect what is missing")
-    if uneven := list(uneven_metrics(metrics)):
-        notes.append(
-            f"{', '.join(uneven)}: agents have scores on different papers, so scores and distances to the human "
-            "baseline are not comparable; the differences printed by goldless gre score use the same papers"
-        )
+    notes += [note.removesuffix(".") for note in uneven_notes(run.boards)]
     listed = {agent.agent: agent for agent in run.agent_notes}
     names = dict.fromkeys([*listed, *(agent for scores in metrics.values() for agent in scores)])
     return Board(
@@ -149,13 +145,6 @@ def _run_board(folder: Path, name: str) -> Board:
         {metric: board.signature for metric, board in run.boards.items()},
         notes=tuple(notes),
     )
-
-
-def uneven_metrics(scores: Mapping[str, Mapping[str, BoardScore]]) -> Iterator[str]:
-    """The metrics under which agents have scores on different numbers of papers."""
-    for metric, board in scores.items():
-        if len({one.n for one in board.values() if one.score is not None}) > 1:
-            yield metric
 
 
 def table_board(

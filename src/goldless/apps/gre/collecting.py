@@ -20,8 +20,8 @@ from goldless.apps.gre.edition import (
     COLLECTED,
     Edition,
     Row,
-    anchored_papers,
     draw_settings,
+    marked_papers,
     open_edition,
     table_rows,
     write_rows,
@@ -225,9 +225,8 @@ def told_collection(edition: Edition, study: Study) -> Iterable[str]:
     count = len(study.tasks)
     yield f"{count} paper{'s' * (count != 1)} with {reviews} human reviews: {edition.study_folder}"
     rows = table_rows(study, REVIEWS)
-    titles = dict.fromkeys(section["title"] for row in rows for section in row.get("sections") or ())
-    titles.pop("", None)  # of a whole text
-    if titles:
+    sections = [section for row in rows for section in row.get("sections") or () if isinstance(section, dict)]
+    if titles := [title for title in dict.fromkeys(section["title"] for section in sections) if title]:
         yield f"sections of the human reviews: {', '.join(titles)}"
     held = dict.fromkeys(name for row in rows for name, value in row.items() if reads_as_text(value))
     if fields := [name for name in held if name not in REVIEW_COLUMNS]:
@@ -258,7 +257,7 @@ def _refuse_unlike(earlier: Edition, edition: Edition, config: CollectConfig) ->
 
 def _anchors(earlier: Edition, study: Study, config: CollectConfig, taken: Collection[str]) -> list[str]:
     """Papers drawn as anchors: not from those of a year before the earlier edition, nor from those taken."""
-    older = {*anchored_papers(study), *taken}
+    older = {*marked_papers(study, ANCHOR), *taken}
     own = [task for task in study.tasks if task not in older]
     if len(own) < config.anchor_papers:
         raise UserError(

@@ -75,7 +75,7 @@ class Edition:
     def study(self) -> Study:
         """Its papers and reviews, with the config's facts about its models, without second versions of papers."""
         whole = self.whole_study()
-        second = injected_papers(whole)
+        second = marked_papers(whole, INJECTED)
         return whole.subset(tasks=[task for task in whole.tasks if task not in second]) if second else whole
 
     def whole_study(self) -> Study:
@@ -233,16 +233,10 @@ def noted_draw(study: Study) -> Mapping[str, Any] | None:
     return next(iter(table_rows(study, "draw")), None)
 
 
-def anchored_papers(study: Study) -> dict[str, str]:
-    """The earlier edition of each paper that is an anchor, by paper, in the study's order."""
-    return _marked(study, ANCHOR)
+def marked_papers(study: Study, column: str) -> dict[str, str]:
+    """What papers have in a column, in the study's order.
 
-
-def injected_papers(study: Study) -> dict[str, str]:
-    """The paper of each second version, by the second version's name."""
-    return _marked(study, INJECTED)
-
-
-def _marked(study: Study, column: str) -> dict[str, str]:
+    ``ANCHOR``: the earlier edition of each anchor; ``INJECTED``: the paper of each second version.
+    """
     found = {task: study.task(task).extra.get(column) for task in study.tasks}
     return {task: str(value) for task, value in found.items() if value is not None}

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from goldless.apps.gre.edition import INJECTED, Row, injected_papers
+from goldless.apps.gre.edition import INJECTED, Row, marked_papers
 from goldless.apps.gre.estimates import estimate_cells, estimate_columns
 from goldless.apps.gre.papers import HUMAN, draw_rank, is_person, is_reference
 from goldless.errors import UserError
@@ -137,7 +137,7 @@ class Holding:
 
 def hidden_study(whole: Study) -> Study | None:
     """The second versions of papers, with the reviews of all but the human baseline; None if there are none."""
-    second = injected_papers(whole)
+    second = marked_papers(whole, INJECTED)
     if not second:
         return None
     return whole.subset(tasks=second, agents=[agent.agent for agent in whole.agents if agent.agent != HUMAN])
@@ -146,7 +146,7 @@ def hidden_study(whole: Study) -> Study | None:
 def holding(whole: Study, clean: Evaluation, hidden: Evaluation, draws: Draws) -> Holding:
     """Compare the scores of the reviews of second versions, ``hidden``, with those of the papers themselves."""
     ((metric, outcome),) = hidden.outcomes.items()
-    paper_of = injected_papers(whole)
+    paper_of = marked_papers(whole, INJECTED)
     before, after = (response_scores(one.outcomes[metric]) for one in (clean, hidden))
     rows = []
     for agent in [agent.agent for agent in whole.agents if not is_person(agent.agent)]:

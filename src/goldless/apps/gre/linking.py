@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goldless.apps.gre.edition import RUN, anchored_papers, is_edition, open_edition
+from goldless.apps.gre.edition import ANCHOR, RUN, is_edition, marked_papers, open_edition
 from goldless.apps.gre.estimates import estimate_cells, estimate_columns
 from goldless.apps.gre.papers import is_reference
 from goldless.arrays import FloatArray
@@ -61,7 +61,7 @@ class Side:
         texts = {(r.task, r.agent): r.text for _, responses in study for r in responses if not is_reference(r.agent)}
         scores = {one.metric: one.scores for one in scored}
         signatures = {one.metric: one.signature for one in scored}
-        return cls(name, texts, frozenset(anchored_papers(study)), scores, signatures)
+        return cls(name, texts, frozenset(marked_papers(study, ANCHOR)), scores, signatures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from goldless._version import __version__
-from goldless.apps.gre.edition import Edition, anchored_papers, injected_papers, noted_draw, write_rows
+from goldless.apps.gre.edition import ANCHOR, INJECTED, Edition, marked_papers, noted_draw, write_rows
 from goldless.apps.gre.papers import draw_rank, is_person
 from goldless.apps.gre.review_form import PROMPT_NAME, REVIEW_PROMPT
 from goldless.errors import UserError
@@ -62,7 +62,7 @@ class Registered:
 def registered_parts(edition: Edition) -> dict[str, Any]:
     """What is registered, by part, as plain data."""
     whole, config = edition.whole_study(), edition.config
-    hidden, score = injected_papers(whole), asdict(config.score)
+    hidden, score = marked_papers(whole, INJECTED), asdict(config.score)
     own = [task for task in whole.tasks if task not in hidden]
     templates = {name: find_template(name) for name in config.score.template}
     return {
@@ -70,7 +70,7 @@ def registered_parts(edition: Edition) -> dict[str, Any]:
             "settings": {name: value for name, value in (noted_draw(whole) or {}).items() if name != "injected"},
             "papers": [_paper(whole, task) for task in own],
         },
-        "anchors": anchored_papers(whole),
+        "anchors": marked_papers(whole, ANCHOR),
         "injected": content_hash([[*_paper(whole, task).values(), paper] for task, paper in hidden.items()]),
         "prompts": {
             "review": {"name": PROMPT_NAME, "text": REVIEW_PROMPT},

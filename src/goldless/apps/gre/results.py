@@ -88,12 +88,7 @@ class EditionResult:
     def _notes(self) -> Iterator[str]:
         if self.demonstration is not None:
             yield self.demonstration
-        for metric, board in self.boards.items():
-            if len({row.n for row in board.rows if row.score is not None}) > 1:
-                yield (
-                    f"{metric}: agents have scores on different papers, so compare their differences from human, which "
-                    "use the same papers, not the scores."
-                )
+        yield from uneven_notes(self.boards)
         if self.unlisted:
             yield f"In the study, but not in edition.toml: {', '.join(self.unlisted)}."
         if self.preregistered is not None:
@@ -158,6 +153,16 @@ def edition_result(
         submissions=submission_results(log, study, evaluation, draws),
         boards={name: outcome.leaderboard for name, outcome in outcomes.items()},
     )
+
+
+def uneven_notes(boards: Mapping[str, Any]) -> Iterator[str]:
+    """Warnings of metrics under which agents have scores on different numbers of papers."""
+    for metric, board in boards.items():
+        if len({row.n for row in board.rows if row.score is not None}) > 1:
+            yield (
+                f"{metric}: agents have scores on different papers, so compare their differences from human, which use "
+                "the same papers, not the scores."
+            )
 
 
 def read_result(run: RunFolder) -> EditionResult | Unreadable | None:

@@ -66,6 +66,14 @@ async def test_an_error_inside_a_200_is_an_error(serve_here, connect):
     assert len(server.asked) == 2
 
 
+async def test_retry_after_as_a_date_is_waited_out(serve_here, connect):
+    then = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=50)
+    server = await serve_here(faults=[(429, {"Retry-After": format_datetime(then, usegmt=True)}, "")])
+    began = anyio.current_time()
+    await connect(server).chat(ASK)
+    assert anyio.current_time() - began >= (then - datetime.now(UTC)).total_seconds()
+
+
 async def test_a_server_that_says_at_once_is_still_waited_for_longer_each_time(serve_here, connect):
     server = await serve_here(faults=[(429, {"Retry-After": "0"}, "")] * 3)
     model = connect(server, calling=Calling(wait_seconds=0.03))

@@ -251,6 +251,14 @@ async def test_a_wrong_key_names_its_variable_and_is_not_shown(server, monkeypat
     assert "wrong-secret-value" not in f"{caught.value} {later}"
 
 
+@pytest.mark.parametrize("spec", ["anthropic:claude-toy-2", "google:gemini-tay", "azure:tay", "bedrock:tay"])
+async def test_an_unknown_model_is_said_to_be_unknown(server, spec):
+    model = open_model(spec, use="chat")
+    with pytest.raises(ModelSpecError, match=spec.partition(":")[2]):
+        await model.prepare()
+    await model.aclose()
+
+
 async def test_a_limit_that_is_used_up_stops_the_next_calls_for_as_long_as_the_server_says(server):
     server.headers = {"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "40"}
     model = open_model(SPECS["anthropic"], use="chat")

@@ -204,7 +204,13 @@ async def score_together(
     """
     asked = [(job, question) for job in jobs for question in job.questions]
     async with turn or nullcontext():
-        made = await _requests(asked)
+        # every text is tokenised once
+        shown = [job.stage.asked(job.task, question, job.texts) for job, question in asked]
+        there = [one for one in shown if not isinstance(one, CallFailure)]
+        if there:
+            scorer = WrappedModel(jobs[0].stage.scorer)
+            await scorer.read([messages for messages, _ in there], [target for _, target in there])
+        made = [await job.stage.encoded(one) for (job, _), one in zip(asked, shown, strict=True)]
     replies: list[ScoreReply] = [NOTHING if isinstance(request, ScoreRequest) else request for request in made]
     places = [place for place, request in enumerate(made) if isinstance(request, ScoreRequest)]
 
@@ -216,16 +222,6 @@ async def score_together(
         requests = [request for request in made if isinstance(request, ScoreRequest)]
         await jobs[0].stage.scorer.score(requests, deliver)
     return rows_frame([_row(job, q, reply) for (job, q), reply in zip(asked, replies, strict=True)], SCORED)
-
-
-async def _requests(asked: Sequence[tuple[ScoringJob, Question]]) -> list[ScoreRequest | CallFailure]:
-    """The requests, or why one cannot be made; every text is tokenised once."""
-    shown = [job.stage.asked(job.task, question, job.texts) for job, question in asked]
-    there = [one for one in shown if not isinstance(one, CallFailure)]
-    if there:
-        scorer = WrappedModel(asked[0][0].stage.scorer)
-        await scorer.read([messages for messages, _ in there], [target for _, target in there])
-    return [await job.stage.encoded(one) for (job, _), one in zip(asked, shown, strict=True)]
 
 
 NOTHING = CallFailure("bad_reply", "the scorer returned no reply for this question")
@@ -259,18 +255,9 @@ def refuse_too_long(bad: Sequence[tuple[str, CallFailure]], limit: int = 20) -> 
     lines = [f"  {what}: {failure.message}" for what, failure in bad[:limit]]
     if len(bad) > limit:
         lines.append(f"  … and {len(bad) - limit} more")
-    raise TextTooLongError(
-        "\n".join(
-            [
-                (
-                    f"{len(bad)} log-probabilities cannot be computed because their texts do not fit the scorer's "
-                    "context:"
-                ),
-                *lines,
-                "Use a scorer with a longer context, or --on-too-long skip to count them as missing.",
-            ]
-        )
-    )
+    said = f"{len(bad)} log-probabilities cannot be computed because their texts do not fit the scorer's context:"
+    advice = "Use a scorer with a longer context, or --on-too-long skip to count them as missing."
+    raise TextTooLongError("\n".join([said, *lines, advice]))
 
 
 def too_long(logprobs: pl.DataFrame) -> list[tuple[str, CallFailure]]:

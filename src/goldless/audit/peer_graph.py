@@ -104,18 +104,15 @@ def graph_findings(metric: str, unit: str, graph: PeerGraph, shown: Mapping[str,
             )
         else:
             continue
-        found.append(Finding("link", block.agents, _told(block, metric, unit, told, len(graph.agents)), (metric,)))
+        why = "They may have copied, colluded or come from one model."
+        if 2 * len(block.agents) >= len(graph.agents):
+            why = "They are half of the agents or more, so this can be agreement as well as collusion."
+        shared = (
+            f"Under {metric}, {listed(block.agents)} share {block.inside:.3g} {unit} with each other and at most "
+            f"{block.outside:.2g} with anyone else. {told}{why}"
+        )
+        found.append(Finding("link", block.agents, shared, (metric,)))
     return found
-
-
-def _told(block: Block, metric: str, unit: str, told: str, agents: int) -> str:
-    shared = (
-        f"Under {metric}, {listed(block.agents)} share {block.inside:.3g} {unit} with each other and at most "
-        f"{block.outside:.2g} with anyone else. {told}"
-    )
-    if 2 * len(block.agents) < agents:
-        return shared + "They may have copied, colluded or come from one model."
-    return shared + "They are half of the agents or more, so this can be agreement as well as collusion."
 
 
 def _ordinals(ranks: tuple[int, ...]) -> str:
@@ -125,20 +122,8 @@ def _ordinals(ranks: tuple[int, ...]) -> str:
 
 def _both_directions(pairs: pl.DataFrame, agents: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     """Mean over tasks and both directions of every two agents, and its standard error; NaN where there is none."""
-    number = {agent: place for place, agent in enumerate(agents)}
-    means, errors = (np.full((len(agents), len(agents)), np.nan) for _ in range(2))
-    for first, second, mean, sd, n in _by_pair(pairs).iter_rows():
-        if first in number and second in number:
-            i, j = number[first], number[second]
-            means[i, j] = means[j, i] = mean
-            errors[i, j] = errors[j, i] = np.inf if sd is None else sd / np.sqrt(n)
-    return means, errors
-
-
-def _by_pair(rows: pl.DataFrame) -> pl.DataFrame:
-    """Mean, standard deviation and number over the tasks of both directions, for every two agents."""
-    return (
-        rows.lazy()
+    by_pair = (
+        pairs.lazy()
         .drop_nulls("score")
         .select("task", "score", pl.col("agent", "peer").cast(pl.String))
         .filter(pl.col("agent") != pl.col("peer"))
@@ -149,6 +134,14 @@ def _by_pair(rows: pl.DataFrame) -> pl.DataFrame:
         .agg(mean=mean_in_order(pl.col("score")), sd=sd_in_order(pl.col("score")), n=pl.len())
         .collect()
     )
+    number = {agent: place for place, agent in enumerate(agents)}
+    means, errors = (np.full((len(agents), len(agents)), np.nan) for _ in range(2))
+    for first, second, mean, sd, n in by_pair.iter_rows():
+        if first in number and second in number:
+            i, j = number[first], number[second]
+            means[i, j] = means[j, i] = mean
+            errors[i, j] = errors[j, i] = np.inf if sd is None else sd / np.sqrt(n)
+    return means, errors
 
 
 def _levels(means: FloatArray, known: BoolArray) -> FloatArray:

@@ -80,13 +80,12 @@ def text_findings(study: Study) -> list[Finding]:
     if not study.n_responses:
         return []
     sample = _sampled(study)
-    return [
-        *_same_text(sample),
-        *_near_identical(sample),
-        *_repeated_prompts(sample),
-        *_other_languages(sample),
-        *_refusals(sample),
-    ]
+    found = [*_same_text(sample), *_near_identical(sample), *_repeated_prompts(sample), *_other_languages(sample)]
+    for agent, rows in _by_agent(sample):
+        count = sum(bool(_REFUSAL.search(sample.texts[row][:300])) for row in rows)
+        if count >= max(FEWEST_TASKS, len(rows) / 10):
+            found.append(Finding("refusals", (agent,), f"{agent} declines to answer {count} of {len(rows)} tasks."))
+    return found
 
 
 def repeats_prompts(study: Study) -> bool:
@@ -268,11 +267,3 @@ def _other_languages(sample: _Sample) -> Iterator[Finding]:
                 f"{agent} answers in another language than its peers on {count} of {seen[number]} tasks "
                 f"(mostly {own}, not {usual}). Information shared across languages is measured worse.",
             )
-
-
-def _refusals(sample: _Sample) -> Iterator[Finding]:
-    """Agents that decline to answer many tasks."""
-    for agent, rows in _by_agent(sample):
-        count = sum(bool(_REFUSAL.search(sample.texts[row][:300])) for row in rows)
-        if count >= max(FEWEST_TASKS, len(rows) / 10):
-            yield Finding("refusals", (agent,), f"{agent} declines to answer {count} of {len(rows)} tasks.")

@@ -11,9 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-import narwhals.stable.v2 as nw
 import polars as pl
-import pyarrow as pa
 
 from goldless.errors import UserError
 from goldless.files import temporary_prefix
@@ -33,7 +31,7 @@ from goldless.studies.frames import (
     with_samples,
 )
 from goldless.studies.hub import PREFIX, hub_files
-from goldless.studies.importers import imported_tables, is_rows
+from goldless.studies.importers import imported_tables
 from goldless.studies.importers.log import Repeats
 from goldless.studies.importers.study_tables import mapped, numbered
 from goldless.studies.recorded import Recorded, check_evidence, frame_of, names_used
@@ -79,7 +77,7 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
         with all_at_once(said) as problems:
             read = imported_tables(files, importer, problems, options)
             if read.tables or not problems.total:
-                tables = _read_tables(*_sources(read.tables, first.name, problems), problems)
+                tables = _read_tables(read.tables, problems)
     place = None if paths[0] == "-" else first
     notes = [*read.notes, *([CHATS] * tables.pop("chats"))]
     origin = Origin(read.importer, len(files), tuple(notes))
@@ -131,15 +129,15 @@ def study_from_frame(
     """
     given = {"responses": frame, "tasks": tasks, "agents": agents, "labels": labels}
     sources = {
-        table: Source(_data(data), "" if table == "responses" else table)
+        table: Source.of(data, "" if table == "responses" else table, "a study")
         for table, data in given.items()
         if data is not None
     }
     with all_at_once(name) as problems:
         if columns or wide or repeats:
             lines = mapped(sources["responses"], problems, columns, wide=wide)
-            sources["responses"] = Source(numbered(lines, repeats), "")
-        made = _read_tables(sources, {}, problems)
+            sources["responses"] = Source.of(numbered(lines, repeats), "", "a study")
+        made = _read_tables(sources, problems)
     made.pop("chats")
     return Study(name, None, **made)
 
@@ -211,7 +209,7 @@ def with_labels(study: Study, labels: Any) -> Study:
             raise UserError(f"{path}: no such labels file; {ALLOWED}")
         source = Source(path, path.name)
     else:
-        source = Source(_data(labels), "labels")
+        source = Source.of(labels, "labels", "labels")
     tasks = Listed("task", study.task_table["task"], study.name)
     agents = Listed("agent", pl.Series("agent", [agent.agent for agent in study.agents], pl.String), study.name)
     with all_at_once("labels") as problems:
@@ -219,48 +217,13 @@ def with_labels(study: Study, labels: Any) -> Study:
     return study.with_labels(found)
 
 
-def _data(given: Any) -> Any:
-    """A frame, or rows as they are."""
-    rows = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    return given if rows and all(isinstance(row, Mapping) for row in given) else _frame(given)
-
-
-def _frame(given: Any) -> pl.DataFrame:
-    try:
-        native = nw.from_native(given)
-        eager = native.collect() if isinstance(native, nw.LazyFrame) else native
-        found = pl.from_arrow(eager.to_arrow())
-    except (pa.ArrowException, UnicodeError) as error:  # some of them are TypeErrors
-        raise UserError(f"the frame has a column with mixed types: {error}") from error
-    except TypeError as error:
-        got = f"{type(given).__module__}.{type(given).__qualname__}"
-        raise UserError(
-            f"a study must be a path, a pandas, polars or pyarrow frame, or a list of dictionaries, got a {got}"
-        ) from error
-    assert isinstance(found, pl.DataFrame)
-    return found
-
-
-def _sources(tables: Mapping[str, Any], name: str, problems: Problems) -> tuple[dict[str, Source], dict[str, Recorded]]:
-    """The study's own tables and the recorded ones of an importer; those that are no files are named after ``name``."""
-    sources: dict[str, Source] = {}
-    recorded: dict[str, Recorded] = {}
-    for table, data in tables.items():
-        if isinstance(data, Path):
-            source = Source(data, data.name)
-        else:
-            source = Source(data if is_rows(data) else _frame(data), f"{name} ({table})")
-        if table in MADE:
-            sources[table] = source
-        elif isinstance(source.data, Path):
-            recorded[table] = source.data
-        else:
-            recorded[table] = frame_of(source, problems).lazy()
-    return sources, recorded
-
-
-def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded], problems: Problems) -> dict[str, Any]:
+def _read_tables(sources: Mapping[str, Source], problems: Problems) -> dict[str, Any]:
     """The frames of a study, read in the order in which each table can be checked against the earlier ones."""
+    recorded: dict[str, Recorded] = {
+        table: source.data if isinstance(source.data, Path) else frame_of(source, problems).lazy()
+        for table, source in sources.items()
+        if table not in MADE
+    }
     task_table, tasks = None, Listed("task", pl.Series("task", [], pl.String))
     if "tasks" in sources:
         task_table, tasks = read_tasks(sources["tasks"], problems)

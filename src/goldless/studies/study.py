@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -180,14 +180,7 @@ class Study:
 
     def labels(self) -> Iterator[Rating | Preference]:
         """All human labels, in the order they were recorded."""
-        columns = ("task", "agent", "first", "second", "rater", "score", "preference", "criterion")
-        for task, agent, first, second, rater, score, preference, criterion in self.label_table.select(
-            columns
-        ).iter_rows():
-            if second is None:
-                yield Rating(task, agent, rater, score, criterion)
-            else:
-                yield Preference(task, first, second, rater, preference, criterion)
+        return (Rating(**row) if "agent" in row else Preference(**row) for row in self.rows("labels"))
 
     def ratings(self) -> Iterator[Rating]:
         """The human ratings, in the order they were recorded."""
@@ -200,26 +193,23 @@ class Study:
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of tasks, responses, agents or labels, without empty cells."""
         if name == "tasks":
-            yield from (task_row(task) for task in map(_task, self.task_table.iter_rows(named=True)))
+            rows: Iterable[Row] = map(task_row, map(_task, self.task_table.iter_rows(named=True)))
         elif name == "agents":
-            yield from map(record_row, self.agents)
-        elif name == "labels":
-            yield from map(record_row, self.labels())
+            rows = map(asdict, self.agents)
         else:
-            yield from self.response_table.iter_rows(named=True)
+            rows = (self.label_table if name == "labels" else self.response_table).iter_rows(named=True)
+        return ({column: value for column, value in row.items() if value is not None} for row in rows)
 
     def table(self, name: str) -> pl.DataFrame | None:
         """A table of the study, read again at each call, or None if there is no such table.
 
         Columns that name tasks, agents, reviewers and the like are text.
         """
-        if name in MADE:
-            return self._made(name)
-        if name not in self.recorded_tables:
-            return None
-        with self.reading(name):
-            lazy = self.scan(name)
+        lazy = self.scan(name)
+        if lazy is None or name in MADE:
             return None if lazy is None else lazy.collect()
+        with self.reading(name):
+            return lazy.collect()
 
     def scan(self, name: str) -> pl.LazyFrame | None:
         """The table as a lazy frame, or None if there is no such table; recorded Parquet is not read yet.
@@ -373,15 +363,7 @@ def _extra_columns(extra: pl.Series) -> Iterator[pl.Series]:
 def task_row(task: Task) -> Row:
     """The task as a row, without empty cells."""
     synopses = {f"{SYNOPSIS}{key}": text for key, text in task.synopses.items()}
-    return _filled({"task": task.task, "prompt": task.prompt, "reference": task.reference, **synopses, **task.extra})
-
-
-def record_row(record: Agent | Rating | Preference) -> Row:
-    """The record as a row, without empty cells."""
-    return _filled({name: getattr(record, name) for name in type(record).__slots__})
-
-
-def _filled(row: Row) -> Row:
+    row = {"task": task.task, "prompt": task.prompt, "reference": task.reference, **synopses, **task.extra}
     return {column: value for column, value in row.items() if value is not None}
 
 

@@ -16,11 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import orjson
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from goldless.errors import UserError
 from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Problems, Row, describe
 
@@ -50,9 +52,6 @@ class Line(NamedTuple):
 
     number: int
     row: Mapping[str, Any]
-
-
-Rows = Iterable[Mapping[str, Any] | Line]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +97,33 @@ def column(name: str, cells: Sequence[Any]) -> pl.Series:
 class Source:
     """Where the rows of one table come from."""
 
-    data: Path | pl.DataFrame | Table | Rows
-    """A file, a folder of parts, a frame, a table that is read already, or rows, which can be read once."""
+    data: Path | pl.DataFrame | Table
+    """A file, a folder of parts, a frame, or a table that is read already."""
     file: str
     """Its name in messages; empty for the main frame passed from Python."""
+
+    @classmethod
+    def of(cls, given: Any, file: str, what: str) -> Source:
+        """A path, a pandas, polars or pyarrow frame, or rows; ``what``: how to call it where it is none of them."""
+        if isinstance(given, Path):
+            return cls(given, given.name)
+        native = nw.from_native(given, pass_through=True)
+        if isinstance(native, nw.DataFrame | nw.LazyFrame):
+            eager = native.collect() if isinstance(native, nw.LazyFrame) else native
+            try:
+                frame = pl.from_arrow(eager.to_arrow())
+            except (pa.ArrowException, UnicodeError) as error:
+                raise UserError(f"the frame has a column with mixed types: {error}") from error
+            assert isinstance(frame, pl.DataFrame)
+            return cls(frame, file)
+        rows = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping) else [given]
+        for row in rows:
+            if row is given or not isinstance(row, Line | Mapping):
+                got = f"{type(row).__module__}.{type(row).__qualname__}"
+                kinds = "a path, a pandas, polars or pyarrow frame, or a list of dictionaries"
+                raise UserError(f"{what} must be {kinds}, got a {got}{' in a list' * (row is not given)}")
+        placed = (row if isinstance(row, Line) else Line(number, row) for number, row in enumerate(rows, 1))
+        return cls(Table.of(placed), file)
 
     def table(self, problems: Problems, *, choose: Callable[[list[str]], list[str]] | None = None) -> Table:
         """The whole table; of Parquet only the columns that ``choose`` picks are read."""
@@ -130,9 +152,6 @@ class Source:
 
     def rows(self, problems: Problems) -> Iterator[Line]:
         """The rows as they are in the file, each with its line."""
-        if not isinstance(self.data, Path) and not isinstance(self.data, pl.DataFrame | Table):
-            yield from (row if isinstance(row, Line) else Line(number, row) for number, row in enumerate(self.data, 1))
-            return
         if not isinstance(self.data, Path) or is_parquet(self.data):
             table = self.table(problems)
             yield from map(Line, table.lines, table.frame.iter_rows(named=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goldless.studies.importers.catalogue import IMPORTERS, Importer, imported_tables, is_rows
+from goldless.studies.importers.catalogue import IMPORTERS, Importer, imported_tables
 from goldless.studies.importers.log import Log, samples_frame
 
-__all__ = ["IMPORTERS", "Importer", "Log", "imported_tables", "is_rows", "samples_frame"]
+__all__ = ["IMPORTERS", "Importer", "Log", "imported_tables", "samples_frame"]

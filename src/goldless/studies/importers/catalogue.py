@@ -9,13 +9,11 @@ A package adds an importer, one object as described by ``Importer``, by an entry
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
-
-import narwhals.stable.v2 as nw
 
 from goldless.errors import UserError, nearest
 from goldless.plugins import Catalogue
@@ -32,7 +30,7 @@ from goldless.studies.importers.log import REPEATS, Log, study_tables
 from goldless.studies.importers.promptfoo import Promptfoo
 from goldless.studies.importers.study_tables import PlainTable, StudyTables
 from goldless.studies.importers.traces import Traces
-from goldless.studies.tables import Line
+from goldless.studies.tables import Source
 
 
 class Importer(Protocol):
@@ -64,7 +62,7 @@ class Imported:
     """What an importer read."""
 
     importer: str
-    tables: Mapping[str, Any]
+    tables: Mapping[str, Source]
     notes: Sequence[str] = ()
     """What the user should know about the reading."""
 
@@ -154,27 +152,12 @@ def imported_tables(
             raise UserError(f"{chosen} files are read without the option {option!r}")
     with _naming(chosen):
         found = importer.read(paths, problems, **given)
-        tables = study_tables(found, problems, repeats) if isinstance(found, Log) else dict(found)
-    checked = {table: _checked_rows(data, table, chosen) if is_rows(data) else data for table, data in tables.items()}
-    return Imported(chosen, checked, tuple(getattr(found, "notes", ())))
-
-
-def is_rows(data: Any) -> bool:
-    """Whether a table is given as rows; otherwise it is a frame or the path of a file."""
-    is_frame = isinstance(nw.from_native(data, pass_through=True), nw.DataFrame | nw.LazyFrame)
-    return not is_frame and not isinstance(data, Path)
-
-
-def _checked_rows(rows: Any, table: str, importer: str) -> Iterator[Mapping[str, Any] | Line]:
-    """The rows, each checked to be one."""
-    kinds = "a frame, the path of a file, or rows"
-    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
-        raise UserError(f"{importer}: the table {table!r} must be {kinds}, got {type(rows).__name__}")
-    with _naming(importer):
-        for row in rows:
-            if not isinstance(row, Line | Mapping):
-                raise UserError(f"{importer}: a row of {table!r} must be a mapping, got {type(row).__name__}")
-            yield row
+        tables = study_tables(found, problems, repeats) if isinstance(found, Log) else found
+        sources = {
+            table: Source.of(data, f"{paths[0].name} ({table})", f"{chosen}: the table {table!r}")
+            for table, data in tables.items()
+        }
+    return Imported(chosen, sources, tuple(getattr(found, "notes", ())))
 
 
 @contextmanager
@@ -182,7 +165,7 @@ def _naming(importer: str) -> Iterator[None]:
     """Turn any exception inside an importer into an error that names it."""
     try:
         yield
-    except (UserError, OSError, GeneratorExit):
+    except (UserError, OSError):
         raise
     except Exception as error:
         raise UserError(f"the importer {importer!r} failed: {type(error).__name__}: {error}") from error

@@ -16,7 +16,6 @@ from goldless.evidence import EXAMS, JUDGEMENTS, empty, judgements_frame
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams.items import (
-    Exam,
     ExamAnswer,
     ExamPair,
     all_pairs,
@@ -168,46 +167,49 @@ class ReviewCollector:
 
     async def exams(self) -> ReviewEvidence:
         """The answers of all reviewers to all requested exams."""
-        traits, found = self.options.traits, list[ExamAnswer]()
-        for name in self.models:
+        options, traits, found = self.options, self.options.traits, list[ExamAnswer]()
+        pairwise = options.chosen_scale if options.chosen_scale.pairwise else find_scale(PAIRWISE)
+        for name, model in self.models.items():
+            at_once = model.at_once(CALLS_AT_ONCE)
             if "human exam" in traits:
-                stage = self.stage(name, self.options.chosen_scale)
+                stage = self.stage(name, options.chosen_scale)
                 pairs = self._others(name, human_pairs(self.answered, self.questioners))
-                questions = both_orders(pairs) if stage.scale.pairwise else single_ratings(pairs)
+                asked = both_orders(pairs) if stage.scale.pairwise else single_ratings(pairs)
                 self._report(f"human exam of {name}", 0, len(pairs), name)
-                found += await self._sit("human", name, stage, questions)
+                found += await exam_answers("human", stage, asked, self.texts, self.prompts, at_once=at_once)
             if {"consistency", PEERS} & set(traits):
-                drawn = consistency_pairs(self.answered, items=self.options.exam_items, seed=self.options.seed)
+                drawn = consistency_pairs(self.answered, items=options.exam_items, seed=options.seed)
                 pairs = self._others(name, drawn)
+                asked, stage = both_orders(pairs), self.stage(name, pairwise)
                 self._report(f"consistency of {name}", 0, len(pairs), name)
-                found += await self._sit("consistency", name, self._pairwise(name), both_orders(pairs))
+                found += await exam_answers("consistency", stage, asked, self.texts, self.prompts, at_once=at_once)
             if "pertinence" in traits:
                 items = await self._pertinence_items()
                 self._report(f"pertinence of {name}", 0, len(items), name)
-                found += await sit_pertinence(self._pairwise(name), items, at_once=self._flight(name))
+                found += await sit_pertinence(self.stage(name, pairwise), items, at_once=at_once)
         if "self-confidence" in traits:
             sets = self._confidence_sets(found)
-            for name in self.models:
-                found += await self._confidence(name, sets)
-        return self._evidence(found)
+            for name, model in self.models.items():
+                self._report(f"self-confidence of {name}", 0, 2 * len(sets.easy), name)
+                described = options.descriptions.get(name, options.task_description)
+                sitting = ConfidenceStage(
+                    model=model.judge, reviewer=name, task_description=described, reading=options.verdicts
+                )
+                found += await sitting.sit(sets, self.texts, self.prompts, at_once=model.at_once(CALLS_AT_ONCE))
 
-    def _evidence(self, answers: Sequence[ExamAnswer]) -> ReviewEvidence:
         def of(exam: str, on: str | None = None) -> pl.DataFrame:
-            rows = [answer.evidence for answer in answers if answer.exam == exam]
+            rows = [answer.evidence for answer in found if answer.exam == exam]
             return judgements_frame([row for row in rows if on is None or row.scale == on])
 
-        exams = pl.DataFrame([answer.as_row() for answer in answers], schema=EXAMS)
+        exams = pl.DataFrame([answer.as_row() for answer in found], schema=EXAMS)
         return ReviewEvidence(
             reviewers=tuple(self.models),
-            judgements=of("human", self.options.scale),
+            judgements=of("human", options.scale),
             comparisons=of("consistency"),
             pertinence=of("pertinence"),
             confidence=confidence_of(exams.to_dicts()),
             answers=exams,
         )
-
-    async def _sit(self, exam: Exam, name: str, stage: Stage, questions: Sequence[ReviewQuestion]) -> list[ExamAnswer]:
-        return await exam_answers(exam, stage, questions, self.texts, self.prompts, at_once=self._flight(name))
 
     async def _pertinence_items(self) -> list[PertinenceItem]:
         options, texts = self.options, self.texts
@@ -238,17 +240,6 @@ class ReviewCollector:
             )
         scores = {agent: sum(values) / len(values) for agent, values in won.items()}
         return ranked_sets(self.answered, scores, items=items, seed=options.seed)
-
-    async def _confidence(self, name: str, sets: ConfidenceSets) -> list[ExamAnswer]:
-        model, options = self.models[name], self.options
-        self._report(f"self-confidence of {name}", 0, 2 * len(sets.easy), name)
-        stage = ConfidenceStage(
-            model=model.judge,
-            reviewer=name,
-            task_description=options.descriptions.get(name, options.task_description),
-            reading=options.verdicts,
-        )
-        return await stage.sit(sets, self.texts, self.prompts, at_once=self._flight(name))
 
     async def round(self, options: Options, arrived: Arrived, reviewers: Sequence[str]) -> pl.DataFrame:
         """The judgements of these reviewers on the responses that the options pair."""
@@ -302,13 +293,6 @@ class ReviewCollector:
         families = {agent.agent: agent.family or agent.agent for agent in self.study.agents}
         own = reviewer_family(name, self.models[name].identity.name, self.options.families, families)
         return lambda agent: families[agent] != own
-
-    def _pairwise(self, name: str) -> Stage:
-        scale = self.options.chosen_scale
-        return self.stage(name, scale if scale.pairwise else find_scale(PAIRWISE))
-
-    def _flight(self, name: str) -> int:
-        return self.models[name].at_once(CALLS_AT_ONCE)
 
     def _report(self, stage: str, done: int, total: int, name: str, failed: int = 0) -> None:
         self.options.progress(self.models[name].progress(stage, done, total, failed))

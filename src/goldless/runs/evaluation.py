@@ -196,7 +196,7 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         **({} if scores.over is None else {"over": f"{scores.over}-peers"}),
         **options.told,
         "missing": "left-out",
-        "interval": interval_name(options.level, _limits(metric), tails=True),
+        "interval": interval_name(options.level, getattr(metric, "bounds", None), tails=True),
         "test": test,
         **until,
         "resamples": str(options.resamples),
@@ -221,11 +221,6 @@ def _unsaid(metric: Metric, scores: Scores, given: Given) -> dict[str, str]:
     if needs.model and "peers" not in scores.settings:
         found["peers"] = given.peers_shown(scores.pairs)
     return found
-
-
-def _limits(metric: Metric) -> tuple[float, float] | None:
-    """The smallest and the largest score that a metric can give; None: it has no limits, or does not say."""
-    return getattr(metric, "bounds", None)
 
 
 # --- agents' scores ------------------------------------------------------------------------------------------------
@@ -374,7 +369,7 @@ def _leaderboard(
     ranked = [j for j, agent in enumerate(study.agents) if paired is None or agent.agent in paired]
     agents = [study.agents[j].agent for j in ranked]
     counts = found.responses.group_by(pl.col("agent").cast(pl.String)).agg(pl.col("asked", "used").sum())
-    by_peer, limits = _by_peer(found, study), _limits(found.metric)
+    by_peer, limits = _by_peer(found, study), getattr(found.metric, "bounds", None)
     missing = None if options.pairing is not None else _missing(found, study, values, by_peer)
     table = standings(
         values[:, ranked],
@@ -428,7 +423,7 @@ def _missing(found: MetricScores, study: Study, values: FloatArray, by_peer: Flo
     if not scored.any() or (share[scored] == 1).all():
         return None
     observed = values if by_peer is None or np.isnan(by_peer).all() else by_peer
-    lowest, highest = _limits(found.metric) or (float(np.nanmin(observed)), float(np.nanmax(observed)))
+    lowest, highest = getattr(found.metric, "bounds", None) or (float(np.nanmin(observed)), float(np.nanmax(observed)))
     return Missing(share, lowest, highest)
 
 

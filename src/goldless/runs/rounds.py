@@ -65,20 +65,16 @@ class Rounds:
 
     def pairings(self) -> Iterator[dict[tuple[str, str], tuple[str, ...]]]:
         """What is scored in each round, until a look at it says to stop."""
+        first = least_tasks(self.until.alpha / self.until.question.tests(len(self.agents)), self.until.at_least)
         while self.stopped is None:
-            self._grow()
+            more = max(first, math.ceil(self.tasks * GROWTH)) - self.tasks
+            # for the agents that are still open; all others stay their peers
+            open_ = set(self.until.open(self.agents, self.comparisons))
+            for task in list(self.answered)[self.tasks : self.tasks + more]:
+                mine = [agent for agent in self.answered[task] if self.samples.get(agent, agent) in open_]
+                self.pairing |= {(task, agent): tuple(self.peers(task, agent)) for agent in mine}
+            self.tasks = min(len(self.answered), self.tasks + more)
             yield dict(self.pairing)
-
-    def _grow(self) -> None:
-        """Add the next tasks for the agents that are still open; all others stay their peers."""
-        k = len(self.agents)
-        first = least_tasks(self.until.alpha / self.until.question.tests(k), self.until.at_least)
-        more = max(first, math.ceil(self.tasks * GROWTH)) - self.tasks
-        open_ = set(self.until.open(self.agents, self.comparisons))
-        for task in list(self.answered)[self.tasks : self.tasks + more]:
-            mine = [agent for agent in self.answered[task] if self.samples.get(agent, agent) in open_]
-            self.pairing |= {(task, agent): tuple(self.peers(task, agent)) for agent in mine}
-        self.tasks = min(len(self.answered), self.tasks + more)
 
     def look(self, comparisons: Sequence[Comparison], *, over_budget: bool) -> None:
         """Take note of the comparisons so far, and whether to stop."""

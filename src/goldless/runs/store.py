@@ -91,10 +91,15 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     write_whole(folder / "response_scores.csv", guarded_frame(response_frame(evaluation.outcomes.values())).write_csv)
     csv = [board.to_csv() for board in evaluation.boards.values()]
     write_text(folder / "leaderboard.csv", "".join([*csv[:1], *(text.split("\n", 1)[1] for text in csv[1:])]))
-    tables = [f"## {name}\n\n{found.to_markdown()}" for name, found in evaluation.metrics.items()]
-    write_text(folder / "leaderboard.md", "\n".join(tables))
-    write_text(folder / "leaderboard.json", json.dumps(write(evaluation), ensure_ascii=False, indent=2) + "\n")
-    return finish_folder(folder, "score", evaluation.source, evaluation.spending)
+    return save_result(
+        evaluation.source,
+        folder,
+        verb="score",
+        name="leaderboard",
+        data=write(evaluation),
+        markdown="\n".join(f"## {name}\n\n{found.to_markdown()}" for name, found in evaluation.metrics.items()),
+        spending=evaluation.spending,
+    )
 
 
 def save_review(review: Review, folder: Path | str) -> Path:
@@ -103,9 +108,11 @@ def save_review(review: Review, folder: Path | str) -> Path:
     check_writable(folder, review.source, replaces_evidence=True)
     write_table(as_texts(review.judgements), folder, "judgements")
     write_table(review.answers, folder, "exams")
-    write_text(folder / "review.json", json.dumps(write(review), ensure_ascii=False, indent=2) + "\n")
-    write_text(folder / "review.md", "\n".join(table.to_markdown() for table in review.tables()))
-    return finish_folder(folder, "review", review.source, review.spending)
+    text = "\n".join(table.to_markdown() for table in review.tables())
+    source, spending = review.source, review.spending
+    return save_result(
+        source, folder, verb="review", name="review", data=write(review), markdown=text, spending=spending
+    )
 
 
 def save_result(
@@ -131,24 +138,10 @@ def save_result(
 
 
 def finish_folder(folder: Path, verb: str, study: Study | None, spending: Sequence[Spending]) -> Path:
-    """Record how results were made, and write the study's texts and the report."""
+    """Record when and with what results were made, beside those of other verbs; write the texts and the report."""
     # a run whose results go nowhere needs no templates in memory
     from goldless.reports.html.page import write_report  # noqa: PLC0415
 
-    note_made_by(folder, verb, study, spending)
-    if study is not None:
-        write_texts(study, folder)
-    write_report(folder)
-    return folder
-
-
-def report_of(folder: Path) -> Path:
-    """Path of the report of a run folder."""
-    return folder / REPORT
-
-
-def note_made_by(folder: Path, verb: str, study: Study | None, spending: Sequence[Spending]) -> None:
-    """Record when and with what results were made, next to the records of other verbs."""
     before = _made_by(folder) or MadeBy()
     made = {**before.made, verb: Made(datetime.now(UTC).isoformat(timespec="seconds"), tuple(spending))}
     noted = MadeBy(
@@ -162,6 +155,15 @@ def note_made_by(folder: Path, verb: str, study: Study | None, spending: Sequenc
         spending=tuple(row for one in made.values() for row in one.spending),
     )
     write_text(folder / MADE_BY, json.dumps(write(noted), ensure_ascii=False, indent=2) + "\n")
+    if study is not None:
+        write_texts(study, folder)
+    write_report(folder)
+    return folder
+
+
+def report_of(folder: Path) -> Path:
+    """Path of the report of a run folder."""
+    return folder / REPORT
 
 
 def noted_spending(folder: Path) -> tuple[dict[str, Any], ...]:

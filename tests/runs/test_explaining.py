@@ -15,8 +15,7 @@ import pytest
 import goldless
 from goldless.errors import CapabilityError, MetricError, TextTooLongError, UserError
 from goldless.models.scripted import ScriptedModel
-from goldless.runs.explaining import ExplainOptions, explain_pair, without_sentence
-from goldless.sentences import split_sentences
+from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.studies import read_study
 
 pytestmark = pytest.mark.anyio
@@ -69,12 +68,6 @@ async def test_without_its_only_sentence_a_candidate_is_not_available(explain, t
     asked = [call.context for call in scorer.calls if call.target == "vond rask."]
     assert len(asked) == 2  # the marginal is asked once, though two of the three questions are it
     assert sum(context.endswith("[Answer of the first person]\n\nNot available") for context in asked) == 1
-
-
-async def test_a_sentence_is_left_out_with_the_white_space_after_it():
-    text = "One.  Two.\n\nThree. "
-    left = [without_sentence(text, sentence) for sentence in split_sentences(text)]
-    assert left == ["Two.\n\nThree. ", "One.  Three. ", "One.  Two.\n\n"]
 
 
 async def test_everything_is_asked_in_one_batch_and_never_again(explain):
@@ -136,21 +129,15 @@ def rich_study(tmp_path):
     return read_study(folder)
 
 
-@pytest.mark.parametrize("name", ["abstract", "synopsis_abstract"])
-async def test_what_the_synopsis_tells_is_no_gain(explain, rich_study, toy_scorer, name):
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("abstract", "quex"), ("synopsis_abstract", "quex"), ("prompt", "Find quex."), ("notes", "quex")],
+)
+async def test_what_a_synopsis_or_any_text_column_tells_is_no_gain(explain, rich_study, toy_scorer, name, shown):
     scorer = toy_scorer(tokens=words)
     found = await explain(of=rich_study, synopsis=name, scorer=scorer)
     assert found.total_nats == pytest.approx(3 * LN4)
-    assert "|synopsis:abstract|" in found.signature
-    assert sum("[Synopsis of the task]\n\nquex" in call.context for call in scorer.calls) == 4
-
-
-@pytest.mark.parametrize(("name", "shown"), [("prompt", "Find quex."), ("notes", "quex")])
-async def test_any_text_column_that_gem_s_takes_can_be_given(explain, rich_study, toy_scorer, name, shown):
-    scorer = toy_scorer(tokens=words)
-    found = await explain(of=rich_study, synopsis=name, scorer=scorer)
-    assert found.total_nats == pytest.approx(3 * LN4)
-    assert f"|synopsis:{name}|" in found.signature
+    assert f"|synopsis:{name.removeprefix('synopsis_')}|" in found.signature
     assert sum(f"[Synopsis of the task]\n\n{shown}" in call.context for call in scorer.calls) == 4
 
 
@@ -195,30 +182,31 @@ async def test_a_pair_that_cannot_be_explained_is_refused_before_a_model_is_aske
     assert scorer.calls == []
 
 
-async def test_a_model_without_scoring_is_refused_with_those_that_can(explain):
-    with pytest.raises(
-        CapabilityError, match=r"does not return log-probabilities.*embedded, gguf:PATH, hf:NAME_OR_PATH"
-    ):
-        await explain(scorer=ScriptedModel(answers={}))
+class Short(ScriptedModel):
+    context_length = 20
 
 
-async def test_a_model_that_does_not_tell_its_tokens_is_refused(explain, toy_scorer):
-    with pytest.raises(CapabilityError, match="does not return the text of its tokens"):
-        await explain(scorer=toy_scorer())
-
-
-async def test_tokens_that_do_not_spell_the_response_are_refused(explain, toy_scorer):
-    with pytest.raises(CapabilityError, match="spell 'zarnmipo"):
-        await explain(scorer=toy_scorer(tokens=str.split))
-
-
-async def test_a_text_that_does_not_fit_is_refused_not_cut(explain):
-    class Short(ScriptedModel):
-        context_length = 20
-
-    scorer = Short(logprobs=_overlap, tokens=words)
-    with pytest.raises(TextTooLongError, match=r"\d+ tokens do not fit the context of 20"):
-        await explain(scorer=scorer)
+@pytest.mark.parametrize(
+    ("scorer", "error", "message"),
+    [
+        (
+            lambda _: ScriptedModel(answers={}),
+            CapabilityError,
+            r"does not return log-probabilities.*embedded, gguf:PATH, hf:NAME_OR_PATH",
+        ),
+        (lambda toy: toy(tokens=None), CapabilityError, "does not return the text of its tokens"),
+        (lambda toy: toy(tokens=str.split), CapabilityError, "spell 'zarnmipo"),
+        (
+            lambda _: Short(logprobs=_overlap, tokens=words),
+            TextTooLongError,
+            r"\d+ tokens do not fit the context of 20",
+        ),
+    ],
+    ids=["writes only", "without tokens", "tokens that do not spell", "texts are never cut"],
+)
+async def test_a_scorer_that_cannot_make_a_map_is_refused(explain, toy_scorer, scorer, error, message):
+    with pytest.raises(error, match=message):
+        await explain(scorer=scorer(toy_scorer))
 
 
 # --- a real model ------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ verdicts; reviewers' ratings.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -509,13 +510,6 @@ def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:
 
 def critic_batches(asked: Sequence[CriticQuestion], *, local: bool) -> Iterator[list[CriticQuestion]]:
     """Questions in order, in batches; those with the same first response stay together."""
-    size = QUESTIONS_AT_ONCE if local else CALLS_AT_ONCE * 4
-    batch: list[CriticQuestion] = []
-    for question in asked:
-        new = not batch or (question.task, question.first) != (batch[-1].task, batch[-1].first)
-        if new and len(batch) >= size:
-            yield batch
-            batch = []
-        batch.append(question)
-    if batch:
-        yield batch
+    runs = [list(run) for _, run in itertools.groupby(asked, key=lambda question: (question.task, question.first))]
+    for places in task_groups(list(map(len, runs)), QUESTIONS_AT_ONCE if local else CALLS_AT_ONCE * 4):
+        yield [question for place in places for question in runs[place]]

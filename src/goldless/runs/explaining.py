@@ -19,7 +19,7 @@ from goldless.records import CallFailure
 from goldless.runs.opening import SCORERS, Part, open_journal, open_models, training_notes
 from goldless.runs.options import CALLING, Options
 from goldless.scoring import Question, ScoringStage
-from goldless.sentences import Sentence, split_sentences
+from goldless.sentences import split_sentences
 from goldless.signature import Signature
 from goldless.studies import Study
 from goldless.templates import find_template
@@ -82,8 +82,8 @@ async def explain_pair(study: Study, options: ExplainOptions) -> InformationMap:
         canaries = await check_scorer(opened.model, journal, opened.ledger)
         candidate, peer = texts[options.agent], texts[options.peer]
         sentences = split_sentences(candidate)
-        # given nothing, given the candidate, given it without each sentence
-        shown = [None, candidate, *(without_sentence(candidate, sentence) for sentence in sentences)]
+        # given nothing, given the candidate, given it without each sentence and the white space after it
+        shown = [None, candidate, *(candidate[: one.start] + candidate[one.end :].lstrip() for one in sentences)]
         stage = ScoringStage(opened.scorer, template, rewriter, synopsis)
         known = {PEER: peer, **{str(i): text for i, text in enumerate(shown) if text and text.strip()}}
         asked = [Question(PEER, str(i) if str(i) in known else None) for i in range(len(shown))]
@@ -111,11 +111,6 @@ async def explain_pair(study: Study, options: ExplainOptions) -> InformationMap:
             without_nats=without,
             signature=str(_signature(study, stage, canaries)),
         )
-
-
-def without_sentence(text: str, sentence: Sentence) -> str:
-    """The text without a sentence and without the white space after it."""
-    return text[: sentence.start] + text[sentence.end :].lstrip()
 
 
 def _texts(study: Study, options: ExplainOptions) -> tuple[dict[str, str], str | None]:

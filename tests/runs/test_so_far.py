@@ -113,7 +113,7 @@ def test_a_look_that_fails_ends_no_run_and_part_of_another_verb_is_not_told(tmp_
     whole = evaluation.metric_board
     calls = count()
     monkeypatch.setattr(
-        "goldless.runs.pipeline.metric_board",
+        "goldless.runs.evaluation.metric_board",
         lambda *given: whole(*given) if next(calls) == TASKS else 1 / 0,
     )
     result, boards = seen(evaluate_study, tmp_path, metrics=("gem-raw",), scorer=scorer())

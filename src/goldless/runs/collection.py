@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import anyio
 import polars as pl
 
+from goldless import scoring
 from goldless.concurrency import side_by_side
 from goldless.errors import TextTooLongError, UserError
 from goldless.evidence import (
@@ -45,35 +46,15 @@ from goldless.models.catalogue import is_small
 from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
+from goldless.runs import opening
 from goldless.runs.opening import CALLS_AT_ONCE as CALLS_AT_ONCE  # noqa: PLC0414 - stages of other verbs take it here
-from goldless.runs.opening import (
-    OpenModel,
-    in_batches,
-    layout_note,
-    open_journal,
-    open_models,
-    refuse_without_chat,
-    refuse_without_scoring,
-    stop_if_waiting,
-    training_notes,
-)
+from goldless.runs.opening import OpenModel, in_batches
 from goldless.runs.plan import SCORER, SYNOPSIS_WRITER, Need, Preprocessor, RunPlan, Texts
 from goldless.runs.progress import Arrived, nobody
 from goldless.runs.recorded import recorded_control, recorded_evidence, recorded_logprobs, recorded_tokens
 from goldless.runs.review_evidence import recorded_review
 from goldless.runs.reviewers import ReviewCollector, review_parts
-from goldless.scoring import (
-    SCORED,
-    Question,
-    ScoringJob,
-    ScoringStage,
-    paired_questions,
-    questions,
-    refuse_too_long,
-    score_together,
-    too_long,
-    unfit,
-)
+from goldless.scoring import SCORED, Question, ScoringJob, ScoringStage
 from goldless.synopses import PROMPTS, SynopsisStage
 from goldless.templates import Template
 
@@ -99,8 +80,8 @@ async def collecting(plan: RunPlan) -> AsyncIterator[Collector]:
         yield Collector()
         return
     async with (
-        open_journal(options.journal, options.occasion) as journal,
-        open_models(plan.parts(), options, journal) as models,
+        opening.open_journal(options.journal, options.occasion) as journal,
+        opening.open_models(plan.parts(), options, journal) as models,
     ):
         _check_roles(plan, models)
         scorers = [part for part in models if part == SCORER or part.startswith("juror ")]
@@ -115,15 +96,15 @@ def _check_roles(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
     """Refuse a model that cannot play its role, and warn of a scorer that is asked otherwise than it was trained."""
     for name, model in models.items():
         if name == SCORER or name.startswith("juror "):
-            refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
-            unlike = layout_note(model.model)
-            notes = training_notes(model.model, plan.options.chosen_templates(), plan.study)
+            opening.refuse_without_scoring(model, [metric.name for metric in plan.likelihood])
+            unlike = opening.layout_note(model.model)
+            notes = opening.training_notes(model.model, plan.options.chosen_templates(), plan.study)
             for note in [*notes, *([unlike] if unlike else [])]:
                 warnings.warn(note, stacklevel=2)
         if name.startswith("rewriter"):
-            refuse_without_chat(model, "rewrite responses for gem")
+            opening.refuse_without_chat(model, "rewrite responses for gem")
         if name == SYNOPSIS_WRITER:
-            refuse_without_chat(model, "write synopses")
+            opening.refuse_without_chat(model, "write synopses")
         if name == "critic":
             critic_stage(plan, model)  # refuses one that cannot give verdicts
             if is_small(model.identity):
@@ -157,7 +138,7 @@ class Collector:
         for model in self.models.values():
             model.round()
         found = await Collection(plan, self.models, arrived).collect()
-        stop_if_waiting(self.models.values())
+        opening.stop_if_waiting(self.models.values())
         return replace(found, described=self._described(plan, found))
 
     def _described(self, plan: RunPlan, found: Evidence) -> dict[str, dict[str, str]]:
@@ -345,14 +326,14 @@ class Collection:
             await self._ask(self.models[part], list(self._jobs(part, wanted, synopses)), found)
         evidence = _whole(found)
         if self.plan.options.on_too_long == "error":
-            refuse_too_long(too_long(evidence))
+            scoring.refuse_too_long(scoring.too_long(evidence))
         return by_table(evidence)
 
     async def _ask(self, scorer: OpenModel, by_task: Sequence[list[ScoringJob]], batches: list[pl.DataFrame]) -> None:
         """Add the log-probabilities of one scorer to the batches of others."""
         known, first = self._known(scorer), len(batches)
         if self.plan.options.on_too_long == "error" and scorer.local:
-            refuse_too_long([bad for jobs in by_task for bad in await unfit(jobs)])
+            scoring.refuse_too_long([bad for jobs in by_task for bad in await scoring.unfit(jobs)])
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
         together = scorer.scorer.capabilities.together
         groups = list(task_groups(counts, QUESTIONS_TOGETHER if together else 1))
@@ -432,10 +413,10 @@ class Collection:
         pairing = self.plan.options.pairing
         if pairing is None:
             peers = self.plan.peers
-            return list(questions(agents, peers=peers, both_directions=both_directions, marginals=marginals))
+            return list(scoring.questions(agents, peers=peers, both_directions=both_directions, marginals=marginals))
         there = set(agents)
         peers_of = {a: [peer for peer in pairing.get((task, a), ()) if peer in there] for a in agents}
-        return list(paired_questions(peers_of, both_directions=both_directions, marginals=marginals))
+        return list(scoring.paired_questions(peers_of, both_directions=both_directions, marginals=marginals))
 
     def _elsewhere(self, task: str, agents: Sequence[str], wording: Wording, need: Need) -> list[Question]:
         """What task control asks of responses to other tasks, under this task's synopsis and responses."""
@@ -475,7 +456,7 @@ async def _score_unknown(
     """The log-probabilities of the jobs, and how many of them were known; only the rest is requested."""
     known = [recorded[task] for task in dict.fromkeys(job.task.task for job in jobs) if task in recorded]
     if not known:
-        return await score_together(jobs, turn), 0
+        return await scoring.score_together(jobs, turn), 0
     keys = []
     for job in jobs:
         how = job.stage.template.name, job.stage.rewriter, job.stage.synopsis, job.task.task
@@ -488,7 +469,7 @@ async def _score_unknown(
         replace(job, questions=[q for q, key in zip(job.questions, mine, strict=True) if key not in have])
         for job, mine in zip(jobs, keys, strict=True)
     ]
-    rows = pl.concat([there, await score_together(rest, turn)])
+    rows = pl.concat([there, await scoring.score_together(rest, turn)])
     ordered = wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*SCORED)
     return ordered, len(there)
 

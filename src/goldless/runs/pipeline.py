@@ -23,18 +23,10 @@ from goldless.reports.decisions import Stopped
 from goldless.reports.findings import comparative
 from goldless.reports.leaderboard import RaterScores
 from goldless.reports.run_record import BoardSoFar, Spending
+from goldless.runs import evaluation
 from goldless.runs.collection import Collector, by_table, collecting
-from goldless.runs.evaluation import (
-    Evaluation,
-    MetricOutcome,
-    MetricScores,
-    audit_scores,
-    differences,
-    metric_board,
-    metric_outcome,
-    signature,
-)
-from goldless.runs.opening import OpenModel, open_journal, open_models, stop_if_waiting
+from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
+from goldless.runs.opening import open_journal, open_models, stop_if_waiting
 from goldless.runs.options import Options
 from goldless.runs.plan import RunPlan, model_name, plan_run
 from goldless.runs.progress import Arriving
@@ -94,7 +86,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     metrics: dict[str, MetricOutcome | RaterScores] = {}
     for name, one in scored.scores.items():
         if one.scores.raters is None:
-            metrics[name] = metric_outcome(one.of_agents(study), plan.agents, ranking, plan.until, price)
+            metrics[name] = evaluation.metric_outcome(one.of_agents(study), plan.agents, ranking, plan.until, price)
         else:
             criteria = {criterion or "": found for criterion, found in one.scores.raters.items()}
             metrics[name] = RaterScores(name, str(one.signature), criteria)
@@ -110,7 +102,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
         study=study.name,
         fingerprint=study.fingerprint,
         metrics=metrics,
-        findings=(*seen, *audit_scores(plan.agents, outcomes)),
+        findings=(*seen, *evaluation.audit_scores(plan.agents, outcomes)),
         evidence=evidence,
         asked=evidence.asked,
         open=open_,
@@ -154,7 +146,7 @@ async def _scored(plan: RunPlan) -> Scored:
                 scored = _looked(scored, rounds)
     if plan.options.so_far is not None:
         ranked = [one for one in scored.scores.values() if one.scores.raters is None]
-        plan.options.so_far([metric_board(one.metric, one.scores, plan.study) for one in ranked])
+        plan.options.so_far([evaluation.metric_board(one.metric, one.scores, plan.study) for one in ranked])
     return scored
 
 
@@ -170,7 +162,7 @@ def _looked(scored: Scored, rounds: Rounds) -> Scored:
             by_peer = None if made.by_peer is None else rounds.scored(made.by_peer)
             made = replace(made, responses=rounds.scored(made.responses), by_peer=by_peer)
         scores[name] = replace(one, scores=made)
-    pairs = differences(scores[first].of_agents(plan.study), plan.agents)
+    pairs = evaluation.differences(scores[first].of_agents(plan.study), plan.agents)
     found = rounds.until.compare([agent.agent for agent in plan.agents.agents], pairs)
     rounds.look(found, over_budget=scored.evidence.failures["budget"] > 0)
     plan.options.say(rounds.answer)
@@ -211,7 +203,7 @@ async def _metric_scores(metric: Metric, given: Given, options: Options) -> Metr
             raise
         raise MetricError(f"{metric.name}: the metric failed with {type(error).__name__}: {error}") from error
     scores = checked_scores(metric.name, made, given)
-    return MetricScores(metric, scores, signature(metric, scores, given, options))
+    return MetricScores(metric, scores, evaluation.signature(metric, scores, given, options))
 
 
 def _boards(plan: RunPlan, models: Mapping[str, OpenModel], tables: dict[str, Any]) -> Sequence[BoardSoFar]:
@@ -225,7 +217,7 @@ def _boards(plan: RunPlan, models: Mapping[str, OpenModel], tables: dict[str, An
         ready = asked <= set(tables) if asked else comparative(metric.name) == "longer"
         scores = metric.scores(given) if ready else None
         if isinstance(scores, Scores) and scores.raters is None:
-            boards.append(metric_board(metric, checked_scores(metric.name, scores, given), plan.study))
+            boards.append(evaluation.metric_board(metric, checked_scores(metric.name, scores, given), plan.study))
     return [board for board in boards if any(row.tasks for row in board.rows)]
 
 

@@ -16,14 +16,8 @@ import polars as pl
 
 from goldless.audit.texts import repeats_prompts
 from goldless.errors import MetricError, UserError, nearest
-from goldless.judging.critic_questions import (
-    CriticQuestion,
-    choose_design,
-    chosen_pairs,
-    critic_questions,
-    default_shuffles,
-    other_tasks,
-)
+from goldless.judging import critic_questions as critic_work
+from goldless.judging.critic_questions import CriticQuestion
 from goldless.judging.judges import JUDGES, find_judge
 from goldless.judging.scales import Scale
 from goldless.metrics.label_information import check_labels
@@ -510,23 +504,25 @@ def _critic_work(
         return (), 0
     answered = {task.task: [r.agent for r in responses] for task, responses in study.with_peers()}
     most = max(1, len(answered) - 1)
-    shuffles = min(options.shuffles or max(1, default_shuffles(len(answered))), most)
+    shuffles = min(options.shuffles or max(1, critic_work.default_shuffles(len(answered))), most)
     agents = list(dict.fromkeys(name for names in answered.values() for name in names))
     if options.pairing is not None:
         only: dict[str, set[tuple[str, str]]] = {}  # each response with its peers, in both orders
         for (task, agent), others in options.pairing.items():
             only.setdefault(task, set()).update(pair for peer in others for pair in ((agent, peer), (peer, agent)))
-        asked = critic_questions(answered, shuffles=shuffles, seed=options.seed, only=only)
+        asked = critic_work.critic_questions(answered, shuffles=shuffles, seed=options.seed, only=only)
     elif options.budget_calls is None:
-        asked = critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers)
+        asked = critic_work.critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers)
     else:
-        design = choose_design(len(answered), len(agents), budget_calls=options.budget_calls, shuffles=options.shuffles)
+        design = critic_work.choose_design(
+            len(answered), len(agents), budget_calls=options.budget_calls, shuffles=options.shuffles
+        )
         shuffles = min(design.shuffles, most)
-        asked = critic_questions(
+        asked = critic_work.critic_questions(
             answered,
             shuffles=shuffles,
             seed=options.seed,
-            only=chosen_pairs(list(answered), agents, design, seed=options.seed),
+            only=critic_work.chosen_pairs(list(answered), agents, design, seed=options.seed),
         )
     if not asked:
         raise MetricError(
@@ -563,7 +559,7 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Contr
         )
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     for agent, tasks in tasks_of.items():
-        drawn = other_tasks(tasks, options.control_tasks, content_hash("control", options.seed, agent))
+        drawn = critic_work.other_tasks(tasks, options.control_tasks, content_hash("control", options.seed, agent))
         found |= {(task, agent): tuple(others) for task, others in drawn.items()}
     return found
 

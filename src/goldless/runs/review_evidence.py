@@ -17,16 +17,9 @@ from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import EXAMS, JUDGEMENTS, empty
 from goldless.judging.exams.items import one_order, pair_of
 from goldless.judging.scales import Scale, find_scale
+from goldless.metrics import judgement_table as judged
 from goldless.metrics.exam_traits import ConfidenceItem, confidence_levels
-from goldless.metrics.judgement_table import (
-    Convention,
-    PairJudgements,
-    ResponseRatings,
-    pair_judgements,
-    read_pairwise,
-    read_rating,
-    response_ratings,
-)
+from goldless.metrics.judgement_table import Convention, PairJudgements, ResponseRatings
 from goldless.metrics.metric import Pairing
 from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, pair_labels, rating_table, usual_margin
 from goldless.models.interface import content_hash
@@ -96,7 +89,7 @@ class ReviewEvidence:
     def table(self, plan: ReviewPlan) -> PairJudgements | ResponseRatings | None:
         """The judgements on the scale of the review; None if there are none."""
         heard = self.heard(self.judgements)
-        make = pair_judgements if plan.options.chosen_scale.pairwise else response_ratings
+        make = judged.pair_judgements if plan.options.chosen_scale.pairwise else judged.response_ratings
         return make(self.judgements, reviewers=heard, **plan.names) if heard else None
 
 
@@ -281,7 +274,7 @@ def _read(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFr
     recorded = pl.col("value").cast(pl.Float64, strict=False)
     rows = rows.with_columns(value=pl.when(recorded.is_between(scale.lowest, scale.highest)).then(recorded))
     unread = rows.filter(pl.col("value").is_null() & pl.col("output").is_not_null())["output"].unique()
-    papers = read_pairwise if scale.pairwise else read_rating
+    papers = judged.read_pairwise if scale.pairwise else judged.read_rating
     read = scale.read if convention == "default" else papers
     said = pl.DataFrame(
         {"output": unread, "read": [read(output) for output in unread]},

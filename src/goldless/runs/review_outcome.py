@@ -15,36 +15,11 @@ import polars as pl
 
 from goldless.errors import MetricError, UserError
 from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
-from goldless.judging.licences import (
-    Licence,
-    LicensedTrait,
-    SharedErrors,
-    Sitting,
-    issue,
-    prompt_hash,
-    write_licence,
-)
-from goldless.metrics import exam_traits
-from goldless.metrics.chair import (
-    PanelScores,
-    PanelVerdicts,
-    panel_scores,
-    panel_verdicts,
-    reviewer_scores,
-    usual_fusion,
-)
+from goldless.judging import licences as licensing
+from goldless.metrics import chair, exam_traits, label_agreement
+from goldless.metrics.chair import PanelScores, PanelVerdicts
 from goldless.metrics.exam_traits import Trait
 from goldless.metrics.judgement_table import PairJudgements, ResponseRatings, pair_judgements
-from goldless.metrics.label_agreement import (
-    PairCredits,
-    accuracies,
-    paired_t,
-    panel_credits,
-    rank_agreement,
-    reviewer_credits,
-    score_credits,
-    with_each_order,
-)
 from goldless.metrics.panel_worth import PanelWorth, panel_correlations, panel_worth
 from goldless.metrics.qualification import Qualification, Weighting, qualify
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
@@ -78,7 +53,7 @@ class Review(ReviewReport):
     """Columns of ``evidence.JUDGEMENTS``."""
     answers: pl.DataFrame = field(default_factory=lambda: empty(EXAMS), metadata=HERE_ONLY)
     """Columns of ``evidence.EXAMS``."""
-    licences: tuple[Licence, ...] = field(default=(), metadata=HERE_ONLY)
+    licences: tuple[licensing.Licence, ...] = field(default=(), metadata=HERE_ONLY)
     """Issued now."""
     spending: tuple[Spending, ...] = field(default=(), metadata=HERE_ONLY)
 
@@ -185,9 +160,9 @@ class Votes:
         if not self.weights or self.table is None:
             return None
         if isinstance(self.table, PairJudgements):
-            return panel_verdicts(self.table, weights=self.weights, convention=options.convention)
-        fusion = options.fusion or usual_fusion(options.convention)
-        return panel_scores(self.table, weights=self.weights, normalisation=fusion, convention=options.convention)
+            return chair.panel_verdicts(self.table, weights=self.weights, convention=options.convention)
+        fusion = options.fusion or chair.usual_fusion(options.convention)
+        return chair.panel_scores(self.table, weights=self.weights, normalisation=fusion, convention=options.convention)
 
     def comparisons(self, until: Until | None) -> list[Comparison]:
         """The differences of agents by the panel's scores or win rates; empty where there is no panel.
@@ -233,27 +208,33 @@ class Votes:
         if people.tested is None or table is None:
             return {}
         convention = options.convention
-        earned: dict[str, PairCredits] = {}
+        earned: dict[str, label_agreement.PairCredits] = {}
         scores: dict[str, PanelScores] = {}
         if not only_panel:
-            earned = dict(reviewer_credits(table, people.tested, convention=convention))
+            earned = dict(label_agreement.reviewer_credits(table, people.tested, convention=convention))
             scores = {name: _own_scores(table, name, options) for name in table.reviewers}
         if isinstance(panel, PanelVerdicts):
-            earned[""] = panel_credits(panel, people.tested)
+            earned[""] = label_agreement.panel_credits(panel, people.tested)
             if isinstance(table, PairJudgements) and options.orders == "both":
-                earned[""] = with_each_order(earned[""], table, weights=panel.weights)
+                earned[""] = label_agreement.with_each_order(earned[""], table, weights=panel.weights)
         elif panel is not None:
-            earned[""] = score_credits(panel, people.tested, convention=convention)
+            earned[""] = label_agreement.score_credits(panel, people.tested, convention=convention)
         if panel is not None:
             scores[""] = _scores(panel)
         ranked: dict[str, Any] = {"convention": convention, **self.plan.draws}
         agreements = {}
-        for name, accuracy in zip(earned, accuracies(list(earned.values()), **self.plan.draws), strict=True):
+        for name, accuracy in zip(
+            earned, label_agreement.accuracies(list(earned.values()), **self.plan.draws), strict=True
+        ):
             spearman = kendall = None
             if people.ratings is not None:
-                spearman = rank_agreement(scores[name], people.ratings, coefficient="spearman", **ranked)
-                kendall = rank_agreement(scores[name], people.ratings, coefficient="kendall", **ranked)
-            difference, p = paired_t(earned[""], earned[name]) if name and "" in earned else (None, None)
+                spearman = label_agreement.rank_agreement(
+                    scores[name], people.ratings, coefficient="spearman", **ranked
+                )
+                kendall = label_agreement.rank_agreement(scores[name], people.ratings, coefficient="kendall", **ranked)
+            difference, p = (
+                label_agreement.paired_t(earned[""], earned[name]) if name and "" in earned else (None, None)
+            )
             agreements[name] = Agreement.of(accuracy, spearman, kendall, panel_difference=difference, panel_p_pairs=p)
         return agreements
 
@@ -313,7 +294,7 @@ class Votes:
         described = [options.descriptions.get(name, options.task_description) for name in evidence.reviewers]
         settings = {
             "scale": scale.name,
-            "wording": "+".join(dict.fromkeys(prompt_hash(scale, text)[:8] for text in described)),
+            "wording": "+".join(dict.fromkeys(licensing.prompt_hash(scale, text)[:8] for text in described)),
             "reviewers": ",".join(identities[n].short if n in identities else n for n in evidence.reviewers),
             "exam": "licence" if options.licences else ",".join(options.exams),
             **({} if people.labels is None else {"pairs": people.labels.rule}),
@@ -328,7 +309,7 @@ class Votes:
             "limits": limits or "none",
             "combination": qualification.combination,
             "weights": f"{qualification.weighting}({weights})",
-            **({} if scale.pairwise else {"fusion": options.fusion or usual_fusion(options.convention)}),
+            **({} if scale.pairwise else {"fusion": options.fusion or chair.usual_fusion(options.convention)}),
             "prompts": "shown" if prompted else "none: responses alone",
             "own-family": "judged" if options.judges_own_family else "left-out",
             "convention": options.convention,
@@ -354,8 +335,8 @@ def _scores(panel: PanelVerdicts | PanelScores) -> PanelScores:
 
 def _own_scores(table: PairJudgements | ResponseRatings, name: str, options: Options) -> PanelScores:
     if isinstance(table, ResponseRatings):
-        return reviewer_scores(table, name, convention=options.convention)
-    return shares_by_agent(panel_verdicts(table.of([name]), weights={name: 1.0}, convention=options.convention))
+        return chair.reviewer_scores(table, name, convention=options.convention)
+    return shares_by_agent(chair.panel_verdicts(table.of([name]), weights={name: 1.0}, convention=options.convention))
 
 
 def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
@@ -440,7 +421,7 @@ def review_result(
     return replace(review, licences=_licences(study, options, review, identities))
 
 
-def _shared(review: Review, name: str) -> dict[str, SharedErrors]:
+def _shared(review: Review, name: str) -> dict[str, licensing.SharedErrors]:
     """How far a reviewer errs together with each other voter, by the short name of the other's model."""
     worth = review.panel.worth
     if worth is None:
@@ -448,7 +429,7 @@ def _shared(review: Review, name: str) -> dict[str, SharedErrors]:
     models = {reviewer.name: str(reviewer.model) for reviewer in review.reviewers}
     alike = Counter(models[voter] for voter in review.voters)
     return {
-        models[other]: SharedErrors(correlation, n, worth.source)
+        models[other]: licensing.SharedErrors(correlation, n, worth.source)
         for pair, (correlation, n) in panel_correlations(worth).items()
         if name in pair and alike[models[other := next(one for one in pair if one != name)]] == 1
     }
@@ -456,7 +437,7 @@ def _shared(review: Review, name: str) -> dict[str, SharedErrors]:
 
 def _licences(
     study: Study, options: Options, review: Review, identities: Mapping[str, ModelIdentity]
-) -> tuple[Licence, ...]:
+) -> tuple[licensing.Licence, ...]:
     """Licences of the reviewers who passed an exam now, written if requested."""
     if options.issue_to is None:
         return ()
@@ -465,14 +446,16 @@ def _licences(
         limited = any(trait.threshold is not None for trait in reviewer.traits.values())
         if not reviewer.passed or not limited or reviewer.weight is None or reviewer.name not in identities:
             continue
-        licence = issue(
+        licence = licensing.issue(
             identities[reviewer.name],
             options.chosen_scale,
             task_description=options.descriptions.get(reviewer.name, options.task_description),
             task_kind=options.task_kind or study.name,
-            sittings=[Sitting(name, {"limit": str(trait.threshold)}) for name, trait in reviewer.traits.items()],
+            sittings=[
+                licensing.Sitting(name, {"limit": str(trait.threshold)}) for name, trait in reviewer.traits.items()
+            ],
             traits={
-                name: LicensedTrait(trait.value, trait.n, trait.low, trait.high)
+                name: licensing.LicensedTrait(trait.value, trait.n, trait.low, trait.high)
                 for name, trait in reviewer.traits.items()
                 if trait.value is not None
             },
@@ -480,7 +463,7 @@ def _licences(
             study_fingerprint=study.fingerprint,
             shared=_shared(review, reviewer.name),
         )
-        write_licence(licence, options.issue_to)
+        licensing.write_licence(licence, options.issue_to)
         issued.append(licence)
     return tuple(issued)
 

@@ -15,17 +15,8 @@ from goldless.errors import CapabilityError, UserError, nearest
 from goldless.evidence import EXAMS, JUDGEMENTS, empty, judgements_frame
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
-from goldless.judging.exams.items import (
-    ExamAnswer,
-    ExamPair,
-    all_pairs,
-    both_orders,
-    consistency_pairs,
-    exam_answers,
-    human_pairs,
-    pair_questions,
-    single_ratings,
-)
+from goldless.judging.exams import items as exam_items
+from goldless.judging.exams.items import ExamAnswer, ExamPair
 from goldless.judging.exams.pertinence import ChangingStage, PertinenceItem, nearest_items, sit_pertinence
 from goldless.judging.exams.self_confidence import ConfidenceSets, ConfidenceStage, chosen_sets, ranked_sets
 from goldless.judging.licences import Licence, check, prompt_hash, read_licence, read_licences
@@ -173,16 +164,18 @@ class ReviewCollector:
             at_once = model.at_once(CALLS_AT_ONCE)
             if "human exam" in traits:
                 stage = self.stage(name, options.chosen_scale)
-                pairs = self._others(name, human_pairs(self.answered, self.questioners))
-                asked = both_orders(pairs) if stage.scale.pairwise else single_ratings(pairs)
+                pairs = self._others(name, exam_items.human_pairs(self.answered, self.questioners))
+                asked = exam_items.both_orders(pairs) if stage.scale.pairwise else exam_items.single_ratings(pairs)
                 self._report(f"human exam of {name}", 0, len(pairs), name)
-                found += await exam_answers("human", stage, asked, self.texts, self.prompts, at_once=at_once)
+                found += await exam_items.exam_answers("human", stage, asked, self.texts, self.prompts, at_once=at_once)
             if {"consistency", PEERS} & set(traits):
-                drawn = consistency_pairs(self.answered, items=options.exam_items, seed=options.seed)
+                drawn = exam_items.consistency_pairs(self.answered, items=options.exam_items, seed=options.seed)
                 pairs = self._others(name, drawn)
-                asked, stage = both_orders(pairs), self.stage(name, pairwise)
+                asked, stage = exam_items.both_orders(pairs), self.stage(name, pairwise)
                 self._report(f"consistency of {name}", 0, len(pairs), name)
-                found += await exam_answers("consistency", stage, asked, self.texts, self.prompts, at_once=at_once)
+                found += await exam_items.exam_answers(
+                    "consistency", stage, asked, self.texts, self.prompts, at_once=at_once
+                )
             if "pertinence" in traits:
                 items = await self._pertinence_items()
                 self._report(f"pertinence of {name}", 0, len(items), name)
@@ -268,8 +261,8 @@ class ReviewCollector:
     def _questions(self, name: str) -> list[ReviewQuestion]:
         pairing = self.options.pairing
         if self.options.chosen_scale.pairwise:
-            pairs, options = self._others(name, all_pairs(self.answered)), self.options
-            asked = pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
+            pairs, options = self._others(name, exam_items.all_pairs(self.answered)), self.options
+            asked = exam_items.pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
             if pairing is None:
                 return asked
             sides = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}

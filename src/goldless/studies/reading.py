@@ -16,20 +16,9 @@ import polars as pl
 from goldless.errors import UserError
 from goldless.files import temporary_prefix
 from goldless.records import Agent, Response, Task
+from goldless.studies import frames
 from goldless.studies.checking import Problems, all_at_once
-from goldless.studies.frames import (
-    NO_LABELS,
-    NO_RESPONSES,
-    REQUIRED,
-    AgentTable,
-    Listed,
-    read_agents,
-    read_labels,
-    read_responses,
-    read_tasks,
-    task_frame,
-    with_samples,
-)
+from goldless.studies.frames import NO_LABELS, NO_RESPONSES, REQUIRED, AgentTable, Listed
 from goldless.studies.hub import PREFIX, hub_files
 from goldless.studies.importers import imported_tables
 from goldless.studies.importers.log import Repeats
@@ -147,7 +136,7 @@ def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, 
 
     A blank text is kept, because a perturbed copy may be blank. Raises if a response has no task or is duplicated.
     """
-    listed = task_frame(list(tasks))
+    listed = frames.task_frame(list(tasks))
     given = pl.DataFrame(
         [(r.task, r.agent, r.text) for r in responses], schema=dict.fromkeys(REQUIRED, pl.String), orient="row"
     )
@@ -213,7 +202,7 @@ def with_labels(study: Study, labels: Any) -> Study:
     tasks = Listed("task", study.task_table["task"], study.name)
     agents = Listed("agent", pl.Series("agent", [agent.agent for agent in study.agents], pl.String), study.name)
     with all_at_once("labels") as problems:
-        found = read_labels(source, tasks, agents, problems, study.table("responses"))
+        found = frames.read_labels(source, tasks, agents, problems, study.table("responses"))
     return study.with_labels(found)
 
 
@@ -226,15 +215,17 @@ def _read_tables(sources: Mapping[str, Source], problems: Problems) -> dict[str,
     }
     task_table, tasks = None, Listed("task", pl.Series("task", [], pl.String))
     if "tasks" in sources:
-        task_table, tasks = read_tasks(sources["tasks"], problems)
-    about = read_agents(sources["agents"], problems) if "agents" in sources else AgentTable()
+        task_table, tasks = frames.read_tasks(sources["tasks"], problems)
+    about = frames.read_agents(sources["agents"], problems) if "agents" in sources else AgentTable()
     agents = Listed("agent", pl.Series("agent", list(about), pl.String), about.listed_in)
     responses = NO_RESPONSES
     if "responses" in sources:
-        responses = read_responses(sources["responses"], tasks, agents, problems)
+        responses = frames.read_responses(sources["responses"], tasks, agents, problems)
     labels = NO_LABELS
     if "labels" in sources:
-        labels = read_labels(sources["labels"], tasks, agents, problems, responses.frame if responses.whole else None)
+        labels = frames.read_labels(
+            sources["labels"], tasks, agents, problems, responses.frame if responses.whole else None
+        )
     check_evidence(recorded, problems)
     if not len(tasks.names) and not problems.total:
         tasks.names, used = names_used(recorded)
@@ -249,7 +240,7 @@ def _read_tables(sources: Mapping[str, Source], problems: Problems) -> dict[str,
     agents.names = agents.names.filter(~agents.names.is_in(list(sampled)))
     return {
         "task_table": task_table,
-        "agents": with_samples(about, agents.names.to_list(), responses.samples),
+        "agents": frames.with_samples(about, agents.names.to_list(), responses.samples),
         "response_table": in_order(responses.frame, tasks.names, agents.names),
         "label_table": labels,
         "recorded_tables": recorded,

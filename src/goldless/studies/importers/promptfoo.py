@@ -9,17 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from goldless.studies.checking import Problems, as_json, as_text
-from goldless.studies.importers.log import (
-    Found,
-    Log,
-    LogImporter,
-    expecting,
-    first_keys,
-    first_line,
-    log_files,
-    numbered_rows,
-    read_json,
-)
+from goldless.studies.importers import log
+from goldless.studies.importers.log import Found, Log, LogImporter
 
 Row = Mapping[str, Any]
 KEYS = {"promptIdx", "testIdx", "testCase", "provider"}
@@ -42,17 +33,17 @@ class Promptfoo(LogImporter):
 
     def is_ours(self, path: Path) -> bool:
         if path.suffix.lower() == ".jsonl":
-            return first_line(path).keys() >= KEYS
-        return path.suffix.lower() == ".json" and first_keys(path) >= {"evalId", "results"}
+            return log.first_line(path).keys() >= KEYS
+        return path.suffix.lower() == ".json" and log.first_keys(path) >= {"evalId", "results"}
 
     def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
         """The results of all files; in a folder, other files are left out."""
-        files = log_files(paths, *self.patterns)
+        files = log.log_files(paths, *self.patterns)
         return super().read([file for file in files if file in paths or self.is_ours(file)], problems)
 
     def read_file(self, path: Path, found: Found, problems: Problems) -> None:
         """Results as they are, each with its place."""
-        rows = numbered_rows(path, problems) if path.suffix.lower() == ".jsonl" else _results(path, problems)
+        rows = log.numbered_rows(path, problems) if path.suffix.lower() == ".jsonl" else _results(path, problems)
         for number, row in rows:
             if isinstance(row, dict) and row.keys() >= KEYS:
                 place = number or row.get("id") or row["testIdx"]
@@ -68,7 +59,7 @@ class Promptfoo(LogImporter):
         tasks: dict[str, str] = {}
         for one, label in zip(results, labels, strict=True):
             row = one["result"]
-            with expecting("a result of promptfoo", problems, one["place"]):
+            with log.expecting("a result of promptfoo", problems, one["place"]):
                 given = row.get("vars") or (row["testCase"] or {}).get("vars") or {}
                 digest = hashlib.sha256(as_json(given or row["testIdx"])).hexdigest()[:8]
                 by, prompt = row["provider"], (row.get("prompt") or {}).get("raw")
@@ -86,7 +77,7 @@ class Promptfoo(LogImporter):
 
 def _results(path: Path, problems: Problems) -> list[tuple[None, Any]]:
     """The results in a JSON file."""
-    found = read_json(path, problems)
+    found = log.read_json(path, problems)
     given = found.get("results") if isinstance(found, dict) else None
     results: dict[str, Any] = given if isinstance(given, dict) else {}
     version = results.get("version")

@@ -19,23 +19,10 @@ from typing import Any, TypeVar
 import anyio
 import polars as pl
 
-from goldless import scoring
+from goldless import evidence, scoring
 from goldless.concurrency import side_by_side
 from goldless.errors import TextTooLongError, UserError
-from goldless.evidence import (
-    CONTROL,
-    LOGPROBS,
-    REWRITES,
-    SYNOPSES,
-    TOKENS,
-    Evidence,
-    empty,
-    is_open,
-    open_rows,
-    rows_frame,
-    text_cells,
-    verdicts_frame,
-)
+from goldless.evidence import CONTROL, LOGPROBS, REWRITES, SYNOPSES, TOKENS, Evidence
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.judging.critic_questions import CriticQuestion
@@ -197,13 +184,13 @@ class Collection:
 
     async def collect(self) -> Evidence:
         plan, tables = self.plan, dict[str, Any]()
-        synopses = await self._write_synopses() if plan.synopses else empty(SYNOPSES)
+        synopses = await self._write_synopses() if plan.synopses else evidence.empty(SYNOPSES)
         rewritten = await self._preprocess()
         if rewritten:
             tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
         if plan.likelihood:
             tables["logprobs"], tables["control"] = await self._score(rewritten, synopses)
-            scored = [empty(LOGPROBS), *(self.scored[place] for place in sorted(self.scored))]
+            scored = [evidence.empty(LOGPROBS), *(self.scored[place] for place in sorted(self.scored))]
             tables["with_tokens"] = pl.concat(scored, rechunk=True).lazy
         if plan.critic:
             tables["verdicts"] = await self._judge(self.models["critic"])
@@ -235,8 +222,11 @@ class Collection:
         ]
         made = await self._each("writing synopses", writer, wanted, lambda job: stage.write(*job))
         name_of = writer.identity.short
-        rows = [(name_of, task.task, name, *text_cells(text)) for (task, name), text in zip(wanted, made, strict=True)]
-        return rows_frame(rows, SYNOPSES)
+        rows = [
+            (name_of, task.task, name, *evidence.text_cells(text))
+            for (task, name), text in zip(wanted, made, strict=True)
+        ]
+        return evidence.rows_frame(rows, SYNOPSES)
 
     async def _preprocess(self) -> Sequence[Preprocessor]:
         """All rewrites: recorded ones completed by the rewriter, or a full set from each of several rewriters."""
@@ -266,8 +256,8 @@ class Collection:
 
         texts = await self._each("rewriting", rewriter, wanted, stage.rewrite)
         by = rewriter.identity.short, template.name
-        rows = [(*by, r.task, r.agent, *text_cells(text)) for r, text in zip(wanted, texts, strict=True)]
-        made = rows_frame(rows, REWRITES)
+        rows = [(*by, r.task, r.agent, *evidence.text_cells(text)) for r, text in zip(wanted, texts, strict=True)]
+        made = evidence.rows_frame(rows, REWRITES)
         return Preprocessor(template.name, made if known is None else pl.concat([known.table, made]))
 
     async def _each(
@@ -280,7 +270,7 @@ class Collection:
         async def one(place: int) -> None:
             nonlocal failed
             done[place] = written = await write(jobs[place])
-            failed += isinstance(written, CallFailure) and is_open(written)
+            failed += isinstance(written, CallFailure) and evidence.is_open(written)
             self._report(stage, len(done), len(jobs), model, failed)
 
         self._report(stage, 0, len(jobs), model)
@@ -298,7 +288,7 @@ class Collection:
             critic,
             list(critic_batches(asked, local=critic.local)),
             partial(stage.judge, texts=texts),
-            verdicts_frame,
+            evidence.verdicts_frame,
             arrived=partial(self.arrived, "verdicts", ""),
             report=lambda ended, failed: self._report("judging", ended, len(asked), critic, failed),
         )
@@ -324,10 +314,10 @@ class Collection:
         found: list[pl.DataFrame] = []
         for part, wanted in self.plan.by_scorer(rewritten).items():
             await self._ask(self.models[part], list(self._jobs(part, wanted, synopses)), found)
-        evidence = _whole(found)
+        rows = _whole(found)
         if self.plan.options.on_too_long == "error":
-            scoring.refuse_too_long(scoring.too_long(evidence))
-        return by_table(evidence)
+            scoring.refuse_too_long(scoring.too_long(rows))
+        return by_table(rows)
 
     async def _ask(self, scorer: OpenModel, by_task: Sequence[list[ScoringJob]], batches: list[pl.DataFrame]) -> None:
         """Add the log-probabilities of one scorer to the batches of others."""
@@ -339,7 +329,7 @@ class Collection:
         groups = list(task_groups(counts, QUESTIONS_TOGETHER if together else 1))
         # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
         turn = anyio.Lock() if scorer.local else None
-        batches += [empty(SCORED)] * len(groups)
+        batches += [evidence.empty(SCORED)] * len(groups)
         taken = done = failed = 0
 
         async def some(number: int) -> None:
@@ -348,7 +338,7 @@ class Collection:
             rows, reused = await _score_unknown(jobs, known, turn)
             taken += reused
             done += len(rows)
-            failed += open_rows(rows)
+            failed += evidence.open_rows(rows)
             self.scored[first + number] = rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS)
             batches[first + number] = rows.drop(TOKENS)
             self.arrived("logprobs", str(first), lambda: _whole(batches[first:]))
@@ -441,7 +431,7 @@ class Collection:
 
 def _whole(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """The batches of log-probabilities that are there."""
-    return pl.concat([empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in batches)])
+    return pl.concat([evidence.empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in batches)])
 
 
 def by_table(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

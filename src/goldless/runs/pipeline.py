@@ -23,7 +23,7 @@ from goldless.reports.decisions import Stopped
 from goldless.reports.findings import comparative
 from goldless.reports.leaderboard import RaterScores
 from goldless.reports.run_record import BoardSoFar, Spending
-from goldless.runs import evaluation
+from goldless.runs import evaluation, review_evidence
 from goldless.runs.collection import Collector, by_table, collecting
 from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
 from goldless.runs.opening import open_journal, open_models, stop_if_waiting
@@ -31,13 +31,7 @@ from goldless.runs.options import Options
 from goldless.runs.plan import RunPlan, model_name, plan_run
 from goldless.runs.progress import Arriving
 from goldless.runs.recorded import recorded_wins
-from goldless.runs.review_evidence import (
-    ReviewEvidence,
-    ReviewPlan,
-    paired_judgements,
-    plan_review,
-    recorded_panel,
-)
+from goldless.runs.review_evidence import ReviewEvidence, ReviewPlan
 from goldless.runs.review_outcome import Review, Votes, qualified, ranking_board, review_result, sweep
 from goldless.runs.reviewers import ReviewCollector, review_parts
 from goldless.runs.rounds import Rounds, usd_per_task
@@ -226,9 +220,9 @@ def _boards(plan: RunPlan, models: Mapping[str, OpenModel], tables: dict[str, An
 
 async def review_study(study: Study, options: Options) -> Review:
     """Run the exams, collect judgements of the reviewers who pass, and count their votes."""
-    plan = plan_review(study, options)
+    plan = review_evidence.plan_review(study, options)
     if options.recorded:
-        evidence = recorded_panel(plan)
+        evidence = review_evidence.recorded_panel(plan)
         return replace(await _reviewed(plan, evidence, None), sweep=sweep(plan, evidence))
     async with (
         open_journal(options.journal, options.occasion) as journal,
@@ -252,7 +246,7 @@ async def _reviewed(plan: ReviewPlan, evidence: ReviewEvidence, collector: Revie
         rounds = Rounds.of(plan.study, plan.options, plan.until)
     for now in [plan] if rounds is None else map(plan.limited, rounds.pairings()):
         if collector is None:
-            judgements = paired_judgements(evidence.judgements, now.options.pairing)
+            judgements = review_evidence.paired_judgements(evidence.judgements, now.options.pairing)
         else:
 
             def boards(tables: dict[str, Any], now: ReviewPlan = now) -> Sequence[BoardSoFar]:

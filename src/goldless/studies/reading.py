@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from goldless.studies.importers import imported_tables
 from goldless.studies.importers.log import Repeats
 from goldless.studies.importers.study_tables import mapped, numbered
 from goldless.studies.recorded import Recorded, check_evidence, frame_of, names_used
-from goldless.studies.study import MADE, Origin, Study, in_order
+from goldless.studies.study import MADE, Study, in_order
 from goldless.studies.tables import ALLOWED, BOM, Source, is_table
 
 SAMPLE = "sample"
@@ -64,12 +65,12 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
         first = files[0]
         said = ", ".join(map(str, files)) if len(files) <= 3 else f"{first} and {len(files) - 1} more files"
         with all_at_once(said) as problems:
-            read = imported_tables(files, importer, problems, options)
-            if read.tables or not problems.total:
-                tables = _read_tables(read.tables, problems)
+            sources, origin = imported_tables(files, importer, problems, options)
+            if sources or not problems.total:
+                tables = _read_tables(sources, problems)
     place = None if paths[0] == "-" else first
-    notes = [*read.notes, *([CHATS] * tables.pop("chats"))]
-    origin = Origin(read.importer, len(files), tuple(notes))
+    if tables.pop("chats"):
+        origin = replace(origin, notes=(*origin.notes, CHATS))
     return Study(first.resolve().name if first.is_dir() else first.stem, place, **tables, origin=origin)
 
 

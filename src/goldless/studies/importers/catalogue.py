@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +29,7 @@ from goldless.studies.importers.log import REPEATS, Log, study_tables
 from goldless.studies.importers.promptfoo import Promptfoo
 from goldless.studies.importers.study_tables import PlainTable, StudyTables
 from goldless.studies.importers.traces import Traces
+from goldless.studies.study import Origin
 from goldless.studies.tables import Source
 
 
@@ -55,16 +55,6 @@ class Importer(Protocol):
 
 OURS = "study"
 TABLE = "table"
-
-
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """What an importer read."""
-
-    importer: str
-    tables: Mapping[str, Source]
-    notes: Sequence[str] = ()
-    """What the user should know about the reading."""
 
 
 def _shape(value: Any) -> str | None:
@@ -127,7 +117,7 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
 
 def imported_tables(
     paths: Sequence[Path], name: str | None, problems: Problems, options: Mapping[str, Any]
-) -> Imported:
+) -> tuple[dict[str, Source], Origin]:
     """The tables the importer returns, by name; any exception inside an importer becomes an error that names it."""
     given = {option: value for option, value in options.items() if value is not None}
     if name is None and (given.keys() & {"columns", "wide"}):
@@ -157,7 +147,7 @@ def imported_tables(
             table: Source.of(data, f"{paths[0].name} ({table})", f"{chosen}: the table {table!r}")
             for table, data in tables.items()
         }
-    return Imported(chosen, sources, tuple(getattr(found, "notes", ())))
+    return sources, Origin(chosen, len(paths), tuple(getattr(found, "notes", ())))
 
 
 @contextmanager

@@ -7,13 +7,12 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Literal, cast
 
 import orjson
-import polars as pl
 
 from goldless.errors import Problem, StudyError, nearest
 
@@ -190,7 +189,8 @@ class Checking:
         self.duplicates = 0
         self._problems = problems
         self._before = problems.total
-        self._absent: dict[str, list[str]] = {}
+        self.absent: dict[str, list[str]] = {}
+        """Columns that are not there, with those that are."""
 
     def add(self, message: str, line: int | None = None) -> None:
         self._problems.add(message, self.file, line)
@@ -208,80 +208,39 @@ class Checking:
     # The cell of a row; None, with a problem, if it is not what it must be. An optional one may be empty.
 
     def name(self, row: Row, column: str, line: int) -> str | None:
-        return cast("str | None", self._cell("name", row, column, line))
+        return cast("str | None", self.cell("name", row, column, line))
 
     def text(self, row: Row, column: str, line: int) -> str | None:
-        return cast("str | None", self._cell("text", row, column, line))
+        return cast("str | None", self.cell("text", row, column, line))
 
     def number(self, row: Row, column: str, line: int) -> float | None:
-        return cast("float | None", self._cell("number", row, column, line))
+        return cast("float | None", self.cell("number", row, column, line))
 
     def optional_name(self, row: Row, column: str, line: int) -> str | None:
-        return cast("str | None", self._cell("optional_name", row, column, line))
+        return cast("str | None", self.cell("optional_name", row, column, line))
 
     def optional_text(self, row: Row, column: str, line: int) -> str | None:
-        return cast("str | None", self._cell("optional_text", row, column, line))
+        return cast("str | None", self.cell("optional_text", row, column, line))
 
     def optional_number(self, row: Row, column: str, line: int) -> float | None:
-        return cast("float | None", self._cell("optional_number", row, column, line))
+        return cast("float | None", self.cell("optional_number", row, column, line))
 
-    def _cell(self, cells: Cells, row: Row, column: str, line: int) -> Any:
+    def cell(self, cells: Cells, row: Row, column: str, line: int) -> Any:
+        """What the cell holds; None if it is empty and may be, or with a problem."""
         value = row.get(column)
         if cells.startswith("optional") and is_empty(value):
             return None
         found = read_cell(value, cells)
         if found is None and column not in row:
-            self._absent.setdefault(column, list(row))
+            self.absent.setdefault(column, list(row))
         elif found is None:
             self.add(_why(column, cells, value), line)
         return found
 
-    def columns(self, frame: pl.DataFrame, lines: Sequence[int], chosen: Mapping[str, Cells]) -> pl.DataFrame:
-        """The columns with ``line`` and ``sound``: whether all cells of a row fit."""
-        self.rows += frame.height
-        if not frame.height:
-            frame = pl.DataFrame(schema=dict.fromkeys(chosen, pl.String))
-        bad: set[int] = set()
-        made = [pl.Series("line", lines, pl.Int64)]
-        for name, cells in chosen.items():
-            given = frame.get_column(name, default=pl.Series(name, [None] * frame.height, pl.Null))
-            column = _regular(given, cells)
-            if column is None and name not in frame.columns:
-                self._absent.setdefault(name, frame.columns)
-                bad.update(lines)
-            elif column is None:
-                values = []
-                for line, value in zip(lines, given.to_list(), strict=True):
-                    values.append(self._cell(cells, {name: value}, name, line))
-                    if values[-1] is None and not (cells.startswith("optional") and is_empty(value)):
-                        bad.add(line)
-                column = pl.Series(name, values, pl.Float64 if cells.endswith("number") else pl.String)
-            made.append(given if column is None else column)
-        sound = ~pl.col("line").is_in(list(bad)) if bad else pl.lit(value=True)
-        return pl.DataFrame(made).with_columns(sound=sound)
-
     def finish(self) -> None:
         """Report the columns that are not there."""
-        for column, columns in self._absent.items():
+        for column, columns in self.absent.items():
             self.add(missing_column(column, columns))
-
-
-def _regular(column: pl.Series, cells: Cells) -> pl.Series | None:
-    """The column, if all of its cells plainly fit."""
-    required, kind = not cells.startswith("optional"), column.dtype
-    if kind == pl.Null and not required:
-        return column.cast(pl.Float64 if cells.endswith("number") else pl.String)
-    if cells.endswith("number"):
-        fits = kind.is_numeric() and column.is_finite().all() and not (required and column.null_count())
-        return column.cast(pl.Float64) if fits else None
-    if isinstance(kind, pl.Categorical | pl.Enum) or (kind.is_integer() and cells.endswith("name")):
-        column = column.cast(pl.String)
-    if column.dtype != pl.String:
-        return None
-    if not required:
-        column = column.replace("", None)
-    blank = column.str.strip_chars() == ""
-    return column if cells == "optional_text" or not (blank.any() or (required and column.null_count())) else None
 
 
 def missing_column(column: str, columns: list[str]) -> str:

@@ -17,7 +17,8 @@ from goldless.dates import last_day
 from goldless.errors import nearest
 from goldless.records import Agent, Task
 from goldless.studies.chats import last_response, turns
-from goldless.studies.checking import HINT_AMONG, Cells, Checking, Problems, Row, as_json, is_empty
+from goldless.studies.checking import HINT_AMONG, Checking, Problems, Row, as_json, is_empty
+from goldless.studies.checking import Cells as Cells  # noqa: PLC0414 - who reads columns takes it from here
 from goldless.studies.tables import Line, Source, Table
 
 REQUIRED: Mapping[str, Cells] = {"task": "name", "agent": "name", "text": "text"}
@@ -45,6 +46,45 @@ SAMPLES = "Number the samples in a column sample, or choose with --repeats: samp
 
 
 # --- columns and checks ----------------------------------------------------------------------------------------------
+
+
+def read_columns(table: Table, columns: Mapping[str, Cells], check: Checking) -> pl.DataFrame:
+    """The columns with ``line`` and ``sound``: whether all cells of a row fit."""
+    bad: set[int] = set()
+    made = [pl.Series("line", table.lines, pl.Int64)]
+    for name, cells in columns.items():
+        there = name in table.columns
+        given = table.frame[name] if there else pl.Series(name, [None] * len(table.lines), pl.Null)
+        column = _regular(given, cells)
+        if column is None:
+            if not there and len(table.lines):
+                check.absent.setdefault(name, table.columns)
+            values = []
+            for line, value in zip(table.lines, given.to_list(), strict=True):
+                values.append(check.cell(cells, {name: value} if there else {}, name, line))
+                if values[-1] is None and not (cells.startswith("optional") and is_empty(value)):
+                    bad.add(line)
+            column = pl.Series(name, values, pl.Float64 if cells.endswith("number") else pl.String)
+        made.append(column)
+    return pl.DataFrame(made).with_columns(sound=~pl.col("line").is_in(list(bad)) if bad else pl.lit(value=True))
+
+
+def _regular(column: pl.Series, cells: Cells) -> pl.Series | None:
+    """The column, if all of its cells plainly fit."""
+    required, kind = not cells.startswith("optional"), column.dtype
+    if kind == pl.Null and not required:
+        return column.cast(pl.Float64 if cells.endswith("number") else pl.String)
+    if cells.endswith("number"):
+        fits = kind.is_numeric() and column.is_finite().all() and not (required and column.null_count())
+        return column.cast(pl.Float64) if fits else None
+    if isinstance(kind, pl.Categorical | pl.Enum) or (kind.is_integer() and cells.endswith("name")):
+        column = column.cast(pl.String)
+    if column.dtype != pl.String:
+        return None
+    if not required:
+        column = column.replace("", None)
+    blank = column.str.strip_chars() == ""
+    return column if cells == "optional_text" or not (blank.any() or (required and column.null_count())) else None
 
 
 def report(frame: pl.DataFrame, wrong: pl.Expr, message: str, check: Checking) -> pl.DataFrame:
@@ -91,8 +131,9 @@ def is_task_column(column: str) -> bool:
 def read_tasks(source: Source, problems: Problems) -> tuple[pl.DataFrame, Listed]:
     """Each task with its columns, and the list of them, which stays open if some rows could not be read."""
     check, table = Checking(source.file, problems), source.table(problems)
-    known = [name for name in table.frame.columns if is_task_column(name)]
-    rows = check.columns(table.frame, table.lines, {"task": "name", **dict.fromkeys(known, "optional_text")})
+    check.rows = len(table.lines)
+    known = [name for name in table.columns if is_task_column(name)]
+    rows = read_columns(table, {"task": "name", **dict.fromkeys(known, "optional_text")}, check)
     others = table.frame.drop("task", *known, strict=False).iter_rows(named=True)
     extra = [_extra(row) for row in others] if table.frame.width > len(known) + 1 else [None] * rows.height
     frame = rows.with_columns(pl.Series(EXTRA, extra, pl.String)).filter("sound").drop("sound")
@@ -236,7 +277,8 @@ def read_responses(source: Source, tasks: Listed, agents: Listed, problems: Prob
         for name in choose(table.frame.columns)
         if name == SAMPLE or is_task_column(name)
     }
-    rows = check.columns(table.frame, table.lines, {**REQUIRED, **more})
+    check.rows = len(table.lines)
+    rows = read_columns(table, {**REQUIRED, **more}, check)
     check.finish()
     frame = pl.concat([NO_RESPONSES.frame.clear(), rows], how="diagonal_relaxed")
     frame, samples = _with_samples(frame, agents, check)
@@ -324,7 +366,8 @@ def read_labels(
 ) -> pl.DataFrame:
     """Ratings and preferences in one frame; each must be of an existing response if ``responses`` is given."""
     check, table = Checking(source.file, problems), source.table(problems)
-    rows = check.columns(table.frame, table.lines, LABELS).filter("sound").drop("sound")
+    check.rows = len(table.lines)
+    rows = read_columns(table, LABELS, check).filter("sound").drop("sound")
     check.finish()
     frame = rows.cast(dict(NO_LABELS.schema))  # type: ignore[arg-type]
     rated, compared = (pl.any_horizontal(pl.col(c).is_not_null() for c in columns) for columns in (RATING, PREFERENCE))

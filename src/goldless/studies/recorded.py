@@ -16,6 +16,7 @@ import polars as pl
 from goldless.evidence import TABLES, Schema
 from goldless.files import POLARS_FAILED
 from goldless.studies.checking import Checking, Problems, all_at_once, as_text, missing_column
+from goldless.studies.frames import read_columns
 from goldless.studies.tables import UNREADABLE, Source, check_parquet, is_parquet, parts_of
 
 Recorded = Path | pl.LazyFrame
@@ -179,7 +180,7 @@ def _check_names(source: Source, names: Sequence[str], required: Sequence[str], 
     check, table = Checking(source.file, problems), source.table(problems, choose=choose)
     columns = table.frame.columns
     there = [name for name in names if name in required or name in columns]
-    check.columns(table.frame, table.lines, dict.fromkeys(there, "name"))
+    read_columns(table, dict.fromkeys(there, "name"), check)
     check.finish()
     for column in required:
         if columns and column not in columns and column not in names:
@@ -209,7 +210,7 @@ def check_inside(recorded: Mapping[str, Recorded], study: str, *, schemas: Mappi
 def _check_rows(path: Path, file: str, schema: Schema, problems: Problems) -> None:
     check, table = Checking(file, problems), Source(path, file).table(Problems())  # bad lines are reported already
     numbers = [name for name, kind in schema.items() if kind in {pl.Float64, pl.Int64}]
-    check.columns(table.frame, table.lines, dict.fromkeys(numbers, "optional_number"))
+    read_columns(table, dict.fromkeys(numbers, "optional_number"), check)
     for name in (name for name, kind in schema.items() if kind == pl.String and name in table.frame.columns):
         if table.frame[name].dtype == pl.Object:
             for line, cell in zip(table.lines, table.frame[name].to_list(), strict=True):

@@ -79,6 +79,10 @@ class Table:
         return cls(pl.DataFrame({str(name): column(str(name), columns.pop(name)) for name in list(columns)}), lines)
 
     @property
+    def columns(self) -> list[str]:
+        return self.frame.columns
+
+    @property
     def rows(self) -> list[Row]:
         return self.frame.to_dicts()
 

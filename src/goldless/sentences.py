@@ -45,27 +45,32 @@ def split_sentences(text: str, *, mode: Mode = "default") -> tuple[Sentence, ...
     """Split a text into sentences, in order; only white space is left out."""
     if mode not in get_args(Mode):
         raise UserError(f"mode must be {' or '.join(get_args(Mode))}, got {mode!r}{nearest(mode, get_args(Mode))}")
-    spans = _paper_spans(text) if mode == "paper" else _default_spans(text)
-    trimmed = (_trimmed(text, span) for span in spans)
-    return tuple(Sentence(text[start:end], start, end) for start, end in trimmed if start < end)
-
-
-def _paper_spans(text: str) -> Iterator[Span]:
-    return (match.span() for match in PAPER_SENTENCE.finditer(text))
+    spans = (match.span() for match in PAPER_SENTENCE.finditer(text)) if mode == "paper" else _default_spans(text)
+    found = []
+    for start, end in spans:
+        bare = text[start:end].strip()
+        if bare:
+            first = end - len(text[start:end].lstrip())
+            found.append(Sentence(bare, first, first + len(bare)))
+    return tuple(found)
 
 
 def _default_spans(text: str) -> Iterator[Span]:
     block: tuple[int, str] | None = None  # where a code block begins, and its fence
-    for start, end in _lines(text):
+    start = 0
+    for end, after in [*(match.span() for match in LINE_END.finditer(text)), (len(text), len(text))]:
         line = text[start:end]
         if block is not None:
-            if _closes(line, block[1]):
+            bare = line.strip()
+            # a fence closes the block if it is of the same character, at least as many times
+            if len(bare) >= len(block[1]) and set(bare) == set(block[1]):
                 yield block[0], end
                 block = None
         elif fence := FENCE.fullmatch(line):
             block = start, fence["ticks"] or fence["tildes"]
         else:
             yield from _line_spans(text, start, end)
+        start = after
     if block is not None:  # Markdown, too, lets a block that is never closed run to the end
         yield block[0], len(text)
 
@@ -98,12 +103,3 @@ def _line_spans(text: str, start: int, end: int) -> Iterator[Span]:
             first = stop
     if first < end:
         yield first, end
-
-
-def _trimmed(text: str, span: Span) -> Span:
-    start, end = span
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    return start, end

@@ -69,13 +69,10 @@ def _words(column: pl.Series) -> Words:
         known = known.cast(column.dtype)
     places = known.to_physical().to_numpy()
     hashes = np.zeros(int(places.max()) + 1, np.uint64)
-    hashes[places] = [_text_hash(name) for name in known.cast(pl.String)]
+    digests = (hashlib.sha256(name.encode()).digest() for name in known.cast(pl.String))
+    hashes[places] = [int.from_bytes(digest[:8], "little") for digest in digests]
     words = hashes[column.to_physical().fill_null(0).to_numpy()]
     return np.where(column.is_null().to_numpy(), NOTHING, words) if column.null_count() else words
-
-
-def _text_hash(name: str) -> int:
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 
 def _mixed(words: Words) -> Words:

@@ -17,8 +17,12 @@ from goldless.studies.importers.log import Found, Log
 JSON_START = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"')
 STOPPED = {"content_filter": "refusal", "max_tokens": "truncated", "model_length": "truncated"}
 """Why a model stopped, where its text is not the response."""
-UNFINISHED = {"cancelled": "cancelled", "error": "not run", "started": "not run"}
-"""Why a sample is not in a log, by the status of the run."""
+UNFINISHED = {
+    "cancelled": ("cancelled", "was cancelled"),
+    "error": ("not run", "ended in an error"),
+    "started": ("not run", "has not ended"),
+}
+"""Why a sample is not in a log, and what became of the run, by its status."""
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0}
 """Inspect's grades as numbers; N, no answer, has none."""
 OURS = "goldless"
@@ -44,13 +48,16 @@ class InspectLogs:
         for log in open_logs(paths, problems):
             for sample in log.samples(problems):
                 _add(found, log, sample)
-            for sample_id, epoch in log.absent():
-                place = {"source": log.source(sample_id, epoch), "epoch": epoch}
-                found.samples.append(
-                    {"task": log.task(sample_id), "agent": log.agent, "missing": UNFINISHED[log.status], **place}
-                )
-            if note := log.note():
-                found.notes.append(note)
+            if log.header.status in UNFINISHED:
+                cause, said = UNFINISHED[log.header.status]
+                found.notes.append(f"{log.path.name}: the run {said}; {len(log.seen):,} samples are in it")
+                found.samples += [
+                    {"task": log.task(name), "agent": log.agent, "missing": cause}
+                    | {"source": log.source(name, epoch), "epoch": epoch}
+                    for name in map(str, log.header.eval.dataset.sample_ids or ())
+                    for epoch in range(1, (log.header.eval.config.epochs or 1) + 1)
+                    if (name, epoch) not in log.seen
+                ]
         if not found.samples:
             if not problems.total:
                 problems.add("the logs have no samples")
@@ -67,11 +74,6 @@ class InspectLog:
     agent: str = ""
     seen: set[tuple[str, int]] = field(default_factory=set)
     """Samples read so far."""
-
-    @property
-    def status(self) -> str:
-        """success, cancelled, error or started."""
-        return str(self.header.status)
 
     def task(self, sample_id: str | int) -> str:
         """The name of a sample among the tasks of a study."""
@@ -91,20 +93,6 @@ class InspectLog:
                 yield sample
         except Exception as error:  # noqa: BLE001 - whatever a damaged file makes of its reader
             problems.add(_damaged(error), self.path.name)
-
-    def absent(self) -> Iterator[tuple[str, int]]:
-        """The samples of the dataset that an unfinished run did not get to."""
-        if self.status in UNFINISHED:
-            epochs = range(1, (self.header.eval.config.epochs or 1) + 1)
-            every = ((str(name), epoch) for name in self.header.eval.dataset.sample_ids or () for epoch in epochs)
-            yield from (one for one in every if one not in self.seen)
-
-    def note(self) -> str | None:
-        """What a user should know of an unfinished run."""
-        said = {"cancelled": "was cancelled", "error": "ended in an error", "started": "has not ended"}
-        if self.status not in said:
-            return None
-        return f"{self.path.name}: the run {said[self.status]}; {len(self.seen):,} samples are in it"
 
 
 def inspect_ai_log() -> Any:
@@ -145,7 +133,12 @@ def _damaged(error: Exception) -> str:
 
 def _agents(specs: Sequence[Any]) -> list[str]:
     """The model of each run and, where two runs of it on one task differ, what they differ in."""
-    settings = [_settings(spec) for spec in specs]
+    settings = []
+    for spec in specs:
+        chosen = {**(spec.solver_args or {}), **spec.task_args, **spec.model_args}
+        chosen |= spec.model_generate_config.model_dump(exclude_none=True)
+        plain = {key: _said(value) for key, value in chosen.items() if value is not None}
+        settings.append({"solver": str(spec.solver or "default"), **plain})
     differing: dict[str, dict[str, None]] = {}
     for i, one in enumerate(specs):
         for j in range(i):
@@ -157,14 +150,6 @@ def _agents(specs: Sequence[Any]) -> list[str]:
         said = [f"{key}={setting.get(key, 'default')}" for key in differing.get(spec.model, ())]
         names.append(f"{spec.model} ({', '.join(said)})" if said else spec.model)
     return names
-
-
-def _settings(spec: Any) -> dict[str, str]:
-    """What two runs of a model can differ in."""
-    chosen = {**(spec.solver_args or {}), **spec.task_args, **spec.model_args}
-    chosen |= spec.model_generate_config.model_dump(exclude_none=True)
-    plain = {key: value for key, value in chosen.items() if value is not None}
-    return {"solver": str(spec.solver or "default"), **{key: _said(value) for key, value in plain.items()}}
 
 
 def _said(value: Any) -> str:

@@ -297,31 +297,26 @@ class BatchBook:
         )
         return [BatchOut(*row) for row in self._journal.rows(query)]
 
-    def calls(self, label: str) -> dict[str, str]:
-        """The calls of a batch: requests as JSON by key."""
-        return dict(self._journal.rows("select key, request from batch_calls where label = ?", label))
-
     def claim(
-        self, provider: str, model: str, calls: Mapping[str, ChatRequest], reserved_usd: Mapping[str, float] | None
+        self, model: ModelIdentity, calls: Mapping[str, tuple[ChatRequest, float | None]]
     ) -> tuple[str, list[str]]:
-        """A new label, and those calls that are in no other batch; the label is kept only if there are any."""
+        """A new label, and those calls that are in no other batch; the label is kept only if there are any.
+
+        ``calls``: requests by key, with what is reserved for each.
+        """
         label, taken, now = uuid.uuid4().hex[:12], [], time.time()
         with self._journal.transaction() as run:
-            for key, request in calls.items():
+            for key, (request, _) in calls.items():
                 row = (key, key, label, orjson.dumps(request).decode())
                 if run.execute("insert into batch_calls values (?, ?, ?, ?) on conflict do nothing", row).rowcount:
                     taken.append(key)
             if taken:
-                usd = None if reserved_usd is None else sum(reserved_usd[key] for key in taken)
-                batch = (label, provider, model, self._journal.occasion, usd, now)
+                usd = [calls[key][1] for key in taken]
+                reserved_usd = None if None in usd else sum(one or 0.0 for one in usd)
+                batch = (label, model.provider, model.short, self._journal.occasion, reserved_usd, now)
                 run.execute("insert into batches values (?, null, ?, ?, ?, ?, ?)", batch)
                 run.executemany("insert into attempts values (?, ?)", [(key, now) for key in taken])
         return label, taken
-
-    def sent(self, label: str, batch: str) -> None:
-        """Keep the provider's name for a batch that it has accepted."""
-        with self._journal.transaction() as run:
-            run.execute("update batches set id = ? where label = ?", (batch, label))
 
     def release(self, label: str) -> int:
         """Forget a batch: its calls may be sent again. Returns their number."""
@@ -353,38 +348,37 @@ class BatchedChat(JournalledModel):
         self._batching = batching(model)
         self._book = BatchBook(journal)
         self._pending: dict[str, tuple[ChatRequest, Aside]] = {}  # calls to be sent, with what is reserved for each
-        self._out: dict[str, BatchOut] = {}  # calls in batches that are not answered yet
-        self._collected: dict[str, Usage] = {}
-        """Calls that a batch has answered since the last run, with what they are charged for, if it says so."""
-        self._failed: dict[str, CallFailure] = {}
-        """Calls that a batch answered with a failure; they are sent again by another run."""
+        self._out: set[str] = set()  # calls in batches that are not answered yet
+        self._collected: dict[str, Usage | CallFailure] = {}
+        """Calls answered since the last run: what they are charged for, if the batch says so, or how they failed."""
         self._put_off: set[str] = set()  # calls of this run that wait to be sent or answered; shared with replicas
-        self.waiting: dict[str, BatchOut] = {}  # batches by label that have calls of this run
 
     @property
     def waits(self) -> bool:
         return bool(self._put_off)
+
+    def waiting(self) -> list[BatchOut]:
+        """The batches of this model that are out."""
+        mine = (self.identity.provider, self.identity.short, self._journal.occasion)
+        return [one for one in self._book.out() if (one.provider, one.model, one.occasion) == mine]
 
     async def collect(self) -> None:
         """Keep and book the replies of this model's batches that have ended, and reserve what the others may cost.
 
         Raises UserError for a batch that is gone, or of which nobody knows whether it was sent.
         """
-        short = self.identity.short
-        for batch in self._book.out():
-            if (batch.provider, batch.model, batch.occasion) != (self.identity.provider, short, self._journal.occasion):
-                continue
+        for batch in self.waiting():
             if batch.id is None:
                 raise UserError(
-                    f"a batch of {batch.calls:,} calls to {short} was being sent when the process ended; whether it "
-                    f"arrived is not known, so it is not sent again. If {batch.provider} does not list it: "
+                    f"a batch of {batch.calls:,} calls to {batch.model} was being sent when the process ended; whether "
+                    f"it arrived is not known, so it is not sent again. If {batch.provider} does not list it: "
                     f"goldless journal batches --forget {batch.label}"
                 )
-            calls = self._book.calls(batch.label)
+            calls = dict(self._journal.rows("select key, request from batch_calls where label = ?", batch.label))
             requests = {key: _request(**json.loads(said)) for key, said in calls.items()}
             found = await self._batching.batch_replies(batch.id, requests)
             if found is None:
-                self._out |= dict.fromkeys(calls, batch)
+                self._out |= set(calls)
                 self.ledger.reserve(batch.reserved_usd or 0.0)
                 continue
             for key, reply in found.items():
@@ -394,19 +388,21 @@ class BatchedChat(JournalledModel):
                 if isinstance(reply, CallFailure):
                     failed = (key, reply, self.ledger.book_unkept(aside, reply.charged))
                     self._journal.record(self.identity, failures=[failed])
-                    self._failed[key] = reply
+                    self._collected[key] = reply  # it is sent again by another run
                 else:
                     charge = self.ledger.book(aside, reply.usage)
-                    self._journal.record(self.identity, [Entry(key, "chat", calls[key], chat_as_json(reply), *charge)])
+                    entry = Entry(key, "chat", calls[key], chat_as_json(reply), *charge)
+                    self._journal.record(self.identity, [entry])
                     self._collected[key] = Usage() if charge.estimated else charge.usage
             # what a batch did not get to before it expired or was cancelled is in no batch from here on
             self._book.release(batch.label)
 
     def _known(self, key: str, kept: Kept) -> Reply:
         """A reply that the journal has; one that was collected now is this run's."""
-        if key not in self._collected:
+        usage = self._collected.pop(key, None)
+        if not isinstance(usage, Usage):
             return super()._known(key, kept)
-        return dataclasses.replace(read_chat(json.loads(kept.reply)), usage=self._collected.pop(key))
+        return dataclasses.replace(read_chat(json.loads(kept.reply)), usage=usage)
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
         texts = {key: request for key, request in asked.items() if isinstance(request, ChatRequest)}
@@ -414,11 +410,10 @@ class BatchedChat(JournalledModel):
         return await super()._ask({key: request for key, request in asked.items() if key not in texts}, deliver)
 
     def _put_aside(self, key: str, request: ChatRequest) -> CallFailure:
-        if key in self._failed:
-            return self._failed[key]
-        if key in self._out:
-            self.waiting[self._out[key].label] = self._out[key]
-        elif key not in self._pending:
+        failed = self._collected.get(key)
+        if isinstance(failed, CallFailure):
+            return failed
+        if key not in self._out and key not in self._pending:
             # nothing in progress will return a reservation: what does not fit now is not sent
             aside = self.ledger.set_aside(most_chat_usage(self._model, request))
             if aside is None:
@@ -430,22 +425,20 @@ class BatchedChat(JournalledModel):
     async def submit(self) -> None:
         """Send what waits. Raises UserError if the provider does not take it."""
         pending, self._pending = self._pending, {}
-        model, book = self._batching, self._book
+        model, known = self._batching, self.ledger.price is not None
         lines = {key: model.batch_line(key, request) for key, (request, _) in pending.items()}
         for keys in chunks(lines, most_calls=model.most_batch_calls, most_bytes=model.most_batch_bytes):
-            usd = None if self.ledger.price is None else {key: pending[key][1].usd for key in keys}
-            calls = {key: pending[key][0] for key in keys}
-            label, mine = book.claim(self.identity.provider, self.identity.short, calls, usd)
-            if mine:
-                try:
-                    book.sent(label, await model.send_batch([lines[key] for key in mine]))
-                except NotSentError:
-                    book.release(label)
-                    raise
-            theirs = set(keys) - set(mine)  # of another process, which was faster
-            for batch in book.out():
-                if batch.label == label or theirs & set(book.calls(batch.label)):
-                    self.waiting[batch.label] = batch
+            calls = {key: (pending[key][0], pending[key][1].usd if known else None) for key in keys}
+            label, mine = self._book.claim(self.identity, calls)
+            if not mine:  # another process was faster
+                continue
+            try:
+                name = await model.send_batch([lines[key] for key in mine])
+            except NotSentError:
+                self._book.release(label)
+                raise
+            with self._journal.transaction() as run:
+                run.execute("update batches set id = ? where label = ?", (name, label))
 
 
 def _request(messages: Sequence[Mapping[str, Any]], choices: Sequence[str], **others: Any) -> ChatRequest:
@@ -465,7 +458,7 @@ def batching(model: Any) -> BatchingModel:
 
 def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None = None) -> None:
     """Raise WaitingError if any batch of these models is out."""
-    out = [batch for model in models for batch in model.waiting.values()]
+    out = [batch for model in models if model.waits for batch in model.waiting()]
     if any(model.waits for model in models):
         calls = sum(batch.calls for batch in out)
         prices = [batch.reserved_usd for batch in out]

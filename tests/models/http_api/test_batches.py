@@ -57,7 +57,10 @@ class Run:
     def __init__(self, spec, path, *, price=None, budget=None):
         self.spec, self.path, self.price, self.budget = spec, path, price, budget
         self.ledger = None
-        self.waiting, self.waits = {}, False
+        self.out, self.waits = [], False
+
+    def waiting(self):
+        return self.out
 
     async def __call__(self, *texts):
         model = open_model(self.spec, use="chat")
@@ -69,7 +72,7 @@ class Run:
                 await chat.collect()
                 replies = [await chat.chat(request(text)) for text in texts]
                 await chat.submit()
-                self.waiting, self.waits = chat.waiting, chat.waits
+                self.out, self.waits = chat.waiting(), chat.waits
                 assert called_after_reply(journal) == []
             finally:
                 await model.aclose()
@@ -210,7 +213,7 @@ async def test_two_processes_do_not_send_the_same_call(server, run_of):
             assert await chat.chat(request("a")) == WAITING
         for chat in chats:
             await chat.submit()
-            assert [batch.calls for batch in chat.waiting.values()] == [1]
+            assert [batch.calls for batch in chat.waiting()] == [1]
             await chat._model.aclose()
     assert len(server.batches) == 1
 

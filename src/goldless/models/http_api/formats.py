@@ -184,9 +184,6 @@ def _refusal(message: str) -> AttemptError:
     return AttemptError("refused", message, charged=UNKNOWN_CHARGE)
 
 
-# --- log-probabilities -------------------------------------------------------------------------------------------
-
-
 def check_logprobs(values: Iterable[Any]) -> None:
     """Raise AttemptError unless each value can be a log-probability; how small one may be is up to the caller."""
     for value in values:
@@ -321,37 +318,25 @@ def _read_gemini(data: Any) -> Written:
     return Written(text, reason == "MAX_TOKENS", steps_of(steps))
 
 
+# a table, laid out by hand
+# fmt: off
 FORMATS = {
     "openai": Format(
-        route="/v1/chat/completions",
-        listing="/v1/models",
-        body=_openai_body,
-        read=_read_openai,
-        charged=("usage", ("prompt_tokens",), ("completion_tokens",)),
-    ),
+        route="/v1/chat/completions", listing="/v1/models", body=_openai_body, read=_read_openai,
+        charged=("usage", ("prompt_tokens",), ("completion_tokens",))),
     "anthropic": Format(
-        route="/v1/messages",
-        listing="/v1/models?limit=1000",
-        body=_anthropic_body,
-        read=_read_anthropic,
-        charged=(
-            "usage",
-            ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
-            ("output_tokens",),
-        ),
+        route="/v1/messages", listing="/v1/models?limit=1000", body=_anthropic_body, read=_read_anthropic,
+        charged=("usage", ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+                 ("output_tokens",)),
         wording=Wording(limits=("max_tokens",), seed=False, alternatives=0),
         # the last with a temperature; models that do not take one say so, and are asked without
-        headers={"anthropic-version": "2023-06-01"},
-    ),
+        headers={"anthropic-version": "2023-06-01"}),
     "gemini": Format(
-        route="/v1/models/{model}:generateContent",
-        listing="/v1/models?pageSize=1000",
-        body=_gemini_body,
-        read=_read_gemini,
-        charged=("usageMetadata", ("promptTokenCount",), ("candidatesTokenCount", "thoughtsTokenCount")),
-        wording=Wording(limits=("maxOutputTokens",)),
-    ),
+        route="/v1/models/{model}:generateContent", listing="/v1/models?pageSize=1000", body=_gemini_body,
+        read=_read_gemini, wording=Wording(limits=("maxOutputTokens",)),
+        charged=("usageMetadata", ("promptTokenCount",), ("candidatesTokenCount", "thoughtsTokenCount"))),
 }
+# fmt: on
 
 
 # --- choices ---------------------------------------------------------------------------------------------------------

@@ -448,15 +448,7 @@ def _not_ready(failure: AttemptError) -> PrerequisiteError:
 MOST_RESULT_BYTES = 2_000_000_000  # of the results of one batch, which may have tens of thousands of calls
 _BOUNDARY = "goldless-batch-8f1d2c7b"
 _PERHAPS_SENT = frozenset({"timeout", "connection", "server_error", "bad_reply"})
-_ANTHROPIC_STATUSES = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "overloaded_error": 529,
-}
+_ANTHROPIC_STATUSES = {"invalid_request_error": 400, "request_too_large": 413, "rate_limit_error": 429}
 
 
 class BatchingModel(HttpModel):

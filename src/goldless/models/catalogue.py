@@ -189,16 +189,12 @@ OURS: dict[str, Provider] = {
 
 
 def _wrong(value: Any) -> str | None:
-    if isinstance(value, Provider):
-        return None
-    return f"a model provider must be a goldless.models.provider.Provider, got {type(value).__name__}"
+    said = f"a model provider must be a goldless.models.provider.Provider, got {type(value).__name__}"
+    return None if isinstance(value, Provider) else said
 
 
 PROVIDERS: Catalogue[Provider] = Catalogue("goldless.models", OURS, _wrong)
 """Providers by prefix, built-in and from installed packages."""
-
-
-# --- by what users write -----------------------------------------------------------------------------------------
 
 
 def forms() -> tuple[Form, ...]:
@@ -255,9 +251,6 @@ def unopened_identity(spec: str) -> ModelIdentity | None:
     """The identity for a specification without opening the model and without a key; None if that is not possible."""
     unopened = _known_provider(spec).unopened
     return None if unopened is None else unopened(spec.partition(":")[2])
-
-
-# --- by what models say of themselves ----------------------------------------------------------------------------
 
 
 def is_local(identity: ModelIdentity) -> bool:

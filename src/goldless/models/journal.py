@@ -1,9 +1,8 @@
 """The call journal: every paid reply in one SQLite file, found again by content.
 
-A call's key is a hash of everything that makes it the same call: the model identity, the exact token ids or
-messages, the parameters, and the replicate. Replies go into ``calls`` once and stay. Failures go into ``failures`` and
-are retried. ``attempts`` records each call before it is made, so that the journal itself shows what was called twice.
-While a call is being made its process has a lease on it, and other processes wait for the reply.
+A call's key is a hash of everything that makes it the same call: the model identity, the exact token ids or messages,
+the parameters, and the replicate. Replies go into ``calls`` once and stay; failures go into ``failures``. ``attempts``
+records each call before it is made. While it is being made its process has a lease on it, and others wait.
 """
 
 from __future__ import annotations
@@ -112,17 +111,12 @@ class Journal:
     """An open journal file, usable by several threads and processes at once.
 
     A lease is taken in one statement and renewed while its call is out; one that expired, or whose process on this
-    machine has ended, is free. Leases compare the clocks of the processes. A clock that jumps, or differs from another
-    machine's by more than the lease, can at worst let a call be made twice, and then the first reply stays; or let
-    others wait for a process that is gone, for ten leases at most. No reply is lost or changed by it.
+    machine has ended, is free. A clock that jumps can at worst let a call be made twice, and then the first reply
+    stays; or let others wait for a process that is gone, for ten leases at most.
     """
 
     def __init__(self, path: Path | str, occasion: str = "") -> None:
-        """Open or create the file; only its owner may read it.
-
-        ``occasion``: for whoever makes the keys: calls of other occasions are other calls, so that a model is asked the
-        same again.
-        """
+        """Open or create the file. ``occasion``: for whoever makes the keys; calls of others are other calls."""
         self.path = Path(path)
         self.occasion = occasion
         self._lock = threading.Lock()
@@ -148,10 +142,7 @@ class Journal:
             ) from error
 
     def _set_up(self, *, last: bool) -> bool:
-        """Make the tables; False if another process is busy with it, unless this is the last attempt.
-
-        Raises before anything is changed if this version cannot read the file.
-        """
+        """Make the tables, unless this version cannot read the file; False if another process is busy with it."""
         run = self._connection.execute
         try:
             (found,) = run("pragma user_version").fetchone()
@@ -171,8 +162,6 @@ class Journal:
                 raise
             return False
         return True
-
-    # --- the file ------------------------------------------------------------------------------------------------
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         """The rows that a query finds. Raises UserError if the file cannot be read."""
@@ -200,8 +189,8 @@ class Journal:
     async def together(self, work: Callable[[sqlite3.Connection], Found]) -> Found:
         """The result of work in a transaction that all who ask in one turn of the event loop share.
 
-        It is on disk when this returns: a commit for each of hundreds of calls at once would take most of their time.
-        It is done even if whoever asks is cancelled meanwhile: a reply that was paid for is kept.
+        A commit for each of hundreds of calls at once would take most of their time. It is done even if whoever asks is
+        cancelled meanwhile: a reply that was paid for is kept.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Any] = loop.create_future()
@@ -243,8 +232,6 @@ class Journal:
         self.release(self._leased)
         self._connection.close()
 
-    # --- replies -------------------------------------------------------------------------------------------------
-
     def find(self, keys: Sequence[str]) -> dict[str, Kept]:
         """Replies by key, for the keys that have one. A damaged reply is removed, so that its call is made again."""
         found: dict[str, Kept] = {}
@@ -271,10 +258,7 @@ class Journal:
         bodies: Mapping[str, str] | None = None,
         run: sqlite3.Connection | None = None,
     ) -> None:
-        """Keep replies and, separately, failures: all of them or, if the process dies, none. The first reply stays.
-
-        ``run``: within this transaction, such as one that is shared with others.
-        """
+        """Keep replies and failures: all of them or, if the process dies, none. ``run``: within this transaction."""
         model, now = model_hash(identity), time.time()
         rows: list[tuple[Any, ...]] = []
         failed: list[tuple[Any, ...]] = []

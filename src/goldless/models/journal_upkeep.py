@@ -15,7 +15,6 @@ from goldless.files import write_text
 from goldless.models.interface import ModelIdentity
 from goldless.models.journal import DAMAGED, FORMAT, REPLIES, Journal, read_row
 
-MOST_PROBLEMS = 20
 TOTALS = (
     "select calls.model, identity, count(*), coalesce(sum(input_tokens + output_tokens), 0), "
     "case when count(cost_usd) = count(*) then sum(cost_usd) end, coalesce(sum(estimated), 0), "
@@ -36,9 +35,8 @@ class Soundness:
     """The result of a check."""
 
     replies: int
-    """Replies that are as they were stored."""
+    """As they were stored."""
     damaged: int
-    """Replies that are not."""
     problems: tuple[str, ...]
     """Damage of the file itself, as SQLite words it."""
 
@@ -64,18 +62,15 @@ def check_journal(path: Path) -> Soundness:
     if not path.is_file():
         raise UserError(f"{path}: no such file. Give the path of a journal")
     problems: list[str] = []
-    replies = damaged = 0
+    counts = {True: 0, False: 0}
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as journal:
-            found = [str(line) for (line,) in journal.execute(f"pragma integrity_check({MOST_PROBLEMS})")]
-            problems = [line for line in found if line != "ok"]
+            problems += [str(line) for (line,) in journal.execute("pragma integrity_check(20)") if line != "ok"]
             for row in journal.execute(REPLIES):
-                sound = read_row(row) is not None
-                replies += sound
-                damaged += not sound
+                counts[read_row(row) is not None] += 1
     except DAMAGED as error:
         problems.append(str(error))
-    return Soundness(replies, damaged, tuple(problems))
+    return Soundness(counts[True], counts[False], tuple(problems))
 
 
 def model_totals(journal: Journal) -> list[ModelTotal]:
@@ -104,10 +99,7 @@ def forget(journal: Journal, *, model: str | None, before: float | None, dry_run
 
 
 def merge(journal: Journal, path: Path) -> tuple[int, int]:
-    """Take over the replies of another journal: how many were added, and how many were there already.
-
-    Raises UserError, and adds nothing, if the other one cannot be read.
-    """
+    """Take over the replies of another journal, all or none: how many were added, and how many were there already."""
     if not path.is_file():
         raise UserError(f"{path}: no such file. Give the path of a journal")
     if path.resolve() == journal.path.resolve():

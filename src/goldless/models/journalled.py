@@ -114,8 +114,6 @@ class JournalledModel(WrappedModel):
         """The key of a call on the journal's occasion."""
         return content_hash(self._journal.occasion, key) if self._journal.occasion else key
 
-    # --- what the journal has ------------------------------------------------------------------------------------
-
     async def _replies(self, asked: Mapping[str, Request], deliver: ByKey) -> None:
         """Deliver what the journal has, then call for the rest; requests and replies by key."""
         wanted = self._deliver_known(list(asked), deliver)
@@ -153,8 +151,6 @@ class JournalledModel(WrappedModel):
         if "logprobs" in said:
             return TokenLogprobs(tuple(said["logprobs"]))
         return dataclasses.replace(read_chat(said), earlier_usage=None if estimated else usage)
-
-    # --- what it has not -----------------------------------------------------------------------------------------
 
     async def _ask(self, asked: Mapping[str, Request], deliver: ByKey) -> list[str]:
         """Make calls and deliver their replies; returns those that other processes are making or have made."""

@@ -1,12 +1,11 @@
 """Providers: everything goldless knows about one kind of model, in one record.
 
-A provider is registered under its prefix, which users write before the colon and which is the ``provider`` in the
-identity of its models. The built-in ones are in ``catalogue``; a package adds its own by an entry point:
+A provider is registered under its prefix, which users write before the colon. A package adds its own by an entry point:
 
     [project.entry-points."goldless.models"]
     toy = "my_package:toy"
 
-where ``my_package.toy`` is a ``Provider``. Nothing else needs to change.
+where ``my_package.toy`` is a ``Provider``. The built-in ones are in ``catalogue``.
 """
 
 from __future__ import annotations
@@ -48,9 +47,7 @@ class Provider:
     price_id: str | None = None
     """Its id in the price table of genai-prices; None: it has no public prices."""
     unopened: Callable[[str], ModelIdentity] | None = None
-    """The identity after the prefix, as far as known without opening the model, so that a plan needs no key. Raises a
-    UserError if it is invalid. None: only an opened model knows.
-    """
+    """The identity after the prefix, as far as known without a key. None: only an opened model knows."""
     choice: bool = True
     """Whether its models may return probabilities of what they write."""
     batch_share: float | None = None
@@ -60,6 +57,4 @@ class Provider:
     check_scorer: Callable[[str], None] | None = None
     """Raises CapabilityError for a model after the prefix that cannot score, without a key. None: any may."""
     reopened_by_name: bool = False
-    """Whether the name in an identity is enough to open the same model, and safe to take from a file: an address is
-    not, because the key in the environment would be sent there.
-    """
+    """Whether the name in an identity opens the same model, and is safe to take from a file, unlike an address."""

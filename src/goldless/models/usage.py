@@ -15,9 +15,7 @@ from goldless.models.interface import ChatRequest, ModelIdentity, ScoreRequest, 
 
 MILLION = 1_000_000
 MOST_HIDDEN_TOKENS = 65_536
-"""A server may charge for tokens that the request does not show, such as its own system prompt or thinking that ignores
-the request's limit. A count that exceeds the request's own greatest by more than this is not believed.
-"""
+"""Charged beyond what a request shows, such as a system prompt or thinking; a higher count is not believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,6 @@ class Price:
     output_usd: float
 
     def cost(self, usage: Usage) -> float:
-        """What a usage costs, in US dollars."""
         return (usage.input_tokens * self.input_usd + usage.output_tokens * self.output_usd) / MILLION
 
     def shared(self, share: float) -> Price:
@@ -43,16 +40,6 @@ def price_of(identity: ModelIdentity) -> Price | None:
         return Price(0.0, 0.0)
     if provider is None or provider.price_id is None or "server" in identity.settings:
         return None  # somebody's own server: a public price of the same name says nothing
-    return _listed_price(identity.name, provider.price_id)
-
-
-def batch_share(identity: ModelIdentity) -> float:
-    """The price of a call in a batch as a share of the usual price; 1 where there are no batches."""
-    provider = PROVIDERS.get(identity.provider)
-    return 1.0 if provider is None or provider.batch_share is None else provider.batch_share
-
-
-def _listed_price(name: str, price_id: str) -> Price | None:
     # the price table is large: it is loaded only where something costs money
     from genai_prices import Usage as PricedUsage  # noqa: PLC0415
     from genai_prices import calc_price  # noqa: PLC0415
@@ -60,10 +47,15 @@ def _listed_price(name: str, price_id: str) -> Price | None:
     try:
         # asked for a call of usual size: some models cost more a token in calls of hundreds of thousands of tokens
         usages = PricedUsage(input_tokens=1000), PricedUsage(output_tokens=1000)
-        given, out = (calc_price(usage, name, provider_id=price_id).total_price * 1000 for usage in usages)
+        prices = [calc_price(usage, identity.name, provider_id=provider.price_id).total_price for usage in usages]
     except LookupError:
         return None
-    return Price(float(given), float(out))
+    return Price(*(float(usd * 1000) for usd in prices))
+
+
+def batch_share(identity: ModelIdentity) -> float:
+    """The price of a call in a batch as a share of the usual price; 1 where there are no batches."""
+    return getattr(PROVIDERS.get(identity.provider), "batch_share", None) or 1.0
 
 
 def parse_price(text: str) -> Price:
@@ -119,12 +111,11 @@ class Charge(NamedTuple):
 
 
 class Ledger:
-    """Counts what one model's calls cost and keeps them within the budget.
+    """Counts what one model's calls cost and keeps them within the budget, whatever a server says.
 
-    The maximum cost of a call is reserved before it; the unused part is returned afterwards. A call whose reply does
-    not say what was charged, or says what cannot be, is booked at its maximum. So the budget holds whatever a server
-    says. Where it says, credibly, that it charged more than the maximum, that is booked, and more is reserved for each
-    call from then on: only calls sent before the first such reply can exceed the budget.
+    The maximum cost of a call is reserved before it. A call whose reply does not say what was charged, or says what
+    cannot be, is booked at that. Where it says, credibly, that it charged more, that is booked, and more is reserved
+    for each call from then on: only calls sent before the first such reply can exceed the budget.
     """
 
     def __init__(self, model: str, price: Price | None, budget: Budget | None = None) -> None:
@@ -150,7 +141,7 @@ class Ledger:
         self._budget = budget
 
     def most_usd(self, shown: Usage) -> float:
-        """The maximum cost of a call, with what the server is known to add; 0 if the price is unknown."""
+        """The maximum cost of a call; 0 if the price is unknown."""
         return 0.0 if self.price is None else self.price.cost(shown + self._hidden)
 
     def set_aside(self, shown: Usage) -> Aside | None:
@@ -178,16 +169,12 @@ class Ledger:
 
     def charge(self, aside: Aside, usage: Usage) -> Charge:
         """What a call is to be booked at, by what its server says and by the most that is possible."""
-        hidden = Usage(usage.input_tokens - aside.shown.input_tokens, usage.output_tokens - aside.shown.output_tokens)
+        given, written = usage.input_tokens - aside.shown.input_tokens, usage.output_tokens - aside.shown.output_tokens
         # no call is without input, and few tokens are hidden
         counted = usage.input_tokens >= 1 and usage.output_tokens >= 0
-        credible = counted and max(hidden.input_tokens, hidden.output_tokens) <= MOST_HIDDEN_TOKENS
-        estimated = not self.free and not credible
+        estimated = not self.free and not (counted and max(given, written) <= MOST_HIDDEN_TOKENS)
         if not estimated:
-            self._hidden = Usage(
-                max(self._hidden.input_tokens, hidden.input_tokens),
-                max(self._hidden.output_tokens, hidden.output_tokens),
-            )
+            self._hidden = Usage(max(self._hidden.input_tokens, given), max(self._hidden.output_tokens, written))
         booked = aside.most if estimated else usage
         return Charge(booked, None if self.price is None else self.price.cost(booked), estimated)
 

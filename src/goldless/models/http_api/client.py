@@ -56,9 +56,8 @@ class ApiKey:
     __slots__ = ("_header", "_value")
 
     def __init__(self, value: str = "", header: str = "Authorization: Bearer ") -> None:
-        """``header``: how the server wants it, up to where the key is put."""
         self._value = value
-        self._header = header
+        self._header = header  # how the server wants it, up to where the key is put
 
     def __repr__(self) -> str:
         return "<key>" if self._value else "<no key>"
@@ -131,10 +130,6 @@ class AttemptError(GoldlessError):
         """Whether the server is down, or not yet up, rather than failing at this call."""
         return self.retryable and (self.kind == "connection" or self.status in _OUTAGE_STATUSES)
 
-    @property
-    def may_be_retried(self) -> bool:
-        return self.retryable and (self.retry_after_seconds or 0.0) <= LONGEST_RETRY_AFTER_SECONDS
-
     def names(self, parameter: str) -> bool:
         """Whether the server rejects this parameter by name."""
         return self.param == parameter or re.search(rf"\b{parameter}\b", self.message, re.IGNORECASE) is not None
@@ -187,14 +182,16 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
     elif code in {"content_filter", "content_policy_violation"}:  # of Azure and OpenAI
         kind = "refused"
     charged = kind == "refused" or (kind == "server_error" and status not in _NOT_TAKEN_STATUSES)
+    wait = requested_wait(headers, error)
+    soon = (wait or 0.0) <= LONGEST_RETRY_AFTER_SECONDS
     return AttemptError(
         kind,
         _shortened(key.redact(f"{url} returned status {status}{f': {said}' if said else ''}")),
         status=status,
         param=str(part_of(error, "param") or ""),
         # An account without credit also answers 429; waiting does not fill it.
-        retryable=status in _RETRYABLE_STATUSES and code != "insufficient_quota" and kind != "too_long",
-        retry_after_seconds=requested_wait(headers, error),
+        retryable=status in _RETRYABLE_STATUSES and soon and code != "insufficient_quota" and kind != "too_long",
+        retry_after_seconds=wait,
         charged=UNKNOWN_CHARGE if charged else None,
         bad_key=status in {401, 403} or (status == 400 and _BAD_KEY.search(said) is not None),
     )
@@ -273,9 +270,7 @@ class Calling:
     max_in_flight: int = 1024
     """Maximum concurrent calls when adapting to the server."""
     wait_seconds: float = 0.5
-    """Wait before the second attempt; it doubles from there. Up to twice as much is added at random, so that calls that
-    failed together do not retry together.
-    """
+    """Wait before the second attempt; it doubles from there, with a random part so that calls do not retry together."""
 
 
 class Sent(NamedTuple):
@@ -288,9 +283,8 @@ class Sent(NamedTuple):
 class Limiter:
     """Admits so many callers at once, in order of arrival, and limits their time.
 
-    A server that serves a few calls at a time lets the others wait, in whatever order, and that is no reason to give
-    them up. So the time of a call starts when it is sent, and again with every reply to a call sent before it, or after
-    it within its time. Replies to later calls do not count: a stalled call ends, however many others are served.
+    The time of a call starts when it is sent, and again with every reply to a call sent before it, or after it within
+    its time: it may be waiting in the server's queue. A stalled call ends, however many later ones are served.
     """
 
     def __init__(self, *, start: int = START, maximum: int, timeout_seconds: float = 600.0) -> None:
@@ -364,7 +358,6 @@ class Limiter:
         self._clean, self._busy, self._seconds = 0, 0, 0.0
 
     def pause(self, seconds: float) -> None:
-        """Admit no caller for this many seconds, as the server requested."""
         self.paused_until = max(self.paused_until, anyio.current_time() + seconds)
 
 
@@ -375,14 +368,11 @@ class Client:
     """One HTTP session to one server, with retries."""
 
     def __init__(self, base_url: str, key: ApiKey, headers: Mapping[str, str], calling: Calling) -> None:
-        """``base_url`` usually ends in ``/v1``; native routes of a server are beside it."""
         self.base_url, _, self._query = base_url.rstrip("/").partition("?")
         self.key = key
         self._headers = {"Content-Type": "application/json", "User-Agent": "goldless", **headers}
         self._proxy = proxy_for(URL(self.base_url))
-        self._addresses: dict[str, URL] = {}
-        self._sessions: list[aiohttp.ClientSession] = []
-        """One, once it is needed; shared with hasty copies, as the limiter is."""
+        self._sessions: list[aiohttp.ClientSession] = []  # one, once it is needed; shared with hasty copies
         self.purse: Ledger | None = None  # pays for attempts that nothing is set aside for; None: they are not counted
         self.limit(calling)
 
@@ -455,7 +445,7 @@ class Client:
                     # a server that says that there are too many calls gives each its turn with time
                     used += 0.25 if failure.kind == "rate_limited" else 1.0
                     given_up = used > calling.retries
-                if given_up or not failure.may_be_retried:
+                if given_up or not failure.retryable:
                     raise
                 if failure.charged is not None and self.purse is not None and most is not None:
                     aside = self.purse.set_aside(most)
@@ -476,10 +466,7 @@ class Client:
     async def attempt(
         self, method: str, route: str, body: bytes | None = None, *, raw: bool = False, **how: Any
     ) -> Any:
-        """The decoded reply, or its bytes if ``raw``; ``how``: as in ``transfer``. Raises AttemptError.
-
-        Each attempt has its own slot, which is released while a retry waits.
-        """
+        """The decoded reply, or its bytes if ``raw``; ``how``: as in ``transfer``. A slot for each attempt."""
         limiter, url = self.limiter, self._address(route)
         try:
             try:
@@ -494,7 +481,7 @@ class Client:
                 limiter.answered(sent, up=not failure.is_outage)
             if failure.kind == "timeout" or failure.status in _OVERLOAD_STATUSES:
                 limiter.overloaded(sent)
-            if failure.retry_after_seconds and failure.may_be_retried:
+            if failure.retry_after_seconds and failure.retryable:
                 limiter.pause(failure.retry_after_seconds)
             raise
         limiter.answered(sent, clean=True)
@@ -529,14 +516,12 @@ class Client:
 
     def _address(self, route: str) -> URL:
         """The full address of ``/v1/…`` or of a native route such as ``/tokenize``."""
-        if route not in self._addresses:
-            root = self.base_url if route.startswith("/v1/") else self.base_url.removesuffix("/v1")
-            address = f"{root}{route.removeprefix('/v1')}"
-            if self._query:
-                address += f"{'&' if '?' in address else '?'}{self._query}"
-            # encoded: a model's name may have characters that the library would write in another way
-            self._addresses[route] = URL(address, encoded=True)
-        return self._addresses[route]
+        root = self.base_url if route.startswith("/v1/") else self.base_url.removesuffix("/v1")
+        address = f"{root}{route.removeprefix('/v1')}"
+        if self._query:
+            address += f"{'&' if '?' in address else '?'}{self._query}"
+        # encoded: a model's name may have characters that the library would write in another way
+        return URL(address, encoded=True)
 
     def _lost(self, error: BaseException, url: URL) -> AttemptError:
         """The failure for an exception of the HTTP library, or for a call that took too long."""
@@ -569,11 +554,8 @@ class Client:
 
 
 def proxy_for(url: URL) -> str | None:
-    """The proxy in the environment for this address, or None; this machine is always reached directly.
-
-    ``trust_env`` would look it up on every call, and would read passwords from .netrc.
-    """
-    host = url.host or ""
+    """The proxy in the environment for this address, or None; this machine is always reached directly."""
+    host = url.host or ""  # not by aiohttp's trust_env, which would also read passwords from .netrc
     with suppress(ValueError):  # a name is not an address
         if host == "localhost" or ip_address(host).is_loopback:
             return None

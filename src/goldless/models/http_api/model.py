@@ -138,7 +138,6 @@ class HttpModel:
 
     @property
     def positions(self) -> str:
-        """Which positions are summed: with the end-of-turn token where the server or the tokenizer shows it."""
         return "target+end" if self._dialect is not None and self._dialect.tokenizer.end is not None else "target"
 
     @property
@@ -169,10 +168,7 @@ class HttpModel:
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    # --- probing -----------------------------------------------------------------------------------------------
-
     async def _once(self, probe: Callable[[], Awaitable[None]]) -> None:
-        """Run a probe unless it was run before, one at a time."""
         async with self._lock:
             if probe.__name__ not in self._probed:
                 await probe()
@@ -194,7 +190,10 @@ class HttpModel:
                     "Start it, or check the host and the port"
                 ) from None
             if failure.bad_key:
-                raise self._wrong_key(failure, "that this server accepts") from None
+                variable = self._said.key_variable
+                raise PrerequisiteError(
+                    f"{failure.message}\nSet {variable} to a key that this server accepts"
+                ) from None
             if failure.kind in {"rate_limited", "server_error"} and not self._name:
                 raise _not_ready(failure) from None
             self._unlisted = None if failure.is_answer else failure
@@ -214,9 +213,6 @@ class HttpModel:
             self.capabilities = replace(self.capabilities, keeps_prefixes=True)
         self._listed = listed
 
-    def _wrong_key(self, failure: AttemptError, which: str) -> PrerequisiteError:
-        return PrerequisiteError(f"{failure.message}\nSet {self._said.key_variable} to a key {which}")
-
     def _found(self, ability: str, answer: str, *, works: bool) -> None:
         self.findings += (Finding(ability, works, self._client.key.redact(answer)),)
 
@@ -230,7 +226,10 @@ class HttpModel:
         except AttemptError as failure:
             _require_affordable(failure)
             if failure.bad_key:
-                raise self._wrong_key(failure, f"that may use {self._name}") from None
+                variable = self._said.key_variable
+                raise PrerequisiteError(
+                    f"{failure.message}\nSet {variable} to a key that may use {self._name}"
+                ) from None
             self._rejection = failure
             # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
             works = not failure.is_answer or "limit was reached" in failure.message
@@ -302,8 +301,6 @@ class HttpModel:
         if not self._service.listed and self._rejection is not None:
             raise ModelSpecError(f"{self._service.name}:{self._name} cannot be used: {self._rejection.message}")
 
-    # --- scoring -----------------------------------------------------------------------------------------------
-
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         dialect = await self._scoring_dialect()
         with self._as_call_error():
@@ -350,8 +347,6 @@ class HttpModel:
         others = [index for indices in contexts.values() for index in indices]
         for wave in (firsts[:1], firsts[1:], others):
             await side_by_side(send, wave, self._client.limiter.maximum)
-
-    # --- chat --------------------------------------------------------------------------------------------------
 
     def _body(self, request: ChatRequest) -> dict[str, Any]:
         return self._format.body(self._service, self._name, request, self._wording)
@@ -434,7 +429,6 @@ class HttpModel:
 
 
 def _require_affordable(failure: AttemptError) -> None:
-    """Raise BudgetError if a first call was not sent because the budget does not allow it."""
     if failure.kind == "budget":
         raise BudgetError("the budget does not allow the short calls that test what the model can do. Raise --budget")
 

@@ -9,11 +9,13 @@ from contextlib import closing
 
 import pytest
 
-from goldless.models.interface import ModelIdentity, Usage
-from goldless.models.journal import Entry, Journal
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, TokenLogprobs, Usage
+from goldless.models.journal import Journal
+from goldless.models.usage import Charge
 
 OLD, NEW = ModelIdentity("http", "old"), ModelIdentity("http", "new")
-REPLY = '{"text":"kept","finish":"stop","token_logprobs":null,"choice_logprobs":null}'
+ASKED, KEPT = ChatRequest((Message("user", "x" * 200),)), ChatReply("kept")
+UNPRICED = Charge(Usage(1, 1), None, estimated=False)
 
 
 @pytest.fixture
@@ -21,12 +23,11 @@ def path(tmp_path):
     """A journal with 300 replies of one model, stored 40 days ago, and 2 of another."""
     path = tmp_path / "journal.sqlite"
     with closing(Journal(path)) as journal:
-        old = [Entry(f"a{i:03}", "chat", '{"q":"%s"}' % ("x" * 200), REPLY, Usage(10, 5), 0.01) for i in range(300)]
-        journal.record(OLD, old)
-        journal.record(
-            NEW, [Entry("b0", "score", '{"context":"h"}', '{"logprobs":[-1.0]}', Usage(3, 0), None)], bodies={"h": "c"}
-        )
-        journal.record(NEW, [Entry("b1", "chat", "{}", REPLY, Usage(1, 1), None)])
+        charge = Charge(Usage(10, 5), 0.01, estimated=False)
+        journal.record(OLD, [(f"a{i:03}", ASKED, KEPT, charge) for i in range(300)])
+        charge = Charge(Usage(3, 0), None, estimated=False)
+        journal.record(NEW, [("b0", ScoreRequest("c", "t"), TokenLogprobs((-1.0,)), charge)])
+        journal.record(NEW, [("b1", ASKED, KEPT, UNPRICED)])
         with journal.transaction() as run:
             run.execute("update calls set created_at = ? where key like 'a%'", [time.time() - 40 * 24 * 3600])
     return path
@@ -119,8 +120,7 @@ def test_compact_gives_space_back(journal, path):
 def test_merge_adds_what_is_not_there(goldless, journal, path, tmp_path):
     other = tmp_path / "other.sqlite"
     with closing(Journal(other)) as new:
-        new.record(NEW, [Entry("b1", "chat", "{}", REPLY, Usage(1, 1), None)])
-        new.record(NEW, [Entry("c", "chat", "{}", REPLY, Usage(1, 1), None)])
+        new.record(NEW, [(key, ASKED, KEPT, UNPRICED) for key in ("b1", "c")])
     ended = goldless("journal", "merge", path, path, "--journal", other)
     assert "301 replies added, 1 were there already" in ended.err
     assert "0 replies added, 302 were there already" in ended.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import stat
 import subprocess
@@ -13,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.errors import UserError
-from goldless.models.interface import ModelIdentity, ScoreRequest, Usage
-from goldless.models.journal import Entry, Journal, model_hash
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest
+from goldless.models.journal import Journal, model_hash
 from goldless.models.journalled import score_key
 from paid_twice import counts
 
@@ -22,16 +23,16 @@ MODEL = ModelIdentity("scripted", "toy")
 
 
 def said(journal: Journal, *keys: str) -> dict[str, str]:
-    return {key: kept.reply for key, kept in journal.find(keys).items()}
+    return {key: json.loads(kept.reply)["text"] for key, kept in journal.find(keys).items()}
 
 
-def entry(key: str, reply: str = "{}") -> Entry:
-    return Entry(key, "score", "{}", reply, Usage(), None)
+def keep(journal: Journal, key: str, reply: str = "kept") -> None:
+    journal.record(MODEL, [(key, ChatRequest((Message("user", "Why?"),)), ChatReply(reply), None)])
 
 
 def test_the_first_reply_stays(journal):
-    journal.record(MODEL, [entry("a", "first")])
-    journal.record(MODEL, [entry("a", "second")])
+    keep(journal, "a", "first")
+    keep(journal, "a", "second")
     assert said(journal, "a") == {"a": "first"}
     assert counts(journal)["calls"] == 1
 
@@ -93,7 +94,7 @@ def test_a_folder_in_which_nothing_can_be_made_is_a_user_error(tmp_path):
 
 
 def test_only_the_owner_may_read_the_file_and_those_beside_it(journal):
-    journal.record(MODEL, [entry("a")])
+    keep(journal, "a")
     files = list(journal.path.parent.glob("journal.sqlite*"))
     assert len(files) > 1
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
@@ -123,11 +124,10 @@ def test_two_scoring_calls_have_one_key_exactly_when_model_context_and_target_ar
 def test_a_journal_that_cannot_be_written_is_a_clear_message_and_keeps_what_it_has(tmp_path):
     """SQLite's own page limit stands for a full disk."""
     journal = Journal(tmp_path / "j.sqlite")
-    identity = ModelIdentity("scripted", "m")
-    journal.record(identity, [Entry("first", "score", "{}", "kept", Usage(), None)])
+    keep(journal, "first")
     pages = journal._connection.execute("pragma page_count").fetchone()[0]
     journal._connection.execute(f"pragma max_page_count={pages}")
     with pytest.raises(UserError, match="cannot write the journal"):
-        journal.record(identity, [Entry("second", "score", "{}", "x" * 1_000_000, Usage(), None)])
+        keep(journal, "second", "x" * 1_000_000)
     assert said(journal, "first", "second") == {"first": "kept"}
     journal.close()

@@ -16,7 +16,7 @@ from virtual_time import VIRTUAL_TIME
 from goldless.errors import UserError
 from goldless.models import journal as journals
 from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, TokenLogprobs, Usage
-from goldless.models.journal import Entry, Journal
+from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel, chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Budget, Ledger, Price
@@ -184,7 +184,7 @@ def test_a_damaged_file_is_a_user_error_that_says_what_to_do(tmp_path):
     path = tmp_path / "journal.sqlite"
     with closing(Journal(path)) as journal:
         for i in range(200):
-            journal.record(MODEL, [Entry(f"k{i}", "chat", "{}", "x" * 1000, Usage(), None)])
+            journal.record(MODEL, [(f"k{i}", QUESTION, ChatReply("x" * 1000), None)])
     content = bytearray(path.read_bytes())
     for page in range(2 * 4096, len(content), 4096):
         content[page : page + 64] = b"\xff" * 64

@@ -17,9 +17,10 @@ from commands import goldless, home
 from goldless.apps.gre.edition import open_edition
 from goldless.apps.gre.scoring import score_edition
 from goldless.meta_evaluation.watching import watch
-from goldless.models.interface import ModelIdentity, Usage
-from goldless.models.journal import Entry, Journal
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, TokenLogprobs, Usage
+from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
+from goldless.models.usage import Charge
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.options import Options
 from goldless.studies import read_study
@@ -184,12 +185,11 @@ def _edition(place: Path) -> None:
 def _journal(place: Path) -> None:
     path = place / "journal" / "journal.sqlite"
     path.parent.mkdir()
-    reply = '{"text":"kept","finish":"stop","token_logprobs":null,"choice_logprobs":null}'
+    asked, charge = ChatRequest((Message("user", "x"),)), Charge(Usage(10, 5), 0.01, estimated=False)
     with contextlib.closing(Journal(path)) as journal:
-        chats = [Entry(f"a{i}", "chat", '{"q":"x"}', reply, Usage(10, 5), 0.01) for i in range(30)]
+        chats = [(f"a{i}", asked, ChatReply("kept"), charge) for i in range(30)]
         journal.record(ModelIdentity("http", "one"), chats)
-        score = Entry("b", "score", '{"context":"h"}', '{"logprobs":[-1.0]}', Usage(3, 0), None)
-        journal.record(ModelIdentity("http", "two"), [score], bodies={"h": "c"})
+        journal.record(ModelIdentity("http", "two"), [("b", ScoreRequest("c", "t"), TokenLogprobs((-1.0,)), charge)])
 
 
 def _settings(place: Path) -> None:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import hashlib
 import json
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import anyio
@@ -38,7 +37,7 @@ from goldless.models.interface import (
     WrappedModel,
     content_hash,
 )
-from goldless.models.journal import Entry, Failed, Journal, Kept, model_hash
+from goldless.models.journal import Call, Journal, Kept, context_hash, fast_hash, model_hash
 from goldless.models.usage import Aside, Ledger, most_chat_usage, most_score_usage
 from goldless.records import CallFailure
 
@@ -188,7 +187,7 @@ class JournalledModel(WrappedModel):
 
         def keep(replies: Mapping[int, ScoreReply]) -> None:
             found = {keys[i]: _checked(requests[i], reply) for i, reply in replies.items()}
-            self._journal.record(self.identity, *self._booked(found, asked, aside))
+            self._journal.record(self.identity, self._booked(found, asked, aside))
             deliver(found)
 
         if scores:
@@ -205,32 +204,18 @@ class JournalledModel(WrappedModel):
                     reply = CallFailure(
                         "bad_reply", f"the reply cannot be read ({kind_and_place(error)})", charged=(0, 0)
                     )
-                booked = self._booked({key: reply}, asked, aside)
-                await self._journal.together(partial(self._journal.record, self.identity, *booked))
+                booked = list(self._booked({key: reply}, asked, aside))
+                await self._journal.together(partial(self._journal.record, self.identity, booked))
                 deliver({key: reply})
 
     def _booked(
         self, replies: Mapping[str, Reply], asked: Mapping[str, Request], aside: Mapping[str, Aside]
-    ) -> tuple[list[Entry], list[Failed], dict[str, str]]:
-        """What the journal is to keep of replies: the good ones, the failures, and long parts that requests share."""
-        entries: list[Entry] = []
-        failures: list[Failed] = []
-        bodies: dict[str, str] = {}
+    ) -> Iterator[Call]:
         for key, reply in replies.items():
             if isinstance(reply, CallFailure):
-                failures.append((key, reply, self.ledger.book_unkept(aside[key], reply.charged)))
-                continue
-            charge = self.ledger.book(aside[key], reply.usage)
-            request = asked[key]
-            if isinstance(request, ScoreRequest) and isinstance(reply, TokenLogprobs):
-                known = context_hash(request.context)
-                if known not in bodies:
-                    bodies[known] = orjson.dumps(request.context).decode()
-                sent = orjson.dumps({"context": known, "target": request.target}).decode()
-                entries.append(Entry(key, "score", sent, orjson.dumps({"logprobs": reply.logprobs}).decode(), *charge))
-            elif isinstance(reply, ChatReply):
-                entries.append(Entry(key, "chat", orjson.dumps(request).decode(), chat_as_json(reply), *charge))
-        return entries, failures, bodies
+                yield key, asked[key], reply, self.ledger.book_unkept(aside[key], reply.charged)
+            else:
+                yield key, asked[key], reply, self.ledger.book(aside[key], reply.usage)
 
 
 def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
@@ -370,11 +355,11 @@ class BatchedChat(JournalledModel):
                     f"it arrived is not known, so it is not sent again. If {batch.provider} does not list it: "
                     f"goldless journal batches --forget {batch.label}"
                 )
-            calls = dict(self._journal.rows("select key, request from batch_calls where label = ?", batch.label))
-            requests = {key: _request(**json.loads(said)) for key, said in calls.items()}
+            calls = self._journal.rows("select key, request from batch_calls where label = ?", batch.label)
+            requests = {key: _request(**json.loads(said)) for key, said in calls}
             found = await self._batching.batch_replies(batch.id, requests)
             if found is None:
-                self._out |= set(calls)
+                self._out |= set(requests)
                 self.ledger.reserve(batch.reserved_usd or 0.0)
                 continue
             for key, reply in found.items():
@@ -382,14 +367,12 @@ class BatchedChat(JournalledModel):
                 aside = Aside(most, most, 0.0)
                 self.ledger.reserve(aside.usd)
                 if isinstance(reply, CallFailure):
-                    failed = (key, reply, self.ledger.book_unkept(aside, reply.charged))
-                    self._journal.record(self.identity, failures=[failed])
+                    charge = self.ledger.book_unkept(aside, reply.charged)
                     self._collected[key] = reply  # it is sent again by another run
                 else:
                     charge = self.ledger.book(aside, reply.usage)
-                    entry = Entry(key, "chat", calls[key], chat_as_json(reply), *charge)
-                    self._journal.record(self.identity, [entry])
                     self._collected[key] = Usage() if charge.estimated else charge.usage
+                self._journal.record(self.identity, [(key, requests[key], reply, charge)])
             # what a batch did not get to before it expired or was cancelled is in no batch from here on
             self._book.release(batch.label)
 
@@ -478,33 +461,16 @@ def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 
     data["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
     for number in ("temperature", "seed"):  # written as json writes them
         data[number] = orjson.Fragment(json.dumps(data[number]))
-    return _hashed("chat", model_hash(identity), data, replicate)
+    return fast_hash("chat", model_hash(identity), data, replicate)
 
 
 def score_key(model: str, request: ScoreRequest, *, replicate: int = 0) -> str:
     """The journal's key of a scoring call."""
     again = (replicate,) if replicate else ()
-    return _hashed("score", model, context_hash(request.context), request.target, *again)
-
-
-@lru_cache(maxsize=4096)
-def context_hash(context: tuple[int, ...] | str) -> str:
-    """Hash of a context, which many calls share."""
-    return _hashed(context)
-
-
-def _hashed(*parts: Any) -> str:
-    """``content_hash`` of text and whole numbers, ten times as fast: every token of every call passes here."""
-    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-def chat_as_json(reply: ChatReply) -> str:
-    """A reply as JSON, without its usage, which has columns of its own."""
-    said = {name: getattr(reply, name) for name in ("text", "finish", "token_logprobs", "choice_logprobs")}
-    return orjson.dumps(said, default=dict).decode()
+    return fast_hash("score", model, context_hash(request.context), request.target, *again)
 
 
 def read_chat(said: dict[str, Any]) -> ChatReply:
-    """A reply from what ``chat_as_json`` wrote."""
+    """A reply from what the journal wrote."""
     tokens = said["token_logprobs"]
     return ChatReply(**said | {"token_logprobs": tokens and tuple((token, value) for token, value in tokens)})

@@ -278,27 +278,6 @@ class BatchBook:
         )
         return [BatchOut(*row) for row in self._journal.rows(query)]
 
-    def claim(
-        self, model: ModelIdentity, calls: Mapping[str, tuple[ChatRequest, float | None]]
-    ) -> tuple[str, list[str]]:
-        """A new label, and those calls that are in no other batch; the label is kept only if there are any.
-
-        ``calls``: requests by key, with what is reserved for each.
-        """
-        label, taken, now = uuid.uuid4().hex[:12], [], time.time()
-        with self._journal.transaction() as run:
-            for key, (request, _) in calls.items():
-                row = (key, key, label, orjson.dumps(request).decode())
-                if run.execute("insert into batch_calls values (?, ?, ?, ?) on conflict do nothing", row).rowcount:
-                    taken.append(key)
-            if taken:
-                usd = [calls[key][1] for key in taken]
-                reserved_usd = None if None in usd else sum(one or 0.0 for one in usd)
-                batch = (label, model.provider, model.short, self._journal.occasion, reserved_usd, now)
-                run.execute("insert into batches values (?, null, ?, ?, ?, ?, ?)", batch)
-                run.executemany("insert into attempts values (?, ?)", [(key, now) for key in taken])
-        return label, taken
-
     def release(self, label: str) -> int:
         """Forget a batch: its calls may be sent again. Returns their number."""
         with self._journal.transaction() as run:
@@ -404,19 +383,27 @@ class BatchedChat(JournalledModel):
     async def submit(self) -> None:
         """Send what waits. Raises UserError if the provider does not take it."""
         pending, self._pending = self._pending, {}
-        model, known = self._batching, self.ledger.price is not None
+        model, identity, journal = self._batching, self.identity, self._journal
         lines = {key: model.batch_line(key, request) for key, (request, _) in pending.items()}
         for keys in chunks(lines, most_calls=model.most_batch_calls, most_bytes=model.most_batch_bytes):
-            calls = {key: (pending[key][0], pending[key][1].usd if known else None) for key in keys}
-            label, mine = self._book.claim(self.identity, calls)
-            if not mine:  # another process was faster
-                continue
+            label, mine, now = uuid.uuid4().hex[:12], [], time.time()
+            with journal.transaction() as run:
+                for key in keys:  # one that is in another batch was claimed by a faster process
+                    row = (key, key, label, orjson.dumps(pending[key][0]).decode())
+                    if run.execute("insert into batch_calls values (?, ?, ?, ?) on conflict do nothing", row).rowcount:
+                        mine.append(key)
+                if not mine:
+                    continue
+                usd = None if self.ledger.price is None else sum(pending[key][1].usd for key in mine)
+                batch = (label, identity.provider, identity.short, journal.occasion, usd, now)
+                run.execute("insert into batches values (?, null, ?, ?, ?, ?, ?)", batch)
+                run.executemany("insert into attempts values (?, ?)", [(key, now) for key in mine])
             try:
                 name = await model.send_batch([lines[key] for key in mine])
             except NotSentError:
                 self._book.release(label)
                 raise
-            with self._journal.transaction() as run:
+            with journal.transaction() as run:
                 run.execute("update batches set id = ? where label = ?", (name, label))
 
 

@@ -115,26 +115,3 @@ def test_what_a_plugins_record_says_decides_like_our_own():
     assert price_of(remote) == Price(0.25, 1.25)
     assert (specification_of(toy), specification_of(remote)) == ("toy:anything", None)
     assert (unopened_identity("remote:m"), unopened_identity("toy:x")) == (ModelIdentity("remote", "m"), None)
-
-
-def test_ours_say_what_they_always_said():
-    specifications = {provider: specification_of(ModelIdentity(provider, "n")) for provider in PROVIDERS.all()}
-    assert specifications["embedded"] == "embedded"
-    assert (specifications["openai"], specifications["hf"]) == ("openai:n", "hf:n")
-    # an address or a path is never taken from a file
-    assert {specifications[name] for name in ("http", "https", "gguf", "scripted")} == {None}
-    assert [name for name in PROVIDERS.all() if is_local(ModelIdentity(name, "n"))] == [
-        *("embedded", "gguf", "hf", "scripted"),
-    ]
-    assert [name for name in PROVIDERS.all() if is_small(ModelIdentity(name, "n"))] == ["embedded"]
-    assert price_of(ModelIdentity("nobody's", "gpt-4o")) is None
-
-
-def test_a_server_is_named_without_opening_it(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert unopened_identity("openai:gpt-4o").short == "openai:gpt-4o"
-    assert unopened_identity("http://h:8000/v1#m").short == "http:m"
-    assert unopened_identity("https://h/v1").short == "http://h/v1"
-    assert unopened_identity("embedded") is None
-    with pytest.raises(ModelSpecError, match="not an http address"):
-        unopened_identity("http://#m")

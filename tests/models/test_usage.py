@@ -73,12 +73,6 @@ def test_a_budget_with_an_unknown_price_is_refused_and_says_how_to_give_the_pric
         Ledger("m", None, Budget(5))
 
 
-def test_an_unknown_price_without_a_budget_counts_tokens_and_gives_no_cost():
-    ledger = Ledger("m", None)
-    assert ledger.book(ledger.set_aside(Usage(10, 10)), Usage(7, 2)).cost_usd is None
-    assert (ledger.usage, ledger.calls) == (Usage(7, 2), 1)
-
-
 def test_a_budget_of_zero_allows_free_models_only():
     with pytest.raises(BudgetError, match="a budget of 0 USD allows no call to m"):
         Ledger("m", Price(1, 1), Budget(0))
@@ -113,11 +107,6 @@ def test_a_usage_that_is_missing_or_cannot_be_is_booked_at_the_maximum_and_marke
     assert ledger.book(ledger.set_aside(Usage(6, 4)), Usage(*said)) == (Usage(6, 4), 10.0, True)
     assert (ledger.spent_usd, ledger.calls, ledger.estimated) == (10.0, 1, 1)
     assert ledger.set_aside(Usage(6, 0)) is None
-
-
-def test_a_free_model_that_does_not_count_its_tokens_is_not_estimated():
-    ledger = Ledger("m", Price(0, 0))
-    assert ledger.book(ledger.set_aside(Usage(6, 4)), Usage()) == (Usage(), 0.0, False)
 
 
 def test_where_a_server_adds_tokens_they_are_booked_and_set_aside_for_from_then_on():

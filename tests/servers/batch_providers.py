@@ -1,7 +1,7 @@
-"""Batch APIs on this machine, as their reference pages describe them; official SDKs can talk to it.
+"""Batch APIs on this machine, as the reference pages of OpenAI and Anthropic describe them.
 
-``BatchServer`` takes batches of OpenAI and Anthropic. A batch stays in progress until the test
-calls ``end``, which answers some or all of its calls and ends it as the provider would.
+A batch stays in progress until the test calls ``end``, which answers some or all of its calls and ends it as the
+provider would.
 """
 
 from __future__ import annotations
@@ -20,10 +20,6 @@ sys.path.insert(0, str(Path(__file__).parent))  # runs as a script, too
 from loopback import Behaviour, Json, chat_reply
 from providers import KEY, ProviderServer, anthropic_reply
 
-ENDED = {
-    "openai": {"completed": "completed", "expired": "expired", "cancelled": "cancelled", "failed": "failed"},
-    "anthropic": dict.fromkeys(("completed", "expired", "cancelled", "failed"), "ended"),
-}
 Say = Callable[[str], str]
 """From the last message of a call to the reply's text."""
 
@@ -48,163 +44,88 @@ class BatchServer(ProviderServer):
             if batch["status"] is not None:
                 continue
             batch["status"] = how
-            keys = list(batch["calls"])[:answered]
-            batch["answers"] = {
-                key: (failing or {}).get(number) or self._reply_of(batch["provider"], batch["calls"][key])
-                for number, key in enumerate(keys)
-            }
+            for number, key in enumerate(list(batch["calls"])[:answered]):
+                text = self.say(batch["calls"][key]["messages"][-1]["content"])
+                own = batch["id"].startswith("batch_")
+                said = chat_reply(text) if own else anthropic_reply([{"type": "text", "text": text}])
+                batch["answers"][key] = (failing or {}).get(number) or said
 
-    def _reply_of(self, provider: str, body: Json) -> Json:
-        text = self.say(body["messages"][-1]["content"])
-        return anthropic_reply([{"type": "text", "text": text}]) if provider == "anthropic" else chat_reply(text)
-
-    def _take(self, provider: str, calls: dict[str, Json], name: str) -> Json:
-        assert len(calls) == len({*calls})
-        batch = {
-            "id": f"{name}{next(self._numbers)}",
-            "provider": provider,
-            "calls": calls,
-            "status": None,
-            "answers": {},
-        }
-        self.batches[batch["id"]] = batch
-        return batch
+    def _batch(self, name: str, calls: dict[str, Json]) -> Json:
+        batch = {"id": f"{name}{next(self._numbers)}", "calls": calls, "status": None, "answers": {}}
+        return self.batches.setdefault(batch["id"], batch)
 
     async def _decoded(self, request: web.Request) -> Any:
         if not request.content_type.startswith("multipart/"):
             return await super()._decoded(request)
-        return {
-            name: value.file.read() if hasattr(value, "file") else value
-            for name, value in (await request.post()).items()
-        }
+        fields = (await request.post()).items()
+        return {name: value.file.read() if hasattr(value, "file") else value for name, value in fields}
 
     async def _answer_or_misbehave(self, request: web.Request, body: Any) -> web.StreamResponse:
         path = unquote(request.raw_path.partition("?")[0])
-        for matches, answer in (
-            (path == "/v1/files", self._file),
-            (path.startswith("/v1/files/"), self._content),
-            (path.startswith("/v1/batches"), self._openai),
-            (path.startswith("/v1/messages/batches"), self._anthropic),
-        ):
-            if matches:
-                if KEY not in " ".join(request.headers.values()):
-                    return web.json_response({"error": {"message": "Incorrect API key"}}, status=401)
-                if body is not None and self.behaviour.faults:
-                    return await self._misbehave(request, self.behaviour.faults.pop(0))
-                found = answer(path, body)
-                if found is None:
-                    return web.json_response({"error": {"message": f"No such thing: {path}"}}, status=404)
-                content = found if isinstance(found, bytes) else orjson.dumps(found)
-                kind = "application/octet-stream" if isinstance(found, bytes) else "application/json"
-                return web.Response(body=content, content_type=kind)
-        return await super()._answer_or_misbehave(request, body)
+        routes = {"/v1/files": self._file, "/v1/batches": self._openai, "/v1/messages/batches": self._anthropic}
+        answer = next((answer for route, answer in routes.items() if path.startswith(route)), None)
+        if answer is None:
+            return await super()._answer_or_misbehave(request, body)
+        if KEY not in " ".join(request.headers.values()):
+            return web.json_response({"error": {"message": "Incorrect API key"}}, status=401)
+        if body is not None and self.behaviour.faults:
+            return await self._misbehave(request, self.behaviour.faults.pop(0))
+        found = answer(path, body)
+        if found is None:
+            return web.json_response({"error": {"message": f"No such thing: {path}"}}, status=404)
+        return web.Response(body=found if isinstance(found, bytes) else orjson.dumps(found))
 
     # --- OpenAI ------------------------------------------------------------------------------------
 
-    def _file(self, _: str, body: Any) -> Json:
+    def _file(self, path: str, body: Any) -> Json | bytes | None:
+        if body is None:
+            return self.files.get(path.split("/")[3])
         assert body["purpose"] == "batch"
+        return {"id": self._kept([orjson.loads(line) for line in body["file"].splitlines()])}
+
+    def _kept(self, rows: list[Json]) -> str:
         name = f"file-{next(self._numbers)}"
-        self.files[name] = body["file"]
-        size = len(body["file"])
-        more = {"created_at": 0, "filename": "goldless.jsonl", "purpose": "batch", "status": "processed"}
-        return {"id": name, "object": "file", "bytes": size, **more}
-
-    def _content(self, path: str, _: Any) -> bytes | None:
-        return self.files.get(path.split("/")[3])
-
-    def _calls_in(self, file: str) -> dict[str, Json]:
-        lines = [orjson.loads(line) for line in self.files[file].splitlines()]
-        assert len({line["custom_id"] for line in lines}) == len(lines)
-        return {line["custom_id"]: line["body"] for line in lines}
-
-    def _results(self, batch: Json) -> tuple[str | None, str | None]:
-        """The files of replies and of errors."""
-        files: list[str | None] = []
-        failed = {key for key, answer in batch["answers"].items() if "status_code" in answer}
-        for keys in ([key for key in batch["answers"] if key not in failed], sorted(failed)):
-            rows = []
-            for key in keys:
-                answer = batch["answers"][key]
-                response = answer if key in failed else {"status_code": 200, "request_id": "r", "body": answer}
-                rows.append({"id": f"br-{key[:6]}", "custom_id": key, "response": response, "error": None})
-            if keys is not failed and not rows:
-                files.append(None)
-                continue
-            name = f"file-{next(self._numbers)}"
-            self.files[name] = b"\n".join(map(orjson.dumps, rows))
-            files.append(name)
-        if batch["status"] in {"expired", "cancelled"} and batch["provider"] == "openai":
-            missing = [key for key in batch["calls"] if key not in batch["answers"]]
-            error = {"code": f"batch_{batch['status']}", "message": "This request could not be executed."}
-            lines = [{"id": "br", "custom_id": key, "response": None, "error": error} for key in missing]
-            name = files[1] = files[1] or f"file-{next(self._numbers)}"
-            self.files[name] = b"\n".join([self.files.get(name, b""), *map(orjson.dumps, lines)]).strip()
-        return files[0], files[1]
+        self.files[name] = b"\n".join(map(orjson.dumps, rows))
+        return name
 
     def _openai(self, path: str, body: Any) -> Json | None:
         if body is not None:
-            assert set(body) == {"input_file_id", "endpoint", "completion_window"}
             assert (body["endpoint"], body["completion_window"]) == ("/v1/chat/completions", "24h")
-            for line in map(orjson.loads, self.files[body["input_file_id"]].splitlines()):
-                assert (set(line), line["url"]) == ({"custom_id", "method", "url", "body"}, body["endpoint"])
-            batch = self._take("openai", self._calls_in(body["input_file_id"]), "batch_")
-        else:
-            found = self.batches.get(path.rpartition("/")[2])
-            if found is None:
-                return None
-            batch = found
-        ended = batch["status"] is not None
-        output, errors = self._results(batch) if ended else (None, None)
+            lines = [orjson.loads(line) for line in self.files[body["input_file_id"]].splitlines()]
+            assert all((set(line), line["url"]) == (LINE, body["endpoint"]) for line in lines)
+            assert len({line["custom_id"] for line in lines}) == len(lines)
+            batch = self._batch("batch_", {line["custom_id"]: line["body"] for line in lines})
+        elif (batch := self.batches.get(path.rpartition("/")[2])) is None:
+            return None
+        replies, errors, status = [], [], batch["status"]
+        for key in batch["calls"] if status is not None else ():
+            answer = batch["answers"].get(key)
+            if answer is None and status in {"expired", "cancelled"}:
+                errors.append({"custom_id": key, "response": None, "error": {"code": f"batch_{status}"}})
+            elif answer is not None and "status_code" in answer:
+                errors.append({"custom_id": key, "response": answer, "error": None})
+            elif answer is not None:
+                response = {"status_code": 200, "request_id": "r", "body": answer}
+                replies.append({"custom_id": key, "response": response, "error": None})
         return {
             "id": batch["id"],
-            "object": "batch",
-            "endpoint": "/v1/chat/completions",
-            "errors": {"object": "list", "data": [{"code": "invalid_json_line", "message": "not JSON", "line": 1}]}
-            if batch["status"] == "failed"
-            else None,
-            "input_file_id": "file",
-            "completion_window": "24h",
-            "status": ENDED["openai"][batch["status"]] if ended else "in_progress",
-            "output_file_id": output,
-            "error_file_id": errors,
-            "created_at": 0,
-            "request_counts": {"total": len(batch["calls"]), "completed": len(batch["answers"]), "failed": 0},
+            "status": status or "in_progress",
+            "output_file_id": self._kept(replies) if replies else None,
+            "error_file_id": self._kept(errors) if errors else None,
+            "errors": {"data": [{"code": "invalid_json_line", "message": "not JSON"}]} if status == "failed" else None,
         }
 
     # --- Anthropic ---------------------------------------------------------------------------------------------
 
     def _anthropic(self, path: str, body: Any) -> Json | bytes | None:
         if body is not None:
-            batch = self._take("anthropic", {one["custom_id"]: one["params"] for one in body["requests"]}, "msgbatch_")
+            batch = self._batch("msgbatch_", {one["custom_id"]: one["params"] for one in body["requests"]})
             assert all(len(key) <= 64 for key in batch["calls"])
-        else:
-            found = self.batches.get(path.split("/")[4])
-            if found is None:
-                return None
-            batch = found
-        ended = batch["status"] is not None
+        elif (batch := self.batches.get(path.split("/")[4])) is None:
+            return None
         if path.endswith("/results"):
             return b"\n".join(orjson.dumps(self._anthropic_row(batch, key)) for key in batch["calls"])
-        done = len(batch["answers"])
-        counts = {
-            "processing": 0,
-            "succeeded": done,
-            "errored": 0,
-            "canceled": 0,
-            "expired": len(batch["calls"]) - done,
-        }
-        return {
-            "id": batch["id"],
-            "type": "message_batch",
-            "processing_status": "ended" if ended else "in_progress",
-            "request_counts": counts,
-            "created_at": "2026-11-15T12:00:00Z",
-            "expires_at": "2026-11-16T12:00:00Z",
-            "ended_at": "2026-11-15T13:00:00Z" if ended else None,
-            "archived_at": None,
-            "cancel_initiated_at": None,
-            "results_url": f"{self.root}/v1/messages/batches/{batch['id']}/results" if ended else None,
-        }
+        return {"id": batch["id"], "processing_status": "in_progress" if batch["status"] is None else "ended"}
 
     def _anthropic_row(self, batch: Json, key: str) -> Json:
         answer = batch["answers"].get(key)
@@ -213,3 +134,7 @@ class BatchServer(ProviderServer):
         if answer["type"] == "error":
             return {"custom_id": key, "result": {"type": "errored", "error": answer}}
         return {"custom_id": key, "result": {"type": "succeeded", "message": answer}}
+
+
+LINE = {"custom_id", "method", "url", "body"}
+"""What a call in a file of OpenAI's has."""

@@ -58,10 +58,6 @@ class Behaviour:
     """Bad manners: errors repeat the Authorization header."""
     ignores_prompt_logprobs: bool = False
     """Takes ``echo`` and ``prompt_logprobs`` and answers as if they were not there, like llama.cpp's server."""
-    least_written_tokens: int = 0
-    """Rejects echo requests that let it write less."""
-    least_alternatives: int = 0
-    """Rejects ``prompt_logprobs`` below this."""
     chat_ids: Literal["tokenize", "reply", "none"] = "tokenize"
     """Where a chat template's ids are to be had."""
     vocabulary: dict[int, str] | None = None
@@ -93,7 +89,7 @@ class LoopbackServer:
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
     @property
     def port(self) -> int:
@@ -126,9 +122,6 @@ class LoopbackServer:
 
     async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
-
-    def _run(self) -> None:
-        asyncio.run(self._serve())
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -210,10 +203,7 @@ class LoopbackServer:
         routes: dict[str, tuple[set[str], Callable[[Any], Json]]] = {
             "/v1/models": (set(), lambda _: self._list()),
             "/v1/chat/completions": (set(), self._chat),
-            "/get_model_info": (
-                {"sglang"},
-                lambda _: {"model_path": self.behaviour.weights},
-            ),
+            "/get_model_info": ({"sglang"}, lambda _: {"model_path": self.behaviour.weights}),
             "/generate": ({"sglang"}, self._generate),
             "/tokenize": ({"sglang", "vllm"}, self._tokenize),
             "/v1/completions": ({"vllm", "echo"}, self._complete),
@@ -270,8 +260,6 @@ class LoopbackServer:
             choice["logprobs"] = {"tokens": [" and"], "token_logprobs": [-0.5], "text_offset": [0]}
         wanted = body.get("prompt_logprobs")
         if wanted is not None and "vllm" in self.behaviour.speaks and not self.behaviour.ignores_prompt_logprobs:
-            if wanted < self.behaviour.least_alternatives:
-                raise _RejectionError(400, "prompt_logprobs must be at least 1", "prompt_logprobs")
             choice["prompt_logprobs"] = self._prompt_logprobs(body["prompt"])
         usage = {"prompt_tokens": len(body["prompt"]), "completion_tokens": 1}
         reply = {"choices": [choice], "usage": usage, "system_fingerprint": self.behaviour.fingerprint}
@@ -287,8 +275,6 @@ class LoopbackServer:
     def _echo(self, body: Json) -> Json:
         if "echo" not in self.behaviour.speaks:
             raise _RejectionError(400, "echo is not supported", "echo")
-        if body["max_tokens"] < self.behaviour.least_written_tokens:
-            raise _RejectionError(400, "max_tokens must be at least 1", "max_tokens")
         if isinstance(body["prompt"], list):
             tokens = [(self.behaviour.vocabulary or {})[one] for one in body["prompt"]]
         else:
@@ -330,17 +316,8 @@ def chat_reply(text: str | None, *, finish: str = "stop", logprobs: list[Json] |
         "logprobs": None if logprobs is None else {"content": logprobs},
         "finish_reason": finish,
     }
-    return {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "toy",
-        "choices": [choice],
-        "usage": _CHAT_USAGE,
-    }
-
-
-_CHAT_USAGE = {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15}
+    usage = {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15}
+    return {"id": "x", "object": "chat.completion", "created": 0, "model": "toy", "choices": [choice], "usage": usage}
 
 
 def _json(data: Json, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:

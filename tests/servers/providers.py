@@ -1,4 +1,4 @@
-"""Providers' own wire formats on this machine, as their reference pages describe them; official SDKs can talk to it.
+"""Providers' own wire formats on this machine, as their reference pages describe them.
 
 ``ProviderServer`` answers for Anthropic, the Gemini API, Azure and Bedrock beside what ``loopback`` does for OpenAI. It
 rejects what the providers reject: a missing version header, fields they do not know, a system turn among the turns.

@@ -9,7 +9,6 @@ from loopback import chat_reply, rejection
 
 from goldless.models.http_api.formats import ROOM_FOR_THINKING
 from goldless.models.interface import ChatRequest, Message
-from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
 
@@ -49,18 +48,6 @@ async def test_max_tokens_is_renamed_when_rejected_by_name_and_the_new_name_is_k
     ]
 
 
-async def test_a_new_name_that_does_not_help_is_not_kept(serve, connect):
-    def chat(body):
-        raise rejection(400, f"max_tokens is too large: {sorted(body)}")
-
-    server = serve(chat=chat)
-    model = connect(server)
-    assert isinstance(await model.chat(ASK), CallFailure)
-    server.behaviour.chat = None
-    await model.chat(ASK)
-    assert "max_tokens" in server.bodies("/v1/chat/completions")[-1]
-
-
 async def test_a_temperature_the_server_does_not_take_is_left_out_and_stands_in_the_identity(serve, connect):
     def chat(body):
         if "temperature" in body:
@@ -81,13 +68,6 @@ async def test_log_probabilities_of_written_tokens_come_when_asked_for(serve, co
     plain = await model.chat(ChatRequest(MESSAGES))
     assert asked.token_logprobs == (("A", -0.25), (" fine", -1.5))
     assert plain.token_logprobs is None
-
-
-async def test_a_server_that_gives_no_log_probabilities_leaves_them_absent(serve, connect):
-    reply = await connect(serve()).chat(ChatRequest(MESSAGES, logprobs=True, choices=("fine", "poor")))
-    assert reply.token_logprobs is None
-    assert reply.choice_logprobs is None
-    assert (reply.text, reply.finish) == ("fine", "choice")
 
 
 async def test_a_choice_is_asked_for_with_alternatives_and_few_tokens(serve, connect):
@@ -134,13 +114,3 @@ async def test_fewer_alternatives_are_asked_for_when_the_server_takes_fewer(serv
     for _ in range(2):
         await model.chat(ChatRequest(MESSAGES, choices=("one", "two")))
     assert [body["top_logprobs"] for body in server.bodies("/v1/chat/completions")] == [20, 5, 5]
-
-
-async def test_a_server_that_rejects_logprobs_is_asked_without_them(serve, connect):
-    def chat(body):
-        if "logprobs" in body:
-            raise rejection(400, "logprobs are not supported with this model", "logprobs")
-        return chat_reply("one")
-
-    reply = await connect(serve(chat=chat)).chat(ChatRequest(MESSAGES, choices=("one", "two")))
-    assert (reply.text, reply.choice_logprobs) == ("one", None)

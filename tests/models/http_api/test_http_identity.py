@@ -49,16 +49,6 @@ async def test_two_checkpoints_of_one_served_name_do_not_look_alike(serve, conne
     assert "/models" not in first.short
 
 
-async def test_two_checkpoints_on_sglang_do_not_look_alike_to_a_chat_model(serve, connect):
-    found = [
-        await identity(
-            connect, serve(speaks={"sglang"}, models=listed("toy", owned_by="sglang"), weights=weights), use="chat"
-        )
-        for weights in ("/models/checkpoint-100", "/models/checkpoint-200")
-    ]
-    assert found[0].short != found[1].short
-
-
 @pytest.mark.parametrize("use", ["chat", "scoring", "both"])
 async def test_the_fingerprint_of_vllm_is_part_of_the_identity_whatever_the_use(serve, connect, use):
     models = listed("/models/a")

@@ -90,35 +90,3 @@ async def test_a_rate_limit_counts_although_the_limit_grew_after_its_call_was_se
         await calls(limiter, 19, seconds=1)
         assert limiter.limit == 40
     assert limiter.limit == 32
-
-
-async def test_callers_are_let_through_in_order_and_no_more_at_once_than_the_limit_allows():
-    limiter = Limiter(start=3, maximum=3)
-    most, order = 0, []
-
-    async def caller(number: int) -> None:
-        nonlocal most
-        async with limiter.slot():
-            order.append(number)
-            most = max(most, limiter.slots.borrowed_tokens)
-            await anyio.sleep(0.001)
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(20):
-            tasks.start_soon(caller, number)
-    assert (order, most, limiter.slots.borrowed_tokens) == (list(range(20)), 3, 0)
-
-
-async def test_a_pause_holds_everybody_until_it_ends():
-    limiter = Limiter(start=4, maximum=4)
-    began = anyio.current_time()
-    limiter.pause(0.05)
-    await calls(limiter, seconds=0)
-    assert anyio.current_time() - began >= 0.049
-
-
-async def test_a_limit_that_is_not_used_does_not_grow():
-    limiter = Limiter(start=20, maximum=1024)
-    for _ in range(200):
-        await calls(limiter, 1)
-    assert limiter.limit == 20

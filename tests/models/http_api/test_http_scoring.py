@@ -52,10 +52,8 @@ DIALECTS = [
     ({"speaks": {"sglang"}, "chat_ids": "reply"}, ("sglang", "chat", "<assistant>")),
     ({"speaks": {"sglang"}, "chat_ids": "none"}, ("sglang", "plain", "\n\n")),
     ({"speaks": {"vllm"}}, ("vllm", "chat", "<assistant>")),
-    ({"speaks": {"vllm"}, "least_alternatives": 1}, ("vllm", "chat", "<assistant>")),
     ({"speaks": {"vllm"}, "chat_ids": "none"}, ("vllm", "plain", "\n\n")),
     ({"speaks": {"echo"}}, ("completions-echo", "plain", "\n\n")),
-    ({"speaks": {"echo"}, "least_written_tokens": 1}, ("completions-echo", "plain", "\n\n")),
     ({"speaks": {"echo"}, "counts_begin_mark": True}, ("completions-echo", "plain", "\n\n")),
 ]
 
@@ -92,18 +90,6 @@ async def test_a_target_that_closes_its_turn_reaches_no_server_as_a_special_toke
     await scored(model, await model.encode(MESSAGES, f"{TARGET}<|im_end|>"))
     assert "<|im_end|>" not in str(server.asked)
     assert "<\\\\|im_end|>" in str(server.asked)
-
-
-async def test_a_tokenizer_that_merges_across_the_join_gives_a_failure_not_a_number(serve, connect):
-    # The probe's target begins a word after a blank line, so this server's merging shows already there.
-    server = serve(speaks={"echo"})
-    model = connect(server)
-    await model.prepare()
-    server.behaviour.tokenizing = "merging"
-    [reply] = await scored(model, await model.encode(MESSAGES, TARGET))
-    assert isinstance(reply, CallFailure)
-    assert reply.kind == "bad_reply"
-    assert "merges context and target" in reply.message
 
 
 ROWS = ("meta_info", "input_token_logprobs")
@@ -165,45 +151,6 @@ async def test_an_empty_target_has_no_values_and_costs_no_call(serve, connect):
     [reply] = await scored(model, request)
     assert reply == TokenLogprobs(())
     assert len(server.asked) == asked
-
-
-async def test_an_empty_reply_is_the_end_of_the_turn_alone(serve, connect):
-    model = connect(serve(speaks={"vllm"}))
-    [reply] = await scored(model, await model.encode(MESSAGES, ""))
-    assert reply.logprobs == pytest.approx(expected("<assistant>", ""), abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("dialect", "request_"),
-    [
-        ("vllm", ScoreRequest("text", "text")),
-        ("echo", ScoreRequest((1, 2), (3,))),
-        ("vllm", ScoreRequest((), (3,))),
-        ("echo", ScoreRequest("", "text")),
-    ],
-)
-async def test_a_request_of_the_wrong_form_is_a_failure(serve, connect, dialect, request_):
-    [reply] = await scored(connect(serve(speaks={dialect})), request_)
-    assert isinstance(reply, CallFailure)
-    assert reply.kind == "rejected"
-
-
-async def test_a_hundred_requests_are_each_delivered_once_with_their_own_values(serve, connect):
-    targets = [f"The {word} review says {number}." for number in range(25) for word in ("first", "second", "a", "b")]
-    model = connect(serve(speaks={"sglang"}))
-    requests = [await model.encode(MESSAGES, target) for target in targets]
-    replies = await scored(model, *requests)
-    for target, reply in zip(targets, replies, strict=True):
-        assert reply.logprobs == pytest.approx(expected("<assistant>", target), abs=1e-12)
-
-
-async def test_requests_with_the_same_context_are_sent_next_to_each_other(serve, connect):
-    server = serve(speaks={"vllm"})
-    model = connect(server, concurrency=1)
-    one, two = [await model.encode((Message("user", text),), "target") for text in ("one", "two")]
-    await scored(model, one, two, one, two, one, two)
-    contexts = [tuple(body["prompt"]) for body in server.bodies("/v1/completions")[-6:]]
-    assert sum(a != b for a, b in pairwise(contexts)) == 1
 
 
 async def test_one_failing_request_does_not_stop_the_others(serve, connect):

@@ -20,19 +20,6 @@ pytestmark = pytest.mark.anyio
 ASK = ChatRequest((Message("user", "Hello?"),))
 
 
-def test_openai_goes_to_its_own_address_by_default(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-value")
-    model = open_model("openai:gpt-5")
-    assert "https://api.openai.com/v1" in repr(model)
-    assert model.identity.as_dict() == {
-        "provider": "openai",
-        "name": "gpt-5",
-        "revision": "",
-        "tokenizer": "",
-        "settings": {},
-    }
-
-
 @pytest.mark.parametrize(
     "spec",
     [
@@ -48,10 +35,6 @@ def test_what_is_no_plain_http_address_is_refused_without_repeating_secrets(spec
     with pytest.raises(ModelSpecError) as caught:
         service_model(ANY_SERVER, spec)
     assert "secret-value" not in str(caught.value)
-
-
-def test_an_address_without_a_path_gets_v1():
-    assert "'http://127.0.0.1:8000/v1'" in repr(service_model(ANY_SERVER, "http://127.0.0.1:8000#m"))
 
 
 def test_a_key_with_a_line_break_is_refused(monkeypatch):
@@ -79,13 +62,6 @@ async def test_an_openai_key_never_goes_to_another_host(serve, connect, monkeypa
     server = serve()
     await connect(server).chat(ASK)
     assert set(server.authorizations) == {None}
-
-
-async def test_another_host_gets_the_key_meant_for_it(serve, connect, monkeypatch):
-    monkeypatch.setenv("GOLDLESS_HTTP_API_KEY", "local-value")
-    server = serve()
-    await connect(server).chat(ASK)
-    assert set(server.authorizations) == {"Bearer local-value"}
 
 
 async def test_a_server_that_repeats_the_key_does_not_leak_it(serve, connect, monkeypatch, caplog):
@@ -146,14 +122,6 @@ async def test_a_redirect_is_not_followed(serve, connect):
     assert isinstance(reply, CallFailure)
     assert reply.kind == "rejected"
     assert "http://127.0.0.1:9/v1" in reply.message
-
-
-async def test_scoring_use_does_not_ask_the_chat_endpoint(serve, connect):
-    server = serve(speaks={"vllm"})
-    model = connect(server, use="scoring")
-    await model.prepare()
-    assert "/v1/chat/completions" not in server.paths()
-    assert model.capabilities.scoring
 
 
 async def test_each_server_can_have_its_own_key(serve, connect, monkeypatch):

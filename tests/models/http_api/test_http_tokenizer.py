@@ -55,17 +55,10 @@ async def test_a_server_scores_the_end_of_the_turn_as_local_models_do(serve, con
     assert len(reply.logprobs) == len(tokens_of(TARGET)) + 1
 
 
-async def test_a_plain_layout_has_no_end_of_turn(serve, connect):
-    model = connect(serve(speaks={"vllm"}, chat_ids="none"), use="scoring")
-    _, reply = await scored(model)
-    assert (model.positions, len(reply.logprobs)) == ("target", len(tokens_of(TARGET)))
-
-
-@pytest.mark.parametrize("least", [0, 1])
-async def test_scores_through_a_gateway_equal_those_of_the_server(serve, connect, tmp_path, least):
+async def test_scores_through_a_gateway_equal_those_of_the_server(serve, connect, tmp_path):
     vocabulary = make_tokenizer(tmp_path / "toy")
     own = connect(serve(speaks={"vllm"}), use="scoring")
-    gateway = serve(speaks={"echo"}, vocabulary=vocabulary, least_written_tokens=least)
+    gateway = serve(speaks={"echo"}, vocabulary=vocabulary)
     through = connect(gateway, f"toy?tokenizer={tmp_path / 'toy'}", use="scoring")
     (_, expected), (_, found) = await scored(own), await scored(through)
     assert isinstance(found, TokenLogprobs)

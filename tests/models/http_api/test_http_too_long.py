@@ -82,22 +82,6 @@ async def test_vllm_tells_its_context_and_counts_tokens_in_its_own_template(serv
     assert (model.context_length, await model.count_tokens(MESSAGES)) == (63, by_hand)
 
 
-async def test_a_server_that_lists_no_length_is_not_asked_to_count(serve, connect):
-    server = serve()
-    model = connect(server, use="chat")
-    await model.prepare()
-    assert (model.context_length, await model.count_tokens(MESSAGES)) == (None, None)
-    assert "/tokenize" not in server.paths()
-
-
-async def test_a_server_without_a_tokenizer_is_asked_once(serve, connect):
-    server = serve(models=VLLM)
-    model = connect(server, use="chat")
-    await model.prepare()
-    assert [await model.count_tokens(MESSAGES) for _ in range(3)] == [None] * 3
-    assert server.paths().count("/tokenize") == 1
-
-
 async def test_a_tokenizer_that_does_not_answer_is_a_failure_and_asked_again_later(serve, connect):
     server = serve(models=VLLM, speaks={"vllm"})
     model = connect(server, use="chat")

@@ -44,19 +44,14 @@ def default_journal() -> Path:
 class PackagedFiles:
     """A model's files inside the wheel of a package."""
 
-    what: str
-    """Description of the model."""
-    size: str
-    """Size of the download, as text."""
+    what: str  # description of the model
+    size: str  # size of the download, as text
     package: str
     version: str
     wheel_sha256: str
-    sha256: Mapping[str, str]
-    """Hash of each file used."""
-    inside: str
-    """Folder of the files in the package; empty: the package's own."""
-    kept_in: str
-    """Subfolder of the models folder; empty: that folder itself."""
+    sha256: Mapping[str, str]  # hash of each file used
+    inside: str  # folder of the files in the package; empty: the package's own
+    kept_in: str  # subfolder of the models folder; empty: that folder itself
     otherwise: str
     """What to do if the package cannot be downloaded; ``{files}`` and ``{folder}`` are replaced by what to copy and
     where."""

@@ -29,32 +29,23 @@ HTTP_KEY_VARIABLE = "GOLDLESS_HTTP_API_KEY"
 class Service(Provider):
     """A provider reached over HTTP."""
 
-    name: str
-    """Its prefix in model specifications."""
-    owner: str
-    """Its name in messages."""
-    url: str = ""
-    """Its address, ``{region}`` to be filled in; empty: every user has another, in ``url_variable``."""
-    url_variable: str
-    """The variable with another address; empty: users write the address instead of the prefix."""
+    name: str  # its prefix in model specifications
+    owner: str  # its name in messages
+    url: str = ""  # its address, ``{region}`` to be filled in; empty: every user has another, in ``url_variable``
+    url_variable: str  # the variable with another address; empty: users write the address instead of the prefix
     dated_path: str = ""
     """The path where OPENAI_API_VERSION is set, ``{model}`` to be filled in; empty: it makes no difference."""
-    keys: tuple[str, ...]
-    """The variables that may hold the key; the first that is set is used."""
+    keys: tuple[str, ...]  # the variables that may hold the key; the first that is set is used
     key_header: str = "Authorization: Bearer "
     own: bool = False
     """Whether it is a server of the user's: it may need no key, and its address is part of a model's identity."""
-    format: Literal["openai", "anthropic", "gemini"] = "openai"
-    """The wire format of chat calls."""
-    listed: bool = True
-    """Whether ``/v1/models`` lists what can be called."""
+    format: Literal["openai", "anthropic", "gemini"] = "openai"  # the wire format of chat calls
+    listed: bool = True  # whether ``/v1/models`` lists what can be called
     seed: str = "seed"
-    effort: str = "reasoning_effort"
-    """Names of two parameters in OpenAI's format, with a dot for a nested one."""
+    effort: str = "reasoning_effort"  # names of two parameters in OpenAI's format, with a dot for a nested one
     dialects: tuple[str, ...] = ()
     """Ways in which it may return log-probabilities of a given text; none: it cannot score."""
-    scores_publicly: bool = True
-    """Whether the dialects also apply at ``url``."""
+    scores_publicly: bool = True  # whether the dialects also apply at ``url``
 
     @property
     def given_url(self) -> str:

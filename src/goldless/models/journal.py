@@ -81,11 +81,6 @@ FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.02, 1.0  # between two looks at a c
 WRITERS_SECONDS = 60  # time to wait for other writing processes
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What reading a damaged file raises; the last where SQLite's own message repeats text of the file."""
-OUTSIDE = {
-    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY),
-    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM),
-}
-"""Errors whose cause is not in the file."""
 
 
 Call = tuple[str, ScoreRequest | ChatRequest, TokenLogprobs | ChatReply | CallFailure, Charge | None]
@@ -208,8 +203,8 @@ class Journal:
                 done.set_result(result)
 
     def _unusable(self, what: str, error: Exception) -> UserError:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        if code in OUTSIDE:
+        # an operational error has its cause outside the file, but for one in a statement, such as a missing table
+        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
             return UserError(
                 f"{self.path}: cannot {what} the journal ({error}). Replies so far are safe. Free disk space or stop "
                 "the process that blocks the file, then run the same command again"

@@ -161,10 +161,8 @@ class Pace:
 
     calls: int
     tokens: int
-    usd: float | None
-    """None: the price of some was unknown."""
-    seconds: float | None
-    """Time in which at least one call was running; None: not recorded."""
+    usd: float | None  # None: the price of some was unknown
+    seconds: float | None  # time in which at least one call was running; None: not recorded
 
 
 def call_paces(path: Path, kind: Kind | None = None) -> Sequence[tuple[ModelIdentity, Pace]]:

@@ -93,10 +93,8 @@ class Budget:
 class Aside:
     """What is set aside for one call before it is sent."""
 
-    shown: Usage
-    """The most that it can be charged for, by its request."""
-    most: Usage
-    """The same with what the server is known to add."""
+    shown: Usage  # the most that it can be charged for, by its request
+    most: Usage  # the same with what the server is known to add
     usd: float
 
 
@@ -104,8 +102,7 @@ class Charge(NamedTuple):
     """What one call is booked at."""
 
     usage: Usage
-    cost_usd: float | None
-    """None: price unknown."""
+    cost_usd: float | None  # None: price unknown
     estimated: bool
     """Whether this is the most it can be, because the server does not say what it charged, or nothing credible."""
 

@@ -1,9 +1,8 @@
 """Calls to one server: HTTP, keys, failures as one exception, retries, and how many calls there are at once.
 
-The number of calls at once doubles with every round as long as that brings at least a quarter more throughput; beyond
-that, calls only wait in the server's queue. From the first time that a server is overloaded (429, 529, a timeout), the
-number grows by 5 % with every clean round and falls to 80 % with every overload. A *round* is as many clean replies as
-calls allowed. Calls that were sent before a fall took effect do not count: many 429 within one round are one overload.
+The number of calls at once doubles with every round (as many clean replies as calls allowed) as long as that brings at
+least a quarter more throughput. From the first time that a server is overloaded (429, 529, a timeout), it grows by 5 %
+with every clean round and falls to 80 % with every overload; many 429 within one round are one overload.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class ApiKey:
         return {name: f"{before}{self._value}"} if self._value else {}
 
     def redact(self, text: str) -> str:
-        """A server's message without the key, and without anything that looks like credentials."""
+        """A server's message without the key and anything that looks like credentials."""
         if self._value:
             text = text.replace(self._value, REDACTED)
         return _CREDENTIALS.sub(rf"\1 {REDACTED}", text)
@@ -105,17 +104,13 @@ class AttemptError(GoldlessError):
     kind: FailureKind
     message: str
     _: KW_ONLY
-    status: int = 0
-    """HTTP status; 0 if there was none."""
-    param: str = ""
-    """The parameter that the server rejects, if it says so."""
+    status: int = 0  # HTTP status; 0 if there was none
+    param: str = ""  # the parameter that the server rejects, if it says so
     retryable: bool = False
     retry_after_seconds: float | None = None
     attempts: int = 1
-    charged: tuple[int, int] | None = None
-    """As in a CallFailure."""
-    bad_key: bool = False
-    """The key is missing, wrong or expired, or does not allow this."""
+    charged: tuple[int, int] | None = None  # as in a CallFailure
+    bad_key: bool = False  # the key is missing, wrong or expired, or does not allow this
 
     def __str__(self) -> str:
         return self.message
@@ -261,14 +256,12 @@ class Calling:
 
     timeout_seconds: float = 600.0
     """Timeout of one attempt; while a call waits in the server's queue, it starts again with every reply."""
-    retries: int = 5
-    """Attempts after the first."""
+    retries: int = 5  # attempts after the first
     patience_seconds: float = 120.0
     """How long a server that is down is waited for, such as one that restarts, however many attempts that takes."""
     concurrency: int | None = None
     """Concurrent calls, used from the start; None: start with a few and adapt to the server."""
-    max_in_flight: int = 1024
-    """Maximum concurrent calls when adapting to the server."""
+    max_in_flight: int = 1024  # maximum concurrent calls when adapting to the server
     wait_seconds: float = 0.5
     """Wait before the second attempt; it doubles from there, with a random part so that calls do not retry together."""
 
@@ -302,7 +295,6 @@ class Limiter:
 
     @property
     def limit(self) -> int:
-        """Calls allowed at once."""
         return int(self.slots.total_tokens)
 
     @asynccontextmanager
@@ -377,7 +369,6 @@ class Client:
         self.limit(calling)
 
     def limit(self, calling: Calling) -> None:
-        """Call the server in this way from now on."""
         self.calling = calling
         start, most = calling.concurrency or START, calling.concurrency or calling.max_in_flight
         self.limiter = Limiter(start=start, maximum=most, timeout_seconds=calling.timeout_seconds)
@@ -493,7 +484,6 @@ class Client:
     async def transfer(
         self, method: str, url: URL, body: bytes | None, *, content_type: str = "", most_bytes: int = 0
     ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and content of the reply to JSON or another type of content."""
         if not self._sessions:
             session = aiohttp.ClientSession(
                 # The limiter decides how many calls there are; a second limit here would hide from it.
@@ -515,7 +505,6 @@ class Client:
         return response.status, response.headers, bytes(content)
 
     def _address(self, route: str) -> URL:
-        """The full address of ``/v1/…`` or of a native route such as ``/tokenize``."""
         root = self.base_url if route.startswith("/v1/") else self.base_url.removesuffix("/v1")
         address = f"{root}{route.removeprefix('/v1')}"
         if self._query:
@@ -524,7 +513,6 @@ class Client:
         return URL(address, encoded=True)
 
     def _lost(self, error: BaseException, url: URL) -> AttemptError:
-        """The failure for an exception of the HTTP library, or for a call that took too long."""
         # without a connection nothing was sent
         unsent = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
         untrusted = isinstance(error, aiohttp.ClientSSLError)
@@ -537,7 +525,6 @@ class Client:
         return AttemptError(kind, _shortened(message), retryable=not untrusted, charged=charged)
 
     def _decoded(self, status: int, headers: Mapping[str, str], content: bytes, url: URL) -> Any:
-        """The JSON of a good reply. Raises AttemptError for any other."""
         if 200 <= status < 300:
             try:
                 data = orjson.loads(content)

@@ -4,10 +4,9 @@ Optional parameters that a server does not accept are learnt from its rejections
 whatever else it is, ``client.reading`` makes a bad reply of it.
 
 Of given answers, *the choice* is the written one if the text contains exactly one of them as a whole word, case as
-given; a longer answer hides a shorter one inside it ("very good" is not "good"). *The probabilities* are read at one
-token: where the written answer begins, or else at the first word. Every alternative token listed there is assigned to
-the answers it could begin (ignoring leading spaces). Tokens that all answers share are skipped up to the first that
-distinguishes them. The masses are normalised over the answers. There are no probabilities
+given. *The probabilities* are read at one token: where the written answer begins, or else at the first word, skipping
+tokens that all answers share. Every alternative listed there is assigned to the answers it could begin. The masses are
+normalised over the answers. There are no probabilities
 
 - if a token that matters could begin several answers (they share their first token);
 - if an answer is not listed and could still have more than 1 % of the answers' mass; an unlisted answer with a
@@ -41,45 +40,36 @@ class Step:
 
     token: str
     logprob: float
-    alternatives: Mapping[str, float]
-    """Tokens and log-probabilities, including the written one."""
+    alternatives: Mapping[str, float]  # tokens and log-probabilities, including the written one
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
     """What a model wrote, in whatever format it was received."""
 
-    text: str
-    """Without its thinking."""
-    cut: bool
-    """Whether it ends at the limit of tokens."""
+    text: str  # without its thinking
+    cut: bool  # whether it ends at the limit of tokens
     steps: Sequence[Step] = ()
     """The written tokens with their alternatives; empty if the server returned no log-probabilities."""
-    thinking_characters: int = 0
-    """Characters of thinking before the text, which are among the steps."""
+    thinking_characters: int = 0  # characters of thinking before the text, which are among the steps
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
     """Which optional parameters a server accepts, learnt from its rejections, and how the model is to think."""
 
-    limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")
-    """Names of the token limit; the first is used."""
+    limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")  # names of the token limit; the first is used
     temperature: bool = True
     seed: bool = True
-    alternatives: int = 20
-    """``top_logprobs`` to request; 0: the server returns no log-probabilities of what it writes."""
-    effort: str = ""
-    """Level of thinking, as the provider names it; empty: its default."""
+    alternatives: int = 20  # ``top_logprobs`` to request; 0: the server returns no log-probabilities of what it writes
+    effort: str = ""  # level of thinking, as the provider names it; empty: its default
     thinking: int | None = None
     """Tokens of thinking allowed beyond those of the reply; None: a default for models that think."""
-    seen_thinking: bool = False
-    """Whether a reply was all thinking."""
+    seen_thinking: bool = False  # whether a reply was all thinking
 
     @property
     def thinks(self) -> bool:
-        """Whether the model may think before it writes, within the same limit."""
-        # servers that want one of these names have models that think before they write
+        """Whether the model may think before it writes, within the same limit; so do those with one of these names."""
         named = self.limits[0] in {"max_completion_tokens", "maxOutputTokens"}
         return named or bool(self.effort or self.thinking or self.seen_thinking)
 
@@ -115,20 +105,16 @@ class Wording:
 class Format:
     """How chat calls are written and read."""
 
-    route: str
-    """Of a call, ``{model}`` to be filled in."""
-    listing: str
-    """The route that lists models."""
+    route: str  # of a call, ``{model}`` to be filled in
+    listing: str  # the route that lists models
     body: Callable[[Service, str, ChatRequest, Wording], dict[str, Any]]
     """The call as JSON, at a provider and for a model."""
     read: Callable[[Any], Written]
     """What a reply says. Raises AttemptError for a refusal, anything for a reply that cannot be used."""
     charged: tuple[str, Sequence[str], Sequence[str]]
     """Where a reply counts its tokens, and the names of the counts of input and output."""
-    wording: Wording = Wording()
-    """The parameters to try first."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Of every request, besides the key."""
+    wording: Wording = Wording()  # the parameters to try first
+    headers: Mapping[str, str] = field(default_factory=dict)  # of every request, besides the key
 
     def usage(self, data: Any) -> Usage:
         """The tokens that a reply says it is charged for, usable or not; none if any is not a number of tokens."""
@@ -180,7 +166,6 @@ def _parts_text(parts: Any) -> str:
 
 
 def _refusal(message: str) -> AttemptError:
-    """The model, or a filter before or behind it, declined."""
     return AttemptError("refused", message, charged=UNKNOWN_CHARGE)
 
 
@@ -192,10 +177,7 @@ def check_logprobs(values: Iterable[Any]) -> None:
 
 
 def steps_of(content: Any) -> Sequence[Step]:
-    """The steps in an OpenAI ``logprobs.content`` list; empty if any entry is malformed.
-
-    Raises AttemptError if the values cannot be log-probabilities of one position.
-    """
+    """The steps in an OpenAI ``logprobs.content`` list; empty if malformed. Raises AttemptError if impossible."""
     steps = []
     for entry in content if isinstance(content, list) else ():
         others = part_of(entry, "top_logprobs") or ()

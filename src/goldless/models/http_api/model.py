@@ -74,11 +74,9 @@ _LENGTH_FIELDS = ("max_model_len", "context_length", "context_window", "inputTok
 class Finding:
     """The result of one probe."""
 
-    ability: str
-    """What was probed, such as ``scoring as vllm``."""
+    ability: str  # what was probed, such as ``scoring as vllm``
     works: bool
-    answer: str
-    """The server's reply, described."""
+    answer: str  # the server's reply, described
 
 
 class HttpModel:

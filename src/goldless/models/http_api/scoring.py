@@ -1,14 +1,10 @@
 """Log-probabilities of a given text from a server: in which dialect it is asked, and how texts become tokens.
 
-A *dialect* is a question and how its reply is read. Where ids are sent, the server shows its tokenizer, or the user
-names one on this machine: context and target are tokenised separately, the ids are joined, and the reply must return
-the same ids. Where text is sent, the reply must prove that there is a token boundary between context and target.
-
-The *layout* says how messages become a context: ``chat`` is the model's own chat template, ``plain`` is the contents
-joined by blank lines and ending in a blank line.
-
-Which dialect a server has is found by scoring a few words: a server that silently ignores ``echo`` or
-``prompt_logprobs``, as llama.cpp's does, fails the checks that every later reply must pass.
+Where ids are sent, context and target are tokenised separately by the server's tokenizer or one on this machine, the
+ids are joined, and the reply must return the same ids. Where text is sent, the reply must prove that there is a token
+boundary between the two. A server that silently ignores ``echo`` or ``prompt_logprobs``, as llama.cpp's does, fails
+these checks. The *layout* of a context is the model's own ``chat`` template, or ``plain``: contents joined by blank
+lines and ending in one.
 """
 
 from __future__ import annotations
@@ -46,16 +42,15 @@ class PlainText:
     """No tokenizer: context and target are sent as text."""
 
     layout: Literal["chat", "plain"] = "plain"
-    """How messages become a context, known once something was encoded."""
     end: int | None = None
-    """The token that closes the assistant's turn and is scored with the target, known once something was encoded."""
+    """The token that closes the assistant's turn and is scored with the target. Both known once it was used."""
 
     def __init__(self, model: str) -> None:
         self._model = model
 
     async def encode(self, client: Client, messages: Sequence[Message], target: str) -> ScoreRequest:  # noqa: ARG002 - nothing is sent
         """The request. Raises AttemptError."""
-        return ScoreRequest(plain_layout(messages), target)
+        return ScoreRequest(_plain_layout(messages), target)
 
     async def texts(self, client: Client, ids: Ids) -> tuple[str, ...] | None:  # noqa: ARG002 - nothing is known
         """The text of each token, which concatenate to the whole text; None: not known. Raises AttemptError."""
@@ -91,7 +86,6 @@ class LocalTokenizer(PlainText):
         return token_texts(self._chat_layout.tokenizer, ids)
 
     def spells(self, ids: Sequence[int]) -> str:
-        """The text of the ids."""
         return self._chat_layout.tokenizer.decode(ids, skip_special_tokens=False)
 
 
@@ -112,7 +106,6 @@ class ServerTokenizer(PlainText):
         self._under_way: dict[tuple[Message, ...] | str, anyio.Lock] = {}
 
     async def encode(self, client: Client, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The request as ids: context and target tokenised separately, with a token boundary between them."""
         context = await self._kept(client, tuple(messages))
         if not self._end_known and self.layout == "chat":
             await self._learn_end(client)
@@ -193,14 +186,13 @@ class ServerTokenizer(PlainText):
         return _checked_ids(data["choices"][0].get("prompt_token_ids") or data.get("prompt_token_ids"))
 
     async def _plain(self, client: Client, messages: tuple[Message, ...]) -> Ids:
-        return await self._tokenize(client, prompt=plain_layout(messages), add_special_tokens=True)
+        return await self._tokenize(client, prompt=_plain_layout(messages), add_special_tokens=True)
 
     async def _tokenize(self, client: Client, **question: Any) -> Ids:
         return _checked_ids(part_of(await client.post("/tokenize", {"model": self._model, **question}), "tokens"))
 
 
-def plain_layout(messages: Sequence[Message]) -> str:
-    """The contents joined by blank lines and ending in a blank line."""
+def _plain_layout(messages: Sequence[Message]) -> str:
     return "".join(f"{message.content}\n\n" for message in messages)
 
 
@@ -282,14 +274,10 @@ class Dialect(ABC):
     """One way of requesting log p(target | context) of a model, for requests that its tokenizer has encoded."""
 
     name: str
-    """Its name in the identity and in messages."""
     route = "/v1/completions"
-    shares_contexts = False
-    """Whether the server computes a context once for several targets."""
-    most_at_once: int | None = None
-    """Calls above which it stops to do so; None: none."""
-    shown: type[PlainText] = ServerTokenizer
-    """The tokenizer that such a server shows."""
+    shares_contexts = False  # whether the server computes a context once for several targets
+    most_at_once: int | None = None  # calls above which it stops to do so; None: none
+    shown: type[PlainText] = ServerTokenizer  # the tokenizer that such a server shows
 
     def __init__(self, model: str, local: LocalTokenizer | None) -> None:
         self.model = model
@@ -360,10 +348,9 @@ class Sglang(Dialect):
 
 
 class Vllm(Dialect):
-    """vLLM: ``prompt_logprobs`` on ``/v1/completions``.
+    """vLLM: ``prompt_logprobs`` on ``/v1/completions``, where the reply covers context and target.
 
-    vLLM recomputes the whole prompt for such a request, and this route has no start offset, so the reply covers context
-    and target. Old versions must be asked for at least one further token at each position.
+    Old versions must be asked for at least one further token at each position.
     """
 
     name = "vllm"
@@ -376,10 +363,9 @@ class Vllm(Dialect):
         positions = data["choices"][0].get("prompt_logprobs")
         if not isinstance(positions, list):
             raise bad_reply("the server accepted prompt_logprobs but returned none")
-        if len(positions) != len(context) + len(target):
-            raise bad_reply(_NOT_OURS)
-        found = [part_of(entry, str(token)) for entry, token in zip(positions[len(context) :], target, strict=True)]
-        if None in found:
+        own = zip(positions[len(context) :], target, strict=False)
+        found = [part_of(entry, str(token)) for entry, token in own]
+        if len(positions) != len(context) + len(target) or None in found:
             raise bad_reply(_NOT_OURS)
         return [entry["logprob"] for entry in found]
 
@@ -387,10 +373,9 @@ class Vllm(Dialect):
 class Echo(Dialect):
     """The oldest dialect: ``/v1/completions`` with ``echo`` and ``logprobs``, for a server that hides its tokenizer.
 
-    With a tokenizer on this machine, ids are sent, and the tokens of the reply must spell what was sent: ids of another
-    tokenizer would mean other words. Without one, context and target are sent as one text, and ``text_offset`` must
-    prove that a token begins exactly where the target begins. A tokenizer that merges across the boundary makes the
-    target's log-probability undefined; then nothing is returned. Some servers must be let to write a token.
+    With a tokenizer on this machine, ids are sent, and the tokens of the reply must spell what was sent. Without one,
+    context and target are sent as one text, and ``text_offset`` must prove that a token begins exactly where the target
+    begins. Some servers must be let to write a token.
     """
 
     name = "completions-echo"

@@ -38,17 +38,12 @@ class Specification:
     """A model on a server and how it is to be called, as a user writes it."""
 
     service: Service
-    name: str
-    """Empty: the only model of the server at ``address``."""
-    address: str = ""
-    """The server's address with everything to pass on, where the user gives it; empty: the provider's."""
-    thinking: Mapping[str, Any] = field(default_factory=dict)
-    """How it is to think, as fields of a wording."""
-    calling: Mapping[str, Any] = field(default_factory=dict)
-    """How its server is to be called, as fields of Calling."""
+    name: str  # empty: the only model of the server at ``address``
+    address: str = ""  # the server's address with everything to pass on, where the user gives it; empty: the provider's
+    thinking: Mapping[str, Any] = field(default_factory=dict)  # how it is to think, as fields of a wording
+    calling: Mapping[str, Any] = field(default_factory=dict)  # how its server is to be called, as fields of Calling
     tokenizer: str = ""
-    key: str = ""
-    """The variable with the key; empty: the provider's."""
+    key: str = ""  # the variable with the key; empty: the provider's
     region: str = ""
 
     @classmethod

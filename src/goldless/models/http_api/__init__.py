@@ -1,11 +1,4 @@
-"""Models behind HTTP servers: providers by name, and any server with OpenAI's API (vLLM, SGLang, llama.cpp, …).
-
-specs.py    addresses, keys and options as users give them
-model.py    chat and scoring over one server, and the batch APIs of OpenAI and Anthropic
-scoring.py  the scoring dialects and tokenizers
-formats.py  wire formats of chat calls, and which of the given answers a model chose
-client.py   HTTP, failures, retries, waits, concurrent calls
-"""
+"""Models behind HTTP servers: providers by name, and any server with OpenAI's API (vLLM, SGLang, llama.cpp, …)."""
 
 from __future__ import annotations
 

@@ -106,7 +106,6 @@ class HttpModel:
         self._dialect: Dialect | None = None
         self._probed: set[str] = set()  # names of the methods below that were run by ``_once``
         self._server_tokenizer: ServerTokenizer | None = None  # of a server that looks as if it showed one
-        self._counts_tokens = True  # whether its tokenizer knows chats; not if it failed once
         self._weights: str | None = None  # the weights behind the name, as the server calls them
         self._fingerprint = ""
         self.capabilities = Capabilities()  # what was found so far
@@ -373,7 +372,7 @@ class HttpModel:
         """The reply, or why there is none.
 
         With ``choices``, ``text`` is the chosen answer: the written one if there is exactly one, otherwise the most
-        probable one. If neither is known, it is as the model wrote it. ``choices`` describes how that is read.
+        probable one. If neither is known, it is as the model wrote it. ``formats`` describes how that is read.
         """
         if not self._name:
             await self._once(self._connect)
@@ -415,14 +414,14 @@ class HttpModel:
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Tokens of the messages in the server's chat layout, which only vLLM can tell; CallError if it is down."""
-        if self._server_tokenizer is None or not self._counts_tokens:
+        if self._server_tokenizer is None:
             return None
         try:
             return len(await self._server_tokenizer.chat_ids(self._client, tuple(messages)))
         except AttemptError as failure:
             if not failure.is_answer:
                 raise CallError(self._record(failure)) from None
-            self._counts_tokens = False
+            self._server_tokenizer = None  # it does not know chats
             return None
 
 

@@ -15,7 +15,7 @@ import json
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -186,7 +186,7 @@ class JournalledModel(WrappedModel):
         keys, requests = list(scores), list(scores.values())
 
         def keep(replies: Mapping[int, ScoreReply]) -> None:
-            found = {keys[i]: _checked(requests[i], reply) for i, reply in replies.items()}
+            found = {keys[i]: _checked(requests[i].target, reply) for i, reply in replies.items()}
             self._journal.record(self.identity, self._booked(found, asked, aside))
             deliver(found)
 
@@ -218,18 +218,15 @@ class JournalledModel(WrappedModel):
                 yield key, asked[key], reply, self.ledger.book(aside[key], reply.usage)
 
 
-def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
+def _checked(target: tuple[int, ...] | str, reply: ScoreReply) -> ScoreReply:
     """The reply, or a failure if it does not have one finite value per target token."""
     if isinstance(reply, CallFailure):
         return reply
-    expected = len(reply.logprobs) if isinstance(request.target, str) else len(request.target)
-    if len(reply.logprobs) == expected and all(map(math.isfinite, reply.logprobs)):
+    found, expected = len(reply.logprobs), len(reply.logprobs) if isinstance(target, str) else len(target)
+    if found == expected and all(map(math.isfinite, reply.logprobs)):
         return reply
-    return CallFailure(
-        "bad_reply",
-        f"got {len(reply.logprobs)} values for {expected} tokens, or values that are not numbers",
-        charged=(reply.usage.input_tokens, reply.usage.output_tokens),
-    )
+    message = f"got {found} values for {expected} tokens, or values that are not numbers"
+    return CallFailure("bad_reply", message, charged=(reply.usage.input_tokens, reply.usage.output_tokens))
 
 
 def _check_storable(reply: ChatReply) -> None:
@@ -286,18 +283,17 @@ class BatchBook:
         return int(calls)
 
 
-def chunks(lines: Mapping[str, bytes], *, most_calls: int, most_bytes: int) -> Iterable[Sequence[str]]:
+def chunks(lines: Mapping[str, bytes], *, most_calls: int, most_bytes: int) -> list[list[str]]:
     """The keys in groups that a provider takes as one batch."""
-    group: list[str] = []
+    groups: list[list[str]] = []
     size = 0
     for key, line in lines.items():
-        if group and (len(group) >= most_calls or size + len(line) > most_bytes):
-            yield group
-            group, size = [], 0
-        group.append(key)
+        if not groups or len(groups[-1]) >= most_calls or size + len(line) > most_bytes:
+            groups.append([])
+            size = 0
+        groups[-1].append(key)
         size += len(line) + 1
-    if group:
-        yield group
+    return groups
 
 
 class BatchedChat(JournalledModel):
@@ -424,10 +420,9 @@ def batching(model: Any) -> BatchingModel:
 
 def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None = None) -> None:
     """Raise WaitingError if any batch of these models is out."""
-    out = [batch for model in models if model.waits for batch in model.waiting()]
     if any(model.waits for model in models):
-        calls = sum(batch.calls for batch in out)
-        prices = [batch.reserved_usd for batch in out]
+        out = [batch for model in models if model.waits for batch in model.waiting()]
+        calls, prices = sum(batch.calls for batch in out), [batch.reserved_usd for batch in out]
         cost = "" if None in prices else f", at most {sum(usd or 0.0 for usd in prices):.2f} USD"
         raise WaitingError(
             f"{calls:,} calls are in {len(out)} batch{'es' * (len(out) != 1)}{cost}. Providers answer within 24 hours. "

@@ -305,9 +305,13 @@ class HttpModel:
             return await dialect.tokenizer.encode(self._client, messages, without_turn_signs(target))
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        dialect = await self._scoring_dialect()
+        tokenizer, target = (await self._scoring_dialect()).tokenizer, request.target
+        if isinstance(target, str):
+            return None
+        words = tokenizer.without_end(target)
         with self._as_call_error():
-            return await dialect.tokenizer.pieces(self._client, request)
+            texts = await tokenizer.texts(self._client, words)
+        return texts if texts is None or words == target else (*texts, "")
 
     @contextmanager
     def _as_call_error(self) -> Iterator[None]:

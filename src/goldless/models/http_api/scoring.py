@@ -56,14 +56,6 @@ class PlainText:
         """The text of each token, which concatenate to the whole text; None: not known. Raises AttemptError."""
         return None
 
-    async def pieces(self, client: Client, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text, "" for the end of the turn; None: not known. Raises AttemptError."""
-        if isinstance(request.target, str):
-            return None
-        words = self.without_end(request.target)
-        texts = await self.texts(client, words)
-        return texts if texts is None or words == request.target else (*texts, "")
-
     def without_end(self, target: Ids) -> Ids:
         """The target without the token that closes the turn."""
         return target[:-1] if target[-1:] == (self.end,) else target
@@ -284,9 +276,7 @@ class Dialect(ABC):
         self.tokenizer: PlainText = local or self.shown(model)
 
     @abstractmethod
-    def question(self, context: Any, target: Any) -> Mapping[str, Any]:
-        """The body of the request for a context and a target."""
-
+    def question(self, context: Any, target: Any) -> Mapping[str, Any]: ...
     @abstractmethod
     def values(self, data: Any, context: Any, target: Any) -> Sequence[Any]:
         """The values of the target's tokens in a reply, proven to be theirs. Raises AttemptError for another reply."""

@@ -1,7 +1,7 @@
 """The model interface: two Protocols and the requests and replies they exchange.
 
 A *scorer* returns log-probabilities of a given text. A *chat model* writes text, or chooses among given answers. A
-backend may be both. What a model may have besides is what ``WrappedModel`` has.
+backend may be both. What a model may have besides is in ``OPTIONAL``.
 """
 
 from __future__ import annotations
@@ -222,11 +222,31 @@ class Model(Scorer, ChatModel, Protocol):
     """A backend that is both a scorer and a chat model, as far as its capabilities go."""
 
 
-class WrappedModel:
-    """A model inside an object such as a journal or a meter; everything not overridden is passed on.
+async def _nothing(*_: Any) -> None:
+    """For a model that has no such method."""
 
-    The methods here are what a model may have and need not; asked through here, one without it knows nothing.
-    """
+
+OPTIONAL: Mapping[str, Any] = {
+    # maximum tokens of a request and its reply, or of context and target, together; None if unknown
+    "context_length": None,
+    # read(contexts, targets): tokenise these texts together, so that encode finds them
+    "read": _nothing,
+    # count_tokens(messages): tokens as the model reads them; None if unknown. Raises CallError if it is down
+    "count_tokens": _nothing,
+    # merges_at_join(target): whether the tokenizer would merge a context's end with this target's beginning
+    "merges_at_join": lambda _: False,
+    # training_record(): the record of its training; empty if there is none. Known after prepare
+    "training_record": dict,
+    # limit_calls(timeout_seconds, max_retries, max_in_flight): of a server; None, or one in the specification: as it is
+    "limit_calls": lambda *_: None,
+    # charge_to(ledger): let it pay for calls that the model makes besides those it is asked for, such as probes
+    "charge_to": lambda _: None,
+}
+"""What a model may have and need not, and what one without it answers through ``WrappedModel``."""
+
+
+class WrappedModel:
+    """A model inside an object such as a journal or a meter; everything not overridden is passed on."""
 
     def __init__(self, model: Any) -> None:
         self._model: Model = model
@@ -234,41 +254,7 @@ class WrappedModel:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._model, name)
-
-    def _optional(self, name: str, *given: Any, default: Any = None) -> Any:
-        """What the model's own method returns, or the default if it has none."""
-        return getattr(self._model, name)(*given) if hasattr(self._model, name) else default
-
-    @property
-    def context_length(self) -> int | None:
-        """Maximum tokens of a request and its reply, or of context and target, together; None if unknown."""
-        return getattr(self._model, "context_length", None)
-
-    async def read(self, contexts: Sequence[Sequence[Message]], targets: Sequence[str]) -> None:
-        """Tokenise these texts together, so that ``encode`` finds them: many tokenizers are faster with many."""
-        if hasattr(self._model, "read"):
-            await self._model.read(contexts, targets)
-
-    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages as the model reads them; None if unknown. Raises CallError if it is down."""
-        return await self._model.count_tokens(messages) if hasattr(self._model, "count_tokens") else None
-
-    def merges_at_join(self, target: str) -> bool:
-        """Whether the tokenizer would merge a context's end with this target's beginning."""
-        return bool(self._optional("merges_at_join", target))
-
-    def training_record(self) -> Mapping[str, Any]:
-        """The record of its training; empty if there is none. Known after ``prepare``."""
-        return self._optional("training_record", default={})  # type: ignore[no-any-return]
-
-    def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
-        """Limit calls to a server before any is sent; None, or a limit in the specification: it stays as it is."""
-        self._optional("limit_calls", timeout_seconds, max_retries, max_in_flight)
-
-    def charge_to(self, purse: Any) -> None:
-        """Let this ``Ledger`` pay for calls that the model makes besides those it is asked for, such as probes."""
-        self._optional("charge_to", purse)
+        return getattr(self._model, name, OPTIONAL[name]) if name in OPTIONAL else getattr(self._model, name)
 
 
 def content_hash(*parts: Any) -> str:

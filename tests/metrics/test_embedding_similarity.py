@@ -42,7 +42,7 @@ def compass():
 
 @pytest.fixture
 def score(compass):
-    embedder = SentenceEmbedder(lambda: compass, name="compass", settings={"model": "compass"})
+    embedder = SentenceEmbedder(lambda: compass, {"model": "compass"})
 
     def run(measure, *pairs):
         return SentenceSimilarity("bertscore", measure, lambda: embedder).scores(pairs)

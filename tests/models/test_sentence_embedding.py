@@ -59,7 +59,7 @@ def test_vectors_are_those_of_transformers(encoder):
 @pytest.mark.embedded
 @pytest.mark.parametrize("text", ["word " * 600, "각" * 300, "x" * 5000, "🎉 " * 400, "a-b" * 300])
 def test_every_piece_of_a_long_sentence_fits_and_no_letter_is_lost(encoder, text):
-    embedder = SentenceEmbedder(lambda: encoder, name="x", settings={})
+    embedder = SentenceEmbedder(lambda: encoder, {})
     pieces = embedder.pieces(text.strip())
     assert "".join("".join(pieces).split()) == "".join(text.split())
     assert max(len(encoder.tokenizer.encode(piece).ids) for piece in pieces) <= 256
@@ -73,6 +73,3 @@ def test_without_a_package_index_the_message_says_what_to_copy_where(monkeypatch
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(PrerequisiteError, match=r"copy model\.safetensors and tokenizer\.json .* bertscore\[NAME\]"):
         PACKAGED.locate()
-
-
-# --- models by name ----------------------------------------------------------------------------------------------

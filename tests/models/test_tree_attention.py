@@ -72,12 +72,11 @@ def test_both_kernels_give_a_plain_softmax_over_what_is_seen(softcap: float | No
     scores = scores if softcap is None else torch.tanh(scores / softcap) * softcap
     seen = torch.from_numpy(by_definition(pack, window))
     expected = scores.masked_fill(~seen, -torch.inf).softmax(-1) @ value.repeat_interleave(3, 1)
-    block_masks = BlockMasks(1024, [window], torch.device("cpu"))
-    block_masks.fill(pack)
+    block_masks = BlockMasks(1024, [window], torch.device("cpu")).of(pack)
     with warnings.catch_warnings():
         # uncompiled, the kernel says that it is slow
         warnings.simplefilter("ignore")
-        for masks in ({window: dense_mask(pack, window)}, block_masks.by_window):
+        for masks in ({window: dense_mask(pack, window)}, block_masks):
             found, _ = tree_attention(None, query, key, value, None, tree_masks=masks, **options)
             torch.testing.assert_close(found, expected.transpose(1, 2), rtol=1e-4, atol=1e-5)
 

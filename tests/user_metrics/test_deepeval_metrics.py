@@ -133,7 +133,7 @@ def test_deepeval_is_told_to_send_no_usage_data(deepeval):
     [
         ("Named", "cannot be called without arguments"),
         ("nothing", "Name a DeepEval metric"),
-        ("broken", "neither measure nor a_measure"),
+        ("broken", "returns 3, which is not a DeepEval metric with measure or a_measure"),
     ],
 )
 def test_what_is_no_metric_is_refused(deepeval, name, said):

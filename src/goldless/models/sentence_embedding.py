@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,24 +59,11 @@ LONG = "cut into pieces at word ends"
 """What happens to a sentence beyond the limit: nothing is left out."""
 
 
-class Encoder(Protocol):
-    """A loaded model."""
-
-    limit: int
-    """Maximum tokens, including those it adds around a text."""
-    tokenizer: Any
-    """A ``tokenizers.Tokenizer`` that neither truncates nor pads."""
-
-    def encode(self, texts: Sequence[str]) -> FloatArray:
-        """One unit vector per text."""
-
-
 class SentenceEmbedder:
     """A model that is loaded when it is first needed."""
 
-    def __init__(self, load: Callable[[], Encoder], *, name: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, load: Callable[[], BertEncoder | LibraryEncoder], settings: Mapping[str, str]) -> None:
         """``settings`` identify the model in a signature; they are known before it is loaded."""
-        self.name = name
         self.settings = settings
         self._load = load
         self._known: dict[str, FloatArray] = {}
@@ -109,36 +96,35 @@ class SentenceEmbedder:
             return np.array([self._known[text] for text in texts], dtype=np.float32)
 
     @cached_property
-    def _encoder(self) -> Encoder:
+    def _encoder(self) -> BertEncoder | LibraryEncoder:
         return self._load()
 
 
 @cache
 def packaged_embedder() -> SentenceEmbedder:
     """The default: all-MiniLM-L6-v2, downloaded when first needed, computed without torch."""
-    weights = PACKAGED.sha256[WEIGHTS][:12]
-    settings = {"model": NAME, "weights": weights, "pooling": "mean", "limit": str(LIMIT), "long": LONG}
-    return SentenceEmbedder(lambda: BertEncoder(PACKAGED.locate()), name=NAME, settings=settings)
+    known = {"model": NAME, "weights": PACKAGED.sha256[WEIGHTS][:12], "pooling": "mean"}
+    settings = {**known, "limit": str(LIMIT), "long": LONG}
+    return SentenceEmbedder(lambda: BertEncoder(PACKAGED.locate()), settings)
 
 
 @cache
 def named_embedder(name: str) -> SentenceEmbedder:
     """A model of the package sentence-transformers, by name or folder."""
     settings = {"model": name, "by": "sentence-transformers", "long": LONG}
-    return SentenceEmbedder(lambda: LibraryEncoder(name), name=name, settings=settings)
+    return SentenceEmbedder(lambda: LibraryEncoder(name), settings)
 
 
 class BertEncoder:
     """The packaged model: token ids to the normalised mean of the last hidden states, as sentence-transformers does."""
 
     limit = LIMIT
+    """Maximum tokens, including those it adds around a text."""
 
     def __init__(self, folder: Path) -> None:
         from tokenizers import Tokenizer  # noqa: PLC0415 - slow to import
 
-        self.tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-        self.tokenizer.no_truncation()
-        self.tokenizer.no_padding()
+        self.tokenizer = _whole(Tokenizer.from_file(str(folder / TOKENIZER)))
         self.tokenizer.encode_special_tokens = True  # "[SEP]" in a response stays five characters
         self._tensors = read_safetensors(folder / WEIGHTS)
 
@@ -208,10 +194,9 @@ def read_safetensors(path: Path) -> dict[str, FloatArray]:
 
 
 class LibraryEncoder:
-    """A model loaded by sentence-transformers; the package decides on the device."""
+    """A model loaded by sentence-transformers, which may download it first and decides on the device."""
 
     def __init__(self, name: str) -> None:
-        """Load the model, which the package may download first."""
         try:
             library = importlib.import_module("sentence_transformers")
         except ImportError as error:
@@ -221,24 +206,23 @@ class LibraryEncoder:
             ) from error
         try:
             self._model: Any = library.SentenceTransformer(name)
+            # a copy: the package sets its own to truncate whenever it encodes
+            fast = self._model.tokenizer.backend_tokenizer
+            self.tokenizer = _whole(type(fast).from_str(fast.to_str()))
         except Exception as error:  # the package raises whatever its parts raise
             line = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise PrerequisiteError(
                 f"bertscore[{name}]: sentence-transformers cannot load this model ({line}). NAME must be a model on "
-                "the Hugging Face hub or a folder that the package saved"
+                "the Hugging Face hub, or a folder that the package saved, with a tokenizer.json"
             ) from error
-        fast = getattr(self._model.tokenizer, "backend_tokenizer", None)
-        if fast is None:
-            raise PrerequisiteError(
-                f"bertscore[{name}]: this model has no fast tokenizer, so long sentences cannot be cut at word "
-                "ends. Use a model that has a tokenizer.json"
-            )
-        # a copy: the package sets its own to truncate whenever it encodes
-        self.tokenizer = type(fast).from_str(fast.to_str())
-        self.tokenizer.no_truncation()
-        self.tokenizer.no_padding()
         self.limit = int(self._model.max_seq_length or self._model.tokenizer.model_max_length)
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
         found = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(found, dtype=np.float32)
+
+
+def _whole(tokenizer: Any) -> Any:
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer

@@ -101,11 +101,6 @@ def traceback_lines(error: BaseException) -> str:
     return last_lines("".join(traceback.format_exception(error)))
 
 
-def named(item: TextItem) -> str:
-    """A response in a message."""
-    return f"task {item.task.task!r}, agent {item.agent!r}"
-
-
 def refuse_if_all_failed(
     name: str, items: Sequence[TextItem], scores: Sequence[ItemScore], error: BaseException | None = None
 ) -> None:
@@ -113,7 +108,8 @@ def refuse_if_all_failed(
     if not scores or any(score.problem is None for score in scores):
         return
     message = [f"{name}: none of the {len(scores)} responses could be scored"]
-    message += [f"  {named(items[i])}: {score.problem}" for i, score in enumerate(scores[:SHOWN])]
+    for item, score in zip(items[:SHOWN], scores[:SHOWN], strict=True):
+        message.append(f"  task {item.task.task!r}, agent {item.agent!r}: {score.problem}")
     if len(scores) > SHOWN:
         message.append(f"  … and {len(scores) - SHOWN} more")
     if error is not None:
@@ -146,7 +142,7 @@ class CallMetric:
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
         """The score of each item, in order; one that the code cannot score is missing, with the reason."""
         if self.takes_all:
-            found = self._listed((await self._outcomes([items]))[0], items) if items else []
+            found = self._listed((await self._outcomes([items]))[0], len(items)) if items else []
         else:
             found = await self._outcomes(items)
         scores, failed = [], None
@@ -160,19 +156,19 @@ class CallMetric:
         refuse_if_all_failed(self.name, items, scores, failed)
         return scores
 
-    def _listed(self, returned: Any, items: Sequence[TextItem]) -> Sequence[Any]:
+    def _listed(self, returned: Any, count: int) -> Sequence[Any]:
         """The list that the one call returned."""
         if isinstance(returned, BaseException):
             raise MetricError(
-                f"{self.name}: failed on the batch of {len(items)} responses:\n{traceback_lines(returned)}"
+                f"{self.name}: failed on the batch of {count} responses:\n{traceback_lines(returned)}"
             ) from returned
         values = returned.tolist() if hasattr(returned, "tolist") else returned  # an array
-        if not isinstance(values, list | tuple) or len(values) != len(items):
-            got = f"a list of {len(values)}" if isinstance(values, list | tuple) else shown(returned)
-            raise MetricError(
-                f"{self.name}: must return a list with one number, or None, per item, got {got} for {len(items)} items"
-            )
-        return values
+        if isinstance(values, list | tuple) and len(values) == count:
+            return values
+        got = f"a list of {len(values)}" if isinstance(values, list | tuple) else shown(returned)
+        raise MetricError(
+            f"{self.name}: must return a list with one number, or None, per item, got {got} for {count} items"
+        )
 
     async def _outcomes(self, given: Sequence[Any]) -> list[Any]:
         """What each call returned or raised, in order."""
@@ -209,9 +205,10 @@ class CallMetric:
                 late.set()
         if not done.is_set():
             busy = given[next((number for number in range(len(given)) if number not in found), -1)]
+            one = isinstance(busy, TextItem)
             raise MetricError(
                 f"{self.name}: timed out after {self.timeout_seconds:g} s with {len(found)} of {len(given)} calls "
-                f"done; busy with {named(busy) if isinstance(busy, TextItem) else f'all {len(busy)} responses'}. "
+                f"done; busy with {f'task {busy.task.task!r}, agent {busy.agent!r}' if one else 'all responses'}. "
                 "Raise --metric-timeout, or make it a command:, which can be stopped"
             )
         return [found[number] for number in range(len(given))]

@@ -9,7 +9,7 @@ import inspect
 import math
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -37,8 +37,28 @@ def _tool(package: str, name: str, *modules: str) -> list[ModuleType]:
         raise missing_package(error.name or package, name) from error
 
 
+def _object(place: str, name: str, what: str, is_one: Callable[[Any], bool]) -> tuple[Any, dict[str, str]]:
+    """The tool's object at a place, or what the class or function there returns, and its settings."""
+    found, settings = load_object(place, name)
+    if not callable(found) and not is_one(found):
+        raise MetricError(f"{name!r} is {shown(found)}. Name {what}, or a class or function that returns one")
+    if inspect.isclass(found) or not is_one(found):
+        found = made(found, name, "Name an object, or write a function that returns one")
+        if not is_one(found):
+            raise MetricError(f"{name!r} returns {shown(found)}, which is not {what}")
+    return found, settings
+
+
 def _shim(package: str) -> str:
     return f"{package} {getattr(importlib.import_module(package), '__version__', 'unknown')}"
+
+
+def _value_score(value: Any, words: Mapping[str, float]) -> ItemScore:
+    """The score in a number, a truth value, either of them as text, or a word with a known value."""
+    if isinstance(value, str):
+        number = words.get(value, words.get(value.lower(), parsed_number(value)))
+        return ItemScore(None, f"returned the text {shown(value)}") if number is None else number_score(number)
+    return ItemScore(float(value)) if isinstance(value, bool) else number_score(value)
 
 
 # --- promptfoo ------------------------------------------------------------------------------------------------------
@@ -57,14 +77,14 @@ def promptfoo_assertion(place: str, name: str, timeout_seconds: float | None) ->
     return CallMetric(
         name=name,
         settings={**settings, "shim": "promptfoo"},
-        call=lambda item: function(item.text, assertion_context(item)),
+        call=lambda item: function(item.text, _assertion_context(item)),
         read=grade,
         asynchronous=is_asynchronous(function),
         timeout_seconds=timeout_seconds,
     )
 
 
-def assertion_context(item: TextItem) -> dict[str, Any]:
+def _assertion_context(item: TextItem) -> dict[str, Any]:
     """The context promptfoo passes to an assertion, as far as a study has it; other task columns become variables."""
     variables = {**item.task.extra, **fields(item)}
     del variables["response"]
@@ -92,16 +112,9 @@ def grade(value: Any) -> ItemScore:
         if isinstance(value.get("score"), bool) or "score" not in value:
             return ItemScore(None, f"returned {shown(dict(value))}, in which 'score' is not a number")
         return number_score(value["score"])
-    if isinstance(value, str):
-        word = value.strip().lower()
-        value = {"true": True, "false": False}.get(word, parsed_number(word))
-        if value is None:
-            return ItemScore(None, f"returned the text {shown(word)}, which is not a number or truth value")
     if value is None:
-        return ItemScore(
-            None, "returned nothing; an assertion must return a truth value, a number or {pass, score, reason}"
-        )
-    return ItemScore(float(value)) if isinstance(value, bool) else number_score(value)
+        return ItemScore(None, "returned nothing, not a truth value, a number or {pass, score, reason}")
+    return _value_score(value.strip() if isinstance(value, str) else value, {"true": 1.0, "false": 0.0})
 
 
 # --- DeepEval -------------------------------------------------------------------------------------------------------
@@ -118,23 +131,27 @@ def deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> Cal
     """
     os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")  # nothing leaves the machine but the metric's own calls
     (cases,) = _tool("deepeval", name, "test_case")
-    metric, settings = load_object(place, name)
-    if inspect.isclass(metric) or not (hasattr(metric, "measure") or hasattr(metric, "a_measure")):
-        if not callable(metric):
-            raise MetricError(
-                f"{name!r} is {shown(metric)}. Name a DeepEval metric, or a class or function that returns one"
-            )
-        metric = made(metric, name, "Name a metric object, or a function that returns one")
-    methods = [method for one in ("measure", "a_measure") if callable(method := getattr(metric, one, None))]
-    if not methods:
-        raise MetricError(f"{name!r} returns {shown(metric)}, which has neither measure nor a_measure")
+
+    def methods(found: Any) -> list[Any]:
+        return [method for one in ("measure", "a_measure") if callable(method := getattr(found, one, None))]
+
+    what = "a DeepEval metric with measure or a_measure"
+    metric, settings = _object(place, name, what, lambda found: bool(methods(found)))
 
     def measured(item: TextItem) -> Any:
-        case = cases.LLMTestCase(**_case_fields(item))
+        known = fields(item)
+        case = cases.LLMTestCase(
+            input=item.task.prompt or "",
+            actual_output=item.text,
+            expected_output=item.task.reference,
+            context=list(item.task.synopses.values()) or None,
+            metadata={name: known[name] for name in ("task", "agent", "references", "synopses")},
+            name=item.task.task,
+        )
         with _measuring:
             # what the last response left behind must not pass for this one's
             metric.score = metric.error = None
-            for method in methods:
+            for method in methods(metric):
                 taken = inspect.signature(method).parameters
                 with contextlib.suppress(NotImplementedError):
                     returned = finished(method(case, **{key: QUIET[key] for key in QUIET if key in taken}))
@@ -149,37 +166,16 @@ def deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> Cal
     return CallMetric(name=name, settings=settings, call=measured, timeout_seconds=timeout_seconds)
 
 
-def _case_fields(item: TextItem) -> dict[str, Any]:
-    """A response as DeepEval's test case: the expected output is the task's reference, peers are in the metadata."""
-    known = fields(item)
-    return {
-        "input": item.task.prompt or "",
-        "actual_output": item.text,
-        "expected_output": item.task.reference,
-        "context": list(item.task.synopses.values()) or None,
-        "metadata": {name: known[name] for name in ("task", "agent", "references", "synopses")},
-        "name": item.task.task,
-    }
-
-
 # --- Inspect --------------------------------------------------------------------------------------------------------
 
-WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-TRUTH_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
 def inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
     """The Inspect scorer named, or what the function named returns, as a metric."""
     models, scorers, solvers = _tool("inspect_ai", name, "model", "scorer", "solver")
-    found, settings = load_object(place, name)
-    if not callable(found):
-        raise MetricError(f"{name!r} is {shown(found)}. Name an Inspect scorer, or a function that returns one")
-    ready = is_asynchronous(found) and not inspect.isclass(found)
-    scorer = found if ready else made(found, name, "Write a function that returns the scorer")
-    if not callable(scorer):
-        raise MetricError(
-            f"{name!r} returns {shown(scorer)}, which is not a scorer: async score(state, target) -> Score"
-        )
+    what = "an Inspect scorer: async score(state, target) -> Score"
+    scorer, settings = _object(place, name, what, is_asynchronous)
 
     def scored(item: TextItem) -> Any:
         """The response is the state of a sample after the model's answer."""
@@ -212,8 +208,6 @@ def inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> Call
 
 def read_score(value: Any) -> ItemScore:
     """The score in what a scorer returned, as Inspect reads it; NaN is Inspect's mark for what was not scored."""
-    if value is None:
-        return ItemScore(None, "returned no score")
     if not hasattr(value, "value"):
         return ItemScore(None, f"returned {shown(value)} ({type(value).__name__}), which is not a Score")
     found = value.value
@@ -225,7 +219,4 @@ def read_score(value: Any) -> ItemScore:
     if isinstance(found, float) and math.isnan(found):
         why = getattr(value, "reason", None) or getattr(value, "explanation", None) or "no reason given"
         return ItemScore(None, f"not scored: {str(why)[:300]}")
-    if isinstance(found, str):
-        number = WORDS.get(found, TRUTH_WORDS.get(found.lower(), parsed_number(found)))
-        return number_score(number) if number is not None else ItemScore(None, f"returned the value {shown(found)}")
-    return ItemScore(float(found)) if isinstance(found, bool) else number_score(found)
+    return _value_score(found, WORDS)

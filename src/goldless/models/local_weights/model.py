@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -86,13 +85,9 @@ def _require_extra() -> None:
     """Raise a PrerequisiteError if torch or transformers is missing or too old."""
     for package, oldest in OLDEST.items():
         try:
-            module = importlib.import_module(package)
+            found = importlib.import_module(package).__version__
         except ImportError as error:
-            raise PrerequisiteError(
-                f"hf: models need {package}, which cannot be imported ({error}). Run: {INSTALL}"
-            ) from error
-        if tuple(int(part) for part in re.findall(r"\d+", module.__version__)[:2]) < oldest:
+            raise PrerequisiteError(f"hf: models need {package} ({error}). Run: {INSTALL}") from error
+        if tuple(map(int, found.split(".")[:2])) < oldest:
             needed = ".".join(map(str, oldest))
-            raise PrerequisiteError(
-                f"hf: models need {package} {needed} or newer, got {module.__version__}. Run: {INSTALL}"
-            )
+            raise PrerequisiteError(f"hf: models need {package} {needed} or newer, got {found}. Run: {INSTALL}")

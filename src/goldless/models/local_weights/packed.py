@@ -109,16 +109,22 @@ class PackedScorer:
         results = [np.zeros(len(target), np.float32) for _, target in requests]
         packs = plan_packs(requests, self.lengths)
         planned = itertools.chain(list(itertools.islice(packs, 1)), packs)
-        arriving: list[tuple[Pack, Callable[[], FloatArray]]] = []
+        arriving: list[tuple[Pack, Any, Any]] = []
         with device or nullcontext():
             for pack in planned:
                 if cancelled():
                     raise Cancelled
-                arriving.append((pack, _arriving(self.logprobs(pack))))
-        for pack, read in arriving:
+                values = self.logprobs(pack)
+                there = torch.cuda.Event(blocking=True) if self._card else None
+                arriving.append((pack, values.to("cpu", non_blocking=True), there))
+                if there is not None:
+                    there.record()
+        for pack, values, there in arriving:
+            if there is not None:  # the device goes on to what was given to it later
+                there.synchronize()
             targets = [results[i] for i in pack.requests]
             ends = np.cumsum([len(target) for target in targets])
-            for target, found in zip(targets, np.split(read(), ends[:-1]), strict=True):
+            for target, found in zip(targets, np.split(values.numpy(), ends[:-1]), strict=True):
                 target[:] = found
         return results
 
@@ -161,9 +167,7 @@ class PackedScorer:
             return {window: dense_mask(pack, window).to(self.engine.device) for window in self._windows}
         if pack.length not in self._block_masks:
             self._block_masks[pack.length] = BlockMasks(pack.length, self._windows, self.engine.device)
-        masks = self._block_masks[pack.length]
-        masks.fill(pack)
-        return masks.by_window
+        return self._block_masks[pack.length].of(pack)
 
     def _chosen(self, states: Any, tokens: Any) -> Any:
         logits = self.engine.logits(states).float()
@@ -193,23 +197,6 @@ class PackedScorer:
         finally:
             for layer, _ in self._forwards:
                 del layer.forward
-
-
-def _arriving(values: Any) -> Callable[[], FloatArray]:
-    """A function that waits for values on their way from the device, which goes on to what was given to it later."""
-    if not values.is_cuda:
-        return values.numpy  # type: ignore[no-any-return]
-    copied = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
-    copied.copy_(values, non_blocking=True)
-    there = torch.cuda.Event(blocking=True)
-    there.record()
-
-    def read() -> FloatArray:
-        there.synchronize()
-        found: FloatArray = copied.numpy()
-        return found
-
-    return read
 
 
 def _run(engine: TorchEngine, tokens: Any, positions: Any, masks: Mapping[int, Any]) -> Any:
@@ -376,7 +363,7 @@ class BlockMasks:
 
         size = length // BLOCK
         self._ends, self._positions = zeros(length), zeros(length)
-        self.by_window = {
+        self._by_window = {
             window: BlockMask.from_kv_blocks(
                 *(zeros(1, 1, size), zeros(1, 1, size, size), zeros(1, 1, size), zeros(1, 1, size, size)),
                 BLOCK_SIZE=BLOCK,
@@ -385,7 +372,6 @@ class BlockMasks:
             )
             for window in windows
         }
-        """The mask per kind of layer; no window is 0."""
 
     def _rule(self, window: int) -> Callable[[Any, Any, Any, Any], Any]:
         ends, positions = self._ends, self._positions
@@ -398,11 +384,12 @@ class BlockMasks:
 
         return descends_in_window if window else descends
 
-    def fill(self, pack: Pack) -> None:
+    def of(self, pack: Pack) -> dict[int, BlockMask]:
+        """The mask per kind of layer; no window is 0."""
         ends, positions = _padded(pack)
         _put(self._ends, ends)
         _put(self._positions, positions)
-        for window, mask in self.by_window.items():
+        for window, mask in self._by_window.items():
             some, whole = _blocks(ends.reshape(-1, BLOCK), positions.reshape(-1, BLOCK), window)
             for counts, indices, chosen in (
                 (mask.kv_num_blocks, mask.kv_indices, some),
@@ -411,6 +398,7 @@ class BlockMasks:
                 _put(counts, chosen.sum(1))
                 # the chosen blocks' numbers come first, in order
                 _put(indices, np.argsort(~chosen, axis=1, kind="stable"))
+        return self._by_window
 
 
 def _blocks(ends: IntArray, positions: IntArray, window: int) -> tuple[BoolArray, BoolArray]:

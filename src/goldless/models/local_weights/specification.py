@@ -6,6 +6,7 @@ Names on the hub contain neither ``+`` nor ``?``, but paths may: a folder that e
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -66,9 +67,18 @@ def parse_specification(text: str) -> HfSpecification:
     """Parse the text after ``hf:``. Raises ModelSpecError if it is invalid or ambiguous."""
     if is_folder(text):
         return HfSpecification(text)
-    model, sign, written = text.rpartition("?")
-    options = _options(text, written) if sign else {}
-    model = model if sign else text
+    model, sign, written = text.rpartition("?") if "?" in text else (text, "", "")
+    options: dict[str, Any] = {}
+    for part in written.split("&") if sign else ():
+        name, _, value = part.partition("=")
+        word = re.sub(r"(?<=.):\d+$", "", value) if name == "device" else value
+        if word not in KNOWN.get(name, ()) or name in options:
+            allowed = ", ".join(f"{known}={'|'.join(values)}" for known, values in KNOWN.items())
+            raise ModelSpecError(
+                f"hf:{text}: options must be of {allowed}, each once and joined by &, got {part!r}. Leave an option "
+                "out for its default"
+            )
+        options[name] = value
     if not model:
         raise ModelSpecError(f"hf:{text}: the model is missing. Write hf:NAME_OR_PATH?{written}")
     if "+" not in model or is_folder(model):
@@ -79,30 +89,15 @@ def parse_specification(text: str) -> HfSpecification:
     if found is not None:
         return HfSpecification(*found, **options)
     base, adapter = (bases or cuts)[0]
-    if is_folder(adapter) and (Path(adapter).expanduser() / TRAINING_PLAN).is_file():
-        raise ModelSpecError(
-            f"hf:{text}: the training in {adapter} is not finished. Run the same goldless finetune command again to "
-            "continue it"
-        )
-    raise ModelSpecError(
-        f"hf:{text}: BASE+ADAPTER must be a folder or a name on the hub, then a folder with {ADAPTER_CONFIG}; got the "
-        f"base {base!r} and the adapter {adapter!r}. Check both paths"
+    problem = (
+        f"BASE+ADAPTER must be a folder or a name on the hub, then a folder with {ADAPTER_CONFIG}; got the base "
+        f"{base!r} and the adapter {adapter!r}. Check both paths"
     )
-
-
-def _options(text: str, written: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for part in written.split("&"):
-        name, _, value = part.partition("=")
-        word = re.sub(r"(?<=.):\d+$", "", value) if name == "device" else value
-        if word not in KNOWN.get(name, ()) or name in found:
-            allowed = ", ".join(f"{known}={'|'.join(values)}" for known, values in KNOWN.items())
-            raise ModelSpecError(
-                f"hf:{text}: options must be of {allowed}, each once and joined by &, got {part!r}. Leave an option "
-                "out for its default"
-            )
-        found[name] = value
-    return found
+    if is_folder(adapter) and (Path(adapter).expanduser() / TRAINING_PLAN).is_file():
+        problem = (
+            f"the training in {adapter} is not finished. Run the same goldless finetune command again to continue it"
+        )
+    raise ModelSpecError(f"hf:{text}: {problem}")
 
 
 def adapter_folder(written: str) -> Path | None:
@@ -115,16 +110,13 @@ def adapter_folder(written: str) -> Path | None:
 
 def adapter_record(folder: Path | None) -> dict[str, Any]:
     """The record of an adapter made by goldless; empty for one made elsewhere."""
-    path = (folder or Path()) / ADAPTER_RECORD
-    if folder is None or not path.is_file():
+    if folder is None or not (folder / ADAPTER_RECORD).is_file():
         return {}
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        record = json.loads((folder / ADAPTER_RECORD).read_text(encoding="utf-8"))
         if isinstance(record["base"], dict):
             return dict(record)
-    except (OSError, ValueError, LookupError, TypeError):
-        pass
-    raise CapabilityError(f"{path}: does not name its base. Make the adapter again")
+    raise CapabilityError(f"{folder / ADAPTER_RECORD}: does not name its base. Make the adapter again")
 
 
 def is_folder(written: str) -> bool:

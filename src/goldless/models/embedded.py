@@ -62,24 +62,21 @@ class TokenTexts:
 
     def pieces(self, scorer: str, text: str) -> tuple[str, ...] | None:
         """The texts of the tokens, an end-of-turn token as ""; None if the tokenizer is not available."""
-        if not scorer.startswith("embedded:"):
+        if not scorer.startswith("embedded:") or find_embedded() is None:
             return None
         with self._lock:
-            model = self._model
-        return None if model is None or model.identity.short != scorer else in_own_thread(_pieces, model, text)
+            return in_own_thread(self._pieces, scorer, text)
 
     @cached_property
-    def _model(self) -> GgufModel | None:
-        if find_embedded() is None:
-            return None
+    def _model(self) -> GgufModel:
+        return embedded_model()
+
+    async def _pieces(self, scorer: str, text: str) -> tuple[str, ...] | None:
         try:
-            model = embedded_model()
-            in_own_thread(model.prepare)
+            await self._model.prepare()
         except (GoldlessError, OSError):
             return None
-        return model
-
-
-async def _pieces(model: GgufModel, text: str) -> tuple[str, ...] | None:
-    pieces = await model.pieces(await model.encode((Message("user", "-"),), text))
-    return pieces if pieces is not None and "".join(pieces) == text else None
+        if self._model.identity.short != scorer:
+            return None
+        pieces = await self._model.pieces(await self._model.encode((Message("user", "-"),), text))
+        return pieces if pieces is not None and "".join(pieces) == text else None

@@ -6,6 +6,7 @@ computed once, and no position attends to a token outside its own past.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 from abc import ABC, abstractmethod
@@ -136,21 +137,21 @@ class LocalEngine(ABC):
         """Store log p of every token that is scored after a position of these nodes."""
         rows: list[int] = []
         tokens: list[int] = []
-        stored: list[tuple[int, int]] = []
-        first = 0
+        places: list[FloatArray] = []
+        first = 0  # the row of the node's first token
         for node in nodes:
             for request in node.requests:
                 context, target = requests[request]
                 begin, end = max(node.start, len(context) - 1), min(node.end, len(context) + len(target) - 1)
-                for position in range(begin, end):
-                    offset = position - len(context) + 1
-                    rows.append(first + position - node.start)
-                    tokens.append(target[offset])
-                    stored.append((request, offset))
+                scored = slice(begin - len(context) + 1, max(begin, end) - len(context) + 1)
+                rows += range(first + begin - node.start, first + end - node.start)
+                tokens += target[scored]
+                places.append(results[request][scored])
             first += len(node.tokens)
-        if stored:
-            for (request, offset), value in zip(stored, self._chosen(states[rows], tokens), strict=True):
-                results[request][offset] = value
+        if tokens:
+            values = iter(self._chosen(states[rows], tokens))
+            for place in places:
+                place[:] = list(itertools.islice(values, len(place)))
 
 
 def draw(logprobs: npt.NDArray[np.floating[Any]], temperature: float, random: np.random.Generator) -> tuple[int, float]:

@@ -18,9 +18,8 @@ UNFINISHED = "\ufffd"
 MOST_KEPT = 2_000_000
 """Maximum token ids kept, about 100 MB."""
 LETTERS_A_TOKEN = 3
-"""Characters per token for letters and spaces; every other ASCII character counts as a token, because digits and signs
-often are one. With a vocabulary of 49,000, smaller than most servers', the estimate is 1.3 to 1.5 times the tokens of
-four machine-learning papers, and too low in no segment of 5,000 characters.
+"""Characters per token for letters and spaces; every other ASCII character counts as a token. The estimate is 1.3 to
+1.5 times the tokens of four machine-learning papers, and too low in no segment of 5,000 characters.
 """
 TOKENS_A_CHARACTER = 2
 """Tokens per character beyond ASCII: mathematical signs and other scripts often take several."""
@@ -44,9 +43,6 @@ class KeptIds(dict[Hashable, tuple[int, ...]]):
         self._size += len(ids)
         self[key] = ids
         return ids
-
-
-# --- the text of each --------------------------------------------------------------------------------------------
 
 
 class TextTokenizer:
@@ -133,9 +129,6 @@ def pieces_of_prefixes(prefixes: Sequence[str]) -> tuple[str, ...] | None:
         pieces.append(known[len(before) :])
         before = known
     return tuple(pieces)
-
-
-# --- how many a request has --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import importlib
 import inspect
@@ -10,7 +9,6 @@ import math
 import os
 import threading
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any
 
 from goldless.errors import MetricError
@@ -29,12 +27,13 @@ from goldless.user_metrics.functions import (
 )
 
 
-def _tool(package: str, name: str, *modules: str) -> list[ModuleType]:
-    """The modules of another tool, if it is installed."""
+def _tool(package: str, name: str, *modules: str) -> tuple[str, *tuple[Any, ...]]:
+    """The name and version of another tool, if it is installed, and modules of it."""
     try:
-        return [importlib.import_module(f"{package}.{module}") for module in modules]
+        found = [importlib.import_module(f"{package}.{module}") for module in modules]
     except ModuleNotFoundError as error:
         raise missing_package(error.name or package, name) from error
+    return f"{package} {getattr(importlib.import_module(package), '__version__', 'unknown')}", *found
 
 
 def _object(place: str, name: str, what: str, is_one: Callable[[Any], bool]) -> tuple[Any, dict[str, str]]:
@@ -47,10 +46,6 @@ def _object(place: str, name: str, what: str, is_one: Callable[[Any], bool]) -> 
         if not is_one(found):
             raise MetricError(f"{name!r} returns {shown(found)}, which is not {what}")
     return found, settings
-
-
-def _shim(package: str) -> str:
-    return f"{package} {getattr(importlib.import_module(package), '__version__', 'unknown')}"
 
 
 def _value_score(value: Any, words: Mapping[str, float]) -> ItemScore:
@@ -130,13 +125,12 @@ def deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> Cal
     It stores its last score, so responses are measured one after the other.
     """
     os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")  # nothing leaves the machine but the metric's own calls
-    (cases,) = _tool("deepeval", name, "test_case")
-
-    def methods(found: Any) -> list[Any]:
-        return [method for one in ("measure", "a_measure") if callable(method := getattr(found, one, None))]
+    shim, cases = _tool("deepeval", name, "test_case")
 
     what = "a DeepEval metric with measure or a_measure"
-    metric, settings = _object(place, name, what, lambda found: bool(methods(found)))
+    metric, settings = _object(place, name, what, lambda found: bool({"measure", "a_measure"} & set(dir(found))))
+    measure = getattr(metric, "measure", None) or metric.a_measure
+    taken = inspect.signature(measure).parameters
 
     def measured(item: TextItem) -> Any:
         known = fields(item)
@@ -151,19 +145,12 @@ def deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> Cal
         with _measuring:
             # what the last response left behind must not pass for this one's
             metric.score = metric.error = None
-            for method in methods(metric):
-                taken = inspect.signature(method).parameters
-                with contextlib.suppress(NotImplementedError):
-                    returned = finished(method(case, **{key: QUIET[key] for key in QUIET if key in taken}))
-                    break
-            else:
-                raise NotImplementedError("neither measure nor a_measure is implemented")
+            returned = finished(measure(case, **{key: QUIET[key] for key in QUIET if key in taken}))
             if metric.error:
                 raise RuntimeError(str(metric.error))
             return returned if metric.score is None else metric.score
 
-    settings = {**settings, "shim": _shim("deepeval")}
-    return CallMetric(name=name, settings=settings, call=measured, timeout_seconds=timeout_seconds)
+    return CallMetric(name=name, settings={**settings, "shim": shim}, call=measured, timeout_seconds=timeout_seconds)
 
 
 # --- Inspect --------------------------------------------------------------------------------------------------------
@@ -173,7 +160,7 @@ WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 
 
 def inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
     """The Inspect scorer named, or what the function named returns, as a metric."""
-    models, scorers, solvers = _tool("inspect_ai", name, "model", "scorer", "solver")
+    shim, models, scorers, solvers = _tool("inspect_ai", name, "model", "scorer", "solver")
     what = "an Inspect scorer: async score(state, target) -> Score"
     scorer, settings = _object(place, name, what, is_asynchronous)
 
@@ -198,7 +185,7 @@ def inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> Call
 
     return CallMetric(
         name=name,
-        settings={**settings, "shim": _shim("inspect_ai"), "target": "reference, else peers"},
+        settings={**settings, "shim": shim, "target": "reference, else peers"},
         call=scored,
         read=read_score,
         asynchronous=True,

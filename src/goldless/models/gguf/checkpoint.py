@@ -125,8 +125,8 @@ class Checkpoint:
     def matrix(self, name: str) -> Blocks | FloatArray:
         """A weight matrix [outputs, inputs] in the file's own blocks if possible, otherwise in float32."""
         tensor = self._tensors[name]
-        unpack = UNPACKERS.get(tensor.tensor_type)
-        return self.dense(name) if unpack is None else unpack(np.asarray(tensor.data))
+        four_bits = tensor.tensor_type in FOUR_BITS
+        return _blocks(np.asarray(tensor.data), tensor.tensor_type) if four_bits else self.dense(name)
 
     def weights(self) -> int:
         return sum(int(tensor.n_elements) for tensor in self._tensors.values())
@@ -150,60 +150,33 @@ class Checkpoint:
             raise self.unsupported(f"layers: {first} ({len(missing)} tensors are missing, {len(unknown)} are unknown)")
 
 
-# --- four-bit formats --------------------------------------------------------------------------------------------
+def _blocks(data: ByteArray, kind: GGMLQuantizationType) -> Blocks:
+    """The blocks of a four-bit tensor: what gguf reads where all codes are the same tells scales and zero points."""
+    size, codes_at, minimum_at = FOUR_BITS[kind]
+
+    def read(code: int | None = None, *, minimum: bool = False) -> FloatArray:
+        raw = data.reshape(data.shape[0], -1, size).copy()
+        if code is not None:
+            raw[..., codes_at] = code * 0x11
+        if not minimum:
+            raw[..., minimum_at] = 0
+        values: FloatArray = dequantize(raw.reshape(data.shape), kind).reshape(data.shape[0], -1, BLOCK)
+        return values
+
+    eight = read(8)
+    scales = (read(9) - eight)[..., :1]  # exact: codes and scales have few bits
+    safe = np.where(scales == 0, np.float32(1), scales)
+    codes = (np.rint((read() - eight) / safe) + 8).astype(np.uint8)
+    zeros = None
+    if kind != GGMLQuantizationType.Q4_0:
+        codes[scales[..., 0] == 0] = 0  # a constant block is its minimum
+        zeros = (-read(0, minimum=True)[..., 0] / safe[..., 0]).astype(np.float32)
+    return Blocks(codes[..., 0::2] | (codes[..., 1::2] << np.uint8(4)), safe[..., 0], zeros)
 
 
-def _half(raw: ByteArray, start: int) -> FloatArray:
-    """The float16 number at a byte of every block, as float32: [rows, blocks]."""
-    return np.ascontiguousarray(raw[..., start : start + 2]).view(np.float16).astype(np.float32)[..., 0]
-
-
-def _q4_0(data: ByteArray) -> Blocks:
-    raw = data.reshape(data.shape[0], -1, 18)
-    return Blocks(_pack(_halves(raw[..., 2:])), _half(raw, 0), None)
-
-
-def _q4_1(data: ByteArray) -> Blocks:
-    raw = data.reshape(data.shape[0], -1, 20)
-    return _with_minimum(_halves(raw[..., 4:]), _half(raw, 0), -_half(raw, 2))
-
-
-def _q4_k(data: ByteArray) -> Blocks:
-    rows = data.shape[0]
-    raw = data.reshape(rows, -1, 144)
-    # scales and minima of the eight 32-weight blocks in each 256-weight super-block
-    low, middle, high = raw[..., 4:8], raw[..., 8:12], raw[..., 12:16]
-    scales = np.concatenate([low & 0x3F, (high & 0x0F) | ((low >> 2) & 0x30)], axis=-1)
-    minima = np.concatenate([middle & 0x3F, (high >> 4) | ((middle >> 2) & 0x30)], axis=-1)
-    # 64 weights share 32 bytes: low halves are the first 32 weights, high halves the next
-    codes = _halves(raw[..., 16:].reshape(rows, -1, 32)).reshape(rows, -1, BLOCK)
-    of_blocks = ((_half(raw, at)[..., None] * part).reshape(rows, -1) for at, part in ((0, scales), (2, minima)))
-    return _with_minimum(codes, *of_blocks)
-
-
-def _with_minimum(codes: ByteArray, scales: FloatArray, minima: FloatArray) -> Blocks:
-    """Blocks whose value is ``scale * code - minimum``.
-
-    A block of scale zero is constant: it becomes code 0 everywhere under scale 1.
-    """
-    constant = scales == 0
-    codes = np.where(constant[..., None], np.uint8(0), codes)
-    scales = np.where(constant, np.float32(1), scales)
-    return Blocks(_pack(codes), scales, (minima / scales).astype(np.float32))
-
-
-def _halves(packed: ByteArray) -> ByteArray:
-    """The codes in the low halves of a block's bytes, then those in the high halves: GGUF's order."""
-    return np.concatenate([packed & 0x0F, packed >> 4], axis=-1)
-
-
-def _pack(codes: ByteArray) -> ByteArray:
-    """Two neighbouring codes per byte: onnxruntime's order."""
-    return codes[..., 0::2] | (codes[..., 1::2] << np.uint8(4))
-
-
-UNPACKERS = {
-    GGMLQuantizationType.Q4_0: _q4_0,
-    GGMLQuantizationType.Q4_1: _q4_1,
-    GGMLQuantizationType.Q4_K: _q4_k,
+FOUR_BITS = {
+    GGMLQuantizationType.Q4_0: (18, slice(2, 18), slice(0)),
+    GGMLQuantizationType.Q4_1: (20, slice(4, 20), slice(2, 4)),
+    GGMLQuantizationType.Q4_K: (144, slice(16, 144), slice(2, 4)),
 }
+"""Formats that stay as they are: bytes of a block, and where its codes and its minimum are."""

@@ -251,9 +251,6 @@ def forget_length(model: Any) -> None:
             setattr(module, name, 0)
 
 
-# --- memory ------------------------------------------------------------------------------------------------------
-
-
 def tensor_bytes(tensor: Any) -> int:
     """Memory of a tensor; a packed one is measured by its parts."""
     if hasattr(tensor, "__tensor_flatten__"):

@@ -51,7 +51,6 @@ CONFIGS = {
     "granite": lambda: transformers.GraniteConfig(**WIDE, logits_scaling=0.25),
     "mamba": lambda: transformers.MambaConfig(vocab_size=272, hidden_size=32, num_hidden_layers=2, state_size=4),
 }
-SHARING = [name for name in CONFIGS if name != "mamba"]
 
 
 def save(folder: Path, kind: str = "llama", tokenizer=None, seed: int = 0) -> Path:
@@ -114,36 +113,27 @@ async def scored(model: HfModel, requests: list[ScoreRequest]) -> list:
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-async def test_scores_equal_a_plain_forward_pass(kind: str, tmp_path: Path):
+async def test_scores_equal_a_plain_forward_pass_and_a_shared_part_is_computed_once(kind: str, tmp_path: Path):
     model = await ready(save(tmp_path, kind))
-    requests = await tree_of_requests(model)
-    plain = reference(tmp_path)
+    requests, plain, computed = await tree_of_requests(model), reference(tmp_path), []
+    run = model.engine._run
+    model.engine._run = lambda rows, past: (computed.extend(map(len, rows)), run(rows, past))[1]
     for request, reply in zip(requests, await scored(model, requests), strict=True):
         expected = plain_logprobs(plain, request.context, request.target)
         assert len(reply.logprobs) == len(request.target)
         assert reply.logprobs == pytest.approx(expected, abs=1e-4, rel=1e-4)
         assert reply.total == pytest.approx(expected.sum(), rel=1e-4)
+    told = model.identity.settings
+    assert (told["sharing"], told["head"]) == (
+        "none: one by one" if kind == "mamba" else "prefix tree",
+        "scored positions",
+    )
+    shares = sum(computed) < 0.5 * sum(len(r.context) + len(r.target) - 1 for r in requests)
+    assert shares is (kind != "mamba")
 
 
-@pytest.mark.parametrize("kind", SHARING)
-async def test_a_shared_part_is_computed_once_and_changes_nothing(kind: str, tmp_path: Path):
-    model = await ready(save(tmp_path, kind))
-    assert model.identity.settings["sharing"] == "prefix tree"
-    assert model.identity.settings["head"] == "scored positions"
-    pairs = [(r.context, r.target) for r in await tree_of_requests(model)]
-    computed = []
-    run = model.engine._run
-    model.engine._run = lambda rows, past: (computed.extend(map(len, rows)), run(rows, past))[1]
-    together = model.engine.score(pairs)
-    assert sum(computed) < 0.5 * sum(len(c) + len(t) - 1 for c, t in pairs)
-    model.engine.shares = False
-    for shared, alone in zip(together, model.engine.score(pairs), strict=True):
-        assert shared == pytest.approx(alone, abs=1e-4, rel=1e-4)
-
-
-async def test_a_model_with_a_recurrent_state_is_scored_one_by_one_and_says_so(tmp_path: Path):
+async def test_a_model_with_a_recurrent_state_writes_what_transformers_writes(tmp_path: Path):
     model = await ready(save(tmp_path, "mamba"))
-    assert model.identity.settings["sharing"] == "none: one by one"
     reply = await model.chat(ChatRequest((Message("user", "Hallo"),), max_tokens=5))
     context = model.loaded.layout.context((Message("user", "Hallo"),))
     expected = reference(tmp_path).generate(

@@ -21,6 +21,12 @@ from goldless.user_metrics.catalogue import find_user_metric
 pytestmark = pytest.mark.slow
 
 READ = "import json, sys\nrows = [json.loads(line) for line in sys.stdin]\n"
+START = """
+import os, subprocess, sys, time
+grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])
+open({!r}, 'w').write(f'{{os.getpid()}} {{grandchild.pid}}.')
+"""
+"""Writes who it is and whom it started, and then a full stop."""
 
 
 def items(*texts: str) -> list[TextItem]:
@@ -63,6 +69,14 @@ def until_gone(process: int) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def processes(file: Path) -> list[int]:
+    return [int(process) for process in file.read_text().rstrip(".").split()]
+
+
+def written(file: Path) -> bool:
+    return file.exists() and file.read_text().endswith(".")
 
 
 # --- what a program may write ---------------------------------------------------------------------------------------
@@ -135,50 +149,35 @@ def test_every_bad_line_is_named_at_once(metric):
 
 
 def test_a_program_that_hangs_is_killed_with_what_it_started_and_its_last_lines_shown(metric, tmp_path):
-    program = (
-        "import os, subprocess, sys, time\n"
-        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{grandchild.pid}}')\n"
-        "print(0.5, flush=True)\n"
-        "print('loading the model', file=sys.stderr, flush=True)\n"
-        "time.sleep(600)\n"
+    program = START.format(str(tmp_path / "pids")) + (
+        "print(0.5, flush=True)\nprint('loading the model', file=sys.stderr, flush=True)\ntime.sleep(600)\n"
     )
     said = message(metric(program, timeout_seconds=5))  # by then even a busy machine has begun
     assert "killed at its time limit of 5 s; 1 of 3 scores are valid" in said
     assert "    0.5" in said
     assert "    loading the model" in said
-    assert all(until_gone(int(process)) for process in (tmp_path / "pids").read_text().split())
+    assert all(map(until_gone, processes(tmp_path / "pids")))
 
 
 def test_a_grandchild_that_holds_the_pipes_does_not_delay_the_scores_and_does_not_survive(metric, tmp_path):
-    program = READ + (
-        "import subprocess\n"
-        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(grandchild.pid))\n"
-        "print('1\\n2\\n3')\n"
-    )
+    program = READ + START.format(str(tmp_path / "pids")) + "print('1\\n2\\n3')\n"
     assert values(metric(program, timeout_seconds=120), items()) == [1.0, 2.0, 3.0]
-    assert until_gone(int((tmp_path / "pid").read_text()))
+    assert all(map(until_gone, processes(tmp_path / "pids")))
 
 
 def test_cancelling_leaves_neither_the_program_nor_what_it_started(metric, tmp_path):
     file = tmp_path / "pids"
-    waiting = metric(
-        "import os, subprocess, sys, time\n"
-        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        f"open({str(file)!r}, 'w').write(f'{{os.getpid()}} {{grandchild.pid}}.')\n"
-        "time.sleep(600)\n"
-    )
+    waiting = metric(START.format(str(file)) + "time.sleep(600)\n")
 
     async def cancelled() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(waiting.scores, items())
-            while not (file.exists() and file.read_text().endswith(".")):  # noqa: ASYNC110 - another process writes it
+            while not written(file):  # noqa: ASYNC110 - another process writes it
                 await anyio.sleep(0.02)
             tasks.cancel_scope.cancel()
 
     anyio.run(cancelled)
-    program, grandchild = map(int, file.read_text().rstrip(".").split())
+    program, grandchild = processes(file)
     with pytest.raises(ProcessLookupError):  # gone before it goes on
         os.kill(program, 0)
     assert until_gone(grandchild)
@@ -187,21 +186,16 @@ def test_cancelling_leaves_neither_the_program_nor_what_it_started(metric, tmp_p
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_ends_goldless_ends_the_program_and_what_it_started(tmp_path, sent):
     file, program = tmp_path / "pids", tmp_path / "wait.py"
-    program.write_text(
-        "import os, subprocess, sys, time\n"
-        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        f"open({str(file)!r}, 'w').write(f'{{os.getpid()}} {{grandchild.pid}}.')\n"
-        "time.sleep(600)\n"
-    )
+    program.write_text(START.format(str(file)) + "time.sleep(600)\n")
     command = [sys.executable, "-m", "goldless", "score", "sample", "--metric"]
     command.append(f"command:{shlex.join([sys.executable, str(program)])}")
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
-        while not (file.exists() and file.read_text().endswith(".")):
+        while not written(file):
             assert running.poll() is None
             time.sleep(0.02)
         running.send_signal(sent)
         assert running.wait(timeout=60) == 128 + sent
-    assert all(until_gone(int(process)) for process in file.read_text().rstrip(".").split())
+    assert all(map(until_gone, processes(file)))
 
 
 # --- how it is named ------------------------------------------------------------------------------------------------

@@ -21,8 +21,6 @@ ITEMS = [
 ]
 
 METRICS = """
-import time
-
 class Words:
     threshold = 0.5
     score = None
@@ -31,19 +29,10 @@ class Words:
         assert not _show_indicator
         self.score = len(test_case.actual_output.split())
         return self.score
-    async def a_measure(self, test_case, *args, **kwargs):
-        return self.measure(test_case)
 
 class Awaited:
-    score = None
-    def measure(self, test_case):
-        raise NotImplementedError
     async def a_measure(self, test_case):
-        self.score = 7 if test_case.input else 8
-
-class AwaitedOnly:
-    async def a_measure(self, test_case):
-        return 9
+        return len(test_case.actual_output.split())
 
 class Expecting(Words):
     def measure(self, test_case):
@@ -57,26 +46,9 @@ class Failing(Words):
             self.error = "no input"
         return 1.0
 
-class Forgetful(Words):
-    def measure(self, test_case):
-        if test_case.input:
-            self.score = 0.5
-
 class Named:
     def __init__(self, name):
         pass
-
-class Loaded(Words):
-    times = 0
-    def __init__(self):
-        Loaded.times += 1
-    def measure(self, test_case):
-        self.score = self.times
-
-class Slow(Words):
-    def measure(self, test_case):
-        self.score = len(test_case.actual_output)
-        time.sleep(0.05)
 
 words = Words()
 nothing = 3
@@ -110,7 +82,7 @@ def scores(metric) -> list[ItemScore]:
     return anyio.run(metric.scores, ITEMS)
 
 
-@pytest.mark.parametrize("name", ["words", "Words", "make"])
+@pytest.mark.parametrize("name", ["words", "Words", "make", "Awaited"])
 def test_a_metric_a_class_and_a_function_that_makes_one_give_the_same(deepeval, name):
     assert scores(deepeval(name)) == [ItemScore(2.0), ItemScore(1.0)]
 

@@ -15,9 +15,8 @@ torch = pytest.importorskip("torch", reason="needs the transformers extra: pip i
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 
 from goldless.errors import PrerequisiteError  # noqa: E402
-from goldless.models.local_weights import packed  # noqa: E402
+from goldless.models.local_weights import pack_if_possible, packed  # noqa: E402
 from goldless.models.local_weights.engine import TorchEngine  # noqa: E402
-from goldless.models.local_weights.model import pack_if_possible  # noqa: E402
 from goldless.models.local_weights.packed import PackedScorer, UnsupportedAttention, open_packed  # noqa: E402
 from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
 

@@ -168,7 +168,11 @@ def _compiled(template: str) -> Template:
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
     )
-    environment.globals["raise_exception"] = _refuse
+
+    def refuse(message: str) -> None:
+        raise TemplateError(message)
+
+    environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = TEMPLATE_DATE.strftime
     return environment.from_string(template)
 
@@ -181,7 +185,3 @@ class _Generation(Extension):
     def parse(self, parser: Any) -> Any:
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-def _refuse(message: str) -> None:
-    raise TemplateError(message)

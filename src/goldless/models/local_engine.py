@@ -93,10 +93,13 @@ class LocalEngine(ABC):
                         raise Cancelled
                     states, extended = self._run([new[begin : begin + size]], past)
                     past = extended(0)
-                token, logprob = draw(self._logprobs(states[-1:]), temperature, random)
+                logprobs = self._logprobs(states[-1:]).astype(np.float64)
+                # the largest of (log p / temperature + Gumbel noise) is a draw from the tempered distribution
+                noise = random.gumbel(size=logprobs.shape) if temperature > 0 else 0
+                token = int(np.argmax(logprobs / (temperature or 1) + noise))
                 if token in stop:
                     return
-                yield token, logprob
+                yield token, float(logprobs[token])
                 new = (token,)
 
     @abstractmethod
@@ -152,12 +155,3 @@ class LocalEngine(ABC):
             values = iter(self._chosen(states[rows], tokens))
             for place in places:
                 place[:] = list(itertools.islice(values, len(place)))
-
-
-def draw(logprobs: npt.NDArray[np.floating[Any]], temperature: float, random: np.random.Generator) -> tuple[int, float]:
-    """A token sampled at a temperature (0: the most likely), and its log p before tempering."""
-    row = logprobs.astype(np.float64)
-    # the largest of (log p / temperature + Gumbel noise) is a draw from the tempered distribution
-    ranked = row / temperature + random.gumbel(size=row.shape) if temperature > 0 else row
-    token = int(np.argmax(ranked))
-    return token, float(row[token])

@@ -324,7 +324,12 @@ def load_object(place: str, name: str) -> tuple[Any, dict[str, str]]:
     if not source.strip() or not path.strip():
         raise MetricError(f"{name!r}: name a module or file and an object in it: MODULE:OBJECT or FILE.py:OBJECT")
     if source.endswith(".py") or "/" in source:
-        module = _load_file(source, name)
+        file = Path(source).expanduser().resolve()
+        if not file.is_file() or file.suffix != ".py":
+            near = nearest(file.name, [other.name for other in file.parent.glob("*.py")])
+            raise MetricError(f"{name!r}: no such file, or its name does not end in .py: {source!r}{near}")
+        with _loading(source, name, file.parent, Path.cwd()):
+            module = _module_of(file)
     else:
         with _loading(source, name, Path.cwd()):
             module = importlib.import_module(source)
@@ -337,29 +342,20 @@ def load_object(place: str, name: str) -> tuple[Any, dict[str, str]]:
     return found, {"object": place, **_version(found, module)}
 
 
-def _load_file(source: str, name: str) -> ModuleType:
-    path = Path(source).expanduser()
-    if not path.is_file():
-        near = nearest(path.name, [p.name for p in path.parent.glob("*.py")]) if path.parent.is_dir() else ""
-        raise MetricError(f"{name!r}: no such file: {source!r}{near}")
-    if path.suffix != ".py":
-        raise MetricError(f"{name!r}: {source!r} is not a Python file. Its name must end in .py")
-    path = path.resolve()
+def _module_of(path: Path) -> ModuleType:
     # A name of its own, so that it hides no other module; with its hash, so that an edited file is loaded anew.
     unique = f"goldless_user_metric_{file_hash(path)}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    if unique in sys.modules:
-        return sys.modules[unique]
-    spec = importlib.util.spec_from_file_location(unique, path)
-    assert spec is not None
-    module = sys.modules[unique] = importlib.util.module_from_spec(spec)
-    try:
-        with _loading(source, name, path.parent, Path.cwd()):
+    if unique not in sys.modules:
+        spec = importlib.util.spec_from_file_location(unique, path)
+        assert spec is not None
+        module = sys.modules[unique] = importlib.util.module_from_spec(spec)
+        try:
             # not the bytecode kept beside it: that of a file edited within the same second is the old one's
             exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))  # noqa: S102
-    except BaseException:
-        del sys.modules[unique]
-        raise
-    return module
+        except BaseException:
+            del sys.modules[unique]
+            raise
+    return sys.modules[unique]
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -32,15 +32,6 @@ NO_LOGIT = -1e30
 """Padding for the logits missing from the last block."""
 FLOAT32_ARITHMETIC = 1
 """The accuracy level of MatMulNBits that does not round activations."""
-
-
-class AttentionInputs(NamedTuple):
-    """What all layers share: rotary angles by token, and which positions they see."""
-
-    order: str
-    cos: str
-    sin: str
-    mask: str
 
 
 class GraphBuilder:
@@ -121,7 +112,7 @@ def save_body(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
     count = g.op("Squeeze", g.op("Shape", "ids"))
     order = g.op("Unsqueeze", g.op("Range", g.constant(0), count, g.constant(1)), g.constant([0]))
     mask = g.op("Unsqueeze", "mask", g.constant([1, 2]))
-    shared = AttentionInputs(order, *_rotation(g, checkpoint), mask)
+    shared = (mask, order, *_rotation(g, checkpoint))
     for layer in range(arch.layers):
         x = _layer(g, checkpoint, layer, x, shared)
     g.norm(x, checkpoint.dense("output_norm.weight"), arch.norm_epsilon, name="hidden")
@@ -181,7 +172,7 @@ def _rotation(g: GraphBuilder, checkpoint: Checkpoint) -> tuple[str, str]:
     return g.op("Cos", angles), g.op("Sin", angles)
 
 
-def _layer(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shared: AttentionInputs) -> str:
+def _layer(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shared: Sequence[str]) -> str:
     """One transformer layer: attention and feed-forward, each around a residual."""
     prefix, epsilon = f"blk.{layer}.", checkpoint.architecture.norm_epsilon
     normed = g.norm(x, checkpoint.dense(f"{prefix}attn_norm.weight"), epsilon)
@@ -193,9 +184,9 @@ def _layer(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shared: 
     return g.op("Add", x, g.linear(g.op("Mul", gate, up), checkpoint.matrix(f"{prefix}ffn_down.weight")))
 
 
-def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shared: AttentionInputs) -> str:
+def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shared: Sequence[str]) -> str:
     """Grouped-query attention over the past and the new tokens, without repeating keys or values for each head."""
-    arch = checkpoint.architecture
+    arch, (mask, *angles) = checkpoint.architecture, shared
     heads, key_heads, size = arch.heads, arch.key_value_heads, arch.head_size
 
     def project(part: str) -> str:
@@ -205,9 +196,8 @@ def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shar
         return g.linear(x, checkpoint.matrix(f"{name}.weight"), bias)
 
     def rotated(y: str, count: int) -> str:
-        angles, split = (shared.order, shared.cos, shared.sin), arch.rope_half_split
-        flat = g.reshape(y, 1, -1, count * size)
-        return g.op("RotaryEmbedding", flat, *angles, domain="com.microsoft", interleaved=int(not split))
+        flat, interleaved = g.reshape(y, 1, -1, count * size), int(not arch.rope_half_split)
+        return g.op("RotaryEmbedding", flat, *angles, domain="com.microsoft", interleaved=interleaved)
 
     def in_rows(y: str) -> str:
         """Packed [n, heads, head_size] laid out as [b, heads, l, head_size]."""
@@ -228,8 +218,8 @@ def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shar
     scaled = g.op("Mul", grouped, g.constant(size**-0.5, np.float32))
     scores = g.op("MatMul", scaled, g.op("Transpose", keys, perm=[0, 1, 3, 2]))
     groups = g.constant([0, key_heads, heads // key_heads])
-    by_head = g.op("Concat", groups, g.op("Shape", shared.mask, start=-2), axis=0)
-    weights = g.op("Softmax", g.op("Add", g.op("Reshape", scores, by_head), shared.mask), axis=-1)
+    by_head = g.op("Concat", groups, g.op("Shape", mask, start=-2), axis=0)
+    weights = g.op("Softmax", g.op("Add", g.op("Reshape", scores, by_head), mask), axis=-1)
     mixed = g.op("MatMul", g.op("Reshape", weights, g.op("Shape", scores)), values)
     packed = g.op("Transpose", g.reshape(mixed, 0, heads, -1, size), perm=[0, 2, 1, 3])
     joined = g.op("Gather", g.reshape(packed, -1, heads * size), "places")

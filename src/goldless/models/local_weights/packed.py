@@ -299,40 +299,27 @@ def tree_attention(
     if tree_masks is None or attention_mask is not None or unknown or query.shape[-2] != key.shape[-2]:
         raise UnsupportedAttention(", ".join(unknown) or "the masks do not reach the attention")
     mask = tree_masks[sliding_window or NO_WINDOW]
-    attend = _block_sparse if isinstance(mask, BlockMask) else _dense
-    return attend(query, key, value, mask, scaling=scaling, softcap=softcap).transpose(1, 2).contiguous(), None
+    block_sparse, groups = isinstance(mask, BlockMask), query.shape[1] // key.shape[1]
+    # the block-sparse kernel shares keys among heads where their number is a power of two
+    if not block_sparse or groups & (groups - 1):
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
 
-
-AttentionInterface.register(NAME, tree_attention)
-
-
-def _dense(query: Any, key: Any, value: Any, mask: Any, *, scaling: float | None, softcap: float | None) -> Any:
-    groups = query.shape[1] // key.shape[1]
-    key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-    if softcap is None:
-        return torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=scaling)
-    scores = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
-    scores = torch.where(mask, softcap * torch.tanh(scores / softcap), -torch.inf)
-    return scores.softmax(-1, dtype=torch.float32).to(query.dtype) @ value
-
-
-def _block_sparse(query: Any, key: Any, value: Any, mask: Any, *, scaling: float | None, softcap: float | None) -> Any:
     def capped(score: Any, *_place: Any) -> Any:
         return softcap * torch.tanh(score / softcap)
 
-    groups = query.shape[1] // key.shape[1]
-    # the kernel shares keys among heads only where their number is a power of two
-    if groups & (groups - 1):
-        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-    return flex_attention(
-        query,
-        key,
-        value,
-        score_mod=None if softcap is None else capped,
-        block_mask=mask,
-        scale=scaling,
-        enable_gqa=query.shape[1] != key.shape[1],
-    )
+    if block_sparse:
+        cap, shared = None if softcap is None else capped, query.shape[1] != key.shape[1]
+        mixed = flex_attention(query, key, value, score_mod=cap, block_mask=mask, scale=scaling, enable_gqa=shared)
+    elif softcap is None:
+        mixed = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, scale=scaling)
+    else:
+        scores = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+        scores = torch.where(mask, capped(scores), -torch.inf)
+        mixed = scores.softmax(-1, dtype=torch.float32).to(query.dtype) @ value
+    return mixed.transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(NAME, tree_attention)
 
 
 def dense_mask(pack: Pack, window: int = NO_WINDOW) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -121,10 +122,7 @@ def adapter_record(folder: Path | None) -> dict[str, Any]:
 
 def is_folder(written: str) -> bool:
     """Whether this is a folder; False for what is not even a valid path."""
-    try:
-        return Path(written).expanduser().is_dir()
-    except (OSError, RuntimeError, ValueError):
-        return False
+    return os.path.isdir(os.path.expanduser(written))  # noqa: PTH111, PTH112 - pathlib's raise
 
 
 def sharing_word(settings: Mapping[str, str]) -> str | None:

@@ -9,7 +9,7 @@ import pytest
 from loopback import Behaviour, LoopbackServer, chat_reply
 from studio_server import served, tab_to
 
-from goldless.apps.studio.information_map import MapMaker, ShownMap
+from goldless.apps.studio.maps import ShownMap
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import split_sentences
 
@@ -114,8 +114,8 @@ def test_two_pasted_texts_become_a_map_whose_sentences_light_up(visit, faults, m
         marginal_nats=(-4.0,),
         without_nats=[(-3.0,), (-1.0,)],
     )
-    monkeypatch.setattr("goldless.apps.studio.map_pages.find_embedded", lambda: "here")
-    monkeypatch.setattr(MapMaker, "of_texts", lambda *_, **__: ShownMap(made))
+    monkeypatch.setattr("goldless.apps.studio.maps.find_embedded", lambda: "here")
+    monkeypatch.setattr("goldless.apps.studio.maps.map_of_texts", lambda *_: ShownMap(made))
     paste_two_texts_and_light_up_a_sentence(visit, faults)
 
 

@@ -9,7 +9,7 @@ import pytest
 from viewer_runs import HOSTILE, chat, scored_run, served, word_scorer
 
 from goldless.apps.studio.bundle import write_bundle
-from goldless.apps.studio.information_map import MapMaker, ShownMap
+from goldless.apps.studio.maps import ShownMap
 from goldless.apps.studio.site import Site
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import split_sentences
@@ -182,8 +182,8 @@ def test_a_sentence_of_a_map_lights_up_those_that_lose_without_it(view, monkeypa
         marginal_nats=(-4.0, -4.0),
         without_nats=gone,
     )
-    monkeypatch.setattr(MapMaker, "offers", lambda *_: True)
-    monkeypatch.setattr(MapMaker, "make", lambda *_: ShownMap(made))
+    monkeypatch.setattr("goldless.apps.studio.maps.offers_whole_map", lambda _: True)
+    monkeypatch.setattr("goldless.apps.studio.maps.whole_map", lambda *_: ShownMap(made))
     page = view.open("runs/words/tasks/0/pairs/0/1")
     page.get_by_role("link", name="Compute now").click()
     lit = page.locator("li.lit .label")

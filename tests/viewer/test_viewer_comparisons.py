@@ -17,10 +17,10 @@ from goldless.apps.studio.comparison import (
     side_by_side_page,
     two_texts,
 )
+from goldless.apps.studio.evidence import response_page
 from goldless.apps.studio.run_pages import failures_page
 from goldless.apps.studio.site import Site
 from goldless.apps.studio.task_index import kept_index
-from goldless.apps.studio.task_pages import response_page
 from goldless.errors import UserError
 from goldless.reports.run_folder import RunFolder
 

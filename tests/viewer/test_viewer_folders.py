@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from viewer_runs import listed, written_run
 
+from goldless.apps.studio.evidence import task_page
 from goldless.apps.studio.run_pages import run_list, run_page
 from goldless.apps.studio.site import RunSummary, Site
-from goldless.apps.studio.task_pages import task_page
 from goldless.reports.run_folder import RunFolder
 
 # --- folders of strangers --------------------------------------------------------------------------------------------

@@ -8,8 +8,15 @@ import anyio
 import pytest
 from viewer_runs import scored_run, word_scorer
 
-from goldless.apps.studio.information_map import MapMaker, stored_map
-from goldless.apps.studio.map_pages import find_map, pair_control, pair_page, scored_ways
+from goldless.apps.studio.maps import (
+    find_map,
+    offers_whole_map,
+    pair_control,
+    pair_page,
+    scored_ways,
+    stored_map,
+    whole_map,
+)
 from goldless.apps.studio.site import Site
 from goldless.errors import UserError
 from goldless.records import CallFailure
@@ -64,13 +71,12 @@ def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_comput
 
 
 def test_a_template_that_a_run_names_is_never_opened_as_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("goldless.apps.studio.information_map.find_embedded", lambda: tmp_path)
-    maker = MapMaker(tmp_path / "j.sqlite")
+    monkeypatch.setattr("goldless.apps.studio.maps.find_embedded", lambda: tmp_path)
     row = {"scorer": "embedded:x", "template": str(tmp_path / "mine.toml"), "task": "t", "given": "a", "target": "b"}
-    assert maker.offers({**row, "template": "general"})
-    assert not maker.offers(row)
+    assert offers_whole_map({**row, "template": "general"})
+    assert not offers_whole_map(row)
     with pytest.raises(UserError, match="a built-in template"):
-        maker.make(tmp_path, row)
+        whole_map(None, None, row)
 
 
 # --- task control --------------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from viewer_runs import scored_run, written_run
 
+from goldless.apps.studio.evidence import response_page
 from goldless.apps.studio.site import Site
 from goldless.apps.studio.task_index import kept_index
-from goldless.apps.studio.task_pages import response_page
 from goldless.reports.html.page import write_report
 from goldless.reports.run_folder import RunFolder
 

@@ -10,9 +10,8 @@ import polars as pl
 from viewer_runs import chat, scored_run, word_scorer
 
 import goldless
-from goldless.apps.studio.prompts import Prompt
+from goldless.apps.studio.evidence import Evidence, Prompt
 from goldless.apps.studio.site import Site
-from goldless.apps.studio.task_pages import Evidence
 from goldless.models.interface import ChatReply
 from goldless.records import CallFailure
 from goldless.runs.options import Options

@@ -43,7 +43,6 @@ class TaskTexts:
 
     @property
     def questions(self) -> list[Question]:
-        """Every marginal and ordered pair of the texts."""
         return list(questions(list(self.texts)))
 
 
@@ -192,7 +191,6 @@ class ExampleSet:
 
     @property
     def digest(self) -> str:
-        """A hash of the examples."""
         return content_hash([content_hash(e.ids.tolist(), e.target_tokens) for e in self.examples])
 
 

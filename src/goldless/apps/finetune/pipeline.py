@@ -122,7 +122,6 @@ async def finetune_study(study: Study, own: Finetuning, options: Options) -> Fin
 
 
 def _teller(options: Options, stage: str, total: int, tokens: Callable[[], int] = lambda: 0) -> Callable[[int], None]:
-    """A function that reports the progress of a stage."""
     return lambda done: options.progress(Progress(stage, done, total, tokens(), 0.0))
 
 
@@ -205,7 +204,6 @@ def _finished(folder: Path) -> Training | None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise UserError if a folder is not writable or has other content."""
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise UserError(f"{folder}: cannot write ({there} is not a writable folder). Choose another folder with --out")

@@ -158,7 +158,6 @@ def _row(metric: Literal["gem", "gem-s"], term: Term, asked: pl.DataFrame, inter
 
 
 def _change(used: pl.DataFrame, sizes: pl.Series, intervals: Mapping[str, Any]) -> Change:
-    """Means over tasks of sums over sizes, and of their change."""
     if not len(used):
         return Change(None, None, None, None, None, "no task could be scored")
     places = {task: place for place, task in enumerate(used["task"].unique(maintain_order=True))}
@@ -209,7 +208,6 @@ class Counts:
 
     @classmethod
     def of(cls, material: Material, examples: ExampleSet) -> Self:
-        """The counts of a training."""
         texts = {text for each in material.trained for text in each.texts.values()}
         synopses = {each.task.synopses.get(material.synopsis or "") for each in material.trained} - {None}
         return cls(
@@ -253,7 +251,6 @@ class Canaries:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The same in sentences."""
         untested = () if self.base else ("The base was not tested with canaries.",)
         if self.adapter is None:
             return (*untested, f"The adapter failed the canaries and must not be used as a scorer: {self.refused}")

@@ -184,7 +184,6 @@ def _dataset(examples: Sequence[Example]) -> Any:
 
 
 def _save_adapter(model: Any, folder: Path, checkpoint: Checkpoint, record: Mapping[str, Any]) -> None:
-    """Write the adapter atomically."""
     aside = folder.with_name(f".{folder.name}")
     shutil.rmtree(aside, ignore_errors=True)
     model.save_pretrained(str(aside), save_embedding_layers=False)
@@ -211,7 +210,6 @@ def release_memory() -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence messages of transformers."""
     verbosity = transformers.utils.logging.get_verbosity()
     transformers.utils.logging.set_verbosity_error()
     try:

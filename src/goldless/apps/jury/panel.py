@@ -114,7 +114,6 @@ class JuryWorth:
     """``votes``: of some, only how far they vote together is known; then the jury is worth more as a rule."""
 
     def __str__(self) -> str:
-        """A sentence without its full stop."""
         if self.jurors == 1:
             return "one juror is one vote"
         if self.effective_votes is None:

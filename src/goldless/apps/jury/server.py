@@ -106,7 +106,6 @@ class Tokens:
     """
 
     def __init__(self, *, variable: str | None = None, file: Path | str | None = None) -> None:
-        """Read them. Raises PrerequisiteError if there is none."""
         self._variable = variable
         self._file = None if file is None else Path(file)
         self._accepted: tuple[bytes, ...] = ()
@@ -253,7 +252,6 @@ class _Server:
         return _json({"status": "stopping" if self._stopping else "ok"}, status=503 if self._stopping else 200)
 
     async def models(self, request: web.Request) -> web.Response:
-        """The list of models, or the only one there is."""
         named, entry = request.match_info.get("model"), model_entry(self._jury.worth)
         if named is None:
             return _json({"object": "list", "data": [entry]})

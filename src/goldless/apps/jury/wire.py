@@ -93,7 +93,6 @@ class ChatBody(Body):
 
     @property
     def user_text(self) -> str:
-        """The text of the last user message."""
         said = [message.get("content") for message in self.messages if message.get("role") == "user"]
         content = said[-1] if said else None
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -121,7 +120,6 @@ class SelectBody(Body):
     model: Any = None
 
     def given(self) -> list[GivenCase]:
-        """The cases, of either form."""
         if self.cases is None:
             if self.answers is None or len(self.answers) < 2:
                 raise RequestError(f"answers must be a list of at least two strings. {SELECT_FORM}", param="answers")
@@ -156,7 +154,6 @@ class Case:
     """Text for the first, the second, and a tie; None: JSON."""
 
     def worded(self, verdict: JuryVerdict) -> str:
-        """The verdict in the requested form."""
         if self.verdicts is not None:
             return self.verdicts[2 if verdict.winner is None else verdict.winner]
         said = {"winner": verdict.winner, "tie": verdict.winner is None, "shares": verdict.shares}

@@ -11,12 +11,12 @@ from functools import partial
 from itertools import permutations
 from pathlib import Path
 
-from goldless.apps.studio.map_pages import pair_page
+from goldless.apps.studio.evidence import response_page, task_page
+from goldless.apps.studio.maps import pair_page
 from goldless.apps.studio.rendering import STATIC, FileLinks
 from goldless.apps.studio.run_pages import failures_page, run_list, run_page, tasks_page
 from goldless.apps.studio.site import Site
 from goldless.apps.studio.task_index import TaskIndex
-from goldless.apps.studio.task_pages import response_page, task_page
 from goldless.errors import UserError
 
 DEFAULT_TASKS = 50

@@ -97,11 +97,9 @@ class Children:
             self._processes[name].send_signal(signal.SIGTERM)
 
     def running(self, name: str) -> bool:
-        """Whether it is a child that has not ended."""
         return name in self._processes and self._processes[name].poll() is None
 
     def ended(self, name: str) -> bool:
-        """Whether it was started since the studio was, and has ended."""
         return name in self._processes and not self.running(name)
 
     def command(self, name: str) -> list[str] | None:
@@ -117,7 +115,6 @@ class Children:
             (self.folder / f"{name}{suffix}").unlink(missing_ok=True)
 
     def said(self, name: str) -> str:
-        """The end of what it printed."""
         try:
             with (self.folder / f"{name}.log").open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_BYTES))

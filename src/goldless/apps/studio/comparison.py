@@ -169,7 +169,7 @@ def _two_agents(given: Given, index: TaskIndex) -> tuple[str, str]:
     if len(index.agents) < 2:
         raise UserError(f"two agents are needed to compare them, and the run {index.run.name} has {len(index.agents)}")
     one, other = index.agent(given.get("one")), index.agent(given.get("other"))
-    ranked = [row.agent for _, row in best_ranked(index.run) if row.agent in index.agents]
+    ranked = [row.agent for row in best_ranked(index.run)[1] if row.agent in index.agents]
     order = [*ranked, *index.agents]
     one = one or next(agent for agent in order if agent != other)
     other = other or next(agent for agent in order if agent != one)
@@ -294,7 +294,6 @@ class JudgedPair:
 
     @property
     def outcome(self) -> Outcome:
-        """How the response did in all of them."""
         found = {outcome for _, outcome in self.verdicts} - {"no verdict"}
         if len(found) == 1:
             return found.pop()

@@ -56,7 +56,6 @@ class Pair:
     right: str
 
     def is_of(self, label: Preference) -> bool:
-        """Whether a label is of this pair, on whichever sides."""
         return label.task == self.task and {label.first, label.second} == {self.left, self.right}
 
 
@@ -78,13 +77,11 @@ class Sitting:
 
     @property
     def address(self) -> str:
-        """The query of its addresses."""
         said = {name: value for name, value in asdict(self).items() if value}
         return urlencode(said | {"seed": self.seed}, errors="surrogatepass")
 
     @property
     def at_random(self) -> str:
-        """The same with pairs in random order."""
         return replace(self, order="random").address
 
     def key(self, *parts: str) -> bytes:
@@ -93,7 +90,6 @@ class Sitting:
         return hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()
 
     def sided(self, task: str, one: str, other: str) -> Pair:
-        """The pair with its sides."""
         one, other = sorted((one, other))
         return Pair(task, one, other) if self.key(task, one, other)[0] & 1 else Pair(task, other, one)
 
@@ -102,7 +98,6 @@ class Sitting:
         return self.key(pair.task, pair.left, pair.right).hex()[:24]
 
     def named(self, answers: Answers, task: str, name: str) -> Pair | None:
-        """The pair of that name among those of the task."""
         pairs = (self.sided(task, *two) for two in combinations(answers.get(task, ()), 2))
         return next((pair for pair in pairs if self.name(pair) == name), None)
 
@@ -151,12 +146,10 @@ class Decision:
 
     @property
     def made(self) -> bool:
-        """Whether the question is decided."""
         return not self.until.open(self.agents, self.comparisons)
 
     @property
     def answer(self) -> str:
-        """What is known, in words."""
         return self.until.answer(self.agents, self.comparisons)
 
     def undecided(self, sitting: Sitting) -> list[Comparison]:
@@ -345,7 +338,6 @@ class Desk:
             return label
 
     def scores(self, sitting: Sitting) -> pl.DataFrame | None:
-        """The scores of the chosen run's metrics; None: no run is chosen."""
         name = sitting.metrics or sitting.run
         return self._site.indexed(name).scores if name else None
 

@@ -60,13 +60,11 @@ class Reading:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Reading:
-        """As a form says it."""
         named = ((name, str(given.get(f"column-{name}", "")).strip()) for name in COLUMNS)
         return cls(tuple((name, column) for name, column in named if column), bool(given.get("wide")))
 
     @property
     def words(self) -> list[str]:
-        """For the command line."""
         named = [word for name, column in self.columns for word in ("--columns", f"{name}={column}")]
         return [*named, *["--wide"] * self.wide]
 
@@ -236,15 +234,10 @@ def start_run(studio: Studio, given: Given, id: str) -> web.Response:  # noqa: A
     return studio.see(str(studio.links.to("run", name)))
 
 
-def stop_run(studio: Studio, _: Given, name: str) -> web.Response:
-    """Stop a run in good order."""
-    studio.children.stop(name)
-    return studio.see(str(studio.links.to("run", name)))
-
-
-def go_on(studio: Studio, _: Given, name: str) -> web.Response:
-    """Continue a run that was started here."""
-    studio.children.go_on(name)
+def change_run(studio: Studio, _: Given, name: str, *, go_on: bool) -> web.Response:
+    """Continue a run that was started here, or stop it in good order."""
+    act = studio.children.go_on if go_on else studio.children.stop
+    act(name)
     return studio.see(str(studio.links.to("run", name)))
 
 

@@ -137,7 +137,6 @@ def environment() -> jinja2.Environment:
 
 
 def _formatted(pattern: str, old: str = "", new: str = "") -> Any:
-    """A filter that writes numbers so, with a real minus sign."""
     return lambda value: pattern.format(value).replace("-", MINUS).replace(old, new) if is_number(value) else MISSING
 
 

@@ -35,7 +35,9 @@ def run_list(site: Site, given: Given, *, template: str = "runs.html") -> str:
     runs, search = site.summaries(), (given.get("q") or "").strip()[:200]
 
     def matches(run: RunSummary) -> bool:
-        said = " ".join(filter(None, (run.name, run.study, *run.results, run.leader, run.state))).casefold()
+        said = " ".join(
+            filter(None, (run.name, run.study, *run.results, run.leader and run.leader.agent, run.state))
+        ).casefold()
         return all(word in said for word in search.casefold().split())
 
     found = [run for run in runs if matches(run)]

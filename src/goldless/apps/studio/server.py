@@ -12,15 +12,15 @@ from aiohttp import web
 from multidict import MultiDict
 
 from goldless.apps.studio import label_pages as label
-from goldless.apps.studio import map_pages as maps
+from goldless.apps.studio import maps
 from goldless.apps.studio import new_run as new
 from goldless.apps.studio.access import READING, REPORT_POLICY, WRITING, Handler, RefusedError, answering, html
 from goldless.apps.studio.comparison import compare_page, side_by_side_page
+from goldless.apps.studio.evidence import response_page, task_page
 from goldless.apps.studio.rendering import STATIC
 from goldless.apps.studio.run_pages import failures_page, run_list, run_page, tasks_page
 from goldless.apps.studio.site import PageNotFoundError, Site
 from goldless.apps.studio.studio import Studio
-from goldless.apps.studio.task_pages import response_page, task_page
 from goldless.http_serving import local_application
 
 NUMBER = "[0-9]{1,9}"
@@ -76,8 +76,8 @@ POSTED: dict[str, Make] = {
     "/paste": maps.paste,
     "/new": new.keep_files,
     "/new/{id}/run": new.start_run,
-    "/runs/{run}/stop": new.stop_run,
-    "/runs/{run}/go": new.go_on,
+    "/runs/{run}/stop": partial(new.change_run, go_on=False),
+    "/runs/{run}/go": partial(new.change_run, go_on=True),
     "/delete/{run}": new.delete_run,
     "/label/pairs": label.label_verdict,
 }

@@ -10,7 +10,6 @@ from typing import Any, Literal, Self, TypeVar
 
 from aiohttp import web
 
-from goldless.apps.studio.information_map import MapMaker
 from goldless.apps.studio.rendering import FileLinks, Links, environment
 from goldless.apps.studio.task_index import DamagedRunError, TaskIndex, damaged_files, kept_index
 from goldless.errors import UserError, nearest
@@ -47,9 +46,8 @@ class RunSummary:
     """Missing pieces of evidence over all results; None: unknown."""
     progress: RunProgress | None = None
     has_report: bool = False
-    leader: str | None = None
-    """The agent ranked first under the first metric, or in the first ranking."""
-    leader_score: float | None = None
+    leader: Any = None
+    """The row of the agent ranked first under the first metric, or in the first ranking."""
     leader_metric: str = ""
     """That metric or ranking."""
     can_stop: bool = False
@@ -60,14 +58,13 @@ class RunSummary:
 
     @classmethod
     def of(cls, run: RunFolder) -> Self:
-        """The row of a run."""
         leaderboard, review = run.leaderboard, run.review
         results = [] if leaderboard is None else [*leaderboard.metrics]
         results += [] if review is None else [f"review ({review.scale})"]
         results += [name.replace("_", " ") for name in run.others]
         main = [found for found in (leaderboard, review) if found is not None]
         state = _state(run.progress, main or [*run.results.values()])
-        metric, leader = next(iter(best_ranked(run)), ("", None))
+        metric, ranked = best_ranked(run)
         return cls(
             name=run.name,
             study=run.study_name or None,
@@ -77,17 +74,15 @@ class RunSummary:
             missing=sum(n for one in main for n in one.failures.values()) if main else None,
             progress=run.progress,
             has_report=run.report is not None,
-            leader=None if leader is None else leader.agent,
-            leader_score=None if leader is None else leader.score,
+            leader=ranked[0] if ranked else None,
             leader_metric=metric,
         )
 
 
-def best_ranked(run: RunFolder) -> list[tuple[str, Any]]:
-    """The rows of the first metric or ranking that has any, best first, each with its name."""
+def best_ranked(run: RunFolder) -> tuple[str, list[Any]]:
+    """The first metric or ranking that has any rows, and these, best first."""
     metric, board = next(((name, board) for name, board in run.standings.items() if board.rows), ("", None))
-    rows = [] if board is None else sorted(board.rows, key=lambda row: (row.rank is None, row.rank))
-    return [(metric, row) for row in rows]
+    return metric, [] if board is None else sorted(board.rows, key=lambda row: (row.rank is None, row.rank))
 
 
 def _made_at(run: RunFolder) -> datetime | None:
@@ -148,7 +143,6 @@ class RunTask:
         return self.index.tasks[self.number]
 
     def agent(self, number: int) -> str:
-        """The agent with that number."""
         agents = self.index.agents
         if not 0 <= number < len(agents):
             raise PageNotFoundError(f"no agent {number} in this run; agents are numbered 0 to {len(agents) - 1}")
@@ -174,14 +168,11 @@ class Site:
         self.journal = journal
         self.links = links or Links()
         self.tokenizers = TokenTexts()
-        self.maps = MapMaker(journal)
 
     def summary(self, run: RunFolder) -> RunSummary:
-        """The row of a run."""
         return RunSummary.of(run)
 
     def page(self, template: str, **values: Any) -> str:
-        """A page as text."""
         return environment().get_template(template).render(links=self.links, **values)
 
     def live(self, template: str, *, running: bool, **values: Any) -> web.Response:
@@ -209,7 +200,6 @@ class Site:
             ) from error
 
     def summaries(self) -> list[RunSummary]:
-        """All runs, newest first."""
         summaries = []
         for run in find_runs(self.root).values():
             try:
@@ -227,11 +217,9 @@ class Site:
         return runs[name]
 
     def indexed(self, name: str) -> TaskIndex:
-        """A run with its scores and failures by task."""
         return kept_index(self.run(name))
 
     def task(self, name: str, number: int) -> RunTask:
-        """The task with that number in a run."""
         index = self.indexed(name)
         if not 0 <= number < len(index.tasks):
             raise PageNotFoundError(f"no task {number} in this run; tasks are numbered 0 to {len(index.tasks) - 1}")

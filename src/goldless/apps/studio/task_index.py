@@ -113,7 +113,6 @@ class TaskIndex:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """The number of each task."""
         return {task: number for number, task in enumerate(self.tasks)}
 
     @cached_property
@@ -122,12 +121,10 @@ class TaskIndex:
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics with scores."""
         return tuple(self.scores["metric"].unique(maintain_order=True))
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """The causes of failure."""
         return tuple(sorted(self.failures["kind"].unique()))
 
     def pairwise(self, metric: str | None) -> bool:
@@ -141,7 +138,6 @@ class TaskIndex:
         return given or next(iter(self.metrics), None)
 
     def agent(self, given: str | None) -> str | None:
-        """The agent asked for; None: none is."""
         if given and given not in self.agents:
             raise UserError(f"no agent {given!r} in this run")
         return given or None
@@ -179,11 +175,9 @@ class TaskIndex:
         return Task(name, prompt, reference, synopses, row)
 
     def responses(self, task: str) -> dict[str, str]:
-        """The agents' responses to a task."""
         return {row["agent"]: row["text"] for row in self.rows("responses", task).iter_rows(named=True)}
 
     def scores_of(self, task: str) -> dict[tuple[str, str], dict[str, Any]]:
-        """The scores of a task, by metric and agent."""
         found = self.scores.filter(pl.col("task") == task)
         return {(row["metric"], row["agent"]): row for row in found.iter_rows(named=True)}
 
@@ -254,7 +248,6 @@ class TaskIndex:
 
 
 def _wanted(query: TaskQuery, failures: pl.DataFrame) -> pl.Expr:
-    """The tasks that a query's filters leave."""
     wanted = pl.lit(True)
     if query.failure in {"any", "none"}:
         wanted &= (pl.col("failures").fill_null(0) > 0) == (query.failure == "any")

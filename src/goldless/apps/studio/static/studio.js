@@ -47,8 +47,12 @@ if (drop) {
 
 // What takes long to make is fetched after the page is there.
 for (const place of document.querySelectorAll("[data-fetch]")) {
+  const begun = Date.now();
+  const passed = place.querySelector("[data-seconds]");
+  const clock = setInterval(() => (passed.textContent = `${Math.round((Date.now() - begun) / 1000)} s so far`), 1000);
   fetch(place.dataset.fetch)
     .then((answer) => (answer.ok ? answer.text() : Promise.reject()))
     .then((text) => (place.innerHTML = text)) // made and escaped by the same server as this page
-    .catch(() => (place.textContent = "The plan could not be made. Reload the page to try again."));
+    .catch(() => (place.textContent = "The plan could not be made. Reload the page to try again."))
+    .finally(() => clearInterval(clock));
 }

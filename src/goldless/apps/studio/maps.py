@@ -1,12 +1,16 @@
-"""Pages with an information map: of two responses of a run, and of two texts that are pasted."""
+"""Information maps: of two responses of a run, and of two texts that are pasted.
+
+They are made from stored log-probabilities, or computed by the embedded model, whose replies the journal keeps.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -16,24 +20,115 @@ import polars as pl
 from aiohttp import web
 
 from goldless.apps.studio.access import html
-from goldless.apps.studio.information_map import ShownMap, stored_map
 from goldless.apps.studio.rendering import page_number
 from goldless.apps.studio.site import PageNotFoundError, RunTask, Site
 from goldless.apps.studio.studio import Studio
+from goldless.concurrency import in_own_thread
 from goldless.errors import GoldlessError, UserError
 from goldless.evidence import TOKENS
 from goldless.files import write_text
+from goldless.metrics.information_map import InformationMap, make_information_map
 from goldless.models.embedded import find_embedded
+from goldless.records import Response, Task
+from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.sentences import split_sentences
-from goldless.studies import as_study
+from goldless.studies import Study, as_study, read_study, study_from_records
+from goldless.templates import TEMPLATES
 
-WAY = ("scorer", "template", "rewriter", "synopsis")
-"""Columns that tell ways of scoring apart."""
 Given = Mapping[str, str]
 Row = Mapping[str, Any]
+Shown = tuple[str, float | None, tuple[float, ...], int | None]
+"""A sentence: its text, its nats, what each peer sentence loses without it, and which of them loses most."""
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMap:
+    """What a candidate's response reveals about a peer's, and which part of it is known."""
+
+    map: InformationMap
+    contributions: bool = True
+    """Whether the candidate's sentences were left out one by one."""
+    placed: bool = True
+    """Whether tokens have a position in the peer's text."""
+
+    @property
+    def peer(self) -> list[Shown]:
+        return [(s.text, s.gain_nats if self.placed else None, (), None) for s in self.map.peer_sentences]
+
+    @property
+    def candidate(self) -> list[Shown]:
+        known = enumerate(self.map.candidate_sentences)
+        if not self.contributions:
+            return [(s.text, None, (), None) for _, s in known]
+        return [(s.text, s.contribution_nats, self.map.matrix_nats[i], self.map.helps_most(i)) for i, s in known]
+
+    @property
+    def tokens(self) -> list[tuple[str | None, float]]:
+        return [(token.text if self.placed else None, token.gain_nats) for token in self.map.tokens]
+
+
+def stored_map(
+    candidate: str, peer: str, given: Sequence[float], marginal: Sequence[float], pieces: Sequence[str] | None
+) -> ShownMap | None:
+    """The map from the stored log p(y|x) and log p(y) of each token; None if these are not the same tokens."""
+    sentences, known = split_sentences(peer), split_sentences(candidate)
+    if len(given) != len(marginal) or not given or not sentences or not known:
+        return None
+    placed = pieces is not None and len(pieces) == len(given) and "".join(pieces) == peer
+    made = make_information_map(
+        task="",
+        agent="",
+        peer="",
+        agent_text=candidate,
+        agent_sentences=known,
+        peer_sentences=sentences,
+        pieces=pieces if placed and pieces is not None else [""] * len(given),
+        conditional_nats=given,
+        marginal_nats=marginal,
+        without_nats=[given] * len(known),  # no sentence was left out: contributions are not known
+    )
+    return ShownMap(made, contributions=False, placed=placed)
+
+
+def offers_whole_map(row: Row) -> bool:
+    """Whether a row was scored by the embedded model with a built-in template, and the model is on this machine.
+
+    A template that a run names is never looked up on disk.
+    """
+    own = row.get("template") in TEMPLATES
+    return own and str(row.get("scorer", "")).startswith("embedded:") and find_embedded() is not None
+
+
+def whole_map(site: Site, place: RunTask, row: Row) -> ShownMap:
+    """The complete map of the pair in a logprobs row: the target is the peer, the given the candidate."""
+    if not offers_whole_map(row) or row.get("given") is None:
+        raise UserError(
+            "a complete map needs the embedded model on this machine as scorer and a built-in template "
+            f"({', '.join(TEMPLATES)})"
+        )
+    shown: dict[str, Any] = {"template": row["template"], "synopsis": row.get("synopsis")}
+    shown["text"] = "responses" if row.get("rewriter") is None else "rewrites"
+    return _computed(site, read_study(place.run.path), row["task"], row["given"], peer=row["target"], **shown)
+
+
+def map_of_texts(site: Site, candidate: str, peer: str, task: str = "") -> ShownMap:
+    """The complete map of two texts that are in no run; what the task already says does not count."""
+    responses = [Response("pasted", agent, text) for agent, text in (("candidate", candidate), ("peer", peer))]
+    study = study_from_records([Task("pasted", prompt=task or None)], responses)
+    return _computed(site, study, "pasted", "candidate", peer="peer", synopsis="prompt" if task else None)
+
+
+def _computed(site: Site, study: Study, task: str, agent: str, **more: Any) -> ShownMap:
+    options = ExplainOptions(task=task, agent=agent, journal=site.journal, **more)
+    with _ONE_AT_A_TIME:
+        return ShownMap(in_own_thread(explain_pair, study, options))
 
 
 # --- two responses of a run ------------------------------------------------------------------------------------------
+
+WAY = ("scorer", "template", "rewriter", "synopsis")
+"""Columns that tell ways of scoring apart."""
 
 
 def pair_page(site: Site, given: Given, run: str, *numbers: int) -> str:
@@ -68,7 +163,7 @@ def pair_page(site: Site, given: Given, run: str, *numbers: int) -> str:
         found=found,
         control=None if way is None else pair_control(place, way),
         problem=problem,
-        offers=way is not None and site.links.live and site.maps.offers(way["given"]),
+        offers=way is not None and site.links.live and offers_whole_map(way["given"]),
     )
 
 
@@ -91,7 +186,7 @@ def find_map(site: Site, place: RunTask, way: Row, texts: Mapping[str, str], *, 
     """The map of one way of scoring, from its stored values, or computed as a whole."""
     row, alone = way["given"], way["alone"]
     if whole:
-        return site.maps.make(place.run.path, row)
+        return whole_map(site, place, row)
     if alone is None:
         raise UserError(
             "log p of the peer's response alone is not in this run, so the candidate's contribution is unknown"
@@ -154,7 +249,6 @@ class Pasted:
 
     @property
     def problems(self) -> dict[str, str]:
-        """What is wrong with them, by field."""
         found = {}
         for name, title in (("first", "The first text"), ("second", "The second text"), ("task", "The task")):
             text = getattr(self, name)
@@ -169,7 +263,6 @@ class Pasted:
 
     @property
     def id(self) -> str:
-        """The same for the same texts."""
         return hashlib.sha256(json.dumps(asdict(self)).encode()).hexdigest()[:16]
 
 
@@ -232,7 +325,7 @@ def pasted_progress(site: Studio, given: Given, name: str) -> web.Response:
 def _job(site: Studio, pasted: Pasted, *, reverse: bool) -> tuple[Future[ShownMap], float]:
     """The computation, one at a time, and when it was asked for."""
     texts = (pasted.second, pasted.first) if reverse else (pasted.first, pasted.second)
-    return _COMPUTING.submit(site.maps.of_texts, *texts, task=pasted.task or None), time.monotonic()
+    return _COMPUTING.submit(map_of_texts, site, *texts, pasted.task), time.monotonic()
 
 
 def _read(site: Studio, name: str) -> Pasted:

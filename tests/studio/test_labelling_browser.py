@@ -11,6 +11,7 @@ from studio_server import served, tab_to
 
 import goldless
 from goldless.apps.studio.new_run import delete_run
+from goldless.apps.studio.studio import Studio
 from goldless.errors import UserError
 from goldless.runs.store import save_run
 from goldless.studies import read_study, study_from_frame
@@ -36,7 +37,8 @@ def runs(tmp_path_factory):
 
 @pytest.fixture
 def page(browser, runs, tmp_path):
-    with served(runs, tmp_path / "j.sqlite") as (studio, url):
+    studio = Studio(runs, journal=tmp_path / "j.sqlite")
+    with served(studio) as url:
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         page = context.new_page()
         page.goto(f"{url}?token={studio.access.token}")

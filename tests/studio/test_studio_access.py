@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import re
 
-import aiohttp
 import pytest
+from studio_server import asking
 from yarl import URL
 
 from goldless.apps.studio.access import HEADERS
-from goldless.apps.studio.server import listening
 from goldless.apps.studio.studio import Studio
 from goldless.errors import UserError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
-class Asking:
-    """Asks as a browser does, with the cookies that it was given."""
-
-    def __init__(self, session, url, studio):
-        self.session, self.url, self.studio = session, url, studio
-
-    async def ask(self, path="", *, method="GET", status=200, **headers):
-        names = {name.replace("_", "-"): value for name, value in headers.items()}
-        address = URL(self.url + path, encoded=True)
-        async with self.session.request(method, address, headers=names, allow_redirects=False) as answer:
-            text = await answer.text()
-            assert answer.status == status, text
-            return text, answer.headers
-
-    async def enter(self, path="", token=None):
-        return await self.ask(f"{path}?token={token or self.studio.access.token}")
-
-
 @pytest.fixture
 async def browser(tmp_path):
-    studio = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")
-    jar = aiohttp.CookieJar(unsafe=True)  # one that keeps cookies of addresses without a name
-    async with listening(studio) as url, aiohttp.ClientSession(cookie_jar=jar) as session:
-        yield Asking(session, url, studio)
+    async with asking(Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as client:
+        yield client
+
+
+async def enter(browser, path="", token=None):
+    return await browser.ask(f"{path}?token={token or browser.site.access.token}")
 
 
 async def test_nothing_is_shown_without_the_token(browser):
@@ -51,29 +34,29 @@ async def test_nothing_is_shown_without_the_token(browser):
 
 
 async def test_the_token_is_needed_once_and_leaves_a_cookie_only_for_this_site(browser):
-    page, headers = await browser.enter("compare")
+    page, headers = await enter(browser, "compare")
     assert re.search('http-equiv="refresh" content="0; url=/compare"', page)
     port = URL(browser.url).port
     cookie = headers["Set-Cookie"]
     assert cookie.startswith(f"goldless-studio-{port}=")
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie
-    assert browser.studio.access.token not in cookie
+    assert browser.site.access.token not in cookie
     page, headers = await browser.ask("compare")
     assert 'href="/compare" aria-current="page"' in page
     assert {name: headers[name] for name in HEADERS} == HEADERS
 
 
 async def test_the_ticket_on_a_command_line_works_only_once(browser):
-    ticket = browser.studio.access.ticket()
-    await browser.enter(token=ticket)
+    ticket = browser.site.access.ticket()
+    await enter(browser, token=ticket)
     browser.session.cookie_jar.clear()
     await browser.ask(f"?token={ticket}", status=403)
 
 
 async def test_the_way_in_never_leads_to_another_server(browser):
     for path in ("/elsewhere.example/", "%5Celsewhere.example", "/%09/elsewhere.example"):
-        page, _ = await browser.enter(path)
+        page, _ = await enter(browser, path)
         assert re.search(r"url=/(?![/\\])", page)
         browser.session.cookie_jar.clear()
         page, _ = await browser.ask(path, status=403)
@@ -81,14 +64,14 @@ async def test_the_way_in_never_leads_to_another_server(browser):
 
 
 async def test_another_host_name_or_a_page_of_another_site_is_refused(browser):
-    await browser.enter()
+    await enter(browser)
     for host in ("evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example"):
         await browser.ask(status=403, Host=host)
     await browser.ask(status=403, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")
 
 
 async def test_only_the_studios_own_pages_may_post(browser):
-    await browser.enter()
+    await enter(browser)
     own = browser.url.rstrip("/")
     refused = (
         {},
@@ -110,7 +93,7 @@ async def test_only_the_studios_own_pages_may_post(browser):
 
 
 async def test_other_methods_are_refused(browser):
-    await browser.enter()
+    await enter(browser)
     _, headers = await browser.ask(method="DELETE", status=405, Origin=browser.url.rstrip("/"))
     assert headers["Allow"] == "GET, HEAD, POST"
 

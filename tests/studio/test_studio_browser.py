@@ -10,6 +10,7 @@ from loopback import Behaviour, LoopbackServer, chat_reply
 from studio_server import served, tab_to
 
 from goldless.apps.studio.maps import ShownMap
+from goldless.apps.studio.studio import Studio
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import split_sentences
 
@@ -51,7 +52,8 @@ class Visit:
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    with served(tmp_path / "runs", tmp_path / "j.sqlite") as (studio, url):
+    studio = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    with served(studio) as url:
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         visit = Visit(context.new_page(), url, studio.access.token)
         yield visit

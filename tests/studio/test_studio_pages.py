@@ -6,10 +6,10 @@ import json
 
 import aiohttp
 import pytest
+from studio_server import asking
 
 from goldless.apps.studio import new_run
 from goldless.apps.studio.children import checked_run_name
-from goldless.apps.studio.server import listening
 from goldless.apps.studio.studio import Studio
 from goldless.errors import UserError
 
@@ -18,43 +18,23 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 TABLE = b"task,agent,text\nt1,ann,zarn\nt1,bob,<i>bluk</i>\n"
 
 
-class Pages:
-    """Asks as a page of the studio does."""
-
-    def __init__(self, session, url, root):
-        self.session, self.url, self.root = session, url, root
-
-    async def get(self, path, status=200):
-        async with self.session.get(self.url + path) as answer:
-            text = await answer.text()
-            assert answer.status == status, text
-            return text
-
-    async def post(self, path, data, status=303):
-        headers = {"Origin": self.url.rstrip("/"), "Sec-Fetch-Site": "same-origin"}
-        async with self.session.post(self.url + path, data=data, headers=headers, allow_redirects=False) as answer:
-            text = await answer.text()
-            assert answer.status == status, text
-            return answer.headers.get("Location", "").lstrip("/") or text
-
-    async def drop(self, name="answers.csv", content=TABLE, status=303):
-        form = aiohttp.FormData(quote_fields=False)
-        form.add_field("file", content, filename=name, content_type="text/csv")
-        return await self.post("new", form, status)
+async def drop(pages, name="answers.csv", content=TABLE, status=303):
+    form = aiohttp.FormData(quote_fields=False)
+    form.add_field("file", content, filename=name, content_type="text/csv")
+    return await pages.post("new", form, status)
 
 
 @pytest.fixture
 async def pages(tmp_path):
-    studio = Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")
-    jar = aiohttp.CookieJar(unsafe=True)
-    async with listening(studio) as url, aiohttp.ClientSession(cookie_jar=jar) as session:
-        await session.get(f"{url}?token={studio.access.token}")
-        yield Pages(session, url, tmp_path)
+    async with asking(Studio(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as client:
+        client.root = tmp_path
+        await client.get(f"?token={client.site.access.token}")
+        yield client
 
 
 async def test_a_file_name_with_a_path_is_refused_and_nothing_is_written(pages):
     for name in ("../out.csv", "a/b.csv", "..\\out.csv", ".hidden", "..", "x" * 200 + ".csv"):
-        assert "file&#39;s name must" in await pages.drop(name, status=400)
+        assert "file&#39;s name must" in await drop(pages, name, status=400)
     assert [path for path in pages.root.rglob("*") if path.suffix in {".csv", ".hidden"}] == []
 
 
@@ -77,24 +57,24 @@ async def test_two_files_of_one_name_are_refused(pages):
 
 async def test_a_file_that_is_too_large_is_refused_and_not_kept(pages, monkeypatch):
     monkeypatch.setattr(new_run, "MOST_BYTES", 1_000)
-    assert "Score large files where they are" in await pages.drop(content=b"x" * 1_001, status=413)
+    assert "Score large files where they are" in await drop(pages, content=b"x" * 1_001, status=413)
     assert [path for path in (pages.root / "runs").rglob("*") if path.is_file()] == []
 
 
 async def test_every_problem_of_a_file_is_shown_at_once(pages):
-    page = await pages.get(await pages.drop(content=b"task,agent,text\nt1,ann,\nt1,bob,x\nt1,bob,y\n"))
+    page = await pages.get(await drop(pages, content=b"task,agent,text\nt1,ann,\nt1,bob,x\nt1,bob,y\n"))
     assert "cannot be read" in page
     assert "2 problems" in page
 
 
 async def test_texts_and_names_of_a_file_are_escaped(pages):
-    page = await pages.get(await pages.drop("<i>x</i>.csv".replace("/", ""), b"task,agent,text\n<i>t,ann,\n"))
+    page = await pages.get(await drop(pages, "<i>x</i>.csv".replace("/", ""), b"task,agent,text\n<i>t,ann,\n"))
     assert "<i>" not in page
     assert "&lt;i&gt;" in page
 
 
 async def test_a_form_that_the_page_cannot_send_is_refused(pages):
-    place = await pages.drop()
+    place = await drop(pages)
     good = {"name": "r", "metric": "length"}
     for wrong, said in (
         ({"name": "../r"}, "a run&#39;s name must"),
@@ -115,7 +95,7 @@ async def test_a_form_that_the_page_cannot_send_is_refused(pages):
 
 async def test_a_name_that_is_taken_is_refused(pages):
     (pages.root / "runs" / "r").mkdir()
-    assert "there is a run &#39;r&#39; already" in await pages.post(f"{await pages.drop()}/run", {"name": "r"}, 400)
+    assert "there is a run &#39;r&#39; already" in await pages.post(f"{await drop(pages)}/run", {"name": "r"}, 400)
 
 
 async def test_texts_that_cannot_be_mapped_are_told_and_kept_in_the_form(pages):

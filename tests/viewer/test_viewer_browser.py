@@ -6,7 +6,8 @@ import json
 import shutil
 
 import pytest
-from viewer_runs import HOSTILE, chat, scored_run, served, word_scorer
+from studio_server import served
+from viewer_runs import HOSTILE, chat, scored_run, word_scorer
 
 from goldless.apps.studio.bundle import write_bundle
 from goldless.apps.studio.maps import ShownMap
@@ -54,7 +55,7 @@ class Watched:
 
 @pytest.fixture
 def view(browser, shelf):
-    with served(shelf / "runs", shelf / "j.sqlite") as url:
+    with served(Site(shelf / "runs", journal=shelf / "j.sqlite")) as url:
         context = browser.new_context(viewport={"width": 1280, "height": 900})
         watched = Watched(context.new_page(), url)
         yield watched

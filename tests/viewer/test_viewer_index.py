@@ -37,10 +37,6 @@ def index(tmp_path):
     return kept_index(RunFolder(tmp_path / "run"))
 
 
-def tasks(index, **query) -> list[str]:
-    return [row["task"] for row in index.page(TaskQuery(metric="m", **query)).rows]
-
-
 def test_a_task_has_the_mean_the_spread_and_what_is_missing_over_its_agents(index):
     """t1: (4 + 2) / 2; t2: (1 + 9) / 2, spread 8; t3: one score of two, and one of its four pairs was not used."""
     rows = {row["task"]: row for row in index.page(TaskQuery(metric="m")).rows}
@@ -48,39 +44,38 @@ def test_a_task_has_the_mean_the_spread_and_what_is_missing_over_its_agents(inde
     assert (rows["t2"]["best"], rows["t2"]["worst"]) == ("bob", "ann")
     assert (rows["t3"]["missing"], rows["t3"]["asked"], rows["t3"]["failures"]) == (1, 4, 2)
     assert rows["t3"]["best"] == "bob"
-
-
-def test_tasks_are_sorted_by_any_of_their_numbers(index):
-    assert tasks(index, order="score") == ["t3", "t1", "t2"]
-    assert tasks(index, order="score", descending=True) == ["t2", "t1", "t3"]
-    assert tasks(index, order="spread", descending=True) == ["t2", "t1", "t3"]
-    assert tasks(index, order="missing", descending=True)[0] == "t3"
-    assert tasks(index, order="failures", descending=True)[:2] == ["t3", "t2"]
-
-
-def test_a_missing_score_is_never_sorted_as_a_number(index):
-    assert tasks(index, agent="ann", order="score") == ["t2", "t1", "t3"]
-    assert tasks(index, agent="ann", order="score", descending=True) == ["t1", "t2", "t3"]
     assert index.page(TaskQuery(metric="m", agent="ann")).rows[2]["score"] is None
 
 
-def test_filters_by_score_failure_and_missing(index):
-    assert tasks(index, low=3.0) == ["t1", "t2"]
-    assert tasks(index, low=3.0, high=4.0) == ["t1"]
-    assert tasks(index, agent="bob", high=2.0) == ["t1", "t3"]
-    assert tasks(index, failure="refused") == ["t3"]
-    assert tasks(index, failure="any") == ["t2", "t3"]
-    assert tasks(index, failure="none") == ["t1"]
-    assert tasks(index, failure="refused", agent="bob") == []
-    assert tasks(index, missing=True) == ["t3"]
-
-
-def test_search_looks_through_prompts_and_responses_whatever_the_case_and_takes_signs_literally(index):
-    assert tasks(index, search="river") == ["t1", "t2"]
-    assert tasks(index, search="RHINE") == ["t1"]
-    assert tasks(index, search="(a.b)") == ["t3"]
-    assert tasks(index, search="a.*l") == []
-    assert tasks(index, search="100%") == ["t3"]
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"order": "score"}, "t3 t1 t2"),
+        ({"order": "score", "descending": True}, "t2 t1 t3"),
+        ({"order": "spread", "descending": True}, "t2 t1 t3"),
+        ({"order": "missing", "descending": True}, "t3 t1 t2"),
+        ({"order": "failures", "descending": True}, "t3 t2 t1"),
+        # a missing score is never sorted as a number
+        ({"agent": "ann", "order": "score"}, "t2 t1 t3"),
+        ({"agent": "ann", "order": "score", "descending": True}, "t1 t2 t3"),
+        ({"low": 3.0}, "t1 t2"),
+        ({"low": 3.0, "high": 4.0}, "t1"),
+        ({"agent": "bob", "high": 2.0}, "t1 t3"),
+        ({"failure": "refused"}, "t3"),
+        ({"failure": "any"}, "t2 t3"),
+        ({"failure": "none"}, "t1"),
+        ({"failure": "refused", "agent": "bob"}, ""),
+        ({"missing": True}, "t3"),
+        # whatever the case, and signs are taken literally
+        ({"search": "river"}, "t1 t2"),
+        ({"search": "RHINE"}, "t1"),
+        ({"search": "(a.b)"}, "t3"),
+        ({"search": "a.*l"}, ""),
+        ({"search": "100%"}, "t3"),
+    ],
+)
+def test_tasks_are_sorted_filtered_and_searched(index, query, expected):
+    assert [row["task"] for row in index.page(TaskQuery(metric="m", **query)).rows] == expected.split()
 
 
 def test_judgements_are_scored_by_the_share_of_comparisons_won(tmp_path):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 
-import aiohttp
 import anyio
 import polars as pl
 import pytest
+from studio_server import asking
 from viewer_runs import HOSTILE, chat, scored_run, word_scorer, written_run
 from yarl import URL
 
@@ -31,23 +31,10 @@ def runs(tmp_path):
     return tmp_path / "runs"
 
 
-class Viewer:
-    def __init__(self, session, url):
-        self.session, self.url = session, url
-
-    async def get(self, path="", *, method="GET", status=200, **headers):
-        names = {name.replace("_", "-"): value for name, value in headers.items()}
-        address = URL(self.url + path, encoded=True)
-        async with self.session.request(method, address, headers=names, allow_redirects=False) as answer:
-            text = await answer.text()
-            assert answer.status == status, text
-            return text, answer.headers
-
-
 @pytest.fixture
 async def viewer(runs, tmp_path):
-    async with listening(Site(runs, journal=tmp_path / "j.sqlite")) as url, aiohttp.ClientSession() as session:
-        yield Viewer(session, url)
+    async with asking(Site(runs, journal=tmp_path / "j.sqlite")) as client:
+        yield client
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
@@ -55,11 +42,11 @@ async def viewer(runs, tmp_path):
 
 async def test_three_clicks_lead_from_a_leaderboard_to_the_prompt_and_the_reply(viewer):
     """The agent in the leaderboard, the task in its list, the piece of evidence that is unfolded there."""
-    board, _ = await viewer.get("runs/words")
+    board, _ = await viewer.ask("runs/words")
     first = re.search(r'<th scope="row"><a href="/(runs/words/tasks[^"]+)"><bdi>ann', board)[1].replace("&amp;", "&")
-    tasks, _ = await viewer.get(first)
+    tasks, _ = await viewer.ask(first)
     second = re.search(r'<th scope="row"><a href="/([^"]+)"><bdi>t1', tasks)[1]
-    evidence, _ = await viewer.get(second)
+    evidence, _ = await viewer.ask(second)
     unfolded = re.search(r"<details class=\"evidence\".*?</details>\s*<details", evidence, re.DOTALL)[0]
     assert "The exact prompt sent to the model." in unfolded
     assert "[Answer of the first person]\n\nzarn bluk</pre>" in unfolded
@@ -69,25 +56,25 @@ async def test_three_clicks_lead_from_a_leaderboard_to_the_prompt_and_the_reply(
 async def test_every_page_of_a_run_is_there(viewer):
     for path in ("", "runs/words", "runs/words/tasks", "runs/words/tasks/1", "runs/words/failures", "compare"):
         await viewer.get(path)
-    page, _ = await viewer.get("runs/words/tasks/0/pairs/0/1")
+    page, _ = await viewer.ask("runs/words/tasks/0/pairs/0/1")
     # zarn is known, mipo is not: one token of two gains -1 - -3
     assert "+2.00 nats" in page
-    page, _ = await viewer.get("compare?first=words&second=words")
+    page, _ = await viewer.ask("compare?first=words&second=words")
     assert "the signatures are identical" in page
 
 
 async def test_what_is_not_there_is_a_404_that_says_so(viewer):
     for path in ("runs/word", "runs/words/tasks/2", "runs/words/tasks/0/agents/2", "runs/none/report"):
-        page, _ = await viewer.get(path, status=404)
+        page, _ = await viewer.ask(path, status=404)
         assert "Not found" in page
-    assert "Did you mean &#39;words&#39;?" in (await viewer.get("runs/word", status=404))[0]
+    assert "Did you mean &#39;words&#39;?" in (await viewer.ask("runs/word", status=404))[0]
     for path in ("nothing/such", "static/x.css"):
         await viewer.get(path, status=404)
     await viewer.get("runs/words/tasks/0/pairs/1/1", status=404)
 
 
 async def test_a_query_that_means_nothing_is_told_what_is_allowed(viewer):
-    page, _ = await viewer.get("runs/words/tasks?order=size", status=400)
+    page, _ = await viewer.ask("runs/words/tasks?order=size", status=400)
     assert "order must be one of task, score, spread, disagreement, missing, failures" in page
 
 
@@ -95,16 +82,12 @@ async def test_failures_and_retries_are_shown_with_their_cause(tmp_path):
     down = CallFailure("timeout", "no answer in 60 s <b>", attempts=4)
     scorer = word_scorer(broken=lambda context, target: down if target == "zarn mipo" and "bluk" in context else None)
     scored_run(tmp_path / "runs" / "words", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw", scorer=scorer)
-    async with (
-        listening(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as url,
-        aiohttp.ClientSession() as s,
-    ):
-        viewer = Viewer(s, url)
-        page, _ = await viewer.get("runs/words/failures")
+    async with asking(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as viewer:
+        page, _ = await viewer.ask("runs/words/failures")
         assert "no answer in 60 s &lt;b&gt;" in page
-        assert "incomplete</span>" in (await viewer.get("runs/words"))[0]
-        assert ">missing<" in (await viewer.get("runs/words/tasks?agent=ann"))[0]
-        page, _ = await viewer.get("runs/words/tasks?failure=timeout")
+        assert "incomplete</span>" in (await viewer.ask("runs/words"))[0]
+        assert ">missing<" in (await viewer.ask("runs/words/tasks?agent=ann"))[0]
+        page, _ = await viewer.ask("runs/words/tasks?failure=timeout")
         assert "t1" in page
         assert "<bdi>t2" not in page
 
@@ -117,14 +100,14 @@ async def test_progress_is_served_by_itself_while_a_run_is_going_on(viewer, runs
     progress = {"state": "running", "stage": "scoring", "done": 3, "total": 12, "tokens": 4200, "cost_usd": 0.5}
     progress |= {"failed": 1, "workers": 4, "per_second": 0.5, "seconds_left": 16.2}
     (runs / "going" / "progress.json").write_text(json.dumps(progress))
-    page, _ = await viewer.get("runs/going")
+    page, _ = await viewer.ask("runs/going")
     assert 'data-live="/runs/going/progress"' in page
-    part, headers = await viewer.get("runs/going/progress")
+    part, headers = await viewer.ask("runs/going/progress")
     assert "3 of 12 (25 %), 1 failed, 4 workers, 0.5 per second, 4,200 tokens, 0.5000 USD, 16 s left" in part
     assert "<html" not in part
     assert headers["X-Run-State"] == "running"
     (runs / "going" / "progress.json").write_text('{"state": "done"}')
-    assert (await viewer.get("runs/going/progress"))[1]["X-Run-State"] == "done"
+    assert (await viewer.ask("runs/going/progress"))[1]["X-Run-State"] == "done"
 
 
 # --- security --------------------------------------------------------------------------------------------------------
@@ -138,31 +121,31 @@ async def test_it_listens_on_this_machine_only(runs, tmp_path):
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1", "0.0.0.0"])
 async def test_another_name_in_the_host_header_is_refused(viewer, host):
     """A web page whose name was made to point to this machine calls it by that name."""
-    page, _ = await viewer.get("runs/words", status=403, Host=host)
+    page, _ = await viewer.ask("runs/words", status=403, Host=host)
     assert "zarn" not in page
 
 
 async def test_its_own_names_are_answered(viewer):
     port = URL(viewer.url).port
     for host in (f"127.0.0.1:{port}", f"localhost:{port}", "LOCALHOST"):
-        await viewer.get("", Host=host)
+        await viewer.ask("", Host=host)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 async def test_nothing_but_reading_is_answered(viewer, method):
-    _, headers = await viewer.get("runs/words", method=method, status=405)
+    _, headers = await viewer.ask("runs/words", method=method, status=405)
     assert headers["Allow"] == "GET, HEAD"
 
 
 async def test_head_has_the_headers_and_no_body(viewer):
-    text, headers = await viewer.get("runs/words", method="HEAD")
+    text, headers = await viewer.ask("runs/words", method="HEAD")
     assert text == ""
     assert headers["Content-Type"] == "text/html; charset=utf-8"
 
 
 @pytest.mark.parametrize("path", ["", "runs/words/tasks/0", "static/viewer.js", "nothing", "runs/words/progress"])
 async def test_every_answer_tells_the_browser_to_run_nothing_foreign_and_keep_nothing(viewer, path):
-    _, headers = await viewer.get(path, status=404 if path == "nothing" else 200)
+    _, headers = await viewer.ask(path, status=404 if path == "nothing" else 200)
     policy = dict(part.strip().split(" ", 1) for part in headers["Content-Security-Policy"].split(";"))
     assert policy["default-src"] == "'none'"
     assert {policy[name] for name in ("style-src", "script-src", "img-src", "connect-src", "form-action")} == {"'self'"}
@@ -188,7 +171,7 @@ async def test_every_answer_tells_the_browser_to_run_nothing_foreign_and_keep_no
 )
 async def test_no_address_leads_out_of_the_runs_folder(viewer, runs, path):
     (runs.parent / "leaderboard.json").write_text('{"study": "secret"}')
-    page, _ = await viewer.get(path, status=404)
+    page, _ = await viewer.ask(path, status=404)
     assert "secret" not in page.replace("/secret", "")
 
 
@@ -203,7 +186,7 @@ async def test_a_report_that_links_out_of_its_folder_is_not_served(viewer, runs)
 async def test_a_report_is_served_in_a_box_of_its_own(viewer, runs):
     (runs / "words" / "report.html").unlink(missing_ok=True)
     (runs / "words" / "report.html").write_text("<!doctype html><title>r</title><script>1</script>")
-    _, headers = await viewer.get("runs/words/report")
+    _, headers = await viewer.ask("runs/words/report")
     policy = headers["Content-Security-Policy"]
     assert policy.startswith("sandbox allow-scripts")
     assert "allow-same-origin" not in policy
@@ -211,10 +194,10 @@ async def test_a_report_is_served_in_a_box_of_its_own(viewer, runs):
 
 
 async def test_other_sites_may_link_to_it_but_not_load_from_it(viewer):
-    await viewer.get("runs/words", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")
-    await viewer.get("runs/words", status=403, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")
-    await viewer.get("runs/words", status=403, Sec_Fetch_Site="same-site", Sec_Fetch_Mode="cors")
-    await viewer.get(
+    await viewer.ask("runs/words", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")
+    await viewer.ask("runs/words", status=403, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors")
+    await viewer.ask("runs/words", status=403, Sec_Fetch_Site="same-site", Sec_Fetch_Mode="cors")
+    await viewer.ask(
         "runs/words/tasks/0/pairs/0/1?whole=1", status=403, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate"
     )
 
@@ -252,15 +235,11 @@ def hostile_run(folder, journal):
 async def test_hostile_texts_are_shown_and_never_become_markup(tmp_path):
     name = "a b#c?d&'\"<i>%2e"
     hostile_run(tmp_path / "runs" / name, tmp_path / "j.sqlite")
-    async with (
-        listening(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as url,
-        aiohttp.ClientSession() as s,
-    ):
-        viewer = Viewer(s, url)
-        listed, _ = await viewer.get()
+    async with asking(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite")) as viewer:
+        listed, _ = await viewer.ask()
         base = re.search(r'href="/(runs/[^"]+)"', listed)[1]
         for path in ("", "/tasks", "/tasks/0", "/tasks/0/agents/0", "/tasks/0/agents/4", "/tasks/0/pairs/0/1"):
-            page, _ = await viewer.get(base + path)
+            page, _ = await viewer.ask(base + path)
             assert "<script>document" not in page
             assert 'onerror="' not in page
             assert "</textarea>" not in page
@@ -269,13 +248,13 @@ async def test_hostile_texts_are_shown_and_never_become_markup(tmp_path):
             assert "\x00" not in page
             assert "\u202e" not in page
             assert not re.search(r"<[^>]*\sstyle=", page)
-        page, _ = await viewer.get(f"{base}/tasks/0")
+        page, _ = await viewer.ask(f"{base}/tasks/0")
         assert "&lt;script&gt;document.title=" in page
         assert "before␀after␛[31mred" in page
         assert "⟦U+202E⟧gnp.exe" in page
         assert "{{ 7*7 }} {% raw %}" in page
         assert "The first 20,000 of 30,000 characters." in page
-        whole, _ = await viewer.get(f"{base}/tasks/0?whole=1")
+        whole, _ = await viewer.ask(f"{base}/tasks/0?whole=1")
         assert HOSTILE["line"] in whole
 
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import anyio
 import polars as pl
 
 import goldless
-from goldless.apps.studio.server import listening
 from goldless.apps.studio.site import RunSummary, Site
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
@@ -96,26 +92,3 @@ def written_run(
 def listed(root: Path) -> list[RunSummary]:
     """All runs in a folder, newest first."""
     return Site(root, journal=root / "j.sqlite").summaries()
-
-
-@contextmanager
-def served(root: Path, journal: Path) -> Iterator[str]:
-    """The viewer in a thread of its own; its address."""
-    library = Site(root, journal=journal)
-    address: list[str] = []
-    ready, end = threading.Event(), threading.Event()
-
-    async def run() -> None:
-        async with listening(library) as url:
-            address.append(url)
-            ready.set()
-            await anyio.to_thread.run_sync(end.wait)
-
-    thread = threading.Thread(target=anyio.run, args=(run,))
-    thread.start()
-    try:
-        assert ready.wait(30)
-        yield address[0]
-    finally:
-        end.set()
-        thread.join()

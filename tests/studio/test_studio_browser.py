@@ -194,7 +194,7 @@ def test_a_run_is_stopped_and_goes_on_without_asking_again(visit, faults):
         page.get_by_text("Critic, for tvd-mi").click()
         page.get_by_label("Critic", exact=True).fill(f"{server.url}#toy")
         page.get_by_role("button", name="Run", exact=True).click()
-        page.locator(".progress progress").wait_for()
+        page.locator(".progress progress[value]").wait_for()
         assert faults(page, "watch") == []
         page.get_by_role("button", name="Stop").click()
         page.get_by_role("button", name="Go on").wait_for()

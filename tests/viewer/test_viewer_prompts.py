@@ -128,18 +128,11 @@ def reviewed(tmp_path, reviewer, **options):
 def test_the_prompt_of_every_judgement_is_what_the_reviewer_was_asked(tmp_path):
     for scale, reply in (("pairwise", "one"), ("5-level", "4")):
         reviewer = chat(reply, name=f"on {scale}")
-        rows = reviewed(tmp_path / scale, reviewer, scale=scale)
+        rows = reviewed(tmp_path / scale, reviewer, scale=scale, task_description="Prefer the shorter answer.")
         called = {tuple((m.role, m.content) for m in call.messages) for call in reviewer.calls}
         assert {contents(row.asked) for row in rows} == called
         assert {row.row["output"] for row in rows} == {reply}
         assert {row.asked.turns[0].reply for row in rows} == {reply}
-
-
-def test_a_task_description_that_the_folder_does_not_hold_is_not_left_out_in_silence(tmp_path):
-    rows = reviewed(tmp_path, chat("one"), task_description="Prefer the shorter answer.")
-    for row in rows:
-        told = "Prefer the shorter answer." in row.asked.messages[0].content
-        assert told or "a task description that is not in the run folder" in row.asked.note
 
 
 def test_a_reply_without_a_verdict_is_shown_with_the_question_that_asked_again_and_what_failed_before(tmp_path):
@@ -156,21 +149,16 @@ def test_a_reply_without_a_verdict_is_shown_with_the_question_that_asked_again_a
     assert second.messages[-1].content.startswith("Your reply holds no verdict that can be read.")
 
 
-def test_texts_that_were_changed_after_the_run_are_not_shown_as_what_was_asked(tmp_path):
+def test_a_prompt_of_other_texts_or_of_another_version_is_not_shown_as_what_was_asked(tmp_path):
     scored_run(tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
-    path = tmp_path / "run" / "responses.parquet"
-    pl.read_parquet(path).with_columns(pl.col("text") + " changed").write_parquet(path)
+    board, texts = tmp_path / "run" / "leaderboard.json", tmp_path / "run" / "responses.parquet"
+    board.write_text(board.read_text().replace(f"goldless:{goldless.__version__}", "goldless:0.0.9"))
     (first, *_) = subject(tmp_path / "run", tmp_path / "j.sqlite").logprobs().rows
-    assert first.asked.note
+    assert first.asked.note.startswith("in the wording of this version of goldless")
+    assert first.asked.note.endswith("the run was made with 0.0.9")
+    pl.read_parquet(texts).with_columns(pl.col("text") + " changed").write_parquet(texts)
+    (first, *_) = subject(tmp_path / "run", tmp_path / "j.sqlite").logprobs().rows
     assert first.asked.note == "the texts in the folder are not the ones that were scored"
-
-
-def test_without_a_journal_there_are_no_turns_and_no_error(tmp_path):
-    reviewed(tmp_path, chat("one"))
-    rows = judged(subject(tmp_path / "run", tmp_path / "nowhere.sqlite"))
-    assert rows
-    assert all(row.asked.turns == () for row in rows)
-    assert not (tmp_path / "nowhere.sqlite").exists()
 
 
 def test_a_reply_that_is_not_as_it_was_stored_is_not_shown(tmp_path):
@@ -183,20 +171,12 @@ def test_a_reply_that_is_not_as_it_was_stored_is_not_shown(tmp_path):
     assert all(turn.reply is None for row in rows for turn in row.asked.turns)
 
 
-def test_a_run_of_another_version_is_not_said_to_be_asked_word_for_word(tmp_path):
-    scored_run(tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
-    path = tmp_path / "run" / "leaderboard.json"
-    path.write_text(path.read_text().replace(f"goldless:{goldless.__version__}", "goldless:0.0.9"))
-    (first, *_) = subject(tmp_path / "run", tmp_path / "j.sqlite").logprobs().rows
-    assert first.asked.note
-    assert first.asked.note.startswith("in the wording of this version of goldless")
-    assert first.asked.note.endswith("the run was made with 0.0.9")
-
-
 def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journal_holds_the_question(tmp_path):
     assert all(row.asked.messages and not row.asked.note for row in reviewed(tmp_path, chat("one")))
     for row in judged(subject(tmp_path / "run", tmp_path / "nowhere.sqlite")):
         assert "has no hash of the texts" in row.asked.note
+        assert row.asked.turns == ()
+    assert not (tmp_path / "nowhere.sqlite").exists()
     rewriter = chat("The point is zarn.", name="rewriter")
     journal = tmp_path / "k.sqlite"
     found = goldless.evaluate(

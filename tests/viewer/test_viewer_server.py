@@ -71,11 +71,7 @@ async def test_what_is_not_there_is_a_404_that_says_so(viewer):
     for path in ("nothing/such", "static/x.css"):
         await viewer.get(path, status=404)
     await viewer.get("runs/words/tasks/0/pairs/1/1", status=404)
-
-
-async def test_a_query_that_means_nothing_is_told_what_is_allowed(viewer):
-    page, _ = await viewer.ask("runs/words/tasks?order=size", status=400)
-    assert "order must be one of task, score, spread, disagreement, missing, failures" in page
+    assert "order must be one of task, score" in await viewer.get("runs/words/tasks?order=size", status=400)
 
 
 async def test_failures_and_retries_are_shown_with_their_cause(tmp_path):
@@ -113,11 +109,6 @@ async def test_progress_is_served_by_itself_while_a_run_is_going_on(viewer, runs
 # --- security --------------------------------------------------------------------------------------------------------
 
 
-async def test_it_listens_on_this_machine_only(runs, tmp_path):
-    async with listening(Site(runs, journal=tmp_path / "j.sqlite")) as url:
-        assert URL(url).host == "127.0.0.1"
-
-
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1", "0.0.0.0"])
 async def test_another_name_in_the_host_header_is_refused(viewer, host):
     """A web page whose name was made to point to this machine calls it by that name."""
@@ -126,6 +117,7 @@ async def test_another_name_in_the_host_header_is_refused(viewer, host):
 
 
 async def test_its_own_names_are_answered(viewer):
+    assert URL(viewer.url).host == "127.0.0.1"
     port = URL(viewer.url).port
     for host in (f"127.0.0.1:{port}", f"localhost:{port}", "LOCALHOST"):
         await viewer.ask("", Host=host)
@@ -135,12 +127,6 @@ async def test_its_own_names_are_answered(viewer):
 async def test_nothing_but_reading_is_answered(viewer, method):
     _, headers = await viewer.ask("runs/words", method=method, status=405)
     assert headers["Allow"] == "GET, HEAD"
-
-
-async def test_head_has_the_headers_and_no_body(viewer):
-    text, headers = await viewer.ask("runs/words", method="HEAD")
-    assert text == ""
-    assert headers["Content-Type"] == "text/html; charset=utf-8"
 
 
 @pytest.mark.parametrize("path", ["", "runs/words/tasks/0", "static/viewer.js", "nothing", "runs/words/progress"])

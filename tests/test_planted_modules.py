@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import goldless
-from goldless.apps.studio.studio import Studio
+from goldless.apps.studio.site import Studio
 from goldless.errors import PrerequisiteError
 from goldless.models.cache import PackagedFiles
 

@@ -11,7 +11,7 @@ from studio_server import served, tab_to
 
 import goldless
 from goldless.apps.studio.new_run import delete_run
-from goldless.apps.studio.studio import Studio
+from goldless.apps.studio.site import Studio
 from goldless.errors import UserError
 from goldless.runs.store import save_run
 from goldless.studies import read_study, study_from_frame

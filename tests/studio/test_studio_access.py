@@ -9,7 +9,7 @@ from studio_server import asking
 from yarl import URL
 
 from goldless.apps.studio.access import HEADERS
-from goldless.apps.studio.studio import Studio
+from goldless.apps.studio.site import Studio
 from goldless.errors import UserError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -10,7 +10,7 @@ from loopback import Behaviour, LoopbackServer, chat_reply
 from studio_server import served, tab_to
 
 from goldless.apps.studio.maps import ShownMap
-from goldless.apps.studio.studio import Studio
+from goldless.apps.studio.site import Studio
 from goldless.metrics.information_map import make_information_map
 from goldless.sentences import split_sentences
 

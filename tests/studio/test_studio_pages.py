@@ -10,7 +10,7 @@ from studio_server import asking
 
 from goldless.apps.studio import new_run
 from goldless.apps.studio.children import checked_run_name
-from goldless.apps.studio.studio import Studio
+from goldless.apps.studio.site import Studio
 from goldless.errors import UserError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

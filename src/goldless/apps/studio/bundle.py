@@ -11,24 +11,14 @@ from functools import partial
 from itertools import permutations
 from pathlib import Path
 
-from goldless.apps.studio.evidence import response_page, task_page
-from goldless.apps.studio.maps import pair_page
 from goldless.apps.studio.rendering import STATIC, FileLinks
-from goldless.apps.studio.run_pages import failures_page, run_list, run_page, tasks_page
+from goldless.apps.studio.run_pages import tasks_page
+from goldless.apps.studio.server import VIEWER
 from goldless.apps.studio.site import Site
 from goldless.apps.studio.task_index import TaskIndex
 from goldless.errors import UserError
 
 DEFAULT_TASKS = 50
-MAKE: dict[str, Callable[..., str]] = {
-    "home": run_list,
-    "run": run_page,
-    "tasks": tasks_page,
-    "failures": failures_page,
-    "task": task_page,
-    "response": response_page,
-    "pair": pair_page,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +68,8 @@ def write_bundle(
         if page == "report":
             shutil.copyfile(str(site.run(str(where[0])).report), path)
         else:
-            make = partial(tasks_page, most=tasks) if page == "tasks" else MAKE[str(page)]
-            path.write_text(here.made(make, {}, *where), encoding="utf-8")
+            make = partial(tasks_page, most=tasks) if page == "tasks" else VIEWER[str(page)]
+            path.write_text(str(here.made(make, {}, *where)), encoding="utf-8")
     shutil.copytree(STATIC, folder / "static", ignore=shutil.ignore_patterns("studio.*", "label.*"))
     return Bundle(folder, sum(key[0] != "report" for key in files), left_out)
 

@@ -86,7 +86,7 @@ def studio(own: Working, options: Options) -> None:
       goldless studio runs/ --port 8765 --no-browser
     """
     from goldless.apps.studio.server import listening
-    from goldless.apps.studio.studio import Studio
+    from goldless.apps.studio.site import Studio
     from goldless.http_serving import serve_until_told
     from goldless.models.cache import default_journal
 

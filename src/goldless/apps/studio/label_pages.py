@@ -21,8 +21,7 @@ from goldless.apps.studio.labels import (
     next_pair,
     read_sitting,
 )
-from goldless.apps.studio.site import PageNotFoundError
-from goldless.apps.studio.studio import Studio
+from goldless.apps.studio.site import PageNotFoundError, Studio
 from goldless.errors import UserError
 from goldless.reports.formats import guarded_frame
 

@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlencode
 
 import numpy as np
 import polars as pl
 
-from goldless.apps.studio.site import Site, find_runs
+from goldless.apps.studio.task_index import is_run
 from goldless.errors import UserError
 from goldless.files import write_whole
 from goldless.meta_evaluation.ceiling import Ceiling, human_ceiling
@@ -38,6 +38,9 @@ from goldless.statistics.bootstrap import Draws
 from goldless.statistics.comparisons import Comparison, Pairs
 from goldless.studies import Study, read_study, write_study
 from goldless.studies.tables import SEPARATORS
+
+if TYPE_CHECKING:
+    from goldless.apps.studio.site import Site
 
 Order = Literal["decisive", "random"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -304,7 +307,7 @@ class Desk:
         path = Path(sitting.study).expanduser() if run is None else run.path
         if not path.exists():
             raise UserError(f"{path}: no such file or folder. Give the path of a study, or of a table of responses")
-        if run is None and path.is_dir() and [one.path for one in find_runs(path).values()] != [path]:
+        if run is None and path.is_dir() and not is_run(path):
             return path.resolve()
         # one copy for each state of the texts, so that labels stay with what was read
         study, _ = self._study(path)

@@ -21,8 +21,7 @@ from aiohttp import web
 
 from goldless.apps.studio.access import html
 from goldless.apps.studio.rendering import page_number
-from goldless.apps.studio.site import PageNotFoundError, RunTask, Site
-from goldless.apps.studio.studio import Studio
+from goldless.apps.studio.site import PageNotFoundError, RunTask, Site, Studio
 from goldless.concurrency import in_own_thread
 from goldless.errors import GoldlessError, UserError
 from goldless.evidence import TOKENS

@@ -20,8 +20,7 @@ from aiohttp.web_request import FileField
 from multidict import MultiMapping
 
 from goldless.apps.studio.children import checked_run_name, refuse_code
-from goldless.apps.studio.site import PageNotFoundError
-from goldless.apps.studio.studio import Studio
+from goldless.apps.studio.site import PageNotFoundError, Studio
 from goldless.audit.texts import study_warnings
 from goldless.concurrency import in_own_thread
 from goldless.errors import GoldlessError, StudyError, UserError

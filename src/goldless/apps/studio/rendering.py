@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from bisect import bisect
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,12 +22,12 @@ from goldless.reports.report_table import MINUS, Column, seconds_text, usd_text
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
-RUN, TASK = "/runs/{}", "/runs/{}/tasks/{}"
+RUN, TASK = "/runs/{run}", "/runs/{run}/tasks/{number}"
 PAGES = {
     "home": "/",
     "progress of all": "/progress",
     "compare": "/compare",
-    "static": "/static/{}",
+    "static": "/static/{file}",
     "run": RUN,
     "progress": f"{RUN}/progress",
     "report": f"{RUN}/report",
@@ -34,10 +35,10 @@ PAGES = {
     "side by side": f"{RUN}/side-by-side",
     "tasks": f"{RUN}/tasks",
     "task": TASK,
-    "response": f"{TASK}/agents/{{}}",
-    "pair": f"{TASK}/pairs/{{}}/{{}}",
+    "response": f"{TASK}/agents/{{agent}}",
+    "pair": f"{TASK}/pairs/{{agent}}/{{peer}}",
 }
-"""Addresses of the viewer: of a run, a task, an agent and its peer, by name and numbers."""
+"""Addresses of the viewer's pages; a task, an agent and its peer are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Links:
         pattern = PAGES.get(page) or (self.more or {}).get(page)
         if pattern is None:
             return None
-        address = pattern.format(*(quote(str(part), safe="", errors="surrogatepass") for part in where))
+        parts = (quote(str(part), safe="", errors="surrogatepass") for part in where)
+        address = re.sub(r"{\w+}", lambda _: next(parts), pattern)
         given = _given(query)
         return f"{address}?{urlencode(given, errors='surrogatepass')}" if given else address
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -17,14 +18,10 @@ from goldless.apps.studio import new_run as new
 from goldless.apps.studio.access import READING, REPORT_POLICY, WRITING, Handler, RefusedError, answering, html
 from goldless.apps.studio.comparison import compare_page, side_by_side_page
 from goldless.apps.studio.evidence import response_page, task_page
-from goldless.apps.studio.rendering import STATIC
+from goldless.apps.studio.rendering import PAGES, STATIC
 from goldless.apps.studio.run_pages import failures_page, run_list, run_page, tasks_page
-from goldless.apps.studio.site import PageNotFoundError, Site
-from goldless.apps.studio.studio import Studio
+from goldless.apps.studio.site import PageNotFoundError, Site, Studio
 from goldless.http_serving import local_application
-
-NUMBER = "[0-9]{1,9}"
-TASK = f"/runs/{{run}}/tasks/{{number:{NUMBER}}}"
 
 
 def _progress(site: Site, _: Any, name: str) -> web.Response:
@@ -45,19 +42,20 @@ def _report(site: Site, _: Any, name: str) -> web.Response:
 Make = Callable[..., str | web.Response]
 """Makes a page of the site, of what is given in the query or form, and of the names and numbers in the address."""
 VIEWER: dict[str, Make] = {
-    "/": run_list,
-    "/progress": partial(run_list, template="_runs.html"),
-    "/compare": compare_page,
-    "/runs/{run}": run_page,
-    "/runs/{run}/progress": _progress,
-    "/runs/{run}/report": _report,
-    "/runs/{run}/failures": failures_page,
-    "/runs/{run}/side-by-side": side_by_side_page,
-    "/runs/{run}/tasks": tasks_page,
-    TASK: task_page,
-    f"{TASK}/agents/{{agent:{NUMBER}}}": response_page,
-    f"{TASK}/pairs/{{agent:{NUMBER}}}/{{peer:{NUMBER}}}": maps.pair_page,
+    "home": run_list,
+    "progress of all": partial(run_list, template="_runs.html"),
+    "compare": compare_page,
+    "run": run_page,
+    "progress": _progress,
+    "report": _report,
+    "failures": failures_page,
+    "side by side": side_by_side_page,
+    "tasks": tasks_page,
+    "task": task_page,
+    "response": response_page,
+    "pair": maps.pair_page,
 }
+"""By the names of their addresses."""
 STUDIO: dict[str, Make] = {
     "/paste": maps.paste_form,
     "/paste/{id}": maps.pasted_map,
@@ -89,8 +87,9 @@ def application(site: Site) -> web.Application:
     methods = READING if studio is None else WRITING
     checks = [answering(site.page, methods), *([studio.access.check] if studio else [])]
     app = web.Application(middlewares=checks)
-    for path, make in (VIEWER | (STUDIO if studio else {})).items():
-        app.router.add_get(path, _handler(site, make))
+    pages = {PAGES[name]: make for name, make in VIEWER.items()} | (STUDIO if studio else {})
+    for path, make in pages.items():
+        app.router.add_get(re.sub("{(number|agent|peer)}", r"{\1:[0-9]{1,9}}", path), _handler(site, make))
     for path, make in POSTED.items() if studio else ():
         app.router.add_post(path, _handler(site, make))
     app.router.add_static("/static", STATIC)

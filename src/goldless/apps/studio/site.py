@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from aiohttp import web
 
+from goldless.apps.studio.access import Access, html
+from goldless.apps.studio.children import Children
+from goldless.apps.studio.labels import Desk
 from goldless.apps.studio.rendering import FileLinks, Links, environment
-from goldless.apps.studio.task_index import DamagedRunError, TaskIndex, damaged_files, kept_index
+from goldless.apps.studio.task_index import DamagedRunError, TaskIndex, damaged_files, is_run, kept_index
 from goldless.errors import UserError, nearest
 from goldless.files import POLARS_FAILED
 from goldless.models.embedded import TokenTexts
@@ -116,18 +119,11 @@ def find_runs(root: Path) -> dict[str, RunFolder]:
             f"{root}: no such folder. Give a folder of run folders, or one run folder, as written by goldless "
             "score STUDY --out RUN"
         )
-    if _is_run(root):
+    if is_run(root):
         found = RunFolder(root)
         return {found.name: found}
-    paths = sorted(path for path in root.iterdir() if path.is_dir() and _is_run(path))
+    paths = sorted(path for path in root.iterdir() if path.is_dir() and is_run(path))
     return {path.name: RunFolder(path, path.name) for path in paths}
-
-
-def _is_run(path: Path) -> bool:
-    try:
-        return RunFolder(path).has_results or (path / "progress.json").is_file()
-    except OSError:  # a folder that may not be looked into
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +173,9 @@ class Site:
 
     def live(self, template: str, *, running: bool, **values: Any) -> web.Response:
         """A part of a page that is fetched again and again; when it is done, the page is loaded anew."""
-        state = {"X-Run-State": "running" if running else "done"}
-        return web.Response(
-            text=self.page(template, **values), content_type="text/html", charset="utf-8", headers=state
-        )
+        response = html(self.page(template, **values))
+        response.headers["X-Run-State"] = "running" if running else "done"
+        return response
 
     def made(self, make: Callable[..., Made], given: Mapping[str, str], *where: str | int) -> Made:
         """Call ``make``; raise DamagedRunError, with the files, if it failed because files of a run are damaged."""
@@ -224,3 +219,50 @@ class Site:
         if not 0 <= number < len(index.tasks):
             raise PageNotFoundError(f"no task {number} in this run; tasks are numbered 0 to {len(index.tasks) - 1}")
         return RunTask(index.run, index, number)
+
+
+# --- the studio ------------------------------------------------------------------------------------------------------
+
+OWN_FOLDER = ".studio"
+"""What the studio keeps beside the runs."""
+STUDIO_PAGES = {
+    "label": "/label?run={run}",
+    "delete": "/delete/{run}",
+    "stop": "/runs/{run}/stop",
+    "go": "/runs/{run}/go",
+    "new": "/new",
+}
+NAVIGATION = (*Links().navigation, ("/paste", "Paste"), ("/new", "New run"), ("/label", "Label"))
+
+
+class Studio(Site):
+    """The site with pages that do things."""
+
+    def __init__(self, root: Path, *, journal: Path) -> None:
+        if root.exists() and not root.is_dir():
+            raise UserError(f"{root} must be a folder for runs, and is a file")
+        root.mkdir(parents=True, exist_ok=True)
+        if is_run(root):
+            raise UserError(f"{root} is one run. Give the folder of your runs: goldless studio {root.parent}")
+        super().__init__(root, journal=journal, links=Links(STUDIO_PAGES, NAVIGATION))
+        self.folder = root / OWN_FOLDER
+        self.access = Access(self.page)
+        self.children = Children(root)
+        self.desk = Desk(self, self.folder)
+
+    def summary(self, run: RunFolder) -> RunSummary:
+        """The row of a run; of one that was started here, with what is known of its process."""
+        found, running = super().summary(run), self.children.running(run.name)
+        if self.children.command(run.name) is None:
+            return found
+        # a child's own end counts more than what its folder says, which may be of an earlier run or of none
+        state: State = "running" if running else found.state
+        if self.children.ended(run.name) and state in {"running", "silent", "unknown"}:
+            state = "failed"
+        stopped = state not in {"running", "complete", "incomplete"}
+        printed = self.children.said(run.name) if stopped else ""
+        return replace(found, state=state, can_stop=running, can_go_on=stopped, printed=printed)
+
+    def see(self, address: str) -> web.Response:
+        """Where to go next: the page is fetched anew, so that reloading it sends nothing twice."""
+        return web.Response(status=303, headers={"Location": address})

@@ -276,6 +276,14 @@ def _passage(text: str, search: str) -> tuple[str, str, str] | None:
 # --- making it -----------------------------------------------------------------------------------------------------
 
 
+def is_run(path: Path) -> bool:
+    """Whether a folder has results, or a run in progress."""
+    try:
+        return RunFolder(path).has_results or (path / "progress.json").is_file()
+    except OSError:  # a folder that may not be looked into
+        return False
+
+
 def scanned(run: RunFolder, table: str, *columns: str) -> pl.LazyFrame | None:
     """A table of the run; None if there is none, its columns cannot be read, or it lacks one of these."""
     try:

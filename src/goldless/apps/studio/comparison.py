@@ -150,8 +150,7 @@ def side_by_side_page(site: Site, given: Given, name: str) -> str:
     page = Page.of(found, page_number(given.get("page")), TASKS_A_PAGE)
     return site.page(
         "side_by_side.html",
-        run=site.summary(index.run),
-        index=index,
+        index,
         one=one,
         other=other,
         metric=metric,
@@ -218,7 +217,7 @@ def two_texts(index: TaskIndex, tasks: Sequence[str], one: str, other: str) -> l
         for metric in index.metrics:
             values = [by_metric.get((metric, agent), {}).get("score") for agent in (one, other)]
             if values != [None, None]:
-                scores.append({"metric": metric, "values": values, "decimals": decimals_for(values)})
+                scores.append({"metric": metric, "values": values})
         found.append(
             {
                 "number": index.numbers[task],

@@ -10,7 +10,7 @@ import functools
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -352,14 +352,13 @@ def response_page(site: Site, given: Mapping[str, str], run: str, number: int, a
     scores = {metric: row for (metric, name), row in place.index.scores_of(place.name).items() if name == about.agent}
     return site.page(
         "response.html",
-        run=site.summary(place.run),
+        place.index,
         place=place,
         agent=about.agent,
         agent_number=agent_number,
         task=about.task,
         text=about.texts.get(about.agent),
         scores=scores,
-        decimals=_decimals((metric, row["score"]) for metric, row in scores.items()),
         logprobs=about.logprobs(page_number(given.get("logprobs"))),
         verdicts=about.verdicts(page_number(given.get("verdicts"))),
         judgements=about.judgements(given),
@@ -387,24 +386,16 @@ def task_page(site: Site, given: Mapping[str, str], run: str, number: int) -> st
         one["decimals"] = decimals_for(row["score"] for row in one["rows"].values())
     return site.page(
         "task.html",
-        run=site.summary(place.run),
+        place.index,
         place=place,
         task=index.task(name),
         responses=responses,
         agents=[agent for agent in index.agents if agent in responses or any(agent == a for _, a in scores)],
         scores=scores,
         metrics=[m for m in index.metrics if any(m == metric for metric, _ in scores)],
-        decimals=_decimals((metric, row["score"]) for (metric, _), row in scores.items()),
         rewrites=index.rows("rewrites", name).to_dicts(),
         labels=index.rows("labels", name).to_dicts(),
         failures=dict(failed.iter_rows()),
         pairs=pairs,
         whole=bool(given.get("whole")),
     )
-
-
-def _decimals(scores: Iterable[tuple[str, Any]]) -> dict[str, int]:
-    found: dict[str, list[float | None]] = {}
-    for metric, score in scores:
-        found.setdefault(metric, []).append(score)
-    return {metric: decimals_for(values) for metric, values in found.items()}

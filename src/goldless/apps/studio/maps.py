@@ -150,7 +150,7 @@ def pair_page(site: Site, given: Given, run: str, *numbers: int) -> str:
             problem = str(error)
     return site.page(
         "pair.html",
-        run=site.summary(place.run),
+        place.index,
         place=place,
         candidate=names[0],
         candidate_number=candidate,

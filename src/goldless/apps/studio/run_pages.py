@@ -18,7 +18,7 @@ from goldless.evidence import TOKENS
 from goldless.reports.findings import direction, in_text
 from goldless.reports.html.about import verdict_blocks
 from goldless.reports.html.blocks import table_html
-from goldless.reports.html.labels import decimals_for, label
+from goldless.reports.html.labels import label
 from goldless.reports.html.page import drawn
 from goldless.reports.html.scores import ranking_table
 from goldless.reports.leaderboard import Leaderboard, Leaderboards
@@ -53,8 +53,7 @@ def run_page(site: Site, _: Given, name: str) -> str:
     boards += [(f"review, {kind}", f"review: {review.scale}", board) for kind, board in review.boards.items()]
     return site.page(
         "run.html",
-        run=site.summary(run),
-        index=index,
+        index,
         verdict=drawn(verdict_blocks(run), bare=True) if run.results else "",
         ranking=drawn([ranking_table(run)], bare=True) if len(run.standings) > 1 else "",
         boards=[(title, _board(site, index, title, metric, board), board) for title, metric, board in boards],
@@ -138,15 +137,13 @@ def tasks_page(site: Site, given: Given, name: str, *, most: int | None = None) 
     scores = index.scores.filter(pl.col("metric") == (query.metric or ""))["score"]
     return site.page(
         "tasks.html",
-        run=site.summary(index.run),
-        index=index,
+        index,
         query=query,
         agent_number=None if query.agent is None else index.agent_numbers[query.agent],
         found=found,
         ends=(scores.min() or 0.0, scores.max() or 1.0),
         address={key: value for key, value in given.items() if key in ASKED and value},
         pairwise=index.pairwise(query.metric),
-        decimals=decimals_for(row[name] for row in found.rows for name in ("score", "low", "high")),
         texts={} if site.links.live else {row["task"]: _haystack(index, row["task"]) for row in found.rows},
     )
 
@@ -180,8 +177,7 @@ def failures_page(site: Site, given: Given, name: str) -> str:
         begin = max(0, begin - here)
     return site.page(
         "failures.html",
-        run=site.summary(index.run),
-        index=index,
+        index,
         counts=index.failures.group_by("table", "kind").agg(pl.col("count").sum()).sort("table", "kind").to_dicts(),
         kind=kind,
         found=page,

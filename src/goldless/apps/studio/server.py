@@ -103,8 +103,9 @@ def _handler(site: Site, make: Make) -> Handler:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         # a map is only computed for a page of the viewer, or not for a browser at all
-        if request.query.get("whole") and request.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}:
-            raise RefusedError(403, "This is only computed when requested on the viewer's own page.")
+        own = request.headers.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
+        if make is maps.pair_page and request.query.get("whole") and not own:
+            raise RefusedError(403, "A map is only computed when requested on the viewer's own page.")
         given: MultiDict[Any] = MultiDict(request.query)
         if request.method == "POST":
             if make is new.keep_files:

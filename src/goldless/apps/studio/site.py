@@ -168,8 +168,10 @@ class Site:
     def summary(self, run: RunFolder) -> RunSummary:
         return RunSummary.of(run)
 
-    def page(self, template: str, **values: Any) -> str:
-        return environment().get_template(template).render(links=self.links, **values)
+    def page(self, template: str, index: TaskIndex | None = None, /, **values: Any) -> str:
+        """A page; one about a run has its index."""
+        about = {} if index is None else {"run": self.summary(index.run), "index": index}
+        return environment().get_template(template).render(links=self.links, **about, **values)
 
     def live(self, template: str, *, running: bool, **values: Any) -> web.Response:
         """A part of a page that is fetched again and again; when it is done, the page is loaded anew."""

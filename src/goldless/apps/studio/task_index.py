@@ -21,6 +21,7 @@ from goldless.evidence import TOKENS
 from goldless.files import POLARS_FAILED
 from goldless.grouped import mean_in_order
 from goldless.records import Task
+from goldless.reports.report_table import decimals_for
 from goldless.reports.run_folder import EVIDENCE, KEYS, SCORES, RunFolder, Stamp, failed_rows, stamp
 from goldless.studies.recorded import check_inside
 
@@ -122,6 +123,12 @@ class TaskIndex:
     @cached_property
     def metrics(self) -> tuple[str, ...]:
         return tuple(self.scores["metric"].unique(maintain_order=True))
+
+    @cached_property
+    def decimals(self) -> dict[str, int]:
+        """The number of decimals for the scores of each metric."""
+        found = self.scores.group_by("metric").agg("score")
+        return {metric: decimals_for(scores) for metric, scores in found.iter_rows()}
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:

@@ -127,6 +127,16 @@ async def test_a_command_survives_a_restart_of_the_studio(tmp_path):
         studio("other").children.go_on("r")
 
 
+async def test_a_run_that_ended_early_can_go_on_until_it_is_deleted_with_its_command(pages):
+    children = pages.site.children
+    children.start("r", ["score", "x.csv"])
+    children.end_all()
+    assert "Go on" in await pages.get("runs/r")
+    await pages.post("delete/r", {})
+    assert not (pages.root / "runs" / "r").exists()
+    assert children.command("r") is None
+
+
 async def test_a_folder_of_runs_from_elsewhere_brings_no_command(pages):
     kept, run = pages.root / "runs" / ".studio" / "runs", pages.root / "runs" / "evil"
     for folder in (kept, run):

@@ -106,11 +106,12 @@ def _handler(site: Site, make: Make) -> Handler:
         own = request.headers.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
         if make is maps.pair_page and request.query.get("whole") and not own:
             raise RefusedError(403, "A map is only computed when requested on the viewer's own page.")
-        given: MultiDict[Any] = MultiDict(request.query)
+        given: MultiDict[Any] = MultiDict()
         if request.method == "POST":
             if make is new.keep_files:
                 request = request.clone(client_max_size=new.MOST_BYTES)
             given.extend(await request.post())
+        given.extend(request.query)
         parts = [
             int(part) if name in {"number", "agent", "peer"} else part for name, part in request.match_info.items()
         ]

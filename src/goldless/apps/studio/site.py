@@ -187,7 +187,7 @@ class Site:
             names = [where[0]] if where else [given.get("first"), given.get("second")]
             runs = [self.run(str(name)) for name in names if name and str(name) in find_runs(self.root)]
             found = [problem for run in runs for problem in damaged_files(run)]
-            if not found and not isinstance(error, (*POLARS_FAILED, *UNREADABLE)):
+            if not runs or not (found or isinstance(error, (*POLARS_FAILED, *UNREADABLE))):
                 raise
             listed = "; ".join(found[:MOST_DAMAGED]) or str(error).splitlines()[0]
             more = f" and {len(found) - MOST_DAMAGED} more" * (len(found) > MOST_DAMAGED)

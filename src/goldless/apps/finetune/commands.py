@@ -37,7 +37,7 @@ async def finetune(study: Study, own: Finetuning, options: Options) -> Finetuned
 @finetune.told
 def _tell(found: Finetuned, output: Output, *, own: Finetuning) -> None:
     """Report on standard error what a reader of the table must know, and how the adapter is used."""
-    from goldless.apps.finetune.pipeline import RESULT_FILE
+    from goldless.apps.finetune.result import RESULT_FILE
 
     output.show(found)
     counts = found.counts

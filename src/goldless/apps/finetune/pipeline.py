@@ -26,6 +26,10 @@ from goldless._version import __version__
 from goldless.apps.finetune.material import RESPONSES, ExampleSet, Material, build_examples, choose_material
 from goldless.apps.finetune.options import Finetuning
 from goldless.apps.finetune.result import (
+    ADAPTER,
+    CHECKPOINTS,
+    RESULT_FILE,
+    TRAINING_FILE,
     Canaries,
     Counts,
     Finetuned,
@@ -56,9 +60,6 @@ from goldless.studies import Study
 from goldless.templates import FIELDS
 
 INSTALL = "pip install 'goldless[finetune]'"
-TRAINING_FILE, RESULT_FILE = "training.json", "finetune.json"
-ADAPTER, CHECKPOINTS = "adapter", "checkpoints"
-"""Names of the folders of the adapter and of the trainer's checkpoints."""
 LONG = 40
 """Longer settings are not shown in messages."""
 

@@ -24,6 +24,9 @@ from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import task_intervals
 
+TRAINING_FILE, RESULT_FILE = "training.json", "finetune.json"
+ADAPTER, CHECKPOINTS = "adapter", "checkpoints"
+"""Names of the folders of the adapter and of the trainer's checkpoints."""
 Term = Literal["conditional", "marginal", "difference"]
 KEY = ("synopsis", "task", "target", "given")
 """Columns that identify a question."""

@@ -27,8 +27,7 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
 from goldless.apps.finetune.material import Example
 from goldless.apps.finetune.options import Recipe
-from goldless.apps.finetune.pipeline import ADAPTER, CHECKPOINTS, TRAINING_FILE
-from goldless.apps.finetune.result import Training
+from goldless.apps.finetune.result import ADAPTER, CHECKPOINTS, TRAINING_FILE, Training
 from goldless.errors import CapabilityError, ModelError
 from goldless.files import write_text
 from goldless.models.local_engine import Cancelled

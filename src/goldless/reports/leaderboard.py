@@ -288,11 +288,14 @@ class RaterScores(Tabled):
 
     def table(self) -> ReportTable:
         """The raters by criterion, after the mean over their pairs and over those of each group."""
-        rows = tuple(
-            {"metric": self.metric, **row}
-            for name, found in self.criteria.items()
-            for row in rater_rows(found, name or "-")
-        )
+        rows: list[dict[str, Any]] = []
+        for name, found in self.criteria.items():
+            about = {"metric": self.metric, "criterion": name or "-", "partners": len(found.raters) - 1}
+            rows.append({**about, "rater": None, **write(found.overall)})
+            for group in found.groups:
+                who = "all raters" if group.group is None else f"{group.group} ({group.raters})"
+                rows.append({**about, **write(group), "rater": who})
+            rows += ({**about, **write(rater)} for rater in found.raters)
         grouped = any(row.get("low") is not None for row in rows)
         columns = (
             Column("metric", "metric", data=True),
@@ -306,18 +309,7 @@ class RaterScores(Tabled):
             Column("low high", "interval", "interval", "", 3, data=not grouped),
         )
         title = f"{self.metric} (total variation; chance: mean after shuffling each rater's labels)"
-        return ReportTable(title, columns, rows, self.signature)
-
-
-def rater_rows(found: LabelInformation, criterion: str) -> Iterator[dict[str, Any]]:
-    """The mean over all pairs of raters, those of groups, and every rater."""
-    partners = len(found.raters) - 1
-    yield {"criterion": criterion, "rater": None, "partners": partners, **write(found.overall)}
-    for group in found.groups:
-        who = "all raters" if group.group is None else f"{group.group} ({group.raters})"
-        yield {"criterion": criterion, "partners": partners, **write(group), "rater": who}
-    for rater in found.raters:
-        yield {"criterion": criterion, **write(rater)}
+        return ReportTable(title, columns, tuple(rows), self.signature)
 
 
 # --- all metrics of a run --------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.shared_errors import EffectiveVotes
 
+EXAM = "Exam report"
 MEASURED = "on recorded XSum the model claimed .97 and was right on .73"
 
 
@@ -245,7 +246,7 @@ class ReviewReport:
         why = _why(best, by_errors=worth.source == "errors")
         return (f"{who} reviewers are worth {votes}: {why}", *(() if worth.peers else worth.notes))
 
-    def _panel_notes(self) -> Iterator[str]:
+    def panel_notes(self) -> Iterator[str]:
         """The panel's agreement with people, and what it is worth."""
         found = self.panel.agreement
         if found is not None and found.accuracy is not None:
@@ -272,7 +273,7 @@ class ReviewReport:
         """
         boards = [_ranking_table(name, board) for name, board in self.boards.items()]
         if boards:
-            boards[-1] = replace(boards[-1], notes=(*boards[-1].notes, *self._panel_notes()))
+            boards[-1] = replace(boards[-1], notes=(*boards[-1].notes, *self.panel_notes()))
         others = (self._confidence_table, self._sweep_table, self.position_table, self.peers_table)
         return [*boards, self.exam_table(), *(table for make in others if (table := make()) is not None)]
 
@@ -316,7 +317,7 @@ class ReviewReport:
             if not row.traits:
                 rows.append({**vote, "trait": "-", "value": "", "n": "", "threshold": ""})
         notes = tuple(f"{row.name} did not pass: {row.why}" for row in self.reviewers if not row.passed)
-        return ReportTable("Exam report", columns, tuple(rows), self.signature, notes)
+        return ReportTable(EXAM, columns, tuple(rows), self.signature, notes)
 
     def _confidence_table(self) -> ReportTable | None:
         """One row per reviewer: how sure it was of easy and of hard items, beside its accuracy in the human exam."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
 from goldless.metrics.exam_traits import Trait
@@ -36,11 +35,10 @@ from goldless.reports.html.blocks import (
     words,
 )
 from goldless.reports.html.charts import IntervalRow, Shape, interval_plot, pictures
-from goldless.reports.html.labels import decimals_for, excerpt, is_shortened, label, numeral, plural
-from goldless.reports.html.scores import board_figure, interval_source
-from goldless.reports.leaderboard import Leaderboard, Leaderboards
-from goldless.reports.report_table import Column
-from goldless.reports.review import ReviewReport
+from goldless.reports.html.labels import excerpt, is_shortened, label, numeral, plural
+from goldless.reports.leaderboard import Leaderboards
+from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.review import EXAM, ReviewReport
 from goldless.reports.run_folder import Failed, RunFolder
 from goldless.signature import Signature
 
@@ -114,12 +112,9 @@ def _missing(run: RunFolder) -> Iterator[Inline]:
 
 # --- who judged ------------------------------------------------------------------------------------------------------
 
-RANKINGS = {
-    "bradley-terry": Term("bradley-terry"),
-    "mean": Term("mean of ratings", "mean"),
-    "win rate": Term("win rate"),
-}
-"""What agents are ranked by, per name of the ranking."""
+
+RANKINGS = {"bradley-terry": "bradley-terry", "mean": "mean of ratings", "win rate": "win rate"}
+"""What the glossary calls a ranking."""
 
 
 @section("review", "Who judged")
@@ -129,31 +124,27 @@ def review_section(run: RunFolder) -> Iterator[Block]:
     if review is None:
         return
     begin = f"Scale: {review.scale}; exam: {', '.join(review.exams) or 'none'}. "
-    found, agrees = review.panel.agreement, ""
-    if found is not None and found.accuracy is not None:
-        low, high = (numeral(end, absent="none") for end in (found.accuracy_low, found.accuracy_high))
-        agrees = (
-            f" Its votes agree with people on {numeral(found.accuracy)} ({low} to {high}) of "
-            f"{plural(found.pairs_used, 'pair')} with a clear human preference."
-        )
     if review.voters:
-        yield words(begin, "The panel is ", *listed(review.voters, 12), ".", agrees)
+        yield words(begin, "The panel is ", *listed(review.voters, 12), ".")
     else:
         yield words(begin, "There is no panel. ", review.nobody or "")
-    yield from (words(sentence(one)) for one in review.worth_sentences)
+    notes = list(review.panel_notes())
+    if notes:
+        yield words(" ".join(map(sentence, notes)))
     yield result_table(review.reviewers_table())
-    details: list[Block] = []
-    if any(row.traits for row in review.reviewers):
-        details.append(_exam(review))
-    for table in (review.position_table(), review.peers_table()):
-        if table is not None:
-            details += [result_table(table), *remarks(table.notes)]
-    details += [_ranking(name, board) for name, board in review.boards.items()]
-    yield Fold("The exam, the order of reviewers, and every ranking", details)
+    terms = [Term(RANKINGS[name]) for name in review.rankings if name in RANKINGS]
+    listing = [part for term in terms for part in (", ", term)]
+    details: list[Block] = [note("Ranked by ", *listing[1:], ".")] if terms else []
+    for table in review.tables():
+        if table.title == EXAM:
+            details.append(_exam(review, table))
+        else:
+            details += [result_table(table), *remarks(one for one in table.notes if one not in notes)]
+    yield Fold("Every ranking, the exam, and the order of reviewers", details)
     yield from remarks(review.notes)
 
 
-def _exam(review: ReviewReport) -> Figure:
+def _exam(review: ReviewReport, table: ReportTable) -> Figure:
     drawn = []
     traits = [(row.name, name, trait) for row in review.reviewers for name, trait in row.traits.items()]
     for reviewer, name, trait in sorted(traits, key=lambda one: (one[1], -(one[2].value or 0.0))):
@@ -182,7 +173,7 @@ def _exam(review: ReviewReport) -> Figure:
             "dots are above it, crosses are not, rings have no limit.",
         ),
         pictures(interval_plot, drawn, title="Exam results of reviewers, with limits", axis="share"),
-        [result_table(review.exam_table())],
+        [result_table(table)],
         f"{', '.join(map(label, failed))} did not pass." if failed else "All reviewers passed.",
     )
 
@@ -193,27 +184,6 @@ def _outcome(trait: Trait) -> tuple[str, Shape]:
     if trait.threshold is None:
         return "no limit", "ring"
     return ("above", "dot") if trait.value > trait.threshold else ("not above", "cross")
-
-
-def _ranking(name: str, board: Leaderboard) -> Figure:
-    unit, rows = board.unit, board.rows
-    bounded = [row.n for row in rows if row.low is not None]
-    # strengths are refitted to resampled tasks, however few there are
-    source = interval_source([] if name == "bradley-terry" else bounded)
-    intervals = f"with intervals {source}" if bounded else "without intervals"
-    first = ""
-    if rows and rows[0].score is not None:
-        first = f"{label(rows[0].agent)} is first with {numeral(rows[0].score, decimals_for(board.ends))} {unit}."
-    return board_figure(
-        "ranking",
-        ("Ranking by ", Name(name)),
-        ("Agents by the panel's votes: ", RANKINGS.get(name, Name(name)), f" ({unit}, higher is better), {intervals}."),
-        board,
-        result_table(replace(board.table(full=True), title=f"Ranking by {name}")),
-        title=f"Ranking of agents by {name}",
-        axis=f"{unit}, higher is better",
-        finding=first,
-    )
 
 
 # --- how the run was made --------------------------------------------------------------------------------------------

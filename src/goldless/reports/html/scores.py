@@ -17,7 +17,6 @@ from goldless.reports.html import charts
 from goldless.reports.html.blocks import (
     Block,
     Figure,
-    Heading,
     Inline,
     Name,
     Rendered,
@@ -26,18 +25,21 @@ from goldless.reports.html.blocks import (
     Words,
     counts,
     each_metric,
+    listed,
     names,
     note,
     number,
     remarks,
+    result_table,
     section,
     texts,
+    warning,
     words,
 )
 from goldless.reports.html.charts import HeatCell, IntervalRow, Scale, interval_plot, pictures
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.texts import TextLinks, agents_of, has_texts
-from goldless.reports.leaderboard import Leaderboard, rater_rows
+from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.report_table import Column, large_text
 from goldless.reports.run_folder import RunFolder
 from goldless.statistics.bootstrap import FEW_TASKS, Estimate, task_intervals
@@ -211,17 +213,25 @@ def _leaderboard(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[
     tasks = [row.n for row in board.rows if row.low is not None]
     intervals: tuple[Inline, ...] = ("No agent has an ", Term("interval"), ".")
     if tasks:
+        source = (
+            "from resampling tasks" if max(tasks) >= FEW_TASKS else f"by Student's t over fewer than {FEW_TASKS} tasks"
+        )
         rest = "Agents with overlapping intervals can still differ; see the table of comparisons."
-        intervals = ("Lines are ", Term("interval", f"{level} intervals"), f" {interval_source(tasks)}. {rest}")
-    yield board_figure(
+        intervals = ("Lines are ", Term("interval", f"{level} intervals"), f" {source}. {rest}")
+    drawn = []
+    for row in board.rows:
+        low, high = (numeral(end, decimals, absent="none") for end in (row.low, row.high))
+        said = f"{numeral(row.score, decimals)} ({low} to {high}), {plural(row.n, 'task')}"
+        hint = f"{row.agent}: {said if row.score is not None else row.note or 'missing'}"
+        drawn.append(IntervalRow.of(row.agent, row.score, row, decimals=decimals, hint=hint))
+    title = f"{metric}: score of each agent in {board.unit} with its {level} interval"
+    yield Figure(
         "leaderboard",
         ("Scores: ", Name(metric)),
         (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *intervals),
-        board,
-        Table((Name(metric), f": missing and asked count {counted}"), shown.columns, rows),
-        title=f"{metric}: score of each agent in {board.unit} with its {level} interval",
-        axis=f"{board.unit}, {direction(metric)}",
-        finding=in_text(of_one(metric, board), label),
+        pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
+        [Table((Name(metric), f": missing and asked count {counted}"), shown.columns, rows)],
+        in_text(of_one(metric, board), label),
     )
     summary = (f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}" for name, value in board.summary.items())
     yield from remarks((*board.notes, *summary))
@@ -242,26 +252,6 @@ def _leaderboard(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[
         )
 
 
-def board_figure(
-    slug: str, heading: Words, caption: Words, board: Leaderboard, table: Table, *, title: str, axis: str, finding: str
-) -> Figure:
-    """The scores of a board with their intervals, above its table."""
-    decimals = decimals_for(board.ends)
-    drawn = []
-    for row in board.rows:
-        low, high = (numeral(end, decimals, absent="none") for end in (row.low, row.high))
-        said = f"{numeral(row.score, decimals)} ({low} to {high}), {plural(row.n, 'task')}"
-        hint = f"{row.agent}: {said if row.score is not None else row.note or 'missing'}"
-        drawn.append(IntervalRow.of(row.agent, row.score, row, decimals=decimals, hint=hint))
-    return Figure(slug, heading, caption, pictures(interval_plot, drawn, title=title, axis=axis), [table], finding)
-
-
-def interval_source(tasks: Sequence[int]) -> str:
-    """How intervals were computed; ``tasks``: the number of tasks behind each."""
-    most = max(tasks, default=FEW_TASKS)
-    return "from resampling tasks" if most >= FEW_TASKS else f"by Student's t over tasks (fewer than {FEW_TASKS})"
-
-
 # --- pairs: how much each agent's responses tell about the others' ---------------------------------------------------
 
 
@@ -275,30 +265,13 @@ def _pair_blocks(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[
     if board.matrix.values:
         yield _pairs(links, metric, board)
     graph = board.peer_graph
-    if graph is None or not graph.links or len(graph.agents) > charts.MOST_AGENTS:
-        return
-    largest = max(link.excess or 0.0 for link in graph.links) or 1.0
-    decimals = decimals_for([largest])
-    drawn = []
-    for link in graph.links:
-        if {link.first, link.second} <= set(graph.agents):
-            said = f"{link.first} and {link.second}: {numeral(link.excess, decimals, signed=True)} {board.unit}"
-            drawn.append((link.first, link.second, max(0.0, link.excess or 0.0) / largest, said))
-    alarms = {agent: place for place, block in enumerate(graph.blocks) for agent in block.agents}
-    excess = Column("excess", f"excess ({board.unit})", "signed", decimals=decimals)
-    most = max(graph.links, key=lambda link: link.excess or 0.0)
-    title = f"{metric}: which agents predict which"
-    yield Figure(
-        "peer-graph",
-        ("Peer graph under ", Name(metric)),
-        (
-            "A line joins two agents that predict each other more than their levels explain; the thicker, the more.",
-            " Squares: agents that share more with each other than with anyone else." if alarms else "",
-        ),
-        pictures(charts.peer_circle, graph.agents, drawn, alarms, title=title),
-        [Table("Every link", (*names(first="first", second="second"), excess), [cells(link) for link in graph.links])],
-        f"{label(most.first)} and {label(most.second)} predict each other most beyond their levels.",
-    )
+    if graph is not None and graph.links:
+        decimals = decimals_for(one.excess for one in graph.links)
+        excess = Column("excess", f"excess ({board.unit})", "signed", decimals=decimals)
+        caption = ("Agents that predict each other more than their levels explain: ", Name(metric))
+        yield Table(caption, (*names(first="first", second="second"), excess), [cells(one) for one in graph.links])
+    for block in () if graph is None else graph.blocks:
+        yield warning(*listed(block.agents), " share more with each other than with anyone else.")
 
 
 def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Table | Figure:
@@ -548,22 +521,5 @@ def raters_section(run: RunFolder) -> Iterator[Block]:
     scores = None if run.leaderboard is None else run.leaderboard.raters
     if scores is None:
         return
-    for criterion, found in scores.criteria.items():
-        if len(scores.criteria) > 1:
-            yield Heading((Name(criterion or "labels"),))
-        rows = [{**row, "rater": row["rater"] or "mean over pairs of raters"} for row in rater_rows(found, criterion)]
-        drawn = []
-        for row in sorted(rows, key=lambda row: -(row.get("value") or 0.0)):
-            value = row.get("value")
-            hint = f"{row['rater']}: {numeral(value)}, chance {numeral(row.get('null'))}"
-            drawn.append(IntervalRow.of(row["rater"], value, hint=hint))
-        chance = found.overall.null
-        yield Figure(
-            "raters",
-            "Information shared between raters",
-            "TVD-MI between a rater's labels and those of the others; higher means more information. "
-            "The line is the mean for shuffled labels.",
-            pictures(interval_plot, drawn, title="Information between raters", axis="TVD-MI", reference=chance),
-            [Table("Raters", scores.table().columns[1:], rows)],
-            f"Mean over pairs of raters: {numeral(found.overall.value)}; by chance {numeral(chance)}.",
-        )
+    yield words("TVD-MI between a rater's labels and those of the others; higher means more information.")
+    yield result_table(scores.table())

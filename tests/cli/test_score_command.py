@@ -19,8 +19,8 @@ import goldless as library
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
-from goldless.reports.findings import in_text, of_one, over_all
-from goldless.reports.leaderboard import Leaderboard
+from goldless.reports.findings import in_text
+from goldless.reports.leaderboard import Leaderboard, of_one, over_all
 from goldless.statistics.standings import LeaderboardRow
 from paid_twice import counts
 

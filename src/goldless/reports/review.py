@@ -13,8 +13,8 @@ from goldless.metrics.panel_worth import PanelWorth
 from goldless.metrics.ranking import RankedAgent, Ranking
 from goldless.reports.decisions import Stopped
 from goldless.reports.document import IF_ANY, INLINE, cells
-from goldless.reports.findings import REVIEW, Said, of_one
-from goldless.reports.leaderboard import Leaderboard
+from goldless.reports.findings import REVIEW, Said
+from goldless.reports.leaderboard import Leaderboard, of_one
 from goldless.reports.report_table import Column, ReportTable
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Estimate

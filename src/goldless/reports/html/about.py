@@ -7,7 +7,6 @@ from itertools import islice
 
 from goldless.metrics.exam_traits import Trait
 from goldless.reports.document import cells
-from goldless.reports.findings import over_all
 from goldless.reports.html.blocks import (
     Block,
     Bullets,
@@ -36,7 +35,7 @@ from goldless.reports.html.blocks import (
 )
 from goldless.reports.html.charts import IntervalRow, Shape, interval_plot, pictures
 from goldless.reports.html.labels import excerpt, is_shortened, label, numeral, plural
-from goldless.reports.leaderboard import Leaderboards
+from goldless.reports.leaderboard import Leaderboards, over_all
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.review import EXAM, ReviewReport
 from goldless.reports.run_folder import Failed, RunFolder

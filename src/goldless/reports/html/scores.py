@@ -12,7 +12,7 @@ from markupsafe import Markup
 from goldless.grouped import mean_in_order
 from goldless.reports.decisions import outlook_of
 from goldless.reports.document import cells
-from goldless.reports.findings import comparative, direction, in_text, of_one
+from goldless.reports.findings import comparative, direction, in_text
 from goldless.reports.html import charts
 from goldless.reports.html.blocks import (
     Block,
@@ -39,7 +39,7 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts import HeatCell, IntervalRow, Scale, interval_plot, pictures
 from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.texts import TextLinks, agents_of, has_texts
-from goldless.reports.leaderboard import Leaderboard
+from goldless.reports.leaderboard import Leaderboard, of_one
 from goldless.reports.report_table import Column, large_text
 from goldless.reports.run_folder import RunFolder
 from goldless.statistics.bootstrap import FEW_TASKS, Estimate, task_intervals

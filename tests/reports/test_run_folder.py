@@ -31,7 +31,7 @@ def test_a_sound_folder_has_documents_scores_and_texts_and_no_problems(folder):
 
 def test_a_folder_that_is_not_there_has_nothing_and_no_problems(tmp_path):
     run = RunFolder(tmp_path / "none")
-    assert (run.results, run.scores, run.failed, run.problems, run.has_results) == ({}, None, (), (), False)
+    assert (run.results, run.scores, run.failed, run.problems, run.has_results) == ({}, None, [], (), False)
     with pytest.raises(UserError, match=r"has no response_scores\.csv\. Score the study again"):
         run.required_scores()
 

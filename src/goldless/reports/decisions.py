@@ -16,16 +16,17 @@ LISTED = 3
 ROWS = 12
 """Comparisons shown in a terminal; the rest is in the JSON."""
 COLUMNS = (
-    Column("first", "first"),
-    Column("second", "second"),
+    Column("first", "first", "name"),
+    Column("second", "second", "name"),
     Column("difference", "difference", "number", "-", 3),
     Column("n", "tasks", "figure"),
+    Column("p", "p", "probability", "-", wide=True),
     Column("p_adjusted", "p (corrected)", "probability", "-"),
     Column("said", "decided"),
 )
 
 
-def outlook_of(one: Comparison, usd_per_task: float | None) -> str:
+def outlook_of(one: Comparison, usd_per_task: float | None = None) -> str:
     """What an undecided comparison would take."""
     return outlook(one.n, one.more_tasks, one.more_tasks_high, usd_per_task, skewed=one.skewed)
 
@@ -54,14 +55,16 @@ def nearest_first(comparisons: Iterator[Comparison] | Sequence[Comparison]) -> l
     return sorted(comparisons, key=lambda one: (one.skewed, one.more_tasks is None, one.more_tasks or 0))
 
 
-def decision_table(question: str, comparisons: Sequence[Comparison], usd_per_task: float | None) -> ReportTable:
-    """The comparisons of a question: undecided ones first, then those decided, the closest first."""
+def decision_table(
+    title: str, comparisons: Sequence[Comparison], usd_per_task: float | None = None, most: int | None = ROWS
+) -> ReportTable:
+    """The comparisons: undecided ones first, then those decided, the closest first; at most that many."""
     undecided = nearest_first([one for one in comparisons if not one.decided])
     shown = [*undecided, *sorted((c for c in comparisons if c.decided), key=lambda c: -(c.p_adjusted or 0.0))]
-    rows = tuple(cells(one, said=one.better or outlook_of(one, usd_per_task)) for one in shown[:ROWS])
+    rows = tuple(cells(one, said=one.better or outlook_of(one, usd_per_task)) for one in shown[:most])
     cut = len(shown) - len(rows)
     notes = (f"{cut} more comparisons are in the JSON output.",) if cut else ()
-    return ReportTable(f"until {question}", COLUMNS, rows, notes=notes)
+    return ReportTable(title, COLUMNS, rows, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)

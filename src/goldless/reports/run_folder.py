@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from pkgutil import resolve_name
@@ -66,21 +65,6 @@ def stamp(files: Iterable[Path]) -> Stamp:
 def _read(path: Path, name: str, _: Stamp) -> Any:
     kind = DOCUMENTS[name]
     return read_document(path, resolve_name(kind) if isinstance(kind, str) else kind)
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """One cause of missing evidence in one table."""
-
-    what: str
-    """What is missing."""
-    cause: str
-    count: int
-    model: str | None
-    """The model in the example."""
-    task: str | None
-    example: str | None
-    """The message or reply; None: nothing was stored."""
 
 
 class RunFolder:
@@ -293,9 +277,9 @@ class RunFolder:
         return texts_as_text(pl.scan_parquet(files, glob=False)) if files else None
 
     @cached_property
-    def failed(self) -> tuple[Failed, ...]:
-        """Missing evidence by table and cause, each with the first example; of a crash test, it counts its own."""
-        found: list[Failed] = []
+    def failed(self) -> list[dict[str, Any]]:
+        """what, cause and count of missing evidence by table and cause, with model, task and reply of the first."""
+        found: list[dict[str, Any]] = []
         for table in list(EVIDENCE)[:-1]:
             try:
                 rows = self.scan(table)
@@ -303,11 +287,12 @@ class RunFolder:
                 if failed is None:
                     continue
                 causes = failed.group_by("kind").agg(pl.len(), pl.col("model", "task", "said").first())
-                for cause, *row in causes.sort("len", "kind", descending=[True, False]).collect().iter_rows():
-                    found.append(Failed(EVIDENCE[table][0], cause, *row))
+                causes = causes.rename({"kind": "cause", "len": "count", "said": "example"})
+                ordered = causes.sort("count", "cause", descending=[True, False]).collect()
+                found += ({"what": EVIDENCE[table][0], **row} for row in ordered.iter_rows(named=True))
             except (OSError, ValueError, *POLARS_FAILED) as error:
                 self._damaged[table] = f"{table}.parquet cannot be read ({_first_line(error)})"
-        return tuple(found)
+        return found
 
     @property
     def report(self) -> Path | None:

@@ -38,7 +38,7 @@ from goldless.reports.html.labels import excerpt, is_shortened, label, numeral, 
 from goldless.reports.leaderboard import Leaderboards, over_all
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.review import EXAM, ReviewReport
-from goldless.reports.run_folder import Failed, RunFolder
+from goldless.reports.run_folder import RunFolder
 from goldless.signature import Signature
 
 ONE_BY_ONE = {"crash_test"}
@@ -259,24 +259,21 @@ def _signatures(run: RunFolder) -> Iterator[tuple[str, str]]:
 @section("missing", "What is missing", appendix=True)
 def missing_section(run: RunFolder) -> Iterator[Block]:
     """Failed calls by cause with an example each, and tasks that could not be scored; None if nothing is missing."""
-    # only counts, for a folder without evidence
-    kinds = ((run.leaderboard, "replies used by the metrics"), (run.review, "judgements and exam answers"))
-    failed = run.failed or tuple(
-        Failed(what, cause, times, None, None, None)
-        for found, what in kinds
-        if found is not None
-        for cause, times in found.failures.items()
-    )
+    failed = run.failed
+    if not failed:  # only counts, for a folder without evidence
+        kinds = ((run.leaderboard, "replies used by the metrics"), (run.review, "judgements and exam answers"))
+        counted = [(what, found.failures) for found, what in kinds if found is not None]
+        failed = [{"what": what, "cause": cause, "count": n} for what, of in counted for cause, n in of.items()]
     if failed:
         columns = (*texts(what="what", cause="cause"), *texts("", meaning="meaning"), *counts(count="missing"))
-        rows = [cells(row, meaning=lexicon()["causes"].get(row.cause)) for row in failed]
+        rows = [{**row, "meaning": lexicon()["causes"].get(row["cause"])} for row in failed]
         yield Table((Term("missing", "Missing evidence"), " by cause"), columns, rows)
         yield note("It is left out of every score; it never counts as zero.")
         for row in failed:
-            if row.example is not None or row.task:
-                whose = note("Task ", Name(row.task or "unknown"), " · model ", Name(row.model or "unknown"))
-                text = Code(excerpt(row.example)) if row.example else note("No text was kept.")
-                yield Fold(f"Example: {row.cause.replace('_', ' ')} among {row.what}", (whose, text))
+            if row.get("example") is not None or row.get("task"):
+                whose = note("Task ", Name(row["task"] or "unknown"), " · model ", Name(row["model"] or "unknown"))
+                text = Code(excerpt(row["example"])) if row["example"] else note("No text was kept.")
+                yield Fold(f"Example: {row['cause'].replace('_', ' ')} among {row['what']}", (whose, text))
     without = () if run.leaderboard is None else run.leaderboard.tasks_without_peers
     if without:
         many = plural(len(without), "task")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ import polars as pl
 from markupsafe import Markup
 
 from goldless.grouped import mean_in_order
-from goldless.reports.decisions import outlook_of
+from goldless.reports.decisions import decision_table, nearest_first, outlook_of
 from goldless.reports.document import cells
 from goldless.reports.findings import comparative, direction, in_text
 from goldless.reports.html import charts
@@ -51,6 +51,8 @@ PLOT_WIDTHS = {1: 300.0, 2: 170.0, 3: 120.0}
 LEAST_PLOT_WIDTH = 84.0
 NAMED = 3
 """Beaten agents, and undecided differences, that are named."""
+LONGEST_SAID = 60
+"""Of a decision, which may be the name of an agent."""
 
 
 def ranking_table(run: RunFolder, *, linked: bool = False) -> Rendered:
@@ -134,18 +136,17 @@ def _differences(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
             (step, f"{said} {sign}".strip()) for step, said, sign in zip((0.8, -0.8, 0), meanings, signs, strict=True)
         ],
     )
-    columns = (
-        *names(first="first", second="second"),
-        Column("difference", "difference", "signed", decimals=decimals + 1),
-        Column("p", "p", "probability"),
-        Column("p_adjusted", "p (corrected)", "probability"),
-        *counts(n="tasks"),
-        *texts(decided="decided"),
-    )
+    compared = decision_table("All comparisons", board.comparisons, most=None)
     rows = [
-        cells(row, decided=_decided(row, word), behind=links.behind(metric, row.first, row.second))
-        for row in board.comparisons
+        {**row, "said": label(row["said"], LONGEST_SAID), "behind": links.behind(metric, row["first"], row["second"])}
+        for row in compared.rows
     ]
+    undecided = nearest_first([row for row in board.comparisons if not row.decided and row.difference is not None])
+    many, all_of = len(board.comparisons) - len(undecided), plural(len(board.comparisons), "difference")
+    finding = f"{many:,} of {all_of} {'is' if len(board.comparisons) == 1 else 'are'} decided."
+    if undecided:
+        pairs = (f"{label(row.first)} or {label(row.second)} ({outlook_of(row)})" for row in undecided[:NAMED])
+        finding += f" Not decided: {'; '.join(pairs)}{' and others' * (len(undecided) > NAMED)}."
     caption = (
         "Difference of the scores, tested on the tasks that both agents have. ",
         f"Coloured and bold: significant at {board.comparisons[0].alpha:g}, ",
@@ -153,8 +154,8 @@ def _differences(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
         ". Without colour: the data do not decide.",
         *_linked(links),
     )
-    table = Table("All comparisons", columns, rows)
-    return Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table], _told(board.comparisons))
+    table = Table(compared.title, compared.columns, rows)
+    return Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table], finding)
 
 
 def _linked(links: TextLinks) -> tuple[Inline, ...]:
@@ -162,33 +163,12 @@ def _linked(links: TextLinks) -> tuple[Inline, ...]:
     return (" A click on a cell, or on a number in the table below, shows texts behind it.",) * bool(links)
 
 
-def _told(comparisons: Sequence[Comparison]) -> str:
-    """How many differences are decided, and what would decide the nearest of the others."""
-    undecided = [row for row in comparisons if not row.decided and row.difference is not None]
-    many = f"{len(comparisons) - len(undecided):,} of {plural(len(comparisons), 'difference')}"
-    begin = f"{many} {'is' if len(comparisons) == 1 else 'are'} decided."
-    known = sorted((row for row in undecided if row.more_tasks), key=lambda row: row.more_tasks or 0)
-    nearest = (f"{label(row.first)} or {label(row.second)} ({outlook_of(row, None)})" for row in known[:NAMED])
-    open_ = "; ".join(nearest) or ", ".join(f"{label(row.first)} or {label(row.second)}" for row in undecided[:NAMED])
-    return f"{begin} Not decided: {open_}{' and others' * (len(undecided) > NAMED)}." if undecided else begin
-
-
-def _decided(row: Comparison, word: str = "better") -> str:
-    if row.difference is None:
-        return "no common task"
-    if row.p_adjusted is None:
-        return "one common task" if row.n == 1 else "no test"
-    if not row.decided:
-        return "no" if row.more_tasks is None else f"no; {outlook_of(row, None)}"
-    return f"first is {word}" if row.difference > 0 else f"second is {word}"
-
-
 def _difference(row: Comparison, sign: float, largest: float, decimals: int, behind: str | None) -> HeatCell:
     if row.difference is None:
         return HeatCell(0.0, "-", "-", "no common task", sure=False)
     value, sure = sign * row.difference, row.decided
     first, second = (row.first, row.second) if sign > 0 else (row.second, row.first)
-    said = "decided" if sure else _decided(row) if row.p_adjusted is None else "undecided"
+    said = "decided" if sure else "undecided"
     numbers = f"{numeral(value, decimals + 1, signed=True)}, p (corrected) {numeral(row.p_adjusted, absent='none')}"
     mark = ("▲" if value > 0 else "▼") if sure else "·"
     hint = f"{first} minus {second}: {numbers}: {said}"

@@ -42,13 +42,11 @@ class PairMeans:
     means: tuple[tuple[float | None, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is no square."""
         if any(len(line) != len(self.agents) for line in (self.means, *self.means)):
             raise ValueError("means must be a square matrix over agents")
 
     @property
     def values(self) -> list[float]:
-        """All means that are not missing."""
         return [value for line in self.means for value in line if value is not None]
 
 
@@ -195,7 +193,6 @@ class Leaderboard(Tabled):
         return "".join(cells)
 
     def score_of(self, agent: str) -> float | None:
-        """The score of an agent."""
         return next((row.score for row in self.rows if row.agent == agent), None)
 
     @property

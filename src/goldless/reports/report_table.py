@@ -62,7 +62,6 @@ class Column:
 
     @property
     def names(self) -> list[str]:
-        """The keys of its values."""
         return self.name.split() if self.kind in SINGLE else [self.name]
 
     @property
@@ -71,7 +70,6 @@ class Column:
         return self.kind in {"text", "name", "plot"}
 
     def text(self, row: Mapping[str, Any]) -> str:
-        """The cell as text."""
         parts = self._parts(row)
         if parts is None:
             return str(row.get(self.reason) or ("-" if self.absent is None else self.absent))

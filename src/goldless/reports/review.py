@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,6 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Estimate
 from goldless.statistics.comparisons import Comparison
-from goldless.statistics.shared_errors import EffectiveVotes
 
 EXAM = "Exam report"
 MEASURED = "on recorded XSum the model claimed .97 and was right on .73"
@@ -93,7 +92,6 @@ class ReviewerResult:
 
     @property
     def missing(self) -> int:
-        """Asked minus used."""
         return self.asked - self.used
 
     @property
@@ -178,12 +176,10 @@ class ReviewReport:
     )
 
     def __repr__(self) -> str:
-        """Study, scale and panel, without the evidence."""
         return f"<Review of {self.study!r} on {self.scale}; panel: {', '.join(self.voters) or 'none'}>"
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """Reviewers with a vote."""
         return self.panel.reviewers
 
     @property
@@ -193,7 +189,6 @@ class ReviewReport:
 
     @property
     def level(self) -> float:
-        """Level of the intervals."""
         return float(Signature.parse(self.signature).settings.get("level", 0.95))
 
     @property
@@ -228,27 +223,9 @@ class ReviewReport:
             agrees = f", and agree with people on {agreement.accuracy:.3f} of {used} pairs"
         return [lead, (f"{who}{agrees}.",)]
 
-    @property
-    def worth_sentences(self) -> tuple[str, ...]:
-        """What the panel is worth, in a sentence without its full stop; empty: there is no panel."""
-        worth = self.panel.worth
-        if worth is None or not worth.reviewers:
-            return ()
-        many, best = len(worth.reviewers), worth.best
-        if many == 1:
-            return ("one reviewer is one vote",)
-        if best.votes is None:
-            why = best.note or "no pair in common"
-            return (f"how many votes the {many} reviewers are worth is not known: {why}",)
-        who = f"the {many}" if best.judges == many else f"{best.judges} of the {many}"
-        ends = "" if best.low is None or best.high is None else f" ({best.low:.2f} … {best.high:.2f})"
-        votes = f"{best.votes:.2f}{ends} independent votes"
-        why = _why(best, by_errors=worth.source == "errors")
-        return (f"{who} reviewers are worth {votes}: {why}", *(() if worth.peers else worth.notes))
-
     def panel_notes(self) -> Iterator[str]:
-        """The panel's agreement with people, and what it is worth."""
-        found = self.panel.agreement
+        """The panel's agreement with people, and what it is worth, without full stops."""
+        found, worth = self.panel.agreement, self.panel.worth
         if found is not None and found.accuracy is not None:
             low, high = found.accuracy_low, found.accuracy_high
             ends = "" if low is None else f" ({low:.4f} … {high:.4f})"
@@ -262,20 +239,27 @@ class ReviewReport:
             if own is not None and own.panel_difference is not None and own.panel_p_pairs is not None:
                 p = f"p {own.panel_p_pairs:.4f}, paired t-test over pairs"
                 yield f"panel minus {best.name}, the most accurate reviewer: {own.panel_difference:+.4f} ({p})"
-        yield from self.worth_sentences
+        if worth is not None and worth.reviewers:
+            yield _worth(worth)
+            yield from () if worth.peers or worth.best.votes is None or len(worth.reviewers) == 1 else worth.notes
 
     # --- in tables ---------------------------------------------------------------------------------------------------
 
     def tables(self) -> list[ReportTable]:
         """Every ranking, then the exam and what the votes alone show; the panel's agreement is below the last ranking.
 
-        The tables for pages alone, of the reviewers, are ``reviewers_table``.
+        The table for pages alone, of the reviewers, is ``reviewers_table``.
         """
         boards = [_ranking_table(name, board) for name, board in self.boards.items()]
         if boards:
             boards[-1] = replace(boards[-1], notes=(*boards[-1].notes, *self.panel_notes()))
-        others = (self._confidence_table, self._sweep_table, self.position_table, self.peers_table)
-        return [*boards, self.exam_table(), *(table for make in others if (table := make()) is not None)]
+        others = (self._confidence_table(), self._sweep_table(), self._position_table(), self._peers_table())
+        return [*boards, self.exam_table(), *(table for table in others if table.rows)]
+
+    def _table(
+        self, title: str, columns: tuple[Column, ...], rows: Iterable[Mapping[str, Any]], notes: Iterable[str] = ()
+    ) -> ReportTable:
+        return ReportTable(title, columns, tuple(rows), self.signature, tuple(notes))
 
     def reviewers_table(self) -> ReportTable:
         """One row per reviewer: its vote, what it was asked, how well it agrees with people."""
@@ -291,8 +275,7 @@ class ReviewReport:
             Column("why", "exam"),
         )
         ordered = sorted(self.reviewers, key=lambda row: (not row.passed, -(row.weight or 0.0)))
-        rows = tuple(cells(row, vote="yes" if row.passed else "no") for row in ordered)
-        return ReportTable("Reviewers", columns, rows, self.signature)
+        return self._table("Reviewers", columns, (cells(row, vote="yes" if row.passed else "no") for row in ordered))
 
     def exam_table(self) -> ReportTable:
         """One row per reviewer and trait: value with interval and n, limit, weight of the vote, agreement."""
@@ -316,20 +299,18 @@ class ReviewReport:
                 rows.append(cells(trait, **vote, trait=name, low=low, high=high))
             if not row.traits:
                 rows.append({**vote, "trait": "-", "value": "", "n": "", "threshold": ""})
-        notes = tuple(f"{row.name} did not pass: {row.why}" for row in self.reviewers if not row.passed)
-        return ReportTable(EXAM, columns, tuple(rows), self.signature, notes)
+        failed = (f"{row.name} did not pass: {row.why}" for row in self.reviewers if not row.passed)
+        return self._table(EXAM, columns, rows, failed)
 
-    def _confidence_table(self) -> ReportTable | None:
+    def _confidence_table(self) -> ReportTable:
         """One row per reviewer: how sure it was of easy and of hard items, beside its accuracy in the human exam."""
+        parts = [f"{part} {name}" for part in ("easy", "hard") for name in ("mean", "sd", "median")]
+        examined = any("human exam" in row.traits for row in self.reviewers)
         columns = (
             Column("reviewer", "reviewer"),
             Column("unit", "in"),
-            *(
-                Column(f"{part}_{name}", f"{part} {name}", "number")
-                for part in ("easy", "hard")
-                for name in ("mean", "sd", "median")
-            ),
-            *[Column("human exam", "human exam", "number")] * any("human exam" in row.traits for row in self.reviewers),
+            *(Column(part.replace(" ", "_"), part, "number") for part in parts),
+            *[Column("human exam", "human exam", "number")] * examined,
         )
         rows = []
         for row in self.reviewers:
@@ -339,10 +320,11 @@ class ReviewReport:
                 hard = {f"hard_{name}": value for name, value in cells(found.hard).items()}
                 known = None if exam is None else exam.value
                 rows.append({"reviewer": row.name, "unit": found.hard.unit, "human exam": known, **easy, **hard})
-        title = "Self-confidence (levels: higher is surer; nats of uncertainty: lower is surer)"
-        return ReportTable(title, columns, tuple(rows), self.signature) if rows else None
+        return self._table(
+            "Self-confidence (levels: higher is surer; nats of uncertainty: lower is surer)", columns, rows
+        )
 
-    def _sweep_table(self) -> ReportTable | None:
+    def _sweep_table(self) -> ReportTable:
         """One row per limit and kind of weights."""
         columns = (
             Column("limit", "> limit", "figure"),
@@ -353,27 +335,25 @@ class ReviewReport:
             Column("spearman", "Spearman", "number", ""),
             Column("panel", "panel"),
         )
-        rows = tuple(cells(cell, panel=", ".join(cell.reviewers)) for cell in self.sweep)
-        title = "The panel's agreement with people by limit and weights"
-        return ReportTable(title, columns, rows, self.signature) if rows else None
+        rows = (cells(cell, panel=", ".join(cell.reviewers)) for cell in self.sweep)
+        return self._table("The panel's agreement with people by limit and weights", columns, rows)
 
-    def position_table(self) -> ReportTable | None:
-        """How far reviewers prefer the response shown first; None where each pair was asked about in both orders."""
-        rows = tuple(cells(row.first_shown, reviewer=row.name) for row in self.reviewers if row.first_shown is not None)
+    def _position_table(self) -> ReportTable:
+        """How far reviewers prefer the response shown first; empty where each pair was asked about in both orders."""
         columns = (
             Column("reviewer", "reviewer", "name"),
             Column("value", "prefers the first", "number", "missing", 3),
             Column("low high", "interval", "interval", "", 3),
             Column("n", "comparisons", "figure"),
         )
+        once = () if self.settings.orders == "both" else self.reviewers
+        rows = (cells(row.first_shown, reviewer=row.name) for row in once if row.first_shown is not None)
         title = "Position bias: each pair was shown once, in an order drawn by the seed (.5: none)"
-        return ReportTable(title, columns, rows, self.signature) if rows and self.settings.orders != "both" else None
+        return self._table(title, columns, rows)
 
-    def peers_table(self) -> ReportTable | None:
-        """The reviewers as their votes show them, without labels; None for fewer than three."""
+    def _peers_table(self) -> ReportTable:
+        """The reviewers as their votes show them, without labels; empty for fewer than three."""
         worth = self.panel.worth
-        if worth is None or not worth.peers:
-            return None
         known = {row.name: row.accuracy for row in self.reviewers if row.accuracy is not None}
         columns = (
             Column("reviewer", "reviewer", "name"),
@@ -383,9 +363,10 @@ class ReviewReport:
             Column("discrimination", "judge-aware d", "number", decimals=2),
             *[Column("people", "accuracy", "number", "-")] * bool(known),
         )
-        rows = tuple(cells(one, people=known.get(one.reviewer)) for one in worth.peers)
+        peers = () if worth is None else worth.peers
+        rows = (cells(one, people=known.get(one.reviewer)) for one in peers)
         title = "Reviewers in the order that their votes alone show"
-        return ReportTable(title, columns, rows, self.signature, tuple(_order_notes(worth)))
+        return self._table(title, columns, rows, () if worth is None else _order_notes(worth))
 
 
 def _ranking_table(name: str, board: Leaderboard) -> ReportTable:
@@ -400,18 +381,26 @@ def _ranking_table(name: str, board: Leaderboard) -> ReportTable:
     )
 
 
-def _why(found: EffectiveVotes, *, by_errors: bool) -> str:
-    if (found.correlation or 0.0) < 0:
-        return (
-            f"their {'errors' if by_errors else 'votes'} correlate at {found.correlation:.3f} on {found.n} pairs. They "
-            "contradict each other, and no panel is worth more votes than it has reviewers"
+def _worth(worth: PanelWorth) -> str:
+    """How many independent votes the panel is worth, and why."""
+    many, best = len(worth.reviewers), worth.best
+    if many == 1:
+        return "one reviewer is one vote"
+    if best.votes is None:
+        return f"how many votes the {many} reviewers are worth is not known: {best.note or 'no pair in common'}"
+    who = f"the {many}" if best.judges == many else f"{best.judges} of the {many}"
+    ends = "" if best.low is None or best.high is None else f" ({best.low:.2f} … {best.high:.2f})"
+    by_errors = worth.source == "errors"
+    what, labelled = ("errors", "labelled ") if by_errors else ("votes", "")
+    negative = (best.correlation or 0.0) < 0
+    why = f"their {what} correlate at {best.correlation:.3f} on {best.n} {'' if negative else labelled}pairs"
+    if negative:
+        why += ". They contradict each other, and no panel is worth more votes than it has reviewers"
+    elif not by_errors:
+        why += (
+            ". Agreement on what is right counts as shared error here, so this is too low as a rule; labels would show"
         )
-    if by_errors:
-        return f"their errors correlate at {found.correlation:.3f} on {found.n} labelled pairs"
-    return (
-        f"their votes correlate at {found.correlation:.3f} on {found.n} pairs. Agreement on what is right counts as "
-        "shared error here, so this is too low as a rule; labels would show"
-    )
+    return f"{who} reviewers are worth {best.votes:.2f}{ends} independent votes: {why}"
 
 
 def _order_notes(worth: PanelWorth) -> Iterator[str]:

@@ -242,8 +242,7 @@ def pair_scores_section(run: RunFolder) -> Iterator[Block]:
 
 
 def _pair_blocks(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Block]:
-    if board.matrix.values:
-        yield _pairs(links, metric, board)
+    yield from _pairs(links, metric, board)
     graph = board.peer_graph
     if graph is not None and graph.links:
         decimals = decimals_for(one.excess for one in graph.links)
@@ -254,19 +253,15 @@ def _pair_blocks(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[
         yield warning(*listed(block.agents), " share more with each other than with anyone else.")
 
 
-def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Table | Figure:
+def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Table | Figure]:
     """The mean score of each agent with each peer: drawn as a square, unless peers are not ranked themselves."""
     place = {name: at for at, name in enumerate(board.matrix.agents)}
     order = [row.agent for row in board.rows if row.agent in place]
-    means = {
-        (one, other): board.matrix.means[i][j]
-        for one in order
-        for other in place
-        for i, j in [(place[one], place[other])]
-    }
-    ranked = {row.agent for row in board.rows}
-    only_peers = any(mean is not None and peer not in ranked for (_, peer), mean in means.items())
+    means = {(one, other): board.matrix.means[place[one]][at] for one in order for other, at in place.items()}
     values = [mean for mean in means.values() if mean is not None]
+    if not values:
+        return
+    only_peers = any(mean is not None and peer not in order for (_, peer), mean in means.items())
     least, most = min(values), max(values)
     decimals = decimals_for(values) - (1 if max(abs(least), abs(most)) >= 10 else 0)
 
@@ -280,7 +275,8 @@ def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Table | Figure:
         return Table(caption, (*names(agent="agent", peer="peer"), number("score", "mean score", decimals)), rows)
 
     if only_peers:
-        return table(("Mean score with each ", Term("peer"), ": ", Name(metric)), 3)
+        yield table(("Mean score with each ", Term("peer"), ": ", Name(metric)), 3)
+        return
 
     def share(value: float) -> float:
         """The value as a share of the range: signed if zero is within it, else from 0 at the least to 1 at the most."""
@@ -316,7 +312,7 @@ def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Table | Figure:
     finding = (
         f"The highest score is that of {label(one)} with {label(other)}: {numeral(most, decimals + 1)} {board.unit}."
     )
-    return Figure("pairs", ("Pairs: ", Name(metric)), caption, [picture], [table("All pairs", decimals + 1)], finding)
+    yield Figure("pairs", ("Pairs: ", Name(metric)), caption, [picture], [table("All pairs", decimals + 1)], finding)
 
 
 # --- tasks: how an agent's scores spread over them, and which of them move its mean most ------------------------------

@@ -198,12 +198,19 @@ def listed(names: Sequence[str], most: int = 6) -> tuple[Inline, ...]:
     return named(names, most)
 
 
-def each_metric(run: RunFolder, make: Callable[[str, Leaderboard], Iterable[Block]]) -> Iterator[Switched]:
-    """Blocks of each metric that has some, shown one metric at a time."""
-    for place, (metric, board) in enumerate(run.standings.items()):
-        blocks = tuple(make(metric, board))
-        if blocks:
-            yield Switched(place, blocks)
+def each_metric(
+    make: Callable[[RunFolder, str, Leaderboard], Iterable[Block]],
+) -> Callable[[RunFolder], Iterator[Block]]:
+    """Decorator below ``section``: what a function yields for each metric is shown one metric at a time."""
+
+    @functools.wraps(make)
+    def made(run: RunFolder) -> Iterator[Block]:
+        for place, (metric, board) in enumerate(run.standings.items()):
+            blocks = tuple(make(run, metric, board))
+            if blocks:
+                yield Switched(place, blocks)
+
+    return made
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

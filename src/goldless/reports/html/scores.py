@@ -109,13 +109,12 @@ def ranking_section(run: RunFolder) -> Iterator[Block]:
 
 
 @section("comparisons", "Which agents differ")
-def comparisons_section(run: RunFolder) -> Iterator[Block]:
+@each_metric
+def comparisons_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[Block]:
     """Paired differences over common tasks, corrected for multiple comparisons; None if nothing was compared."""
-    links = TextLinks(run)
-    return each_metric(run, lambda metric, board: [_differences(links, metric, board)] if board.comparisons else [])
-
-
-def _differences(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
+    if not board.comparisons:
+        return
+    links = TextLinks(run, metric)
     agents, word = [row.agent for row in board.rows], comparative(metric)
     largest = max((abs(row.difference or 0.0) for row in board.comparisons), default=0.0) or 1.0
     decimals = min(2, decimals_for([largest])) if largest >= 2 else decimals_for([largest]) - 1
@@ -123,7 +122,7 @@ def _differences(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
     for row in board.comparisons:
         for one, other, sign in ((row.first, row.second, 1.0), (row.second, row.first, -1.0)):
             if one in agents and other in agents:
-                cell = _difference(row, sign, largest, decimals, links.behind(metric, one, other))
+                cell = _difference(row, sign, largest, decimals, links(one, other))
                 grid[agents.index(one)][agents.index(other)] = cell
     signs = ("▲", "▼", "·") if len(agents) > charts.WRITTEN_UP_TO else ("", "", "")
     meanings = (f"row is {word}", f"column is {word}", "not decided")
@@ -138,7 +137,7 @@ def _differences(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
     )
     compared = decision_table("All comparisons", board.comparisons, most=None)
     rows = [
-        {**row, "said": label(row["said"], LONGEST_SAID), "behind": links.behind(metric, row["first"], row["second"])}
+        {**row, "said": label(row["said"], LONGEST_SAID), "behind": links(row["first"], row["second"])}
         for row in compared.rows
     ]
     undecided = nearest_first([row for row in board.comparisons if not row.decided and row.difference is not None])
@@ -155,7 +154,7 @@ def _differences(links: TextLinks, metric: str, board: Leaderboard) -> Figure:
         *_linked(links),
     )
     table = Table(compared.title, compared.columns, rows)
-    return Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table], finding)
+    yield Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table], finding)
 
 
 def _linked(links: TextLinks) -> tuple[Inline, ...]:
@@ -180,15 +179,13 @@ def _difference(row: Comparison, sign: float, largest: float, decimals: int, beh
 
 
 @section("leaderboard", "Scores in full", appendix=True)
-def leaderboard_section(run: RunFolder) -> Iterator[Block]:
+@each_metric
+def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[Block]:
     """The leaderboards; None if no metric ranks agents."""
-    return each_metric(run, partial(_leaderboard, TextLinks(run)))
-
-
-def _leaderboard(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Block]:
+    links = TextLinks(run, metric)
     counted = "pairs of responses" if board.counts_pairs else "responses"
     shown = board.table(full=True)
-    rows = [{**row, "behind": links.behind(metric, row["agent"])} for row in shown.rows]
+    rows = [{**row, "behind": links(row["agent"])} for row in shown.rows]
     level, decimals = percent(board.level), decimals_for(board.ends)
     tasks = [row.n for row in board.rows if row.low is not None]
     intervals: tuple[Inline, ...] = ("No agent has an ", Term("interval"), ".")
@@ -236,13 +233,10 @@ def _leaderboard(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[
 
 
 @section("pairs", "Scores by pair", appendix=True)
-def pair_scores_section(run: RunFolder) -> Iterator[Block]:
+@each_metric
+def pair_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[Block]:
     """The pair matrix of each metric; None if no metric scores pairs."""
-    return each_metric(run, partial(_pair_blocks, TextLinks(run)))
-
-
-def _pair_blocks(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Block]:
-    yield from _pairs(links, metric, board)
+    yield from _pairs(TextLinks(run, metric), metric, board)
     graph = board.peer_graph
     if graph is not None and graph.links:
         decimals = decimals_for(one.excess for one in graph.links)
@@ -267,7 +261,7 @@ def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Table 
 
     def table(caption: Words, decimals: int) -> Table:
         rows = [
-            {"agent": one, "peer": other, "score": means[one, other], "behind": links.behind(metric, one, other)}
+            {"agent": one, "peer": other, "score": means[one, other], "behind": links(one, other)}
             for one in order
             for other in (place if only_peers else order)
             if means[one, other] is not None or (one != other and not only_peers)
@@ -289,7 +283,7 @@ def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Table 
         if value is None:
             missing = HeatCell(0.0, "-", "-", f"{one} with {other}: missing", sure=False)
             return None if one == other else missing
-        hint, behind = f"{one} with {other}: {numeral(value, decimals + 1)}", links.behind(metric, one, other)
+        hint, behind = f"{one} with {other}: {numeral(value, decimals + 1)}", links(one, other)
         return HeatCell(share(value), numeral(value, decimals), "", hint, behind=behind)
 
     middle = 0.0 if least < 0 < most else (least + most) / 2
@@ -321,19 +315,13 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 @section("tasks", "Scores by task", appendix=True)
-def task_scores_section(run: RunFolder) -> Iterator[Block]:
+@each_metric
+def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[Block]:
     """The spread of scores over tasks; None if the folder has no scores of responses."""
-    links = TextLinks(run)
-
-    def one(metric: str, board: Leaderboard) -> Iterator[Block]:
-        scores = None if run.scores is None else run.scores.filter(pl.col("metric") == metric)
-        if scores is not None and len(scores):
-            yield _tasks(links, metric, board, scores)
-
-    return each_metric(run, one)
-
-
-def _tasks(links: TextLinks, metric: str, board: Leaderboard, scores: pl.DataFrame) -> Figure:
+    scores = None if run.scores is None else run.scores.filter(pl.col("metric") == metric)
+    if scores is None or not len(scores):
+        return
+    links = TextLinks(run, metric)
     decimals, score = decimals_for(board.ends), pl.col("score")
     spread = scores.group_by("agent").agg(
         score.count().alias("n"),
@@ -343,10 +331,7 @@ def _tasks(links: TextLinks, metric: str, board: Leaderboard, scores: pl.DataFra
         score.max().alias("most"),
     )
     by_agent = {row["agent"]: row for row in spread.iter_rows(named=True)}
-    rows = [
-        {**by_agent.get(row.agent, {"agent": row.agent, "n": 0}), "behind": links.behind(metric, row.agent)}
-        for row in board.rows
-    ]
+    rows = [{**by_agent.get(row.agent, {"agent": row.agent, "n": 0}), "behind": links(row.agent)} for row in board.rows]
     drawn = [
         IntervalRow(row["agent"], row["q2"], row["q0"], row["q4"], shape="stroke", inner=(row["q1"], row["q3"]))
         if row["n"]
@@ -363,14 +348,14 @@ def _tasks(links: TextLinks, metric: str, board: Leaderboard, scores: pl.DataFra
         Table((f"Quantiles over {plural(sum(row['n'] for row in rows), 'score')}: ", Name(metric)), columns, rows)
     ]
     if board.influence:
-        tables.insert(0, _influence(links, metric, board, scores))
+        tables.insert(0, _influence(links, board, scores))
     finding, known = "", [row for row in rows if row["n"] > 1]
     if known:
         widest = max(known, key=lambda row: row["q3"] - row["q1"])
         ends = f"{numeral(widest['q1'], decimals)} to {numeral(widest['q3'], decimals)}"
         finding = f"The scores of {label(widest['agent'])} vary most: the middle half of its tasks is from {ends}."
     title, axis = f"{metric}: scores of each agent on single tasks", f"{board.unit}, {direction(metric)}"
-    return Figure(
+    yield Figure(
         "tasks",
         ("Scores on single tasks: ", Name(metric)),
         "Boxes show the middle half of the tasks, lines 90\u202f% of them; the vertical stroke is the median.",
@@ -380,7 +365,7 @@ def _tasks(links: TextLinks, metric: str, board: Leaderboard, scores: pl.DataFra
     )
 
 
-def _influence(links: TextLinks, metric: str, board: Leaderboard, scores: pl.DataFrame) -> Table:
+def _influence(links: TextLinks, board: Leaderboard, scores: pl.DataFrame) -> Table:
     values = {(task, agent): score for task, agent, score in scores.select("task", "agent", "score").iter_rows()}
     decimals = decimals_for(board.ends)
     rows = [
@@ -389,7 +374,7 @@ def _influence(links: TextLinks, metric: str, board: Leaderboard, scores: pl.Dat
             score=values.get((row.task, row.agent)),
             ranks=f"{row.rank} → {row.rank_without}",
             moved="yes" if row.ranking_changes else "no",
-            behind=links.behind(metric, row.agent),
+            behind=links(row.agent),
         )
         for row in board.influence
     ]
@@ -411,12 +396,9 @@ FEWEST_SIZES = 2
 
 
 @section("sizes", "Score by size", appendix=True)
-def sizes_section(run: RunFolder) -> Iterator[Block]:
+@each_metric
+def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[Block]:
     """Scores by number of parameters; None if fewer than two agents have a size and a score."""
-    return each_metric(run, partial(_sizes, run))
-
-
-def _sizes(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[Figure]:
     sized = {row.agent: row for row in run.agent_notes if (row.parameters or 0.0) > 0}
     found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
     if len(found) < FEWEST_SIZES:

@@ -42,19 +42,19 @@ def agents_of(run: RunFolder) -> list[str]:
 
 
 class TextLinks:
-    """Which texts are behind a number of a report; false if there are none."""
+    """Which texts are behind a number under a metric, as the page's script reads it; false if there are none."""
 
-    def __init__(self, run: RunFolder) -> None:
+    def __init__(self, run: RunFolder, metric: str) -> None:
+        self._metric = list(run.standings).index(metric)
         self._agents = {name: place for place, name in enumerate(agents_of(run))} if has_texts(run) else {}
-        self._metrics = {metric: place for place, metric in enumerate(run.standings)}
 
     def __bool__(self) -> bool:
         return bool(self._agents)
 
-    def behind(self, metric: str, agent: str, other: str | None = None) -> str | None:
-        """The texts of an agent, or of two, under a metric, as the page's script reads it; None: the page has none."""
+    def __call__(self, agent: str, other: str | None = None) -> str | None:
+        """The texts of an agent, or of two; None: the page has none."""
         agents = [self._agents.get(name) for name in (agent, other) if name is not None]
-        return None if None in agents else " ".join(map(str, (self._metrics[metric], *agents)))
+        return None if None in agents else " ".join(map(str, (self._metric, *agents)))
 
 
 @section("texts", "What they differ about")

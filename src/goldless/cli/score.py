@@ -149,7 +149,7 @@ def print_stopped(stopped: Stopped) -> None:
     """Print the comparisons of a question."""
     from goldless.reports.decisions import decision_table
 
-    table = decision_table(f"until {stopped.question}", stopped.comparisons, stopped.usd_per_task)
+    table = decision_table(stopped.question, stopped.comparisons, stopped.usd_per_task)
     print_whole(table)
     for line in table.notes:
         out().print(line, markup=False)

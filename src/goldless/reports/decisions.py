@@ -55,8 +55,8 @@ def nearest_first(comparisons: Iterator[Comparison] | Sequence[Comparison]) -> l
     return sorted(comparisons, key=lambda one: (one.skewed, one.more_tasks is None, one.more_tasks or 0))
 
 
-def decision_table(
-    title: str, comparisons: Sequence[Comparison], usd_per_task: float | None = None, most: int | None = ROWS
+def comparison_table(
+    title: str, comparisons: Sequence[Comparison], usd_per_task: float | None = None, most: int | None = None
 ) -> ReportTable:
     """The comparisons: undecided ones first, then those decided, the closest first; at most that many."""
     undecided = nearest_first([one for one in comparisons if not one.decided])
@@ -65,6 +65,11 @@ def decision_table(
     cut = len(shown) - len(rows)
     notes = (f"{cut} more comparisons are in the JSON output.",) if cut else ()
     return ReportTable(title, COLUMNS, rows, notes=notes)
+
+
+def decision_table(question: str, comparisons: Sequence[Comparison], usd_per_task: float | None) -> ReportTable:
+    """The comparisons of a question, as many as a terminal shows."""
+    return comparison_table(f"until {question}", comparisons, usd_per_task, ROWS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,9 +266,8 @@ def beats(agents: Sequence[str], comparisons: Sequence[Comparison]) -> BoolArray
     number = {agent: place for place, agent in enumerate(agents)}
     found = np.zeros((len(agents), len(agents)), np.bool_)
     for one in comparisons:
-        if one.better is not None:
-            worse = one.second if one.better == one.first else one.first
-            found[number[one.better], number[worse]] = True
+        if one.better is not None and one.worse is not None:
+            found[number[one.better], number[one.worse]] = True
     return found
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from markupsafe import Markup
 
 from goldless.grouped import mean_in_order
-from goldless.reports.decisions import decision_table, nearest_first, outlook_of
+from goldless.reports.decisions import comparison_table, nearest_first, outlook_of
 from goldless.reports.document import cells
 from goldless.reports.findings import comparative, direction, in_text
 from goldless.reports.html import charts
@@ -135,7 +135,7 @@ def comparisons_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
             (step, f"{said} {sign}".strip()) for step, said, sign in zip((0.8, -0.8, 0), meanings, signs, strict=True)
         ],
     )
-    compared = decision_table("All comparisons", board.comparisons, most=None)
+    compared = comparison_table("All comparisons", board.comparisons)
     rows = [
         {**row, "said": label(row["said"], LONGEST_SAID), "behind": links(row["first"], row["second"])}
         for row in compared.rows

@@ -59,7 +59,8 @@ def _write_copies(run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, fo
         for sample in whole.samples or ():
             key = log.task(sample.id), log.agent
             repeats[key] += 1
-            found = _scores_of(*key, repeats[key], scores)
+            again = f"#{repeats[key]}" * (repeats[key] > 1)  # as a study keeps further samples of a task
+            found = scores.get((key[0], f"{key[1]}{again}")) or scores.get((f"{key[0]}{again}", key[1])) or {}
             counts.update(all=1, scored=bool(found))
             used |= {name: run.ranked[name] for name in found}
             _edit(whole, sample, found, run)
@@ -67,13 +68,6 @@ def _write_copies(run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, fo
             _add_mean(whole, name, board, log.agent)
         inspect.write_eval_log(whole, str(folder / log.path.name))
     return counts
-
-
-def _scores_of(task: str, agent: str, number: int, scores: Scores) -> Mapping[str, float]:
-    """The scores of a sample; ``number`` counts an agent's samples of the task, which a study may keep as NAME#2."""
-    if number == 1:
-        return scores.get((task, agent), {})
-    return scores.get((task, f"{agent}#{number}")) or scores.get((f"{task}#{number}", agent)) or {}
 
 
 def _edit(log: Any, sample: Any, found: Mapping[str, float], run: ScoredRun) -> None:

@@ -43,17 +43,10 @@ class CsvTables:
 
 def _wide(run: ScoredRun, metric: str | None) -> pl.DataFrame:
     scores = run.response_scores(metric)
-    prompts = pl.DataFrame(
-        [(task, run.study.task(task).prompt) for task in run.study.tasks],
-        {"task": pl.String, "prompt": pl.String},
-        orient="row",
-    )
+    prompts = {task: run.study.task(task).prompt for task in run.study.tasks}
+    prompt = pl.col("task").replace_strict(prompts, default=None, return_dtype=pl.String).alias("prompt")
+    table = scores.select("task", "agent").unique(maintain_order=True).with_columns(prompt)
     texts = run.study.table("responses")
-    table = (
-        scores.select("task", "agent")
-        .unique(maintain_order=True)
-        .join(prompts, on="task", how="left", maintain_order="left")
-    )
     if texts is not None:
         names = pl.col("task", "agent", "text").cast(pl.String)
         table = table.join(texts.select(names), on=["task", "agent"], how="left", maintain_order="left")

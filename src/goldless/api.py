@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_origin
 
 from goldless.cli.command import Reading, Verb
-from goldless.cli.usage_errors import MOVED
+from goldless.cli.usage_errors import HOMES
 from goldless.errors import UserError
 from goldless.runs.option_forms import declared, defaults, from_arguments, keywords, refuse_unknown
 from goldless.runs.options import CALLING, Options
@@ -48,7 +48,7 @@ def __getattr__(name: str) -> Any:
 def declared_verb(name: str) -> Verb:
     """The verb of a function."""
     word = VERBS[name]
-    module = importlib.import_module(f"goldless.cli.{MOVED.get(word, word).split()[0]}")
+    module = importlib.import_module(f"goldless.cli.{HOMES.get(word, word)}")
     found: Verb = getattr(module, word)
     return found
 

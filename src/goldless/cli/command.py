@@ -75,7 +75,7 @@ class Command(TyperCommand):
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The parsed command line: flags under their old names too, and the project's settings as defaults."""
         for old, now in getattr(self.callback, "renamed", {}).items():
-            if any(word.partition("=")[0] == old for word in args):
+            if old in {word.partition("=")[0] for word in args}:
                 say(f"note: {old} is now {now}", style="dim")
                 args = [now + word[len(old) :] if word.partition("=")[0] == old else word for word in args]
         self.shows_all = "--help-all" in args
@@ -89,6 +89,7 @@ class Command(TyperCommand):
             made = super().make_context(info_name, args, parent, **extra)
         except UsageError as error:
             wrong: Any = error
+            wrong.command = "goldless" if parent is None else f"{parent.command_path} {info_name}"
             option = getattr(wrong, "param", None)
             if option is None or option.name not in used or given & {*option.opts}:
                 raise

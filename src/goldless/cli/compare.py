@@ -1,4 +1,4 @@
-"""``goldless compare``: two agents of one run or of two; ``--rankings``: agents' scores under different scorers."""
+"""``goldless compare``: two agents of one run or of two, or rankings under different scorers; ``gate``: SHIP or not."""
 
 from __future__ import annotations
 
@@ -7,15 +7,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from goldless.cli.command import RESULT_FOLDER, same, verb
-from goldless.cli.console import incomplete
-from goldless.cli.output import Output
+from goldless.cli.console import BLOCKED, INCONCLUSIVE, incomplete
+from goldless.cli.output import OUTPUT, Output
 from goldless.errors import UserError
-from goldless.runs.option_forms import FILES, LINES, METRIC_NAMES, ONE_LIST, argument, option, values
-from goldless.runs.options import CRITIC, METRICS, MODELS, STATISTICS, Options
+from goldless.runs.option_forms import (
+    FILES,
+    LINES,
+    METRIC_NAMES,
+    ONE_LIST,
+    REQUIRED,
+    TEXT,
+    Form,
+    argument,
+    option,
+    values,
+)
+from goldless.runs.options import CALLING, CRITIC, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
     from goldless.comparison.comparing import PairedComparison
+    from goldless.comparison.gating import Gate
     from goldless.meta_evaluation.consistency import Consistency
     from goldless.models.interface import Scorer
 
@@ -24,8 +38,6 @@ RUNS: Any = argument("RUN [RUN_B]", "A run folder, or two: before and after the 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparing:
-    """Options of ``compare``."""
-
     runs: Sequence[Path | str] = RUNS
     agents: Sequence[str] = option(
         (), "The two agents to compare, before and after; one name is meant in both runs.", "A,B", form=ONE_LIST
@@ -55,9 +67,7 @@ def compare(own: Comparing, options: Options) -> PairedComparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scorers:
-    """Options of ``compare --rankings``."""
-
+class Rankings:
     paths: Sequence[Any] = argument("RUNS… | STUDY", "Two or more run folders of one study, or a study.", form=LINES)
     scorers: Sequence[str | Scorer] = same(
         "scorer", (), "With a study: scorer to use. Repeat it; at least two are needed.", form=LINES
@@ -71,7 +81,7 @@ class Scorers:
     usual={"metrics": ()},
     out=RESULT_FOLDER,
 )
-async def consistency(own: Scorers, options: Options) -> Consistency:
+async def consistency(own: Rankings, options: Options) -> Consistency:
     """Compare agents' scores under two or more scorers: Pearson, Spearman and Kendall's tau-b, with intervals.
 
     Examples:
@@ -97,7 +107,7 @@ async def consistency(own: Scorers, options: Options) -> Consistency:
 
 
 @consistency.told
-def _tell(found: Consistency, output: Output, *, own: Scorers) -> None:
+def _tell_rankings(found: Consistency, output: Output, *, own: Rankings) -> None:
     from goldless.studies import as_study
 
     if output.folder is not None:
@@ -108,3 +118,89 @@ def _tell(found: Consistency, output: Output, *, own: Scorers) -> None:
     output.tell(found, signatures=signatures, notes=(row.note for row in found.rows if row.note))
     if not found.complete:
         incomplete("some scores are missing")
+
+
+# --- gate ------------------------------------------------------------------------------------------------------------
+
+CODES = {"SHIP": 0, "BLOCK": BLOCKED, "INCONCLUSIVE": INCONCLUSIVE}
+
+
+def _writable(path: Path) -> Path:
+    """A file to write, refused before anything is paid for it."""
+    from goldless.runs.store import try_writing
+
+    try_writing(path.resolve().parent, "Choose another file")
+    return path
+
+
+NEW_FILE = Form(Path, parse=_writable)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gating:
+    runs: Sequence[Path | str] = RUNS
+    margin: str | float = option(
+        REQUIRED,
+        "How much worse the candidate may be: in the metric's unit, or in standard deviations of the baseline's "
+        "scores, such as 0.2sd.",
+        "NUMBER[sd]",
+        form=TEXT,
+        may_lack=True,
+    )
+    baseline: str | None = same("baseline", None, "Agent that the candidate is to replace.")
+    candidate: str | None = option(
+        None, "Agent that may replace it (default: the only other one).", "AGENT", group=None
+    )
+    metric: str | None = option(None, "Metric that decides.", "--metric -m NAME", shown="the run's only one")
+    alpha: float = option(0.05, "Error rate to aim at: of a wrong SHIP, and of a wrong BLOCK.")
+    aa: int | None = option(
+        None, "Ask the run's judge N verdicts a second time and keep the answers.", group="A/A certificate"
+    )
+    repeats: Sequence[Path | str] = option(
+        (),
+        "Run folder with the same questions asked a second time; once per run.",
+        "--second-run RUN",
+        keyword="second_runs",
+        old="--repeats",
+    )
+    uncertified: bool = option(False, "Decide although the judge was never asked twice.")
+    markdown: Path | None = option(
+        None, "Write a summary for a pull request.", "FILE", group=OUTPUT, form=NEW_FILE, command_only=True
+    )
+    junit: Path | None = option(None, "Write the verdict as JUnit XML.", "FILE", form=NEW_FILE, command_only=True)
+
+
+@verb(
+    *("reviewers", "critic", "seed", "resamples", "level", "verdicts", "budget_usd", "price", "on", "journal"),
+    *CALLING,
+    first=("baseline", "candidate", "metric", "margin", "alpha"),
+    helps={
+        "reviewers": "With --aa: the run's reviewers, NAME=MODEL, as in the review.",
+        "critic": "With --aa: the run's critic.",
+    },
+)
+async def gate(own: Gating, options: Options) -> Gate:
+    """Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.
+
+    SHIP: a loss of more than the margin is excluded. BLOCK: it is shown. Otherwise INCONCLUSIVE, with what it would
+    take. A score by a judge decides only where the judge repeats itself: see --aa. Exit codes: 0 SHIP, 6 BLOCK,
+    7 INCONCLUSIVE.
+
+    Examples:
+      goldless gate runs/pr --baseline v1 --candidate v2 --margin 0.2sd
+      goldless gate runs/main runs/pr --margin 0.2sd --markdown gate.md --junit gate.xml
+    """
+    from goldless.comparison.gating import gate_runs
+
+    return await gate_runs(own.runs, options, **values(own, "runs"))
+
+
+@gate.told
+def _tell_gate(found: Gate, output: Output, *, own: Gating) -> None:
+    from goldless.comparison.gating import as_junit, as_markdown
+
+    for path, write in ((own.markdown, as_markdown), (own.junit, as_junit)):
+        if path is not None:
+            path.write_text(write(found), encoding="utf-8")
+    output.tell(found, markdown=lambda: as_markdown(found))
+    raise typer.Exit(CODES[found.verdict])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,8 +18,6 @@ from goldless.runs.option_forms import argument
 
 @dataclass(frozen=True, kw_only=True)
 class Shell:
-    """Options of ``completion``."""
-
     shell: Literal["bash", "zsh", "fish"] = argument("SHELL", "bash, zsh or fish.")
 
 
@@ -42,8 +40,6 @@ def completion(own: Shell) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigShowing:
-    """Options of ``show``."""
-
     of: list[str] | None = argument("[VERB]", "Show every option of this verb, such as score.", None)
 
 
@@ -59,16 +55,14 @@ def show(own: ConfigShowing, output: Output) -> None:
       goldless config show score
     """
     found = settings()
-    file = _text(found.path)
+    file, headings = _text(found.path), {"setting": "setting", "value": "value", "from": "from", "verb": "for"}
     if own.of:
-        title, rows = f"Options of goldless {' '.join(own.of)}", list(_rows(tuple(own.of), everything=True))
+        title, rows = f"Options of goldless {' '.join(own.of)}", _options(tuple(own.of))
     else:
-        title, rows = f"Settings in {file or 'no file'}", _of_all_verbs()
-    if found.path is not None and not own.of:
-        rows += [_row("", name, model, found.place(("models", name))) for name, model in found.models.items()]
-    headings = {"setting": "setting", "value": "value", "from": "from", "verb": "for"}
-    tables = [plain_table(title, rows, **headings)] if rows else []
-    output.print_tables(tables, lambda: {"file": file, "settings": rows})
+        title, rows = f"Settings in {file or 'no file'}", list(_settings(found.tables))
+    output.print_tables(
+        [plain_table(title, rows, **headings)] if rows else [], lambda: {"file": file, "settings": rows}
+    )
     if not rows:
         say(NO_FILE)
 
@@ -95,19 +89,16 @@ def trust() -> None:
 app = verbs_app("Show or trust the project's settings; completion for your shell.", completion, show, trust)
 
 
-def _of_all_verbs() -> list[dict[str, str]]:
-    """One row for a setting, with the verbs that it holds for."""
-    from goldless.cli.main import QUESTIONS, VERBS
-
-    def paths(path: Keys) -> Iterator[Keys]:
-        under = getattr(_command(path), "commands", None)
-        yield from [path] if under is None else (one for name in under for one in paths((*path, name)))
-
-    verbs: dict[tuple[str, ...], list[str]] = {}
-    for path in (path for name in (*VERBS, *QUESTIONS.values()) for path in paths((name,))):
-        for row in _rows(path, everything=False):
-            verbs.setdefault((row["setting"], row["value"], row["from"]), []).append(row["verb"])
-    return [_row(", ".join(names), *key) for key, names in verbs.items()]
+def _settings(table: Mapping[str, Any], at: Keys = ()) -> Iterator[dict[str, str]]:
+    """The settings of a file, with the verb that each is for; those of no verb it names are checked, too."""
+    found = settings()
+    if at != ("models",) and (not at or any(not isinstance(value, dict) for value in table.values())):
+        _checked(at or ("score",))
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _settings(value, (*at, key))
+        else:
+            yield _row(" ".join(at) or "every verb that has it", key, _text(value), found.place((*at, key)))
 
 
 def _command(path: Keys) -> Any:
@@ -123,20 +114,28 @@ def _command(path: Keys) -> Any:
     return found
 
 
-def _rows(path: Keys, *, everything: bool) -> Iterator[dict[str, str]]:
+def _checked(path: Keys) -> tuple[Command, Mapping[str, tuple[Any, Keys]]]:
+    """A verb, and what the file sets for it."""
     from goldless.cli.main import app as goldless
 
     command = _command(path)
     if not isinstance(command, Command):
         raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {', '.join(command.commands)}")
-    found = command.settings(path, typer.main.get_command(goldless))
+    return command, command.settings(path, typer.main.get_command(goldless))
+
+
+def _options(path: Keys) -> list[dict[str, str]]:
+    """Every option of a verb, with its value."""
+    command, found = _checked(path)
+    rows = []
     for one in command.params:
-        flag = next((name for name in one.opts if name.startswith("--")), None)
+        flag = next((name for name in one.opts if name.startswith("--")), "--help")
         if one.name in found:
             value, keys = found[one.name]
-            yield _row(" ".join(path), str(flag), _text(value), settings().place(keys))
-        elif everything and flag not in {None, "--help"} and not getattr(one, "hidden", False):
-            yield _row(" ".join(path), str(flag), _text(one.default), "default")
+            rows.append(_row(" ".join(path), flag, _text(value), settings().place(keys)))
+        elif flag != "--help" and not getattr(one, "hidden", False):
+            rows.append(_row(" ".join(path), flag, _text(one.default), "default"))
+    return rows
 
 
 def _row(name: str, option: str, value: str, source: str) -> dict[str, str]:

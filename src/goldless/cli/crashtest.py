@@ -57,8 +57,6 @@ def _split(given: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Perturbations:
-    """Options of verbs that perturb responses."""
-
     perturbations: Sequence[str] = option(
         (),
         f"Comma-separated: {PERTURBATIONS}.",
@@ -72,8 +70,6 @@ class Perturbations:
 
 @dataclass(frozen=True, kw_only=True)
 class CrashTesting(Perturbations):
-    """Options of ``crashtest``."""
-
     agents: Sequence[str] | None = option(
         None,
         "Comma-separated agents whose responses are perturbed (default: all).",
@@ -144,8 +140,6 @@ def _tell(found: CrashTest, output: Output, *, own: CrashTesting) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Drilling:
-    """Options of ``crashtest --drill``."""
-
     honest: str | None = option(None, "Group of honest agents, in the agents table.", "GROUP", group="Who deceives")
     deceptive: str | None = option(None, "Group of deceptive agents.", "GROUP")
     writer: str | ChatModel | None = option(
@@ -190,8 +184,6 @@ async def drill(study: Study, own: Drilling, options: Options) -> DeceptionDrill
 
 @dataclass(frozen=True, kw_only=True)
 class Perturbing(Perturbations):
-    """Options of ``crashtest --write``."""
-
     folder: Path = option(REQUIRED, "Write the new study to this folder.", "--write --out FOLDER", group=OUTPUT)
     strategies: Sequence[str] = option(
         (),

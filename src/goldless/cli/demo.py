@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from goldless.cli.command import RUN_FOLDER, verb
 from goldless.cli.console import out
 from goldless.cli.output import Output
-from goldless.cli.review import tell_review
-from goldless.cli.score import tell_evaluation
+from goldless.cli.score import tell_evaluation, tell_review
 from goldless.errors import UserError
 from goldless.runs.option_forms import argument, option
 from goldless.runs.options import Options
@@ -39,8 +38,6 @@ STUDY_FILE = "answers.csv"
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """Options of ``demo``."""
-
     with_review: bool = option(False, "Have the embedded model take a reviewer's exam instead.", "--review")
 
 
@@ -81,8 +78,6 @@ def _tell(found: Evaluation | Review, output: Output) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning:
-    """Options of ``demo --study``."""
-
     folder: Path = argument("FOLDER", "Where to write the file.", Path())
 
 

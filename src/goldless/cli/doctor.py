@@ -73,8 +73,6 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class Examining:
-    """Options of ``doctor``."""
-
     model: str = argument("MODEL", "A model; goldless list models shows the forms.", "embedded")
 
 

@@ -37,8 +37,6 @@ BAR = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Explaining:
-    """Options of ``explain``."""
-
     task: str = option(REQUIRED, "Task that both agents answered.", "NAME")
     agent: str = option(REQUIRED, "Agent whose response is given.", "NAME")
     peer: str = option(REQUIRED, "Agent whose response is predicted.", "NAME")

@@ -19,8 +19,6 @@ HUB, EVERY, INSPECT, PAIRS = "hf-eval-results", "eee", "inspect", "dpo-pairs"
 
 @dataclass(frozen=True, kw_only=True)
 class Exporting:
-    """Options of ``export``."""
-
     exporter: str = argument("FORMAT", f"What to write: {FORMATS}")
     source: str = argument("RUN_OR_STUDY", "A run folder, or a study.")
     path: Path | None = option(

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.cli.command import verb, verbs_app
 from goldless.cli.console import NOTHING, confirmed, end, say
@@ -27,8 +27,6 @@ DAY_SECONDS = 24 * 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Batches:
-    """Options of ``batches``."""
-
     forget: str | None = option(None, "Forget this batch, so that its calls are sent, and paid for, again.", "BATCH")
 
 
@@ -72,18 +70,6 @@ def batches(own: Batches, options: Options, output: Output) -> None:
         say("no batch is out")
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """One place where goldless keeps files."""
-
-    part: Literal["journal", "models"]
-    path: str
-    bytes: int
-    contents: str
-    if_cleared: str
-    """What is lost."""
-
-
 @verb()
 def files(*, output: Output) -> None:
     """Show the journal and the downloaded models: where they are, and what they take.
@@ -93,7 +79,7 @@ def files(*, output: Output) -> None:
     Example:
       goldless journal files
     """
-    kept = [asdict(one) for one in _kept()]
+    kept = list(_kept())
     rows = [{**one, "size": _size_in_words(one["bytes"])} for one in kept]
     headings = {"part": "what", "path": "where", "size": "size", "contents": "contents", "if_cleared": "if cleared"}
     table = plain_table("Files of goldless on this machine", rows, **headings)
@@ -102,8 +88,6 @@ def files(*, output: Output) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Clearing:
-    """Options of ``clear``."""
-
     part: Literal["journal", "models", "all"] = argument(
         "PART", "journal (replies of models), models (downloads) or all."
     )
@@ -120,22 +104,22 @@ def clear(own: Clearing) -> None:
       goldless journal clear models
       goldless journal clear journal --yes
     """
-    found = [one for one in _kept() if one.bytes and own.part in {one.part, "all"}]
+    found = [one for one in _kept() if one["bytes"] and own.part in {one["part"], "all"}]
     for one in found:
-        say(f"{one.part}: {one.path} ({_size_in_words(one.bytes)}; {one.contents}). {one.if_cleared}")
+        size = _size_in_words(one["bytes"])
+        say(f"{one['part']}: {one['path']} ({size}; {one['contents']}). {one['if_cleared']}")
     if not found or not (own.yes or confirmed("clearing")):
         say("nothing was deleted" if found else "nothing to clear")
         return
-    for one in found:
+    for place in (Path(one["path"]) for one in found):
         try:
-            if one.part == "models":
-                shutil.rmtree(one.path)
-            else:
-                for path in _journal_files(Path(one.path)):
-                    path.unlink()
+            if place.is_dir():
+                shutil.rmtree(place)
+            for path in _journal_files(place):
+                path.unlink()
         except OSError as error:
-            raise UserError(f"{one.path}: cannot be deleted ({error.strerror})") from error
-        say(f"deleted: {one.path}")
+            raise UserError(f"{place}: cannot be deleted ({error.strerror})") from error
+        say(f"deleted: {place}")
 
 
 @verb("journal")
@@ -167,8 +151,6 @@ def check(*, options: Options, output: Output) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class JournalShowing:
-    """Options of ``show``."""
-
     run: Path | None = option(None, "Also show what this run folder's results cost.", "FOLDER")
 
 
@@ -234,8 +216,6 @@ def compact(*, options: Options) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Forgetting:
-    """Options of ``forget``."""
-
     model: str | None = option(None, "Delete replies of this model, as goldless journal show names it.")
     older_than: float | None = option(
         None, "Delete replies stored more than this many days ago.", "DAYS", typer={"min": 0}
@@ -272,8 +252,6 @@ def forget(own: Forgetting, options: Options) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Merging:
-    """Options of ``merge``."""
-
     others: list[Path] = argument("JOURNAL...", "Journals to read from; they stay as they are.")
 
 
@@ -315,17 +293,22 @@ def _existing(path: Path) -> Journal:
     return Journal(path)
 
 
-def _kept() -> Iterator[Kept]:
+def _kept() -> Iterator[dict[str, Any]]:
+    """The places where goldless keeps files, and what is lost if they are cleared."""
     from goldless.models.cache import compiled_folder, default_journal, models_folder
+
+    def place(part: str, path: Path, files: list[Path], contents: str, lost: str) -> dict[str, Any]:
+        size = _size_of(files)
+        return {"part": part, "path": str(path), "bytes": size, "contents": contents, "if_cleared": lost}
 
     journal = default_journal()
     lost = "Runs call their models again, and pay again; run folders keep their results."
-    yield Kept("journal", str(journal), _size_of(_journal_files(journal)), _replies(journal), lost)
+    yield place("journal", journal, _journal_files(journal), _replies(journal), lost)
     for folder in (models_folder(), compiled_folder()):
         files = [path for path in folder.rglob("*") if path.is_file()]
         if files or folder == models_folder():
             contents = f"{len(files)} file{'s' * (len(files) != 1)}"
-            yield Kept("models", str(folder), _size_of(files), contents, "They are fetched or made again when needed.")
+            yield place("models", folder, files, contents, "They are fetched or made again when needed.")
 
 
 def _replies(journal: Path) -> str:

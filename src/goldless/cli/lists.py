@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
 
 from goldless.cli.command import verb, verbs_app
 from goldless.cli.console import say
 from goldless.cli.output import Output, plain_table
 
-if TYPE_CHECKING:
-    from goldless.plugins import Plugin
-
-CATALOGUES = {
-    "goldless.metrics": "goldless.metrics.catalogue",
-    "goldless.models": "goldless.models.catalogue",
-    "goldless.perturbations": "goldless.meta_evaluation.perturbations.catalogue",
-    "goldless.importers": "goldless.studies.importers",
-    "goldless.exporters": "goldless.exporting.catalogue",
-    "goldless.sections": "goldless.reports.html.page",
-    "goldless.verbs": "goldless.cli.main",
-}
-"""The module whose catalogue says whether a group's plugins have the right shape and a name that is free."""
+CATALOGUES = (
+    *("goldless.metrics.catalogue:CATALOGUE", "goldless.models.catalogue:PROVIDERS"),
+    *("goldless.meta_evaluation.perturbations.catalogue:CATALOGUE", "goldless.studies.importers:IMPORTERS"),
+    *("goldless.exporting.catalogue:EXPORTERS", "goldless.reports.html.page:CATALOGUE", "goldless.cli.main:ADDED"),
+)
+"""Where plugins come in, by entry point or as apps of ours."""
 
 
 @verb()
@@ -85,8 +75,8 @@ def plugins(*, output: Output) -> None:
     from goldless.plugins import GROUPS
 
     names = ("group", "name", "package", "version", "failure")
-    found = [{name: getattr(one, name) for name in names} for group in GROUPS for one in _of(group)]
-    rows = [one | {"usable": one["failure"] is None} for one in found]
+    found = [one for place in CATALOGUES for one in resolve_name(place).plugins()]
+    rows = [{name: getattr(one, name) for name in names} | {"usable": one.failure is None} for one in found]
     headings = {name: name for name in names} | {"failure": "cannot be used because"}
     output.print_tables([plain_table("Plugins", rows, **headings)], lambda: {"groups": list(GROUPS), "plugins": rows})
     if not rows:
@@ -96,15 +86,3 @@ def plugins(*, output: Output) -> None:
 
 
 app = verbs_app("List metrics, models, importers or plugins.", metrics, models, importers, plugins)
-
-
-def _of(group: str) -> Iterable[Plugin]:
-    """The plugins of a group, as its catalogue sees them where it has one."""
-    from goldless.plugins import Catalogue
-    from goldless.plugins import plugins as entry_points
-
-    if importlib.util.find_spec(CATALOGUES[group]) is None:
-        return entry_points(group)
-    module = importlib.import_module(CATALOGUES[group])
-    kept = [value for value in vars(module).values() if isinstance(value, Catalogue) and value.group == group]
-    return kept[0].plugins() if kept else entry_points(group)

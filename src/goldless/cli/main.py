@@ -31,7 +31,7 @@ from goldless.cli.console import (
     warnings_as_messages,
 )
 from goldless.cli.signals import Signals
-from goldless.cli.usage_errors import MOVED, UsageError, usage_message
+from goldless.cli.usage_errors import HOMES, MOVED, UsageError, usage_message
 from goldless.errors import GoldlessError, UserError, WaitingError
 from goldless.plugins import Catalogue, added_by_apps
 
@@ -85,15 +85,13 @@ ADDED = Catalogue[Any](
     lambda value: None if isinstance(value, Verb) else f"must be made by goldless.cli.command.verb, got {value!r}",
 )
 """Verbs that plugins add."""
-MODULES = {"list": "lists", **{old: verb for (verb, _), old in QUESTIONS.items()}}
-"""Modules that are not named as their verb is."""
 
 
 @functools.cache
 def _made(name: str) -> Any:
     """The command of a verb; only its module is imported."""
     if name in (*VERBS, *QUESTIONS.values()):
-        place = OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{MODULES.get(name, name)}"
+        place = OF_APPS[name][2] if name in OF_APPS else f"goldless.cli.{HOMES.get(name, name)}"
         module = importlib.import_module(place)
         found = getattr(module, name, None) or module.app
     elif (found := ADDED.get(name)) is None:
@@ -135,6 +133,11 @@ class Verbs(Group):
     def tables(self) -> Sequence[str]:
         """Names that a table of settings may have."""
         return *self.commands, *QUESTIONS.values()
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        if args and not args[0].startswith("-"):
+            self.params, self.add_help_option = [], False  # typer imports pydantic to see that none was given
+        return super().make_context(info_name, args, parent, **extra)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command for the words of a command line: a verb, also under its old name, or a question of it."""

@@ -82,8 +82,6 @@ def _tell(found: Plan, output: Output) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Costing:
-    """Options of ``plan --cost``."""
-
     tasks: int = option(10_000, "Also estimate the cost on N tasks like these.")
     reviewer_price: Sequence[str] = option(
         (), "Price of a reviewer in USD per million tokens, or NAME=IN,OUT.", "NAME=USD", group=REVIEWERS, form=LINES

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Replaying:
-    """Options of ``replay``."""
-
     run: str = argument("RUN_OR_URL", "A run folder, an archive of one, or the archive's address.")
     badge: Path | None = option(None, "Write a badge with the result.", "FILE.svg", command_only=True)
 

@@ -1,4 +1,4 @@
-"""``goldless score``: from a study to a leaderboard."""
+"""``goldless score`` and ``goldless review``: from a study to a leaderboard, by metrics or by reviewers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from goldless.cli.command import RUN_FOLDER, as_words, verb
-from goldless.cli.console import NOTHING, end, incomplete, out, say
+from goldless.cli.console import NOBODY_PASSED, NOTHING, end, incomplete, out, say
 from goldless.cli.output import Output, print_whole, tell_spending
-from goldless.runs.options import SCORING, STOPPING, Options
+from goldless.runs.options import REVIEWING, SCORING, STOPPING, Options
 
 if TYPE_CHECKING:
     from goldless.reports.decisions import Stopped
     from goldless.reports.leaderboard import Leaderboard, RaterScores
     from goldless.runs.evaluation import Evaluation
+    from goldless.runs.review_outcome import Review
     from goldless.studies import Study
 
 
@@ -208,3 +209,55 @@ def _end(evaluation: Evaluation) -> None:
     boards = list(evaluation.boards.values())
     if boards and all(row.score is None for board in boards for row in board.rows):
         end(NOTHING, "nothing could be scored")
+
+
+# --- review ----------------------------------------------------------------------------------------------------------
+
+
+@verb(
+    *REVIEWING,
+    first=("reviewers", "scale", "exams", "recorded", "folder"),
+    out=RUN_FOLDER,
+    keeps_evidence=True,
+)
+async def review(study: Study, *, options: Options) -> Review:
+    """Have chat models take an exam, let those who pass judge the responses, and rank the agents by weighted votes.
+
+    Exit code 4: no reviewer passed.
+
+    Examples:
+      goldless review answers.csv --reviewers openai:gpt-4o,openai:gpt-4o-mini --exam auto
+      goldless review study/ --recorded --scale pairwise
+    """
+    from goldless.runs.pipeline import review_study
+
+    return await review_study(study, options)
+
+
+@review.told
+def tell_review(found: Review, output: Output, *, last: str = "") -> None:
+    """Keep and print a review, and a last sentence; exit with 3 if it is incomplete, 4 if no reviewer passed, or 1."""
+    from goldless.runs.store import save_review
+
+    if output.folder is not None:
+        save_review(found, output.folder)
+    if not found.complete:
+        say(f"INCOMPLETE: {found.open} calls are left", style="yellow")
+    if found.failures:
+        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(found.failures.items()))
+        say(f"missing: {sum(found.failures.values())} ({causes})", style="yellow")
+    output.show(found)
+    if output.shown_as == "rich" and found.stopped is not None:
+        print_stopped(found.stopped)
+    if output.shown_as == "rich" and last:
+        out().print(last)
+    tell_spending(found.spending)
+    for note in found.notes:
+        say(note, style="yellow")
+    output.tell_folder("results and evidence")
+    if not found.complete:
+        incomplete(f"{found.open} left")
+    if found.nobody is not None:
+        end(NOBODY_PASSED, found.nobody)
+    if len(found.judgements) and found.judgements["value"].null_count() == len(found.judgements):
+        end(NOTHING, "no verdict could be read")

@@ -29,8 +29,6 @@ def _questions(given: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Selecting:
-    """Options of ``select``."""
-
     tolerance: str | float = option(
         "1sd",
         "A response that is better by no more than this does not matter: in the metric's unit, or in standard "

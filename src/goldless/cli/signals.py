@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     import asyncio
 
 KEPT = "finished work is kept, and the same command resumes from there"
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
-SIGNALS = tuple(signal.Signals[name] for name in NAMES if hasattr(signal, name))
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ENDING_SECONDS = 1.0
 SHOW_CURSOR = "\x1b[?25h"
 Result = TypeVar("Result")
@@ -66,7 +64,6 @@ class Signals:
         self.task: asyncio.Task[object] | None = None
         """What a signal cancels; None: it raises KeyboardInterrupt in the main thread."""
         self._pipe: tuple[int, int] | None = None
-        self._wakeup_before = -1
         self._before = {one: signal.getsignal(one) for one in SIGNALS}
         self._told = False
 
@@ -81,12 +78,11 @@ class Signals:
         self._told = True
 
     def __enter__(self) -> Self:
-        """Begin to watch."""
-        if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
+        if threading.current_thread() is not threading.main_thread():
             return self
         self._pipe = os.pipe()
         os.set_blocking(self._pipe[1], False)
-        self._wakeup_before = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
         for one, before in self._before.items():
             # what is ignored stays so: nohup does that to SIGHUP, and a script to SIGINT of what it starts with "&"
             if before in {signal.SIG_DFL, signal.default_int_handler}:
@@ -101,7 +97,7 @@ class Signals:
             _watching.remove(self)
             for one, before in self._before.items():
                 signal.signal(one, before if self.first is None else signal.SIG_IGN)
-            signal.set_wakeup_fd(self._wakeup_before)
+            signal.set_wakeup_fd(-1)
             os.close(self._pipe[1])
         if self.first is not None:  # a thread that does not end must not keep the process
             limit = threading.Timer(ENDING_SECONDS, os._exit, (self.code,))
@@ -122,14 +118,11 @@ class Signals:
             came += number[0] in SIGNALS
             if came > 1:
                 self._end(signal.Signals(number[0]))
-            self._wake()
+            # a signal does not wake the event loop if it comes just before the loop sleeps, or to another thread
+            if (task := self.task) is not None:
+                with suppress(RuntimeError):  # the loop has just been closed
+                    task.get_loop().call_soon_threadsafe(bool)
         os.close(pipe)
-
-    def _wake(self) -> None:
-        """Wake the event loop: a signal does not, if it comes just before the loop sleeps or to another thread."""
-        if (task := self.task) is not None:
-            with suppress(RuntimeError):  # the loop has just been closed
-                task.get_loop().call_soon_threadsafe(bool)
 
     def _end(self, number: signal.Signals) -> None:
         for last_word in tuple(_last_words):

@@ -44,8 +44,6 @@ def _counted(count: int, things: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Importing:
-    """Options of ``import``."""
-
     folder: Path = option(REQUIRED, "Write the study to this folder.", "--out FOLDER", group=OUTPUT)
 
 

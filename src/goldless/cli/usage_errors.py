@@ -37,12 +37,16 @@ MOVED: Mapping[str, str] = {
 }
 """Verbs of version 0.2.0 under their old names, which still work, and what they are called now."""
 
+HOMES = {"list": "lists", "gate": "compare", "calibrate": "agree", "bias": "agree", "review": "score"}
+HOMES |= {old: now.split()[0] for old, now in MOVED.items() if " --" in now}
+"""Modules that are not named as their verb is."""
+
 
 def usage_message(error: Any, verbs: Collection[str]) -> str:
     """The message for a wrong command line; empty where the help was printed instead."""
     if type(error).__name__ == "NoArgsIsHelpError":
         return ""
-    path = "goldless" if error.ctx is None else error.ctx.command_path
+    path = getattr(error, "command", "goldless") if error.ctx is None else error.ctx.command_path
     return f"error: {_said(error, path, verbs)}\nTry '{path} -h' for help"
 
 

@@ -22,8 +22,6 @@ ONE_OR_MORE = whole(1, or_none=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Watching:
-    """Options of ``watch``."""
-
     anchors: Any = option(REQUIRED, "Fixed study that is asked on every occasion.", "STUDY", form=TEXT, may_lack=True)
     folder: Path | str = argument("FOLDER", "Folder that keeps the occasions; new at first.")
     scale: str = same("scale", "5-level", "Scale of the judge: 5-level, 100-level, pairwise, pairwise-tie.")

@@ -115,7 +115,7 @@ def _opened(verb: Verb, study: Any, files: Mapping[str, Any]) -> Any:
     """The study; ``files``: how its files, or the columns of a frame, are read."""
     from goldless.studies import as_study, import_study, study_from_frame  # noqa: PLC0415 - slower than a name
 
-    if verb.study is None:
+    if not verb.study:
         return None
     if files and isinstance(study, str | Path):
         return import_study([study], **files)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goldless.cli.command import FORMATS
+from goldless.cli.study import FORMATS
 from goldless.studies import read_study
 from goldless.studies.importers.catalogue import BUILT_IN
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
-from types import UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -18,10 +17,10 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from goldless.cli.completion import completer
 from goldless.cli.console import say
 from goldless.cli.output import OUTPUT, RESULT_FOLDER, Output
-from goldless.cli.settings_file import Keys, settings
+from goldless.cli.settings_file import Keys, Set, settings
 from goldless.cli.usage_errors import UsageError, must_be
 from goldless.errors import UserError
-from goldless.runs.option_forms import Form, Option, check_each, declared, defaults, option, parsed, split, taken
+from goldless.runs.option_forms import LINES, Form, Option, check_each, declared, defaults, option, parsed, split, taken
 from goldless.runs.options import Options
 
 __all__ = ["OUTPUT", "RESULT_FOLDER", "Command", "Reading", "Verb", "same", "verb", "verbs_app"]
@@ -29,26 +28,13 @@ __all__ = ["OUTPUT", "RESULT_FOLDER", "Command", "Reading", "Verb", "same", "ver
 READING = "Reading the study"
 RUN_FOLDER = "Write results and evidence to this folder."
 EXAMPLE_COLUMNS = "--columns task=id,agent=model,text=output"
-FORMATS = (
-    "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever, mt_bench, arena_hard, arena_votes, "
-    "helm, lighteval, traces"
+STUDY = Option(
+    "A file with columns task, agent and text, a study folder, a run folder, results of another tool, - for standard "
+    "input, or sample.",
+    metavar="STUDY",
+    form=LINES,
+    argument=True,
 )
-"""Formats as the help lists them; plugins may add others."""
-STUDIES = {
-    "study": typer.Argument(
-        metavar="STUDY",
-        autocompletion=completer("study", "STUDY", ""),
-        help="A file with columns task, agent and text, a study folder, a run folder, results of another tool, - for "
-        "standard input, or sample.",
-    ),
-    "files": typer.Argument(
-        metavar="FILES",
-        autocompletion=completer("files", "FILES", ""),
-        help="Files, folders or - for standard input. The first word may be their format, which is recognised "
-        f"otherwise: {FORMATS}.",
-    ),
-}
-"""Parameters of a verb's function that are a study."""
 METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
 """What the help shows for a type, where the option itself does not say it."""
 MOST_OPTIONS = 13
@@ -81,7 +67,7 @@ class Command(TyperCommand):
         self.shows_all = "--help-all" in args
         args = ["--help"] if self.shows_all else args
         given = {word.partition("=")[0] for word in args}
-        used: Mapping[str, tuple[Any, Keys]] = {}
+        used: Set = {}
         if parent is not None and not extra.get("resilient_parsing"):  # which is how typer completes words
             used = self.settings((*parent.command_path.split()[1:], str(self.name)), parent.find_root().command)
         extra["default_map"] = {name: value for name, (value, _) in used.items()}
@@ -99,7 +85,7 @@ class Command(TyperCommand):
         made.meta[SETTINGS] = used
         return made
 
-    def settings(self, verb: Keys, root: Any) -> Mapping[str, tuple[Any, Keys]]:
+    def settings(self, verb: Keys, root: Any) -> Set:
         """The values that the project's file sets for this verb, by parameter, with their keys in the file."""
         if (found := settings()).path is None:
             return {}
@@ -207,6 +193,7 @@ def verb(*takes: str, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:
     return lambda work: Verb(work, takes, **settings)
 
 
+@dataclass(eq=False)
 class Verb:
     """A verb, declared by one function and a dataclass: its command, and what a Python function is made from.
 
@@ -214,49 +201,50 @@ class Verb:
     ``study``, read from files. Either it returns a result, which is shown as ``told`` says, or it takes the ``output``
     and prints by itself. Its docstring is the help; lines of the last paragraph that start with ``goldless`` are
     examples.
-
-    - ``takes``: groups of run options, or single ones; ``without``: those of them that it has no use for.
-    - ``usual``: defaults of its own for these; ``helps``: help texts of its own.
-    - ``first``: the options that matter, shown before all others.
-    - ``out``: what ``--out`` writes; ``kept_as``: the result's name there, beside others of the study;
-      ``keeps_evidence``: it replaces the evidence in the folder.
-    - ``averages_samples``: it knows that several samples are of one agent.
-    - ``opens``: makes a study of what only Python can give.
-    - ``questions``: options that ask something else, with another help, and what that is.
     """
 
-    def __init__(
-        self,
-        work: Callable[..., Any],
-        takes: Sequence[str] = (),
-        *,
-        without: Collection[str] = (),
-        usual: Mapping[str, Any] | None = None,
-        helps: Mapping[str, str] | None = None,
-        first: Sequence[str] = (),
-        out: str = "",
-        kept_as: str = "",
-        keeps_evidence: bool = False,
-        averages_samples: bool = False,
-        opens: Callable[[Any], Any] | None = None,
-        questions: Mapping[str, str] | None = None,
-    ) -> None:
-        self.work, self.opens, self.kept_as, self.first = work, opens, kept_as, first
-        self.usual, self.keeps_evidence, self.averages_samples = usual or {}, keeps_evidence, averages_samples
-        named = work.__annotations__.get("own")
-        self.own = NoOptions if named is None else vars(inspect.getmodule(work))[named]
-        self.given = set(inspect.signature(work).parameters)
-        self.study = next((name for name in STUDIES if name in self.given), None)
-        self.returns = work.__annotations__["return"] != "None"
-        self.takes = [name for name in taken(Options, takes) if name not in {*declared(self.own), *without}]
-        self.questions = {flag.removeprefix("--"): line for flag, line in (questions or {}).items()}
-        chosen = dict.fromkeys((*first, *declared(self.own), *COMMON))
-        self.matter = (*list(chosen)[: MOST_OPTIONS - len(self.questions)], *self.questions)
+    work: Callable[..., Any]
+    groups: Sequence[str] = ()
+    """Run options that it takes: groups, or single ones."""
+    without: Collection[str] = ()
+    """Those of them that it has no use for."""
+    usual: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults of its own for these."""
+    helps: Mapping[str, str] = field(default_factory=dict)
+    """Help texts of its own for options."""
+    first: Sequence[str] = ()
+    """Options that matter, shown before all others."""
+    out: str = ""
+    """What ``--out`` writes."""
+    kept_as: str = ""
+    """The result's name in that folder, beside others of the study."""
+    keeps_evidence: bool = False
+    """It replaces the evidence in the folder."""
+    averages_samples: bool = False
+    """It knows that several samples are of one agent."""
+    opens: Callable[[Any], Any] | None = None
+    """Makes a study of what only Python can give."""
+    questions: Mapping[str, str] = field(default_factory=dict)
+    """Options that ask something else, with another help, and what that is."""
+
+    def __post_init__(self) -> None:
+        named = self.work.__annotations__.get("own")
+        self.own: Any = NoOptions if named is None else vars(inspect.getmodule(self.work))[named]
+        self.given = set(inspect.signature(self.work).parameters)
+        self.study = "study" in self.given
+        self.returns = self.work.__annotations__["return"] != "None"
+        own = declared(self.own)
+        self.takes = [name for name in taken(Options, self.groups) if name not in {*own, *self.without}]
+        matter = list(dict.fromkeys((*self.first, *own, *COMMON)))
+        asked = [flag.removeprefix("--") for flag in self.questions]
+        self.matter = (*matter[: MOST_OPTIONS - len(asked)], *asked)
         self._tell: Callable[..., None] = lambda found, output: output.tell(found)
-        self.__name__, self.__doc__ = work.__name__, _help_text(work.__doc__ or "")
-        self.options = self._options(helps or {}, out or (RESULT_FOLDER if kept_as else ""))
-        self.renamed = {one.old: one.flags[0] for one, _ in self.options.values() if one.old}
-        arranged = self._parameters()
+        self.__name__, self.__doc__ = self.work.__name__, _help_text(self.work.__doc__ or "")
+        options = self._options()
+        self.renamed = {one.old: one.flags[0] for one, _ in options.values() if one.old}
+        arguments = [name for name, (one, _) in options.items() if one.argument]
+        order = dict.fromkeys((*arguments, *self.first, *options))
+        arranged = [_parameter(name, *options[name], matters=name in self.first) for name in order]
         self.__signature__ = inspect.Signature(arranged)
         self.__annotations__ = {one.name: one.annotation for one in arranged}
 
@@ -268,35 +256,27 @@ class Verb:
         self._tell = tell
         return tell
 
-    def _options(self, helps: Mapping[str, str], out: str) -> dict[str, tuple[Option, Any]]:
+    def _options(self) -> dict[str, tuple[Option, Any]]:
         """Every option of the command with its default: its own, the run's, how files are read, how it prints."""
-        found: dict[str, tuple[Option, Any]] = {}
-        for name in self.takes:
-            one, said = declared(Options)[name], helps.get(name, "")
-            shown = ", ".join(map(str, self.usual[name])) if name in self.usual else one.shown
-            one = replace(one, help=said or one.help, shown="" if "(default:" in said else shown)
-            found |= {name: (one, defaults(Options)[name])} if one.flags else {}
-        prints = self.returns or "output" in self.given
-        for model in (*[Reading] * (self.study is not None), *[Output] * prints):
-            found |= {name: (one, defaults(model)[name]) for name, one in declared(model).items()}
-        if prints and out:
-            found["folder"] = replace(found["folder"][0], help=out), None
-        else:
-            found.pop("folder", None)
-        mine = {name: (one, defaults(self.own)[name]) for name, one in declared(self.own).items()}
-        return mine | {name: one for name, one in found.items() if name not in mine}
-
-    def _parameters(self) -> list[inspect.Parameter]:
-        """What the command takes, for typer: arguments, then the options that matter, then the others."""
-        study = [] if self.study is None else [_keyword(self.study, list[str], STUDIES[self.study])]
-        arguments = [name for name, (one, _) in self.options.items() if one.argument]
-        order = dict.fromkeys((*arguments, *self.first, *self.options))
-        options = [_parameter(name, *self.options[name], matters=name in self.first) for name in order]
-        asked = [
-            _keyword(name, bool, typer.Option(f"--{name}", help=line, rich_help_panel=QUESTIONS, metavar=""), False)
-            for name, line in self.questions.items()
-        ]
-        return [*study, *options, *asked]
+        prints, out = self.returns or "output" in self.given, self.out or RESULT_FOLDER * bool(self.kept_as)
+        names = {
+            self.own: declared(self.own),
+            Options: [name for name in self.takes if declared(Options)[name].flags],
+            Reading: declared(Reading) if self.study else (),
+            Output: [name for name in declared(Output) if name != "folder" or out] if prints else (),
+        }
+        found: dict[str, tuple[Option, Any]] = {"study": (STUDY, MISSING)} if self.study else {}
+        for model, listed in names.items():
+            for name in listed:
+                found.setdefault(name, (declared(model)[name], defaults(model)[name]))
+        for name, value in self.usual.items():
+            found[name] = replace(found[name][0], shown=", ".join(map(str, value))), found[name][1]
+        for name, said in {**self.helps, **({"folder": out} if out else {})}.items():
+            one, default = found[name]
+            found[name] = replace(one, help=said, shown="" if "(default:" in said else one.shown), default
+        for flag, line in self.questions.items():
+            found[flag.removeprefix("--")] = Option(line, QUESTIONS, (flag,), form=Form(bool)), False
+        return found
 
     def __call__(self, **words: Any) -> None:
         """Run the command with the words of a command line."""
@@ -304,12 +284,12 @@ class Verb:
         output = parsed(Output, words)
         options = parsed(Options, {name: words.pop(name, None) for name in self.takes}, self.usual)
         study = None
-        if self.study is not None:
+        if self.study:
             from goldless.cli.study import tell_import
             from goldless.studies.reading import StudyFiles
 
             reading = {name: one for name, one in vars(parsed(Reading, words)).items() if one}
-            study = StudyFiles(words.pop(self.study), reading, tell_import)
+            study = StudyFiles(words["study"], reading, tell_import)
         if not self.returns:
             self.begin(study, own, options, output)
             return
@@ -323,15 +303,14 @@ class Verb:
     def begin(self, study: Any, own: Any, options: Options, output: Output | None = None) -> Any:
         """Call the function; its result, or what is awaited for it."""
         check_each(own)
-        given = {self.study: study, "own": own, "options": options, "output": output}
+        given = {"study": study, "own": own, "options": options, "output": output}
         return self.work(**{name: value for name, value in given.items() if name in self.given})
 
 
 def _parameter(name: str, one: Option, default: Any, *, matters: bool) -> inspect.Parameter:
     """An option as typer knows it: None where it is not given and its default is not a single word."""
     typed = one.form.typed
-    kinds = [kind for kind in get_args(typed) if kind is not type(None)] if isinstance(typed, UnionType) else [typed]
-    kind = get_args(kinds[0])[0] if get_origin(kinds[0]) is list else kinds[0]
+    kind = get_args(typed)[0] if get_origin(typed) is list else typed
     metavar = one.metavar or (METAVARS.get(kind) if isinstance(kind, type) else None)
     said = _markup(one.help)
     if default is MISSING and not one.may_lack:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ import typer
 from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import say
 from goldless.cli.output import Output, plain_table
-from goldless.cli.settings_file import NO_FILE, Keys, settings
+from goldless.cli.settings_file import NO_FILE, Keys, Set, settings
 from goldless.errors import UserError, nearest
 from goldless.runs.option_forms import argument
 
@@ -59,7 +58,7 @@ def show(own: ConfigShowing, output: Output) -> None:
     if own.of:
         title, rows = f"Options of goldless {' '.join(own.of)}", _options(tuple(own.of))
     else:
-        title, rows = f"Settings in {file or 'no file'}", list(_settings(found.tables))
+        title, rows = f"Settings in {file or 'no file'}", _in_file()
     output.print_tables(
         [plain_table(title, rows, **headings)] if rows else [], lambda: {"file": file, "settings": rows}
     )
@@ -89,16 +88,15 @@ def trust() -> None:
 app = verbs_app("Show or trust the project's settings; completion for your shell.", completion, show, trust)
 
 
-def _settings(table: Mapping[str, Any], at: Keys = ()) -> Iterator[dict[str, str]]:
-    """The settings of a file, with the verb that each is for; those of no verb it names are checked, too."""
+def _in_file() -> list[dict[str, str]]:
+    """The settings of the file, with the verb that each is for."""
     found = settings()
-    if at != ("models",) and (not at or any(not isinstance(value, dict) for value in table.values())):
-        _checked(at or ("score",))
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _settings(value, (*at, key))
-        else:
-            yield _row(" ".join(at) or "every verb that has it", key, _text(value), found.place((*at, key)))
+    for path in dict.fromkeys(keys[:-1] or ("score",) for keys in found.entries if keys[:-1] != ("models",)):
+        _checked(path)
+    return [
+        _row(" ".join(keys[:-1]) or "every verb that has it", keys[-1], _text(value), found.place(keys))
+        for keys, value in found.entries.items()
+    ]
 
 
 def _command(path: Keys) -> Any:
@@ -114,7 +112,7 @@ def _command(path: Keys) -> Any:
     return found
 
 
-def _checked(path: Keys) -> tuple[Command, Mapping[str, tuple[Any, Keys]]]:
+def _checked(path: Keys) -> tuple[Command, Set]:
     """A verb, and what the file sets for it."""
     from goldless.cli.main import app as goldless
 

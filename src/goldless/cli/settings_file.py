@@ -10,7 +10,6 @@ and its settings, kept with the user's data: a change of the settings asks again
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -42,6 +41,8 @@ NEED_TRUST = {
     "://": "names a server",
 }
 Keys = tuple[str, ...]
+Set = dict[str, tuple[Any, Keys]]
+"""Values by parameter, with their keys in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Settings:
     """What a file sets, and where."""
 
     path: Path | None = None
-    tables: Mapping[str, Any] = field(default_factory=dict)
+    entries: Mapping[Keys, Any] = field(default_factory=dict)
+    """Values by the names of their tables and their own."""
     text: str = ""
     named: bool = False
     """The user named the file, by GOLDLESS_CONFIG, so it is trusted."""
@@ -59,13 +61,10 @@ class Settings:
         assert self.path is not None
         table: Keys = ()
         for number, line in enumerate(self.text.splitlines(), 1):
-            if header := re.match(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$", line):
-                here = table = _dotted(header[1])
-            elif key := re.match(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[\w"'-]+)*)\s*=""", line):
-                here = (*table, *_dotted(key[1]))
-            else:
-                continue
-            if here == (*_within(self.path), *keys):
+            header = re.match(r"\s*\[([^\[\]]+)\]\s*(?:#.*)?$", line)
+            key = re.match(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[\w"'-]+)*)\s*=""", line)
+            table = _dotted(header[1]) if header else table
+            if (header or key) and (*table, *(_dotted(key[1]) if key else ())) == (*_within(self.path), *keys):
                 return f"{self.path.name}:{number}"
         return f"{self.path.name}:1"
 
@@ -78,28 +77,26 @@ class Settings:
         """Models by their short names."""
         from goldless.models.catalogue import PROVIDERS  # a verb without settings needs no model
 
-        found = self.tables.get(MODELS, {})
-        if not isinstance(found, dict):
-            raise self.problem((MODELS,), f"models must be a table of names, got {found!r}")
-        for name, model in found.items():
-            if not isinstance(model, str) or not model or re.search(r"[\s,=:/]", name):
+        found = {keys[-1]: (keys, model) for keys, model in self.entries.items() if keys[0] == MODELS}
+        for name, (keys, model) in found.items():
+            if not isinstance(model, str) or not model or re.search(r"[\s,=:/]", name) or len(keys) != 2:
                 said = 'NAME = "MODEL", with a name without spaces and , = : /'
-                raise self.problem((MODELS, name), f"a model must be {said}, got {name} = {model!r}")
+                raise self.problem(keys, f"a model must be {said}, got {name} = {model!r}")
             if (taken := PROVIDERS.get(name)) is not None and taken.bare:
-                raise self.problem((MODELS, name), f"{name} is a name of goldless's own. Choose another")
-        return found
+                raise self.problem(keys, f"{name} is a name of goldless's own. Choose another")
+        return {name: model for name, (_, model) in found.items()}
 
     def check(self, verbs: Sequence[str]) -> None:
         """Refuse what none of the verbs knows, and models that are not named as one."""
-        known = {_key(flag): one for one in declared(Options).values() for flag in (*one.flags, one.old)}
-        for key, value in self.tables.items():
-            if isinstance(value, dict) and key not in (*verbs, MODELS):
-                now = f". It is [{MOVED[key].replace(' ', '.')}] now" if key in MOVED else ""
-                said = f"a table must be models or the name of a verb, got [{key}]"
-                raise self.problem((key,), said + (now or nearest(key, (MODELS, *verbs))))
-            if not isinstance(value, dict) and _key(key) not in (*known, "format", "verbose"):
-                hint = nearest(key, known) or ". Settings are named as options are"
-                raise self.problem((key,), f"unknown setting {key!r}{hint}")
+        known = {_key(flag) for one in declared(Options).values() for flag in (*one.flags, one.old)}
+        for first, *more in self.entries:
+            if more and first not in (*verbs, MODELS):
+                now = f". It is [{MOVED[first].replace(' ', '.')}] now" if first in MOVED else ""
+                said = f"a table must be models or the name of a verb, got [{first}]"
+                raise self.problem((first,), said + (now or nearest(first, (MODELS, *verbs))))
+            if not more and _key(first) not in {*known, "format", "verbose"}:
+                hint = nearest(first, known) or ". Settings are named as options are"
+                raise self.problem((first,), f"unknown setting {first!r}{hint}")
         _ = self.models
 
     def for_verb(
@@ -108,25 +105,14 @@ class Settings:
         """The value of each parameter that the file sets for a verb, and its keys in the file."""
         options = {_key(name): one for one in parameters for name in one.opts if name.startswith("--")}
         options |= {_key(old): options[_key(now)] for old, now in renamed.items()}
-        tables: list[tuple[Keys, Any]] = [((), self.tables)]
-        for word in verb:
-            at, above = tables[-1]
-            table = above.get(word, {})
-            if not isinstance(table, dict) and (*at, word) == ("journal",):
-                table = {}  # the option of that name
-            if not isinstance(table, dict):
-                said = f"{word} must be a table of settings, got {table!r}. Try [{'.'.join((*at, word))}]"
-                raise self.problem((*at, word), said)
-            tables.append(((*at, word), table))
-        found: dict[str, tuple[Any, Keys]] = {}
-        for at, table in (tables[0], tables[-1]):
-            for key, value in table.items():
-                one = options.get(_key(key))
-                if one is not None and not isinstance(value, dict):
-                    found[one.name] = self._words(one, value, (*at, key)), (*at, key)
-                elif at and not isinstance(value, dict):
-                    hint = nearest(key, sorted(options.keys() - {"help", "h"}))
-                    raise self.problem((*at, key), f"goldless {' '.join(verb)} has no option {key!r}{hint}")
+        found: Set = {}
+        for keys in sorted(self.entries, key=len):  # those of the verb replace those of all
+            one = options.get(_key(keys[-1]))
+            if keys[:-1] == verb and one is None:
+                hint = nearest(keys[-1], sorted(options.keys() - {"help", "h"}))
+                raise self.problem(keys, f"goldless {' '.join(verb)} has no option {keys[-1]!r}{hint}")
+            if keys[:-1] in {(), verb} and one is not None:
+                found[one.name] = self._words(one, self.entries[keys], keys), keys
         return found
 
     def _words(self, parameter: Any, value: Any, keys: Keys) -> Any:
@@ -146,7 +132,7 @@ class Settings:
         words = [one if isinstance(one, bool) else str(one) if root is None else str(root / str(one)) for one in given]
         return words if several else words[0]
 
-    def use(self, values: dict[str, Any], parameters: Sequence[Any], set_here: Mapping[str, tuple[Any, Keys]]) -> None:
+    def use(self, values: dict[str, Any], parameters: Sequence[Any], set_here: Set) -> None:
         """Tell which settings a verb uses, require trust where they need it, and put models by their full names.
 
         ``values``: of the parameters, changed in place; ``set_here``: those of the file.
@@ -196,11 +182,10 @@ class Settings:
         if reasons:
             yield f"{self.place(keys)}: {keys[-1]} = {value!r} {reasons[0]}"
 
-    def dangers(self, table: Mapping[str, Any] | None = None, at: Keys = ()) -> Iterator[str]:
+    def dangers(self) -> Iterator[str]:
         """Every setting of the file that runs code, names a server or sends a key, each with file and line."""
-        for key, value in (self.tables if table is None else table).items():
-            inner = self.dangers(value, (*at, key)) if isinstance(value, dict) else self._dangers((*at, key), value)
-            yield from inner
+        for keys, value in self.entries.items():
+            yield from self._dangers(keys, value)
 
     def _require_trust(self, dangers: list[str]) -> None:
         """Go on if the file is trusted or has nothing that needs it; ask in a terminal, refuse elsewhere."""
@@ -230,7 +215,7 @@ class Settings:
     def _entry(self) -> tuple[str, str]:
         """The path of the file, and a hash of its settings."""
         assert self.path is not None
-        written = json.dumps(self.tables, sort_keys=True, default=str)
+        written = json.dumps(sorted((keys, repr(value)) for keys, value in self.entries.items()))
         return str(self.path.resolve()), hashlib.sha256(written.encode()).hexdigest()
 
 
@@ -296,21 +281,21 @@ def _read(path: Path) -> Settings | None:
     """The settings of a file; None: a project file that has none for goldless."""
     try:
         text = path.read_text(encoding="utf-8")
-        whole = _parsed(text)
+        table = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         if _within(path):
             return None  # other tools say so
         raise UserError(f"{path}: cannot be read as TOML: {error}") from None
     for word in _within(path):
-        if word not in whole:
+        if word not in table:
             return None
-        whole = whole[word]
-    return Settings(path, whole, text)
+        table = table[word]
+    return Settings(path, dict(_entries(table)), text)
 
 
-@functools.lru_cache(4)  # a verb reads its settings several times
-def _parsed(text: str) -> Mapping[str, Any]:
-    return tomllib.loads(text)
+def _entries(table: Mapping[str, Any], at: Keys = ()) -> Iterator[tuple[Keys, Any]]:
+    for key, value in table.items():
+        yield from _entries(value, (*at, key)) if isinstance(value, dict) else [((*at, key), value)]
 
 
 def _within(path: Path) -> Keys:

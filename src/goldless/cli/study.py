@@ -42,13 +42,24 @@ def _counted(count: int, things: str) -> str:
     return f"{count:,} {things if count != 1 else things.removesuffix('s')}"
 
 
+FORMATS = (
+    "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever, mt_bench, arena_hard, arena_votes, "
+    "helm, lighteval, traces"
+)
+"""Formats as the help lists them; plugins may add others."""
+FILES = (
+    "Files, folders or - for standard input. The first word may be their format, which is recognised otherwise: "
+    f"{FORMATS}."
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Importing:
     folder: Path = option(REQUIRED, "Write the study to this folder.", "--out FOLDER", group=OUTPUT)
 
 
-@verb(first=("folder", "importer", "columns", "wide", "repeats"))
-def import_(files: Any, own: Importing, output: Output) -> None:
+@verb(first=("folder", "importer", "columns", "wide", "repeats"), helps={"study": FILES})
+def import_(study: Any, own: Importing, output: Output) -> None:
     """Make a study of another tool's results, or of a table with any columns.
 
     Every other verb reads such files directly, too; an imported study is checked once and is faster to read.
@@ -63,13 +74,13 @@ def import_(files: Any, own: Importing, output: Output) -> None:
     from goldless.studies.summary import import_summary
     from goldless.studies.writing import check_target
 
-    paths, options = list(files.paths), dict(files.options)
+    paths, options = list(study.paths), dict(study.options)
     if len(paths) > 1 and not Path(paths[0]).exists() and IMPORTERS.get(paths[0]) is not None:
         options["importer"] = paths.pop(0)
     check_target(own.folder, overwrite=False)
-    study = import_study(paths, **options)
-    write_study(study, own.folder, format="parquet")
-    summary = {**import_summary(study), "folder": str(own.folder)}
+    made = import_study(paths, **options)
+    write_study(made, own.folder, format="parquet")
+    summary = {**import_summary(made), "folder": str(own.folder)}
     lost = {f"missing: {cause}": count for cause, count in summary["missing"].items()}
     counts = {name: summary[name] for name in ("tasks", "agents", "responses")} | lost | summary["also"]
     rows = [{"what": what, "count": count} for what, count in counts.items()]

@@ -23,6 +23,7 @@ from goldless.errors import GoldlessError, UserError
 from goldless.judging.asking import Verdicts
 from goldless.judging.critic import CRITIC_PROMPTS
 from goldless.judging.debate import DEBATES
+from goldless.judging.exams.items import Orders
 from goldless.judging.judges import JUDGES
 from goldless.meta_evaluation.perturbations.catalogue import PERTURBATIONS
 from goldless.metrics.catalogue import METRICS
@@ -31,7 +32,8 @@ from goldless.metrics.judgement_table import Convention
 from goldless.metrics.qualification import Combination, Weighting
 from goldless.preprocessing import MOST_TOKENS
 from goldless.runs.option_forms import check_each, declared, defaults, option
-from goldless.runs.options import TRAITS, ExamName, OnTooLong, Options
+from goldless.runs.options import TRAITS, OnTooLong, Options
+from goldless.statistics.comparisons import Compare
 from goldless.templates import TEMPLATES
 from goldless.user_metrics.catalogue import USER_METRICS
 
@@ -78,14 +80,12 @@ def test_the_help_lists_every_perturbation_in_its_plain_form():
         ("combination", Combination),
         ("fusion", Normalisation),
         ("weighting", Weighting),
+        ("orders", Orders),
+        ("compare", Compare),
     ],
 )
 def test_the_words_an_option_takes_are_those_of_its_type(field, allowed):
     assert get_args(OPTIONS[field].form.typed) == get_args(allowed)
-
-
-def test_exams_are_those_that_measure_something_or_nothing():
-    assert get_args(ExamName) == tuple(TRAITS)
 
 
 def test_the_longest_rewrite_is_that_of_preprocessing():
@@ -99,6 +99,59 @@ def test_no_flag_is_declared_twice():
 
 def test_every_option_of_the_command_line_has_a_help_and_a_group():
     assert [name for name, option in OPTIONS.items() if option.flags and not (option.help and option.group)] == []
+
+
+ELSEWHERE = """
+import importlib.util, sys
+from pathlib import Path
+spec = importlib.util.find_spec("goldless.runs.options")
+changed = Path(spec.origin).read_text().replace("option(10_000, \\"Resamples", "option(12_345, \\"Resamples")
+sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+exec(compile(changed, spec.origin, "exec"), vars(module))
+sys.argv = ["goldless", *sys.argv[1:]]
+if sys.argv[1] == "python":
+    import goldless.runs.pipeline as pipeline
+    async def evaluate_study(study, options):
+        print(options.resamples)
+    pipeline.evaluate_study = evaluate_study
+    goldless = importlib.import_module("goldless")
+    goldless.evaluate("sample")
+elif sys.argv[1] == "docs":
+    sys.path.insert(0, sys.argv[2])
+    print(importlib.import_module("site_files").options_page())
+else:
+    importlib.import_module("goldless.cli.main").main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("score --help-all", "12345"),
+        ("config show score --json", '"value": "12345"'),
+        ("python", "12345"),
+        (f"docs {Path(__file__).parents[2] / 'docs'}", "12345"),
+    ],
+)
+def test_a_default_that_is_changed_in_one_place_is_changed_everywhere(words, said):
+    if words.startswith("docs"):
+        pytest.importorskip("mkdocs")
+    command = [sys.executable, "-c", ELSEWHERE, *words.split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert said in done.stdout
+
+
+def test_a_flag_under_its_old_name_works_and_says_the_new_one(goldless, tmp_path, monkeypatch):
+    asked = ("bias", "sample", "--metric", "length", "--resamples", "100", "--json")
+    old, new = goldless(*asked, "--orders", "together"), goldless(*asked, "--count-orders=together")
+    assert (old.code, old.out) == (new.code, new.out)
+    assert "note: --orders is now --count-orders" in old.err
+    monkeypatch.delenv("GOLDLESS_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "goldless.toml").write_text('[bias]\norders = "together"\n')
+    assert goldless(*asked).out == new.out
+    found = package.bias("sample", metrics="length", resamples=100, orders="together")
+    assert found == package.bias("sample", metrics="length", resamples=100, count_orders="together")
 
 
 # --- the Python functions --------------------------------------------------------------------------------------------
@@ -183,12 +236,6 @@ def test_a_limit_for_all_traits_holds_where_no_later_one_is_named():
     options = Options(exams=("auto",), thresholds={"all": 0.7, "pertinence": None})
     limits = {"consistency": 0.7, "pertinence": None, "self-confidence": 0.7}
     assert options.usual_thresholds(3) == limits
-
-
-def test_a_review_and_an_evaluation_have_one_model_of_options():
-    both = Options(reviewers=("x",), metrics=("mi",), exams=("human",))
-    assert (both.chosen_scale.name, both.usual_weighting) == ("pairwise", "logit")
-    assert [metric.name for metric in both.chosen_metrics()] == ["mi"]
 
 
 def test_what_one_metric_reads_is_in_its_name():

@@ -35,71 +35,71 @@ def script(toy_scorer, study_file, script_file, tmp_path) -> str:
     return f"scripted:{script_file(rows)}"
 
 
-def test_what_it_cost_and_the_noise_are_told_on_standard_error(goldless, study_file, script):
-    first = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "-v")
+@pytest.fixture
+def scored(goldless, study_file, script):
+    """Scores a study, by default that of the three agents, with the scripted scorer."""
+
+    def score(*more, study=None, scorer=script):
+        return goldless("score", study or study_file(), "--metric", "gem-raw", "--scorer", scorer, *more)
+
+    return score
+
+
+def test_what_it_cost_and_the_noise_are_told_on_standard_error(scored):
+    first = scored("-v")
     # 27 questions, but "quex" alone is asked about in t1 and in t2
     assert re.search(r"26 calls now \(1,\d\d\d tokens\), 1 from the journal", first.err)
     assert "sums differ between batches of this engine by up to 0.0e+00 nats" in first.err
-    second = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script)
-    assert "0 calls now (0 tokens), 27 from the journal" in second.err
+    assert "0 calls now (0 tokens), 27 from the journal" in scored().err
 
 
-def test_metrics_may_be_repeated_or_separated_by_commas(goldless, study_file, script):
-    ended = goldless("score", study_file(), "--scorer", script, "--json", "-m", "gem-raw,gem-raw", "-m", "gem-raw")
-    assert list(json.loads(ended.out)["metrics"]) == ["gem-raw"]
+def test_metrics_may_be_repeated_or_separated_by_commas(scored):
+    assert list(json.loads(scored("--json", "-m", "gem-raw,gem-raw", "-m", "gem-raw").out)["metrics"]) == ["gem-raw"]
 
 
-def test_options_reach_the_signature(goldless, study_file, script):
-    arguments = ("--seed", 5, "--resamples", 150, "--level", 0.8)
-    out = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, *arguments, "--signature").out
+def test_options_reach_the_signature_which_is_one_line_unless_all_of_it_is_asked_for(scored):
+    out = scored("--seed", 5, "--resamples", 150, "--level", 0.8, "--signature").out
     assert "|interval:tasks-bootstrap-t-or-t-0.8(skew-t-under-10)|" in out
     assert "|resamples:150|seed:5|" in out
     assert "80% interval" in out
+    (line,) = [line for line in scored("-v").out.splitlines() if line.startswith("gem-raw|scorer:")]
+    assert line.endswith("… (--signature for all)")
+    assert len(line) <= 80
 
 
-def test_a_lasting_failure_is_told_and_the_exit_code_is_0(goldless, study_file, script, tmp_path):
+def test_a_lasting_failure_is_told_and_the_exit_code_is_0(scored, script, tmp_path):
     lines = Path(script.removeprefix("scripted:")).read_text().splitlines(keepends=True)
-    kept = [line for line in lines if json.loads(line)["target"] != "lirp"]
-    (tmp_path / "gap.jsonl").write_text("".join(kept))
-    ended = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", f"scripted:{tmp_path / 'gap.jsonl'}")
+    (tmp_path / "gap.jsonl").write_text("".join(line for line in lines if json.loads(line)["target"] != "lirp"))
+    ended = scored(scorer=f"scripted:{tmp_path / 'gap.jsonl'}")
     assert ended.code == 0
     assert "missing: 3 of 27 (3 rejected)" in ended.err
     assert "incomplete" not in ended.err
 
 
-def test_a_passing_failure_makes_it_incomplete_with_exit_code_3_and_the_same_command_goes_on(
-    goldless, study_file, script, monkeypatch
-):
+def test_a_passing_failure_makes_it_incomplete_with_exit_code_3_and_the_same_command_goes_on(scored, monkeypatch):
     answer = ScriptedModel._score_one
     down = CallFailure("server_error", "down")
     with monkeypatch.context() as patch:
         patch.setattr(ScriptedModel, "_score_one", lambda s, c, t: down if t == "lirp" else answer(s, c, t))
-        first = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "--json")
-    assert first.code == 3
+        first = scored("--json")
+    assert (first.code, json.loads(first.out)["complete"]) == (3, False)
     assert "incomplete: 24 of 27. Run the same command again to resume" in first.err
     assert "missing: 3 of 27 (3 server_error)" in first.err
-    assert json.loads(first.out)["complete"] is False
-    second = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "--json")
-    assert second.code == 0
+    second = scored("--json")
+    assert (second.code, json.loads(second.out)["complete"]) == (0, True)
     assert "3 calls now" in second.err
-    assert json.loads(second.out)["complete"] is True
 
 
-def test_tasks_without_peers_are_named(goldless, study_file, three_agents, script):
-    ended = goldless(
-        "score", study_file({**three_agents, "t4": {"ann": "solo"}}), "--metric", "gem-raw", "--scorer", script
-    )
+def test_tasks_without_peers_are_named(scored, study_file, three_agents):
+    ended = scored(study=study_file({**three_agents, "t4": {"ann": "solo"}}))
     assert ended.code == 0
     assert "1 task with fewer than two responses, not scored: t4" in ended.err
 
 
-def test_a_scorer_that_cannot_be_trusted_ends_with_1(goldless, study_file, script_file):
-    row = {"context": "a", "target": "b", "logprobs": [-1]}
-    ended = goldless(
-        "score", study_file(), "--metric", "gem-raw", "--scorer", f"scripted:{script_file([row], 'short.jsonl')}"
-    )
-    assert ended.code == 1
-    assert ended.out == ""
+def test_a_scorer_that_cannot_be_trusted_ends_with_1(scored, script_file):
+    short = script_file([{"context": "a", "target": "b", "logprobs": [-1]}], "short.jsonl")
+    ended = scored(scorer=f"scripted:{short}")
+    assert (ended.code, ended.out) == (1, "")
     assert "could not score a short test text" in ended.err
     assert "Traceback" not in ended.err
 
@@ -123,21 +123,15 @@ def small(monkeypatch, toy_scorer):
 LONG = {"t1": {"ann": "zarn", "bob": "bluk " * 300}, "t2": {"ann": "mipo", "bob": "mipo"}}
 
 
-def test_a_text_longer_than_the_context_is_refused_with_task_and_agent(goldless, study_file, small):
-    ended = goldless("score", study_file(LONG), "--metric", "gem-raw", "--scorer", "small")
+def test_a_text_longer_than_the_context_is_refused_or_skipped(scored, study_file, small):
+    ended = scored(study=study_file(LONG), scorer="small")
     assert (ended.code, ended.out) == (2, "")
-    assert "task t1: bob: " in ended.err
-    assert "tokens do not fit the context of 200" in ended.err
-    assert "--on-too-long skip" in ended.err
-
-
-def test_skipping_it_counts_it_as_missing(goldless, study_file, small):
-    ended = goldless(
-        "score", study_file(LONG), "--metric", "gem-raw", "--scorer", "small", "--on-too-long", "skip", "--json"
-    )
-    assert ended.code == 0
-    assert "3 too_long" in ended.err
-    rows = json.loads(ended.out)["metrics"]["gem-raw"]["rows"]
+    for said in ("task t1: bob: ", "tokens do not fit the context of 200", "--on-too-long skip"):
+        assert said in ended.err
+    skipped = scored("--on-too-long", "skip", "--json", study=study_file(LONG), scorer="small")
+    assert skipped.code == 0
+    assert "3 too_long" in skipped.err
+    rows = json.loads(skipped.out)["metrics"]["gem-raw"]["rows"]
     assert [(row["agent"], row["n"], row["missing"]) for row in rows] == [("ann", 1, 1), ("bob", 1, 1)]
 
 
@@ -195,28 +189,48 @@ def test_ctrl_c_ends_with_130_and_a_word_and_what_was_finished_is_kept(study_fil
     kept.close()
 
 
-def test_a_sentence_says_who_leads_and_whether_that_is_decided():
-    def board(*rows: tuple[str, tuple[str, ...]]) -> Leaderboard:
-        found = tuple(
-            LeaderboardRow(i, agent, None, 9.0 - i, None, None, 10, 10, 10, beaten)
-            for i, (agent, beaten) in enumerate(rows, 1)
-        )
-        return Leaderboard("gem-raw", "nats", 0.95, found, (), "gem-raw|")
-
-    def said(*agents, metric="gem-raw"):
-        return in_text(of_one(metric, board(*agents)))
-
-    decided = said(("ann", ("bob", "cy")), ("bob", ()), ("cy", ()))
-    assert (
-        decided == "ann is highest under gem-raw with 8.00 nats (no interval, 10 tasks). ann is better than bob and cy."
+def board(**beaten: str) -> Leaderboard:
+    """Agents in their order, each with those that it is better than."""
+    rows = tuple(
+        LeaderboardRow(i, agent, None, 9.0 - i, None, None, 10, 10, 10, 0, tuple(others.split()))
+        for i, (agent, others) in enumerate(beaten.items(), 1)
     )
-    assert "ann and bob are tied; each is better than cy." in said(("ann", ("cy",)), ("bob", ("cy",)), ("cy", ()))
-    assert "tied: none is shown to be better than another." in said(("ann", ()), ("bob", ()))
-    assert "ann is the only agent that was scored." in said(("ann", ()))
-    longest = said(("ann", ("bob",)), ("bob", ()), metric="length")
-    assert "ann is highest under length" in longest
-    assert "ann is longer than bob." in longest
-    assert "better" not in longest
+    return Leaderboard("m", "nats", 0.95, rows, (), "m|")
+
+
+@pytest.mark.parametrize(
+    ("metric", "beaten", "said"),
+    [
+        ("gem-raw", {"ann": "bob cy", "bob": "", "cy": ""}, "This is decided: it is better than both others."),
+        (
+            "gem-raw",
+            {"ann": "cy", "bob": "cy", "cy": ""},
+            "better than 1 of 2 others, but not shown to be better than bob.",
+        ),
+        ("gem-raw", {"ann": "", "bob": ""}, "not shown to be better than any other"),
+        ("gem-raw", {"ann": ""}, "There is no other agent"),
+        ("length", {"ann": "bob", "bob": ""}, "ann is highest under length"),
+        ("length", {"ann": "bob", "bob": ""}, "it is longer than the other."),
+    ],
+)
+def test_a_sentence_says_who_leads_and_whether_that_is_decided(metric, beaten, said):
+    text = in_text(of_one(metric, board(**beaten)))
+    assert said in text
+    assert metric != "length" or "better" not in text
+
+
+def test_metrics_with_the_same_decision_share_a_sentence():
+    def said(**boards: Leaderboard) -> list[str]:
+        return [in_text(one) for one in over_all(boards)]
+
+    sure = board(ann="bob cy", bob="cy", cy="")
+    assert said(one=sure) == ["ann is better than bob and cy."]
+    assert said(one=sure, two=sure) == ["one and two: ann is better than bob and cy."]
+    # that another order is highest under a metric that decides nothing is no disagreement
+    assert said(one=sure, two=board(cy="", bob="", ann="")) == [
+        "one: ann is better than bob and cy.",
+        "two: cy, bob and ann are tied: none is shown to be better than another.",
+    ]
 
 
 def test_after_the_table_it_says_what_to_run_next_and_a_plan_counts_the_same_calls(goldless, study_file, script):
@@ -257,13 +271,6 @@ def test_a_result_is_read_back_from_its_folder(goldless, study_file, tmp_path):
         library.load(tmp_path)
 
 
-def test_a_signature_is_one_line_unless_all_of_it_is_asked_for(goldless, study_file, script):
-    out = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "-v").out
-    (line,) = [line for line in out.splitlines() if line.startswith("gem-raw|scorer:")]
-    assert line.endswith("… (--signature for all)")
-    assert len(line) <= 80
-
-
 def test_the_verdict_is_over_all_metrics_and_comes_before_the_tables(goldless, study_file):
     ended = goldless("score", study_file(), "--metric", "rouge-l,length")
     first, *rest = ended.out.splitlines()
@@ -272,27 +279,6 @@ def test_the_verdict_is_over_all_metrics_and_comes_before_the_tables(goldless, s
     assert "better than #" not in ended.out
     assert "higher is better" not in ended.out
     assert "length (words, a control: longer is not better)" in ended.out
-
-
-def test_metrics_with_the_same_decision_share_a_sentence():
-    def board(*agents: str, beaten: bool = False) -> Leaderboard:
-        rows = tuple(
-            LeaderboardRow(i, agent, None, 9.0 - i, None, None, 10, 10, 10, agents[i:] if beaten else ())
-            for i, agent in enumerate(agents, 1)
-        )
-        return Leaderboard("m", "nats", 0.95, rows, (), "m|")
-
-    def said(**boards: Leaderboard) -> list[str]:
-        return [in_text(one) for one in over_all(boards)]
-
-    sure = board("ann", "bob", "cy", beaten=True)
-    assert said(one=sure) == ["ann is better than bob and cy."]
-    assert said(one=sure, two=sure) == ["one and two: ann is better than bob and cy."]
-    # that another order is highest under a metric that decides nothing is no disagreement
-    assert said(one=sure, two=board("cy", "bob", "ann")) == [
-        "one: ann is better than bob and cy.",
-        "two: cy, bob and ann are tied: none is shown to be better than another.",
-    ]
 
 
 def test_the_first_screen_has_at_most_24_lines_and_v_shows_every_metric(goldless, study_file, script):

@@ -53,16 +53,29 @@ def show(own: ConfigShowing, output: Output) -> None:
       goldless config show
       goldless config show score
     """
-    found = settings()
-    file, headings = _text(found.path), {"setting": "setting", "value": "value", "from": "from", "verb": "for"}
+    found, rows = settings(), []
     if own.of:
-        title, rows = f"Options of goldless {' '.join(own.of)}", _options(tuple(own.of))
+        title, name = f"Options of goldless {' '.join(own.of)}", " ".join(own.of)
+        command, set_here = _checked(tuple(own.of))
+        for one in command.params:
+            flag = next((word.removeprefix("--") for word in one.opts if word.startswith("--")), "help")
+            if one.name in set_here:
+                value, keys = set_here[one.name]
+                rows.append((name, flag, value, found.place(keys)))
+            elif flag != "help" and not getattr(one, "hidden", False):
+                rows.append((name, flag, one.default, "default"))
     else:
-        title, rows = f"Settings in {file or 'no file'}", _in_file()
-    output.print_tables(
-        [plain_table(title, rows, **headings)] if rows else [], lambda: {"file": file, "settings": rows}
-    )
-    if not rows:
+        title = f"Settings in {found.path or 'no file'}"
+        for path in dict.fromkeys(keys[:-1] or ("score",) for keys in found.entries if keys[0] != "models"):
+            _checked(path)
+        for keys, value in found.entries.items():
+            name = " ".join(keys[:-1]) or "every verb that has it"
+            rows.append((name, keys[-1], value, found.place(keys)))
+    listed = [dict(zip(("verb", "setting", "value", "from"), map(_text, row), strict=True)) for row in rows]
+    headings = {"setting": "setting", "value": "value", "from": "from", "verb": "for"}
+    tables = [plain_table(title, listed, **headings)] if listed else []
+    output.print_tables(tables, lambda: {"file": _text(found.path), "settings": listed})
+    if not listed:
         say(NO_FILE)
 
 
@@ -88,56 +101,21 @@ def trust() -> None:
 app = verbs_app("Show or trust the project's settings; completion for your shell.", completion, show, trust)
 
 
-def _in_file() -> list[dict[str, str]]:
-    """The settings of the file, with the verb that each is for."""
-    found = settings()
-    for path in dict.fromkeys(keys[:-1] or ("score",) for keys in found.entries if keys[:-1] != ("models",)):
-        _checked(path)
-    return [
-        _row(" ".join(keys[:-1]) or "every verb that has it", keys[-1], _text(value), found.place(keys))
-        for keys, value in found.entries.items()
-    ]
-
-
-def _command(path: Keys) -> Any:
-    from goldless.cli.main import app as goldless
-
-    found: Any = typer.main.get_command(goldless)
-    for i, word in enumerate(path):
-        known = getattr(found, "commands", {})
-        if word not in known:
-            said = f"VERB must be a verb of {' '.join(('goldless', *path[:i]))}, got {word!r}"
-            raise UserError(f"{said}{nearest(word, known)}")
-        found = known[word]
-    return found
-
-
 def _checked(path: Keys) -> tuple[Command, Set]:
     """A verb, and what the file sets for it."""
     from goldless.cli.main import app as goldless
 
-    command = _command(path)
-    if not isinstance(command, Command):
-        raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {', '.join(command.commands)}")
-    return command, command.settings(path, typer.main.get_command(goldless))
-
-
-def _options(path: Keys) -> list[dict[str, str]]:
-    """Every option of a verb, with its value."""
-    command, found = _checked(path)
-    rows = []
-    for one in command.params:
-        flag = next((name for name in one.opts if name.startswith("--")), "--help")
-        if one.name in found:
-            value, keys = found[one.name]
-            rows.append(_row(" ".join(path), flag, _text(value), settings().place(keys)))
-        elif flag != "--help" and not getattr(one, "hidden", False):
-            rows.append(_row(" ".join(path), flag, _text(one.default), "default"))
-    return rows
-
-
-def _row(name: str, option: str, value: str, source: str) -> dict[str, str]:
-    return {"verb": name, "setting": option.removeprefix("--"), "value": value, "from": source}
+    root = found = typer.main.get_command(goldless)
+    for i, word in enumerate(path):
+        known: Any = getattr(found, "commands", {})
+        if word not in known:
+            said = f"VERB must be a verb of {' '.join(('goldless', *path[:i]))}, got {word!r}"
+            raise UserError(f"{said}{nearest(word, known)}")
+        found = known[word]
+    if not isinstance(found, Command):
+        listed = ", ".join(getattr(found, "commands", ()))
+        raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {listed}")
+    return found, found.settings(path, root)
 
 
 def _text(value: Any) -> str:

@@ -25,21 +25,8 @@ if TYPE_CHECKING:
     from goldless.reports.run_record import BoardSoFar
     from goldless.runs.progress import Progress
 
-NOTHING = 1
-"""A model cannot be used, or nothing could be scored or measured."""
-WRONG_INPUT = 2
-INCOMPLETE = 3
-"""The same command resumes where this one stopped."""
-NOBODY_PASSED = 4
-METRIC_FAILED = 5
-BLOCKED = 6
-"""A gate: the candidate is worse by more than the margin."""
-INCONCLUSIVE = 7
-"""A gate: neither shown nor excluded, or the judge is not certified."""
-CHANGED = 8
-"""A watch: the judge or the system changed."""
-DIFFERENT = 9
-"""A replay: a printed value is not met again."""
+NOTHING, WRONG_INPUT, INCOMPLETE, NOBODY_PASSED, METRIC_FAILED, BLOCKED, INCONCLUSIVE, CHANGED, DIFFERENT = range(1, 10)
+"""Exit codes; the module ``main`` says what each means."""
 INTERRUPTED = 130
 PREPARING = "preparing"
 MOST_SO_FAR = 6

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -153,7 +152,8 @@ class Output:
         """
         if self.shown_as == "json":
             text = json.dumps(as_json(), ensure_ascii=False, indent=2, allow_nan=False)
-            echo(re.sub(r"[^\n -~]", _escaped, text) + "\n")
+            # a character that a terminal would obey is escaped, which leaves the JSON the same
+            echo("".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text) + "\n")
         elif self.shown_as == "csv":
             echo("\n".join(table.to_csv() for table in tables) if csv is None else csv())
         elif self.shown_as == "markdown":
@@ -240,8 +240,3 @@ def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator
     yield "".join(f"{line}\n" for line in (NEEDS, *map(latex_comment, others)))
     for table in tables:
         yield table.to_latex()
-
-
-def _escaped(character: re.Match[str]) -> str:
-    """A character of a JSON text; one that a terminal would obey is escaped, which leaves the JSON the same."""
-    return character[0] if character[0].isprintable() else json.dumps(character[0])[1:-1]

@@ -1,4 +1,4 @@
-"""``goldless study``: whether a study can be read, what is in it, and studies of other tools' results."""
+"""``goldless study`` and ``audit``: whether a study can be read, what is in it, and what is suspicious in it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from goldless.cli.command import verb, verbs_app
+from goldless.cli.command import Reading, verb, verbs_app
 from goldless.cli.console import WRONG_INPUT, echo, end, say
 from goldless.cli.output import OUTPUT, Output, plain_table
 from goldless.errors import StudyError
-from goldless.runs.option_forms import REQUIRED, option
+from goldless.runs.option_forms import REQUIRED, argument, option, values
 
 if TYPE_CHECKING:
     from goldless.studies import Study
@@ -54,12 +54,13 @@ FILES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Importing:
+class Importing(Reading):
+    files: list[str] = argument("FILES", FILES)
     folder: Path = option(REQUIRED, "Write the study to this folder.", "--out FOLDER", group=OUTPUT)
 
 
-@verb(first=("folder", "importer", "columns", "wide", "repeats"), helps={"study": FILES})
-def import_(study: Any, own: Importing, output: Output) -> None:
+@verb(first=("folder", "importer", "columns", "wide", "repeats"))
+def import_(own: Importing, output: Output) -> None:
     """Make a study of another tool's results, or of a table with any columns.
 
     Every other verb reads such files directly, too; an imported study is checked once and is faster to read.
@@ -74,11 +75,11 @@ def import_(study: Any, own: Importing, output: Output) -> None:
     from goldless.studies.summary import import_summary
     from goldless.studies.writing import check_target
 
-    paths, options = list(study.paths), dict(study.options)
+    paths, options = list(own.files), values(own, "files", "folder")
     if len(paths) > 1 and not Path(paths[0]).exists() and IMPORTERS.get(paths[0]) is not None:
         options["importer"] = paths.pop(0)
     check_target(own.folder, overwrite=False)
-    made = import_study(paths, **options)
+    made = import_study(paths, **{name: value for name, value in options.items() if value})
     write_study(made, own.folder, format="parquet")
     summary = {**import_summary(made), "folder": str(own.folder)}
     lost = {f"missing: {cause}": count for cause, count in summary["missing"].items()}
@@ -151,7 +152,11 @@ def show(study: Any, *, output: Output) -> None:
     texts |= {f"synopsis {name}": text for name, text in first["synopses"].items()}
     texts |= dict(list(first["responses"].items())[:2])
     overview = ({"what": what, "there": value} for what, value in counts.items())
-    example = ({"of": what, "text": _shortened(text)} for what, text in texts.items() if text is not None)
+    example = [
+        {"of": what, "text": text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"}
+        for what, text in texts.items()
+        if text is not None
+    ]
     answered = {"responses": ("answered", "count"), "missing": ("missing", "count")}
     length = {"mean_characters": ("mean characters", "count", "—")}
     tables = [
@@ -160,6 +165,43 @@ def show(study: Any, *, output: Output) -> None:
         plain_table(f"First task: {first['task']}", example, of="of", text="text"),
     ]
     output.print_tables([one for one in tables if one.rows], lambda: summary)
+
+
+@verb()
+def audit(study: Any, *, output: Output) -> None:
+    """Look for shared texts, copied prompts, colluding agents and metrics that contradict each other.
+
+    Calls no model. In a folder written by goldless score --out, the scores are audited too, with the peer graph.
+
+    Examples:
+      goldless audit answers.csv
+      goldless audit runs/first
+    """
+    from goldless.audit.texts import text_findings
+    from goldless.reports.document import write
+    from goldless.reports.run_folder import RunFolder
+    from goldless.studies import as_study
+
+    run = RunFolder(study)
+    run.required("leaderboard")
+    of_texts = text_findings(as_study(study))
+    scored = run.leaderboard is not None
+    of_scores = [one for one in run.leaderboard.findings if one.metrics] if run.leaderboard is not None else []
+    keys = ("kind", "agents", "metrics", "message")
+    found = [{key: getattr(one, key) for key in keys} for one in (*of_texts, *of_scores)]
+    boards = run.boards if scored else {}
+    graphs = {metric: write(board.peer_graph) for metric, board in boards.items() if board.peer_graph}
+    tables = [plain_table("Findings", found, kind="kind", message="finding")] if found else []
+    for metric, graph in graphs.items():
+        title = f"Agents that predict each other more than expected under {metric}"
+        numbers = {"excess": ("excess", "signed", None, 2), "standard_error": ("standard error", "number", None, 2)}
+        if graph["links"]:
+            tables.append(plain_table(title, graph["links"], first="agent", second="agent", **numbers))
+    output.print_tables(
+        tables,
+        lambda: {"study": study, "findings": found, "peer_graphs": graphs},
+        below=() if found else ("Nothing suspicious was found.",),
+    )
 
 
 app = verbs_app("Check a study, show what is in it, or import one from another tool's results.", import_, check, show)
@@ -203,7 +245,3 @@ def _summary(study: Study) -> dict[str, Any]:
             "responses": {response.agent: response.text for response in study.responses(first.task)},
         },
     }
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"

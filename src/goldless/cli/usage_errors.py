@@ -37,7 +37,7 @@ MOVED: Mapping[str, str] = {
 }
 """Verbs of version 0.2.0 under their old names, which still work, and what they are called now."""
 
-HOMES = {"list": "lists", "gate": "compare", "calibrate": "agree", "bias": "agree", "review": "score"}
+HOMES = {"list": "lists", "audit": "study", "gate": "compare", "calibrate": "agree", "bias": "agree", "review": "score"}
 HOMES |= {old: now.split()[0] for old, now in MOVED.items() if " --" in now}
 """Modules that are not named as their verb is."""
 

@@ -21,10 +21,6 @@ REQUIRED: Any = MISSING
 """Instead of a default, for an option that must be given."""
 
 
-class RefusedError(ValueError):
-    """Words that are not a value of an option: what they must be, and what was given."""
-
-
 def _same(value: Any) -> Any:
     return value
 
@@ -79,9 +75,8 @@ class Option:
         name = (*self.flags, self.metavar)[0]
         try:
             value = self.form.parse(words)
-        except RefusedError as error:
-            must_be, given = error.args
-            raise UserError(f"{name} must be {must_be}, got {given!r}") from None
+        except ValueError as error:
+            raise UserError(f"{name} must be {error}") from None
         if not self.form.allows(value):
             raise UserError(f"{name} must be {self.form.must_be}, got {value!r}")
         return value
@@ -210,8 +205,8 @@ def check_each(options: Any) -> None:
 def values(options: Any, *without: str) -> dict[str, Any]:
     """The values of a verb's own options by name, to be handed on; not those that only its command has."""
     model: Any = type(options)
-    found = {name for name, one in declared(model).items() if not one.command_only} - {*without}
-    return {name: getattr(options, name) for name in declared(model) if name in found}
+    found = declared(model).items()
+    return {name: getattr(options, name) for name, one in found if not (one.command_only or name in without)}
 
 
 # --- forms ---------------------------------------------------------------------------------------------------------
@@ -276,7 +271,7 @@ def by_name(what: str, *, last: bool = False) -> Form:
         for item in given:
             name, equals, value = item.rpartition("=") if last else item.partition("=")
             if not equals or not name.strip() or not value.strip():
-                raise RefusedError(f"NAME={what}", item)
+                raise ValueError(f"NAME={what}, got {item!r}")
             found[name.strip()] = value.strip()
         return found
 
@@ -286,7 +281,7 @@ def by_name(what: str, *, last: bool = False) -> Form:
 def _two(text: str) -> tuple[str, str]:
     found = split([text])
     if len(found) != 2:
-        raise RefusedError("two different agents, separated by a comma", text)
+        raise ValueError(f"two different agents, separated by a comma, got {text!r}")
     return found[0], found[1]
 
 
@@ -299,7 +294,7 @@ def _limits(given: Iterable[str]) -> dict[str, float | str | None]:
         try:
             found[name] = None if limit == "none" else limit if limit == "mean" else float(limit)
         except ValueError:
-            raise RefusedError("a number, mean or none", item) from None
+            raise ValueError(f"a number, mean or none, got {item!r}") from None
     return found
 
 

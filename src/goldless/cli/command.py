@@ -198,9 +198,9 @@ class Verb:
     """A verb, declared by one function and a dataclass: its command, and what a Python function is made from.
 
     The function is given ``own``, the verb's own options, ``options``, the run options that it takes, and the
-    ``study``, read from files. Either it returns a result, which is shown as ``told`` says, or it takes the ``output``
-    and prints by itself. Its docstring is the help; lines of the last paragraph that start with ``goldless`` are
-    examples.
+    ``study``, read from files. Either it returns a result, which is shown in the usual way or by a function of the
+    verb's own, or it takes the ``output`` and prints by itself. Its docstring is the help; lines of the last paragraph
+    that start with ``goldless`` are examples.
     """
 
     work: Callable[..., Any]

@@ -75,21 +75,6 @@ def _default_spans(text: str) -> Iterator[Span]:
         yield block[0], len(text)
 
 
-def _lines(text: str) -> Iterator[Span]:
-    """The lines, without their line ends."""
-    start = 0
-    for match in LINE_END.finditer(text):
-        yield start, match.start()
-        start = match.end()
-    yield start, len(text)
-
-
-def _closes(line: str, fence: str) -> bool:
-    """True if a line closes the code block opened by this fence: the same character, at least as many times."""
-    bare = line.strip()
-    return len(bare) >= len(fence) and set(bare) == set(fence)
-
-
 def _line_spans(text: str, start: int, end: int) -> Iterator[Span]:
     """Sentences of one line; a list mark belongs to the first."""
     mark = LIST_MARK.match(text, start, end)

@@ -133,6 +133,13 @@ def test_a_table_with_other_columns_is_given_the_options_that_read_it(scored, go
     assert goldless("study", "check", path, *shlex.split(command.partition("ry ")[2])).code == 0
 
 
+def test_columns_of_which_some_are_known_are_asked_for_with_the_option_to_complete(refuses, tmp_path):
+    path = tmp_path / "other.csv"
+    path.write_text("question_id,answer_id,model_id,choices\nx,x,x,x\n")
+    message = refuses("score", path, "--metric", "gem-raw")
+    assert message.strip().endswith("COLUMN: --columns task=question_id,agent=model_id,text=COLUMN")
+
+
 # --- models, money and options -----------------------------------------------------------------------------------
 
 

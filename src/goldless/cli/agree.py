@@ -72,11 +72,7 @@ async def agree(study: Study, own: Agreeing, options: Options) -> Agreement:
 
 @agree.told
 def _tell_agreement(found: Agreement, output: Output) -> None:
-    notes = []
-    for one in found.criteria:
-        where = "" if one.criterion is None else f"{one.criterion}: "
-        notes += [f"{where}{note}" for note in (*one.notes, one.ceiling.note) if note]
-    output.tell(found, notes=notes)
+    output.tell(found)
     if found.evaluation is not None:
         tell_all(found.evaluation, Output())
     judges = [judge for one in found.criteria for judge in one.judges]
@@ -244,7 +240,6 @@ def _tell_bias(found: BiasReport, output: Output) -> None:
         for one in found.coverage
         if one.missing
     ]
-    missing = ("Not measured:", *(f"  {line}" for line in found.unavailable_lines())) if found.unavailable else ()
-    output.tell(found, notes=notes, below=missing)
+    output.tell(found, notes=notes)
     if all(row.value is None for row in found.rows):
         end(NOTHING, "nothing could be measured")

@@ -82,7 +82,7 @@ def _tell(found: Plan, output: Output) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Costing:
-    tasks: int = option(10_000, "Also estimate the cost on N tasks like these.")
+    tasks: int = option(10_000, "Also estimate the cost on N tasks like these.", at_least=1)
     reviewer_price: Sequence[str] = option(
         (), "Price of a reviewer in USD per million tokens, or NAME=IN,OUT.", "NAME=USD", group=REVIEWERS, form=LINES
     )

@@ -45,8 +45,7 @@ async def score(study: Study, *, options: Options) -> Evaluation:
 def tell_evaluation(found: Evaluation, output: Output, *, study: str = "", last: str = "") -> None:
     """Keep and print an evaluation; ``study``: its words, to suggest what to run next; ``last``: a text after it."""
     from goldless.reports.document import write
-    from goldless.reports.findings import over_all
-    from goldless.reports.leaderboard import Leaderboard
+    from goldless.reports.leaderboard import Leaderboard, over_all
     from goldless.reports.run_folder import RunFolder
     from goldless.runs.store import save_run
 
@@ -95,8 +94,8 @@ def _csv(boards: list[Leaderboard | RaterScores]) -> str:
 
 def _print_boards(boards: list[Leaderboard | RaterScores], evaluation: Evaluation, output: Output) -> None:
     """One table with a column per metric; or, with details, the whole table of every metric."""
-    from goldless.reports.findings import heading, in_text, of_one
-    from goldless.reports.leaderboard import Leaderboard
+    from goldless.reports.findings import heading, in_text
+    from goldless.reports.leaderboard import Leaderboard, of_one
 
     of_agents = [board for board in boards if isinstance(board, Leaderboard)]
     for board in of_agents if output.verbose else ():

@@ -33,13 +33,16 @@ class Watching:
         form=FILE,
     )
     alpha: float = option(0.05, "Rate of false alarms, however long it runs.", "RATE", group="Watch")
-    guard: int = option(2, "Occasions within which anchors must follow a stream's alarm to blame the judge.")
+    guard: int = option(
+        2, "Occasions within which anchors must follow a stream's alarm to blame the judge.", at_least=0
+    )
     repeats: int | None = option(
         None,
         "How often to ask each anchor now (default: 4 at first, then 1).",
         "--times N",
         keyword="times",
         old="--repeats",
+        form=ONE_OR_MORE,
     )
     restart: bool = option(
         False, "Compare from this occasion on, after an alarm was looked into.", "--restart/--no-restart"

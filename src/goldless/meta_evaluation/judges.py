@@ -54,7 +54,7 @@ from goldless.statistics.rank_correlation import levelled
 from goldless.statistics.standings import score_table
 from goldless.studies import Study
 from goldless.studies.checking import Cells, Checking, Problems, all_at_once
-from goldless.studies.frames import Listed, report
+from goldless.studies.frames import Listed, read_columns, report
 from goldless.studies.tables import ALLOWED, Source, Table, is_table
 
 Scores = Mapping[tuple[str, str], float | None]
@@ -283,9 +283,10 @@ def read_table(
     if not is_table(path):
         problems.add(f"no such file; {ALLOWED}", str(path))
     table = Source(path, path.name).table(problems) if is_table(path) else Table.of(())
+    check.rows = len(table.lines)
     absent: dict[str, Cells] = {"score": "number"} if "score" in {*columns} - {*table.frame.columns} else {}
     kinds = {name: pl.Float64 if cells.endswith("number") else pl.String for name, cells in columns.items()}
-    frame = check.columns(table.frame, table.lines, {**columns, **absent}).cast(pl.Schema(kinds))
+    frame = read_columns(table, {**columns, **absent}, check).cast(pl.Schema(kinds))
     check.finish()
     if empty and not check.rows and not check.broken:
         check.add(empty)

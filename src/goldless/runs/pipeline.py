@@ -26,7 +26,7 @@ from goldless.reports.run_record import BoardSoFar, Spending
 from goldless.runs import evaluation, review_evidence
 from goldless.runs.collection import Collector, by_table, collecting
 from goldless.runs.evaluation import Evaluation, MetricOutcome, MetricScores
-from goldless.runs.opening import open_journal, open_models, stop_if_waiting
+from goldless.runs.opening import OpenModel, open_journal, open_models, stop_if_waiting
 from goldless.runs.options import Options
 from goldless.runs.plan import RunPlan, model_name, plan_run
 from goldless.runs.progress import Arriving

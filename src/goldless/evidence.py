@@ -170,11 +170,6 @@ def is_open(failure: CallFailure | None) -> bool:
     return failure is not None and failure.kind in OPEN_KINDS
 
 
-def open_rows(frame: pl.DataFrame) -> int:
-    """The number of rows missing for a temporary cause."""
-    return int(frame["failure"].is_in(list(OPEN_KINDS)).sum())
-
-
 def failure_examples(frame: pl.DataFrame) -> dict[FailureKind, str]:
     """The last message of each cause for which rows are missing."""
     last = frame.lazy().drop_nulls("failure").unique("failure", keep="last", maintain_order=True).collect()

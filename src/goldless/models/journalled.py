@@ -69,9 +69,6 @@ class Reused:
     def __add__(self, other: Reused) -> Reused:
         return Reused(self.calls + other.calls, self.cost_usd + other.cost_usd, self.unpriced + other.unpriced)
 
-    def __sub__(self, other: Reused) -> Reused:
-        return self + Reused(-other.calls, -other.cost_usd, -other.unpriced)
-
 
 class JournalledModel(WrappedModel):
     """A model that calls only for what the journal does not have, each distinct call once."""
@@ -81,13 +78,14 @@ class JournalledModel(WrappedModel):
         self._journal = journal
         self.replicate = replicate  # every replicate of a request is a call of its own, paid for once
         self.ledger = ledger
-        self.reused = Reused()  # replies taken from the journal
+        self.reused = Reused()  # replies that the journal had before this run
+        self.counted: set[str] = set()
         self._under_way: dict[str, anyio.Event] = {}
 
     def replica(self, replicate: int) -> Self:
         """The same model with other calls of the same requests; what is in progress, or waits, is shared."""
         other = copy.copy(self)
-        other.replicate, other.reused = replicate, Reused()
+        other.replicate, other.reused, other.counted = replicate, Reused(), set()
         return other
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
@@ -143,9 +141,11 @@ class JournalledModel(WrappedModel):
             deliver({key: self._known(key, kept) for key, kept in found.items()})
         return [key for key in keys if key not in found]
 
-    def _known(self, key: str, kept: Kept) -> Reply:  # noqa: ARG002 - batches know more of some keys
+    def _known(self, key: str, kept: Kept) -> Reply:
         usage, cost_usd, estimated = kept.charge
-        self.reused += Reused(1, cost_usd or 0.0, cost_usd is None)
+        if key not in self.counted:
+            self.counted.add(key)
+            self.reused += Reused(1, cost_usd or 0.0, cost_usd is None)
         said = json.loads(kept.reply)
         if "logprobs" in said:
             return TokenLogprobs(tuple(said["logprobs"]))
@@ -215,6 +215,7 @@ class JournalledModel(WrappedModel):
             if isinstance(reply, CallFailure):
                 yield key, asked[key], reply, self.ledger.book_unkept(aside[key], reply.charged)
             else:
+                self.counted.add(key)
                 yield key, asked[key], reply, self.ledger.book(aside[key], reply.usage)
 
 
@@ -346,6 +347,7 @@ class BatchedChat(JournalledModel):
                     self._collected[key] = reply  # it is sent again by another run
                 else:
                     charge = self.ledger.book(aside, reply.usage)
+                    self.counted.add(key)
                     self._collected[key] = Usage() if charge.estimated else charge.usage
                 self._journal.record(self.identity, [(key, requests[key], reply, charge)])
             # what a batch did not get to before it expired or was cancelled is in no batch from here on

@@ -22,7 +22,7 @@ import polars as pl
 from goldless import evidence, scoring
 from goldless.concurrency import side_by_side
 from goldless.errors import TextTooLongError, UserError
-from goldless.evidence import CONTROL, LOGPROBS, REWRITES, SYNOPSES, TOKENS, Evidence
+from goldless.evidence import CONTROL, LOGPROBS, OPEN_KINDS, REWRITES, SYNOPSES, TOKENS, Evidence
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.judging.critic_questions import CriticQuestion
@@ -122,8 +122,6 @@ class Collector:
             how: dict[str, Any] = {"reviewers": list(map(str, options.reviewers)), "convention": options.convention}
             ratings = [recorded_review(plan.study, scale=scale, **how).judgements for scale in plan.scales]
             return replace(found, judgements=pl.concat(ratings)) if ratings else found
-        for model in self.models.values():
-            model.round()
         found = await Collection(plan, self.models, arrived).collect()
         opening.stop_if_waiting(self.models.values())
         return replace(found, described=self._described(plan, found))
@@ -330,25 +328,32 @@ class Collection:
         # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
         turn = anyio.Lock() if scorer.local else None
         batches += [evidence.empty(SCORED)] * len(groups)
-        taken = done = failed = 0
+        stages = [(job, question) for jobs in by_task for job in jobs for question in job.questions]
+        calls = {
+            (job.stage.template.name, job.stage.synopsis, job.stage.texts_hash(job.task, question, job.texts))
+            for job, question in stages
+        }
+        taken = 0
+        done, failed = set[tuple[Any, ...]](), set[tuple[Any, ...]]()
 
         async def some(number: int) -> None:
-            nonlocal taken, done, failed
+            nonlocal taken
             jobs = [job for place in groups[number] for job in by_task[place]]
             rows, reused = await _score_unknown(jobs, known, turn)
             taken += reused
-            done += len(rows)
-            failed += evidence.open_rows(rows)
+            asked = rows.select("template", "synopsis", "texts", "failure")
+            done.update(asked.drop("failure").iter_rows())
+            failed.update(asked.filter(pl.col("failure").is_in(list(OPEN_KINDS))).drop("failure").iter_rows())
             self.scored[first + number] = rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS)
             batches[first + number] = rows.drop(TOKENS)
             self.arrived("logprobs", str(first), lambda: _whole(batches[first:]))
-            self._report("scoring", done, sum(counts), scorer, failed)
+            self._report("scoring", len(done), len(calls), scorer, len(failed))
 
-        self._report("scoring", 0, sum(counts), scorer)
+        self._report("scoring", 0, len(calls), scorer)
         in_flight = scorer.at_once(TASKS_AT_ONCE, here=BATCHES_TOGETHER if together else 1)
         await side_by_side(some, range(len(groups)), in_flight)
         if taken:
-            self.plan.options.say(f"{taken} of {done} log-probabilities were reused from the study")
+            self.plan.options.say(f"{taken} of {sum(counts)} log-probabilities were reused from the study")
 
     def _known(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
         """By task, log-probabilities recorded in the study for this scorer, with the hash of their texts."""

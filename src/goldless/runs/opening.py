@@ -32,7 +32,7 @@ from goldless.models.interface import (
     content_hash,
 )
 from goldless.models.journal import Journal
-from goldless.models.journalled import BatchedChat, JournalledModel, Reused, batching, raise_if_waiting
+from goldless.models.journalled import BatchedChat, JournalledModel, batching, raise_if_waiting
 from goldless.models.provider import Use
 from goldless.models.usage import Budget, Ledger, batch_share, price_of
 from goldless.records import CallFailure, Response, Task
@@ -86,8 +86,6 @@ class OpenModel:
             ledger.price = ledger.price.shared(batch_share(model.identity))
         self.batched = BatchedChat(model, journal, ledger) if batch else None
         self.scorer = self.chat = self.batched or JournalledModel(model, journal, ledger)
-        self._before: tuple[Reused, Reused] | None = None
-        """Replies reused and replies paid for before the first round."""
 
     def replica(self, replicate: int) -> OpenModel:
         """The same model, whose calls are others than those of the same requests here."""
@@ -115,7 +113,7 @@ class OpenModel:
         return Spending(
             model=self.identity.short,
             calls=self.ledger.calls,
-            reused=max(0, reused.calls),
+            reused=reused.calls,
             usage=self.ledger.usage,
             cost_usd=None if self.ledger.price is None else self.ledger.spent_usd,
             estimated=self.ledger.estimated,
@@ -123,18 +121,6 @@ class OpenModel:
             kept_usage=self.ledger.kept_usage,
             result_usd=self.ledger.spent_usd + reused.cost_usd if known else None,
         )
-
-    @property
-    def _paid(self) -> Reused:
-        ledger = self.ledger
-        return Reused(ledger.kept, ledger.spent_usd, ledger.kept if ledger.price is None else 0)
-
-    def round(self) -> None:
-        """Begin a round, which asks all that the rounds before asked: what they paid for does not count as reused."""
-        if self._before is None:
-            self._before = self.chat.reused, self._paid
-        reused, paid = self._before
-        self.chat.reused = reused - (self._paid - paid)
 
     def at_once(self, calls: int, *, here: int = 1) -> int:
         """Requests under way: ``calls`` at a server, ``here`` on this machine, some for each worker of a fleet."""

@@ -236,8 +236,6 @@ class ReviewCollector:
 
     async def round(self, options: Options, arrived: Arrived, reviewers: Sequence[str]) -> pl.DataFrame:
         """The judgements of these reviewers on the responses that the options pair."""
-        for model in self.opened.values():
-            model.round()
         found = await replace(self, options=options, arrived=arrived).judgements(reviewers)
         stop_if_waiting(self.opened.values())
         return found

@@ -77,6 +77,20 @@ ENDLESS = """
     sys.exit(signals.code)
 """
 
+IN_A_CALLBACK = """
+    import os, weakref
+    from goldless.cli.signals import Signals
+
+    class Watched: pass
+
+    with Signals():
+        watched = Watched()
+        seen = weakref.ref(watched, lambda _: os.kill(os.getpid(), signal.SIGINT))
+        print("ready", flush=True)
+        del watched
+        print("went on", flush=True)
+"""
+
 
 @contextmanager
 def started(script: str) -> Iterator[subprocess.Popen[str]]:
@@ -122,6 +136,12 @@ def test_a_signal_that_does_not_wake_the_main_thread_wakes_its_tasks():
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, out, err) == (130, "cleaned up\n", f"interrupted; {KEPT}\n")
+
+
+def test_a_signal_in_a_callback_that_cannot_raise_ends_the_process_without_a_traceback():
+    with started(IN_A_CALLBACK) as process:
+        assert process.communicate(timeout=SECONDS) == ("", f"interrupted; {KEPT}\n")
+    assert process.returncode == 130
 
 
 @pytest.mark.parametrize("ignored", ["SIGINT", "SIGHUP"])

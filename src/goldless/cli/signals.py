@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -65,6 +66,7 @@ class Signals:
         """What a signal cancels; None: it raises KeyboardInterrupt in the main thread."""
         self._pipe: tuple[int, int] | None = None
         self._before = {one: signal.getsignal(one) for one in SIGNALS}
+        self._unraisable = sys.unraisablehook
         self._told = False
 
     @property
@@ -89,12 +91,14 @@ class Signals:
                 signal.signal(one, self._stop)
         threading.Thread(target=self._watch, args=(self._pipe[0],), name="signals", daemon=True).start()
         _watching.append(self)
+        sys.unraisablehook = self._lost
         return self
 
     def __exit__(self, *_: object) -> None:
         """Leave everything as it was; after a signal, further ones are ignored: the process is about to end."""
         if self._pipe is not None:
             _watching.remove(self)
+            sys.unraisablehook = self._unraisable
             for one, before in self._before.items():
                 signal.signal(one, before if self.first is None else signal.SIG_IGN)
             signal.set_wakeup_fd(-1)
@@ -111,6 +115,12 @@ class Signals:
         if self.task is None:
             raise KeyboardInterrupt
         self.task.get_loop().call_soon_threadsafe(self.task.cancel)
+
+    def _lost(self, found: sys.UnraisableHookArgs) -> None:
+        """End at once where the KeyboardInterrupt came in a callback that cannot raise, such as one of an import."""
+        if self.first is not None and issubclass(found.exc_type, KeyboardInterrupt):
+            self._end(self.first)
+        self._unraisable(found)
 
     def _watch(self, pipe: int) -> None:
         came = 0

@@ -57,7 +57,9 @@ class CollectConfig(Part):
     injected: int = option(0, "Papers to review a second time, with a hidden instruction in the text.", at_least=0)
 
     def __post_init__(self) -> None:
-        """Refuse settings that exclude each other."""
+        """Refuse settings that exclude each other, and names that no folder can have."""
+        if any("\0" in str(folder) for folder in (self.from_folder, self.from_reviewarena, self.anchors)):
+            raise ValueError("the name of a folder must have no NUL character")
         elsewhere = self.venue is not None or self.from_reviewarena is not None
         if elsewhere == (self.from_folder is not None):
             raise ValueError("set either from_folder, or one or both of venue and from_reviewarena")

@@ -84,6 +84,7 @@ def test_the_text_of_all_pages_comes_in_order(data, text, pages):
         (text_pdf(*SHIFTED.split("\n")), "garbled_pdf", ""),
         (pdf_of([shown(PAGE)], repeat=501), "broken_pdf", "501 pages; the limit is 500"),
     ],
+    ids=range(12),  # not by the bytes, some of which are drawn anew each time
 )
 def test_a_pdf_that_cannot_be_used_says_why(data, reason, detail):
     with pytest.raises(UnusablePaperError) as caught:

@@ -8,7 +8,7 @@ from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, read_as_review
 
 import goldless
 from goldless.apps.gre.reviewing import add_reviews
-from goldless.errors import BudgetError, CapabilityError, PrerequisiteError, UserError
+from goldless.errors import BudgetError, CapabilityError, PrerequisiteError
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
@@ -216,13 +216,3 @@ async def test_other_settings_or_another_model_are_asked_for(folder, generate, o
         before = len(server.asked)
         await generate(path, {"m": f"{server.url}/#toy"})
         assert len(server.asked) > before
-
-
-# --- what is refused -----------------------------------------------------------------------------------------------
-
-
-async def test_a_model_without_room_for_any_paper_is_refused(folder, generate):
-    model = scripted(context_length=PROMPT_WORDS + 10)
-    with pytest.raises(UserError, match="leaves no room for a paper"):
-        await generate(folder(), {"m": model}, max_tokens=10)
-    assert model.calls == []

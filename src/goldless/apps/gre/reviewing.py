@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -358,16 +358,38 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
         options.say(f"not called again, because all their reviews exist: {', '.join(sorted(finished))}")
     parts = [Part(name, model, "chat") for name, model in request.given.items() if todo[name]]
     lost: dict[str, GoldlessError] = {}
+    written: dict[Pair, GeneratedReview] = {}
     async with open_journal(options.journal) as journal, open_models(parts, options, journal, lost=lost) as opened:
-        stages = await _stages(request, opened, lost)
-        if lost and not stages and not found:
-            raise next(iter(lost.values()))
-        found |= await _written(study, request, stages, opened, {name: todo[name] for name in stages})
-        spending = tuple(opened[part.name].spending for part in parts if part.name in opened)
+        for model in opened.values():
+            refuse_without_chat(model, "review papers")
+
+        async def one_model(name: str) -> None:
+            model, how = opened[name], asdict(request.review)
+            context = request.models[name].context_length
+            stage = GenerationStage(model.chat, REVIEW_PROMPT, what="review", context_length=context, **how)
+            try:
+                settings = await _signature(name, stage, model, request)
+            except CallError as error:
+                lost[name] = error
+                return
+
+            async def one(task: str) -> None:
+                paper = study.task(task)
+                asked = request.asked(name, paper.prompt)
+                written[task, name] = GeneratedReview.of(name, await stage.write(paper), settings, asked)
+                total = sum(len(todo[other]) for other in opened if other not in lost)
+                options.progress(_progress(written.values(), total, opened.values()))
+
+            await side_by_side(one, todo[name], model.at_once(CALLS_AT_ONCE))
+
+        await side_by_side(one_model, list(opened), max(1, len(opened)))
+        spending = tuple(model.spending for model in opened.values())
+    found |= written
+    if lost and not found:
+        raise next(iter(lost.values()))
     for name, cause in lost.items():
-        failure = CallFailure("connection", str(cause).splitlines()[0])
-        if isinstance(cause, CallError) and is_open(cause.failure):
-            failure = cause.failure
+        unreached = CallFailure("connection", str(cause).splitlines()[0])
+        failure = cause.failure if isinstance(cause, CallError) and is_open(cause.failure) else unreached
         options.say(f"{name}: cannot be reached now, so its reviews are left for another run ({failure.message})")
         writer = name if name in request.stand_ins else request.models[name].model
         settings = str(Signature("review", {"model": writer, **request.settings}))
@@ -381,77 +403,27 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
     )
 
 
-async def _stages(
-    request: ReviewRequest, models: Mapping[str, OpenModel], lost: dict[str, GoldlessError]
-) -> dict[str, tuple[GenerationStage, str]]:
-    """Each model that answers at work, with the signature of its reviews; says how lengths are known.
-
-    ``lost``: takes the models that do not answer. Raises UserError where a model has no room for a paper at all.
-    """
-    wrong, found, say = [], {}, request.options.say
-    for name, model in models.items():
-        refuse_without_chat(model, "review papers")
-        context = request.models[name].context_length
-        how = asdict(request.review)
-        stage = GenerationStage(model.chat, REVIEW_PROMPT, what="review", context_length=context, **how)
-        try:
-            limit, least = stage.limit, await stage.least_length()
-        except CallError as error:
-            lost[name] = error
-            continue
-        told = {"model": model.identity.short, **request.settings, "context": str(limit or "unknown")}
-        if limit is None:
-            if not model.local:
-                say(
-                    f"{name}: unknown context length, so the server decides what is too long, and some servers cut "
-                    "papers silently. Set context_length in its [models] table in edition.toml"
-                )
-        elif least.tokens + stage.max_tokens >= limit:
-            wrong.append(
-                f"{name}: the prompt has {least} and the review up to {stage.max_tokens:,}, which leaves no "
-                f"room for a paper in a context of {limit:,}. Lower max_tokens, or leave this model out"
-            )
-        elif not least.exact:
-            told["tokens"] = "estimated"
-            say(f"{name}: whether a paper fits {limit:,} tokens is estimated from its characters")
-        found[name] = stage, str(Signature("review", told))
-    if wrong:
-        raise UserError("\n".join(wrong))
-    return found
+async def _signature(name: str, stage: GenerationStage, model: OpenModel, request: ReviewRequest) -> str:
+    """The signature of a model's reviews; says how the length of a paper is known."""
+    limit, least = stage.limit, await stage.least_length()
+    told = {"model": model.identity.short, **request.settings, "context": str(limit or "unknown")}
+    if limit is None and not model.local:
+        request.options.say(
+            f"{name}: unknown context length, so the server decides what is too long, and some servers cut papers "
+            "silently. Set context_length in its [models] table in edition.toml"
+        )
+    elif limit is not None and not least.exact:
+        told["tokens"] = "estimated"
+        request.options.say(f"{name}: whether a paper fits {limit:,} tokens is estimated from its characters")
+    return str(Signature("review", told))
 
 
-async def _written(
-    study: Study,
-    request: ReviewRequest,
-    stages: Mapping[str, tuple[GenerationStage, str]],
-    models: Mapping[str, OpenModel],
-    todo: Mapping[str, Sequence[str]],
-) -> dict[Pair, GeneratedReview]:
-    """The reviews to be written; agents run in parallel."""
-    found: dict[Pair, GeneratedReview] = {}
-    ledgers = [model.ledger for model in models.values()]
-    workers = max((model.workers for model in models.values() if model.workers is not None), default=None)
-
-    def tell() -> None:
-        opened = sum(review.is_open for review in found.values())
-        tokens = sum(ledger.usage.input_tokens + ledger.usage.output_tokens for ledger in ledgers)
-        cost = None if any(ledger.price is None for ledger in ledgers) else sum(ledger.spent_usd for ledger in ledgers)
-        total = sum(map(len, todo.values()))
-        request.options.progress(Progress("writing reviews", len(found) - opened, total, tokens, cost, workers, opened))
-
-    async def one_model(name: str) -> None:
-        stage, settings = stages[name]
-
-        async def one(task: str) -> None:
-            paper = study.task(task)
-            asked = request.asked(name, paper.prompt)
-            found[task, name] = GeneratedReview.of(name, await stage.write(paper), settings, asked)
-            tell()
-
-        await side_by_side(one, todo[name], models[name].at_once(CALLS_AT_ONCE))
-
-    await side_by_side(one_model, list(todo), max(1, len(todo)))
-    return found
+def _progress(reviews: Collection[GeneratedReview], total: int, models: Collection[OpenModel]) -> Progress:
+    ledgers, still_open = [model.ledger for model in models], sum(review.is_open for review in reviews)
+    tokens = sum(ledger.usage.input_tokens + ledger.usage.output_tokens for ledger in ledgers)
+    cost = None if any(ledger.price is None for ledger in ledgers) else sum(ledger.spent_usd for ledger in ledgers)
+    workers = max((model.workers for model in models if model.workers is not None), default=None)
+    return Progress("writing reviews", len(reviews) - still_open, total, tokens, cost, workers, still_open)
 
 
 # --- the study takes the reviews -------------------------------------------------------------------------------------

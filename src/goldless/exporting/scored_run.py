@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from goldless.errors import UserError, nearest
+from goldless.files import aside
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.run_folder import RunFolder
 
@@ -116,7 +116,7 @@ def write_folder(path: Path, files: Mapping[str, Iterable[str]]) -> None:
 def filled_folder(path: Path, fill: Callable[[Path], None]) -> None:
     """A folder that is filled under another name, and put into place when it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    fresh = aside(path)
     fresh.mkdir()
     try:
         fill(fresh)

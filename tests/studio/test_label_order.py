@@ -164,7 +164,7 @@ for number in range(100_000):
 def desk(tmp_path):
     (tmp_path / "runs").mkdir()
     write_study(study(), tmp_path / "s")
-    return Desk(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite"), tmp_path / "runs" / ".studio")
+    return Desk(Site(tmp_path / "runs", journal=tmp_path / "j.sqlite").run, tmp_path / "runs" / ".studio")
 
 
 def test_a_pair_is_labelled_once_by_a_rater_and_a_change_from_outside_is_seen(desk, tmp_path):

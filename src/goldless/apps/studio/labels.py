@@ -14,17 +14,17 @@ import math
 import re
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 from urllib.parse import urlencode
 
 import numpy as np
 import polars as pl
 
-from goldless.apps.studio.task_index import is_run
+from goldless.apps.studio.task_index import is_run, kept_index
 from goldless.errors import UserError
 from goldless.files import write_whole
 from goldless.meta_evaluation.ceiling import Ceiling, human_ceiling
@@ -32,15 +32,12 @@ from goldless.meta_evaluation.judges import scoring_judge
 from goldless.metrics.label_agreement import Accuracy, accuracies
 from goldless.metrics.pair_labels import pair_labels, usual_margin
 from goldless.records import Preference
-from goldless.reports.run_folder import Stamp, stamp
+from goldless.reports.run_folder import RunFolder, Stamp, stamp
 from goldless.statistics.answering import Until, parse_question
 from goldless.statistics.bootstrap import Draws
 from goldless.statistics.comparisons import Comparison, Pairs
 from goldless.studies import Study, read_study, write_study
 from goldless.studies.tables import SEPARATORS
-
-if TYPE_CHECKING:
-    from goldless.apps.studio.site import Site
 
 Order = Literal["decisive", "random"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -274,8 +271,9 @@ class OpenStudy:
 class Desk:
     """Opens studies and writes labels, one change at a time."""
 
-    def __init__(self, site: Site, folder: Path) -> None:
-        self._site = site
+    def __init__(self, run: Callable[[str], RunFolder], folder: Path) -> None:
+        """``run``: finds a run by its name."""
+        self._run = run
         self._folder = folder / "labels"
         self._read: dict[Path, tuple[Stamp, Study, Answers]] = {}
         self._given: dict[Sitting, list[Preference]] = {}
@@ -303,7 +301,7 @@ class Desk:
 
     def _place(self, sitting: Sitting) -> Path:
         """The folder that labels are written to: the study's own, or a copy for a run and for a single file."""
-        run = None if sitting.study else self._site.run(sitting.run)
+        run = None if sitting.study else self._run(sitting.run)
         path = Path(sitting.study).expanduser() if run is None else run.path
         if not path.exists():
             raise UserError(f"{path}: no such file or folder. Give the path of a study, or of a table of responses")
@@ -342,7 +340,7 @@ class Desk:
 
     def scores(self, sitting: Sitting) -> pl.DataFrame | None:
         name = sitting.metrics or sitting.run
-        return self._site.indexed(name).scores if name else None
+        return kept_index(self._run(name)).scores if name else None
 
 
 # --- what the labels say ---------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ class Studio(Site):
         self.folder = root / OWN_FOLDER
         self.access = Access(self.page)
         self.children = Children(root)
-        self.desk = Desk(self, self.folder)
+        self.desk = Desk(self.run, self.folder)
 
     def summary(self, run: RunFolder) -> RunSummary:
         """The row of a run; of one that was started here, with what is known of its process."""

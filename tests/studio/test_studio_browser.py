@@ -164,7 +164,7 @@ def test_a_file_is_checked_planned_and_run_to_the_end_by_keyboard_alone(visit, f
     keys.type("my first run")
     tab_to(page, "button[formmethod=post]")
     keys.press("Enter")
-    page.get_by_role("heading", name="length").wait_for()
+    page.get_by_role("heading", name="length", exact=True).wait_for()
     # ann wrote 4 and 2 words
     assert page.get_by_role("row", name="ann").get_by_role("cell", name="3.0").count() == 1
     assert faults(page, "run") == []
@@ -202,7 +202,7 @@ def test_a_run_is_stopped_and_goes_on_without_asking_again(visit, faults):
         before = len(asked)
         gate.set()
         page.get_by_role("button", name="Go on").click()
-        page.get_by_role("heading", name="tvd-mi").wait_for()
+        page.get_by_role("heading", name="tvd-mi", exact=True).wait_for()
     answered = {body for body in asked[:3] if "First response" in body}  # the others try out the server
     assert answered
     assert not answered & set(asked[before:])

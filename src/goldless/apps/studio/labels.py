@@ -118,16 +118,8 @@ def read_sitting(given: Mapping[str, str]) -> Sitting:
         raise UserError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
     if not re.fullmatch(r"[0-9]{1,9}", seed):
         raise UserError(f"seed must be a whole number from 0 to 999999999, got {seed[:40]!r}")
-    return Sitting(
-        said["rater"],
-        run,
-        said["study"],
-        said["criterion"] or None,
-        order,
-        said["question"] or QUESTION,
-        int(seed),
-        given.get("metrics") or "",
-    )
+    more = {name: value for name, value in said.items() if value}
+    return Sitting(**more, run=run, order=order, seed=int(seed), metrics=given.get("metrics") or "")
 
 
 # --- which pair is next ----------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from goldless.errors import GoldlessError, StudyError, UserError
 from goldless.files import cannot_write
 from goldless.metrics.catalogue import METRICS
 from goldless.models.embedded import find_embedded
-from goldless.runs.estimate import Plan, plan_study
+from goldless.runs.estimate import plan_study
 from goldless.runs.option_forms import declared
 from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.plan import plan_run, with_default_metrics
@@ -198,24 +198,21 @@ _PLANNING = threading.Lock()
 def plan_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
     """Calls, cost and time of what is chosen."""
     try:
-        planned = _plan(studio, given, id)
+        options, study = replace(read_choices(given)[0], journal=studio.journal), _study(studio, given, id)
+        with _PLANNING, warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            work = plan_run(study, with_default_metrics(study, options))
+            if find_embedded() is None and any(part.given == "embedded" for part in work.parts()):
+                # a page that is looked at downloads nothing
+                problem = "the embedded model is not on this machine yet. Run downloads it first, once"
+                return studio.page("_plan.html", problem=problem)
+            planned = in_own_thread(plan_study, study, options)
     except GoldlessError as error:
         return studio.page("_plan.html", problem=str(error))
-    warned = _check(_files(studio, id), Reading.of(given)).warnings
-    notes = [note for note in planned.notes if note.removeprefix("warning: ") not in warned]
-    return studio.page("_plan.html", parts=planned.together, notes=notes)
-
-
-def _plan(studio: Studio, given: Given, id: str) -> Plan:  # noqa: A002
-    options, study = replace(read_choices(given)[0], journal=studio.journal), _study(studio, given, id)
-    with _PLANNING, warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        work = plan_run(study, with_default_metrics(study, options))
-        if find_embedded() is None and any(part.given == "embedded" for part in work.parts()):
-            # a page that is looked at downloads nothing
-            raise UserError("the embedded model is not on this machine yet. Run downloads it first, once")
-        planned = in_own_thread(plan_study, study, options)
-    return replace(planned, notes=(*dict.fromkeys(str(one.message) for one in warned), *planned.notes))
+    notes = (*dict.fromkeys(str(one.message) for one in told), *planned.notes)
+    known = _check(_files(studio, id), Reading.of(given)).warnings
+    shown = [note for note in notes if note.removeprefix("warning: ") not in known]
+    return studio.page("_plan.html", parts=planned.together, notes=shown)
 
 
 # --- the run ---------------------------------------------------------------------------------------------------------

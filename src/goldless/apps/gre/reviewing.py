@@ -43,6 +43,8 @@ SUBMITTED = "submission "
 """How the writer of a submission begins in that table."""
 NOT_ABOUT_REVIEWS = frozenset({GENERATIONS, "exams"})
 """Tables whose rows are not about the responses of a study."""
+ONLY_FITTING = ("truncate", "cut")
+"""Settings that change no request about a paper that fits."""
 FLAGS = {"no_tags": "without any section", "cut_reply": "cut off at the length limit"}
 """Deviations from the requested format, in plain words."""
 Pair = tuple[str, str]
@@ -318,7 +320,9 @@ class ReviewRequest:
         if name in self.stand_ins:
             return None
         config = self.models[name]
-        return content_hash(config.model, self.settings, config.context_length, paper)[:24]
+        request = {key: value for key, value in self.settings.items() if key not in ONLY_FITTING}
+        fit = [self.settings[key] for key in ONLY_FITTING]
+        return f"{content_hash(config.model, request, paper)[:16]}-{content_hash(fit, config.context_length)[:8]}"
 
     def settled(self, study: Study) -> dict[Pair, GeneratedReview]:
         """The reviews that the study has of models on servers, asked for in the same way.

@@ -94,7 +94,7 @@ class LetterCounts:
 
 @pytest.fixture(autouse=True)
 def _embedder(monkeypatch):
-    made = SentenceEmbedder(LetterCounts, name="letters", settings={"model": "letters"})
+    made = SentenceEmbedder(LetterCounts, {"model": "letters"})
     letters = {name: partial(SentenceSimilarity, name, measure, lambda: made) for name, measure in EMBEDDED.items()}
     monkeypatch.setattr("goldless.metrics.catalogue.BASELINES", {**BASELINES, **letters})
 

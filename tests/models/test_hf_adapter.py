@@ -16,7 +16,10 @@ torch = pytest.importorskip("torch", reason="needs the transformers extra: pip i
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 peft = pytest.importorskip("peft", reason="needs the finetune extra: pip install 'goldless[finetune]'")
 
-from test_local_weights import WIDE, byte_tokenizer, plain_logprobs, save, scored  # noqa: E402
+from test_local_weights import save, scored  # noqa: E402
+
+from byte_tokenizer import byte_tokenizer  # noqa: E402
+from tiny_base import WIDE, plain_logprobs  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.anyio, pytest.mark.usefixtures("one_thread")]
 
@@ -108,7 +111,7 @@ async def test_an_adapter_made_elsewhere_is_refused_by_the_name_of_its_base(fold
         await ready(f"hf:{other}+{adapter}")
 
 
-@pytest.mark.parametrize("change", [{"hidden_size": 64}, {"num_hidden_layers": 1}, {"num_hidden_layers": 3}])
+@pytest.mark.parametrize("change", [{"hidden_size": 32}, {"num_hidden_layers": 1}, {"num_hidden_layers": 3}])
 async def test_an_adapter_whose_layers_do_not_fit_is_refused(folders, tmp_path: Path, change):
     _, adapter = folders
     config = transformers.LlamaConfig(**{**WIDE, **change}, bos_token_id=256, eos_token_id=257)

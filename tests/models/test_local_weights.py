@@ -25,7 +25,7 @@ transformers = pytest.importorskip("transformers", reason="needs the transformer
 from byte_tokenizer import CHATML, byte_tokenizer  # noqa: E402
 from goldless.models.local_weights import engine as engines  # noqa: E402
 from goldless.models.local_weights.checkpoint import folder_hash  # noqa: E402
-from tiny_base import save_reader  # noqa: E402
+from tiny_base import CONFIGS, plain_logprobs, random_model, save_reader  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,36 +33,11 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.transformers, pytest.mark.anyio, pytest.mark.usefixtures("one_thread")]
 
 WORDS = ("Das", "Gutachten", "lobt", "the", "method", "but", "asks", "for", "more", "data;", "naïve", "\n", "3.14")
-SIZE = {"vocab_size": 272, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-WIDE = {**SIZE, "intermediate_size": 48, "num_key_value_heads": 2, "max_position_embeddings": 2048}
-LOCAL = {"head_dim": 8, "sliding_window": 24, "query_pre_attn_scalar": 8}
-"""A window that is shorter than the shared parts, so that keeping too little of the past would show."""
-CONFIGS = {
-    "llama": lambda: transformers.LlamaConfig(**WIDE),
-    "qwen2": lambda: transformers.Qwen2Config(**WIDE),
-    "gpt2": lambda: transformers.GPT2Config(vocab_size=272, n_embd=32, n_layer=2, n_head=4, n_positions=2048),
-    "gemma": lambda: transformers.GemmaConfig(**WIDE, head_dim=8),
-    "gemma2": lambda: transformers.Gemma2Config(**WIDE, **LOCAL, final_logit_softcapping=3.0),
-    "gemma3": lambda: transformers.Gemma3TextConfig(
-        **WIDE, **LOCAL, layer_types=["sliding_attention", "full_attention"]
-    ),
-    "mistral": lambda: transformers.MistralConfig(**WIDE, sliding_window=24),
-    "bloom": lambda: transformers.BloomConfig(vocab_size=272, hidden_size=32, n_layer=2, n_head=4),
-    "granite": lambda: transformers.GraniteConfig(**WIDE, logits_scaling=0.25),
-    "mamba": lambda: transformers.MambaConfig(vocab_size=272, hidden_size=32, num_hidden_layers=2, state_size=4),
-}
 
 
 def save(folder: Path, kind: str = "llama", tokenizer=None, seed: int = 0) -> Path:
     """A tiny random model in a folder."""
-    config = CONFIGS[kind]()
-    config.bos_token_id, config.eos_token_id, config.pad_token_id = 256, 257, None
-    torch.manual_seed(seed)
-    model = transformers.AutoModelForCausalLM.from_config(config)
-    for weight in model.parameters():
-        # so wide that every model prefers some tokens, and that neither a window nor a scale can hide in noise
-        torch.nn.init.normal_(weight, std=0.3)
-    model.save_pretrained(folder)
+    random_model(kind, seed).save_pretrained(folder)
     (tokenizer or byte_tokenizer()).save_pretrained(folder)
     return folder
 
@@ -81,13 +56,6 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reference(folder: Path):
     """The model as transformers loads it."""
     return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-
-
-def plain_logprobs(model, context: tuple[int, ...], target: tuple[int, ...]) -> np.ndarray:
-    """Log p of the target's tokens by one whole forward pass."""
-    with torch.inference_mode():
-        logits = model(torch.tensor([context + target]), use_cache=False).logits[0]
-    return logits.double().log_softmax(-1)[len(context) - 1 : -1].gather(1, torch.tensor(target)[:, None])[:, 0].numpy()
 
 
 def prose(seed: int, words: int) -> str:
@@ -202,7 +170,7 @@ async def test_what_does_not_fit_is_a_typed_failure_beside_the_rest(llama: Path)
 
 async def test_greedy_text_is_what_transformers_generates(llama: Path):
     model = await ready(llama)
-    messages = (Message("user", prose(3, 30)),)
+    messages = (Message("user", prose(4, 30)),)
     reply = await model.chat(ChatRequest(messages, max_tokens=20, logprobs=True))
     context = (await model.encode(messages, "")).context
     plain = reference(llama)

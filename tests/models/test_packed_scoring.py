@@ -19,49 +19,13 @@ from goldless.models.local_weights import pack_if_possible, packed  # noqa: E402
 from goldless.models.local_weights.engine import TorchEngine  # noqa: E402
 from goldless.models.local_weights.packed import PackedScorer, UnsupportedAttention, open_packed  # noqa: E402
 from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
+from tiny_base import CONFIGS, NOT_PACKED, WIDE, plain_logprobs, random_model  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
 needs_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
-SIZE = {"vocab_size": 97, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
-WIDE = {**SIZE, "intermediate_size": 96, "num_key_value_heads": 2, "max_position_embeddings": 4096}
-LOCAL = {"head_dim": 16, "sliding_window": 24, "query_pre_attn_scalar": 16}
-"""A window shorter than the shared parts, so that keeping it by index instead of by position would show."""
-PACKED = {
-    "llama": lambda: transformers.LlamaConfig(**WIDE),
-    "qwen2": lambda: transformers.Qwen2Config(**WIDE),
-    "qwen2, three heads to a key": lambda: transformers.Qwen2Config(
-        **{**WIDE, "hidden_size": 96, "num_attention_heads": 6}
-    ),
-    "qwen3": lambda: transformers.Qwen3Config(**WIDE, head_dim=16),
-    "mistral": lambda: transformers.MistralConfig(**WIDE, sliding_window=24),
-    "gemma": lambda: transformers.GemmaConfig(**WIDE, head_dim=16),
-    "gemma2": lambda: transformers.Gemma2Config(**WIDE, **LOCAL, final_logit_softcapping=3.0),
-    "gemma3": lambda: transformers.Gemma3TextConfig(
-        **WIDE, **LOCAL, layer_types=["sliding_attention", "full_attention"]
-    ),
-    "phi3": lambda: transformers.Phi3Config(**WIDE, pad_token_id=0),
-    "granite": lambda: transformers.GraniteConfig(**WIDE, logits_scaling=0.25),
-    "gpt2": lambda: transformers.GPT2Config(vocab_size=97, n_embd=64, n_layer=2, n_head=4, n_positions=4096),
-}
-OTHERS = {
-    "bloom": lambda: transformers.BloomConfig(vocab_size=97, hidden_size=32, n_layer=2, n_head=4),
-    "mamba": lambda: transformers.MambaConfig(vocab_size=97, hidden_size=32, num_hidden_layers=2, state_size=4),
-}
+PACKED = [kind for kind in CONFIGS if kind not in NOT_PACKED]
 PROBE = tuple(range(3, 90, 4))
-
-
-def random_model(kind: str):
-    config = (PACKED | OTHERS)[kind]()
-    config.bos_token_id = config.eos_token_id = config.pad_token_id = None
-    torch.manual_seed(0)
-    # as when it is loaded: some releases of transformers leave the cap of Gemma 2 out of any other attention
-    attention = {"attn_implementation": "eager"} if kind == "gemma2" else {}
-    model = transformers.AutoModelForCausalLM.from_config(config, **attention)
-    for weight in model.parameters():
-        # so wide that every model prefers some tokens, and that neither a window nor a scale can hide in noise
-        torch.nn.init.normal_(weight, std=0.2)
-    return model.eval()
 
 
 def study(papers: int = 2, seed: int = 0):
@@ -77,14 +41,6 @@ def study(papers: int = 2, seed: int = 0):
         peers.append(peers[0] + text(9))
         pairs += [(instructions + synopsis + x, y) for x in (text(50), text(50), ()) for y in peers]
     return pairs
-
-
-@torch.inference_mode()
-def plain(model, context: tuple[int, ...], target: tuple[int, ...]) -> np.ndarray:
-    """Log p of the target's tokens by one whole forward pass."""
-    logits = model(torch.tensor([context + target], device=model.device), use_cache=False).logits[0]
-    chosen = torch.tensor(target, device=model.device)[:, None]
-    return logits.double().log_softmax(-1)[len(context) - 1 : -1].gather(1, chosen)[:, 0].cpu().numpy()
 
 
 def opened(kind: str = "llama", lengths: Lengths | None = None) -> PackedScorer:
@@ -106,7 +62,7 @@ def test_packed_scores_are_those_of_each_pair_alone(kind: str):
     scorer = opened(kind)
     packs = packs_of(scorer)
     for (context, target), found in zip(pairs, scorer.score(pairs), strict=True):
-        expected = plain(model, context, target)
+        expected = plain_logprobs(model, context, target)
         assert found == pytest.approx(expected, rel=1e-4, abs=1e-4)
         assert found.sum(dtype=np.float64) == pytest.approx(expected.sum(), rel=1e-4)
     assert sum(len(pack.tokens) for pack in packs) < 0.7 * sum(len(c) + len(t) - 1 for c, t in pairs)
@@ -127,7 +83,7 @@ def test_neither_cuts_nor_padding_change_a_score(lengths: Lengths, *, cut: bool,
     assert any(pack.length > len(pack.tokens) for pack in packs) is padded
 
 
-@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.parametrize("kind", NOT_PACKED)
 def test_a_model_that_cannot_be_packed_is_computed_the_other_way_and_says_so(kind: str):
     engine = TorchEngine(random_model(kind), PROBE)
     with pytest.warns(UserWarning, match="the model cannot be packed.*its attention is of another kind") as told:
@@ -144,7 +100,7 @@ def test_a_torch_without_flex_attention_computes_node_by_node(monkeypatch: pytes
     with pytest.warns(UserWarning, match=r"the slower method \(prefix tree\): "):
         settings = pack_if_possible(engine)
     assert settings["sharing"] == "prefix tree; not packed: this torch has no block-sparse attention"
-    assert engine.score(pairs[:1])[0] == pytest.approx(plain(model, *pairs[0]), abs=1e-4)
+    assert engine.score(pairs[:1])[0] == pytest.approx(plain_logprobs(model, *pairs[0]), abs=1e-4)
 
 
 BY_LENGTH = {
@@ -174,7 +130,7 @@ BY_LENGTH = {
 def test_a_model_whose_rotation_depends_on_the_length_of_a_text_computes_each_text_alone(
     kind: str, sharing, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setitem(OTHERS, kind, BY_LENGTH[kind])
+    monkeypatch.setitem(CONFIGS, kind, BY_LENGTH[kind])
     engine = TorchEngine(random_model(kind), PROBE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -187,7 +143,7 @@ def test_a_model_whose_rotation_depends_on_the_length_of_a_text_computes_each_te
     pairs.append((text[:60], text[:20]))
     for (context, target), found in zip(pairs, engine.score(pairs), strict=True):
         # a model that has seen no other text
-        assert found == pytest.approx(plain(random_model(kind), context, target), rel=1e-5, abs=1e-5)
+        assert found == pytest.approx(plain_logprobs(random_model(kind), context, target), rel=1e-5, abs=1e-5)
     written = list(engine.generate(text[:90], most=20, stop=frozenset()))
     logits = random_model(kind)(torch.tensor([text[:90] + tuple(token for token, _ in written[:-1])])).logits
     assert written[-1][0] == int(logits[0, -1].argmax())
@@ -204,14 +160,14 @@ def test_attention_that_gives_other_values_is_found_out(monkeypatch: pytest.Monk
 
 def test_the_model_is_left_as_it_was():
     model, pairs = random_model("gemma2"), study(1)
-    before = plain(model, *pairs[0])
+    before = plain_logprobs(model, *pairs[0])
     engine = TorchEngine(model, PROBE)
     attention = model.config._attn_implementation
     written = list(engine.generate(pairs[0][0], most=5, stop=frozenset()))
     pack_if_possible(engine)
     engine.score(pairs)
     assert model.config._attn_implementation == attention
-    assert np.array_equal(plain(model, *pairs[0]), before)
+    assert np.array_equal(plain_logprobs(model, *pairs[0]), before)
     assert list(engine.generate(pairs[0][0], most=5, stop=frozenset())) == written
 
 
@@ -242,7 +198,7 @@ def test_the_path_of_a_card_gives_the_scores_of_each_pair_alone_before_it_is_com
         warnings.simplefilter("ignore")
         found = scorer.score(pairs)
     for (context, target), values in zip(pairs, found, strict=True):
-        assert values == pytest.approx(plain(model, context, target), rel=1e-4, abs=1e-4)
+        assert values == pytest.approx(plain_logprobs(model, context, target), rel=1e-4, abs=1e-4)
     # its layers are the model's own again
     assert not any("forward" in vars(layer) for layer in model.model.layers)
 
@@ -253,4 +209,4 @@ def test_on_a_card_block_sparse_attention_gives_the_scores_of_each_pair_alone(ki
     model, pairs = random_model(kind).cuda(), study()
     scorer = open_packed(TorchEngine(model, PROBE))
     for (context, target), found in zip(pairs, scorer.score(pairs), strict=True):
-        assert found.sum(dtype=np.float64) == pytest.approx(plain(model, context, target).sum(), rel=1e-4)
+        assert found.sum(dtype=np.float64) == pytest.approx(plain_logprobs(model, context, target).sum(), rel=1e-4)

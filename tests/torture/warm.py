@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-GOLDLESS = ("cli.review", "cli.score", "metrics.catalogue", "models.http_api.model", "reports.html.page", "runs.store")
+GOLDLESS = ("cli.score", "metrics.catalogue", "models.http_api.model", "reports.html.page", "runs.store")
 NEEDED = (*(f"goldless.{name}" for name in GOLDLESS), "evalica", "pandas", "rich.progress")
 """What the commands import, some of it when it is first used."""
 

@@ -97,9 +97,9 @@ def test_a_licensed_jury_answers_the_official_client(goldless, study_file, scrip
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         url = _listening(server)
-        client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
         content = json.dumps({"question": None, "answers": ["bad t1", "good t1"]})
-        reply = client.chat.completions.create(model="jury", messages=[{"role": "user", "content": content}])
+        with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
+            reply = client.chat.completions.create(model="jury", messages=[{"role": "user", "content": content}])
         assert json.loads(reply.choices[0].message.content)["winner"] == 1
     finally:
         server.send_signal(signal.SIGINT)

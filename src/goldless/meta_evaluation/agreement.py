@@ -41,12 +41,7 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import (
-    Draws,
-    Estimate,
-    interval_name,
-    task_intervals,
-)
+from goldless.statistics.bootstrap import Draws, Estimate, interval_name, task_intervals
 from goldless.statistics.comparisons import compare_all
 from goldless.statistics.rank_correlation import (
     Coefficient,

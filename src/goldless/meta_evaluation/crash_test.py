@@ -19,12 +19,7 @@ from scipy.special import stdtr, stdtrit
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import is_open
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
-from goldless.meta_evaluation.perturbations.perturbation import (
-    Must,
-    Perturbation,
-    PerturbedText,
-    perturb_all,
-)
+from goldless.meta_evaluation.perturbations.perturbation import Must, Perturbation, PerturbedText, perturb_all
 from goldless.meta_evaluation.rating_card import CrashCard, CrashResult, CrashTest, Rating
 from goldless.models.interface import ChatModel, content_hash
 from goldless.records import Response

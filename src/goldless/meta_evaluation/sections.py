@@ -127,10 +127,7 @@ DRAWN = {
     "fail": {"shape": "cross", "tone": "vermilion", "sign": "✕\u00a0fail"},
     "not shown": {"shape": "ring", "tone": "muted", "sign": "○\u00a0not\u00a0shown"},
 }
-GROUPS = {
-    "fall": "Content removed: the score must fall",
-    "not rise": "Superficial changes: the score must not rise",
-}
+GROUPS = {"fall": "Content removed: the score must fall", "not rise": "Superficial changes: the score must not rise"}
 
 
 @section("crash-test", "Crash test of the metrics")
@@ -143,7 +140,7 @@ def crash_section(run: RunFolder) -> Iterator[Block]:
     some = f"{test.responses:,} of {there}, drawn at random,"
     yield words(
         f"{there if test.responses == test.responses_there_are else some} were changed in known ways and scored again. "
-        "A sound metric falls when content is removed and does not rise when a response is changed only superficially.",
+        "A sound metric falls when content is removed and does not rise when a response is changed only superficially."
     )
     figures = [_crash_figure(metric, test) for metric in test.metrics]
     if len(figures) > 1:

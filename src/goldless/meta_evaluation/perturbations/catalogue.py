@@ -383,10 +383,7 @@ STRATEGIES: Mapping[str, Perturbation] = {
         needs_writer=name != "null",
     )
     for name, (kind, description) in DESCRIPTIONS.items()
-    for form, source, words in (
-        ("", "TVD-MI A.2, our wording", "ours"),
-        ("[peer-review]", "TVD-MI A.2", "peer-review"),
-    )
+    for form, source, words in (("", "TVD-MI A.2, our wording", "ours"), ("[peer-review]", "TVD-MI A.2", "peer-review"))
 }
 """Strategies by name; ``[peer-review]``: with the paper's prompts."""
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from goldless.audit.peer_graph import graph_findings, peer_graph
-from goldless.audit.scores import Ranking, score_findings
+from goldless.audit.scores import AuditedRanking, score_findings
 from goldless.records import Response, Task
 from goldless.studies import study_from_records
 from tickets import study
@@ -116,7 +116,7 @@ def test_a_pair_that_shares_twice_what_others_share_is_told_with_its_ranks_witho
 
 
 def ranking(metric, values, better_than=None):
-    return Ranking(metric, np.asarray(values, float), better_than or {})
+    return AuditedRanking(metric, np.asarray(values, float), better_than or {})
 
 
 def test_metrics_that_decide_a_pair_in_opposite_ways_contradict_each_other():

@@ -7,17 +7,17 @@ import sys
 import pytest
 
 from goldless.apps.fleet.cluster import connect, room
-from goldless.apps.fleet.place import Place, parse_place
+from goldless.apps.fleet.place import RayPlace, parse_place
 from goldless.errors import PrerequisiteError, UserError
 
 
 @pytest.mark.parametrize(
     ("written", "place"),
     [
-        ("ray", Place()),
-        ("ray?workers=4", Place(workers=4)),
-        ("ray://head:10001?gpus=0.5&cpus=2", Place(address="ray://head:10001", gpus=0.5, cpus=2)),
-        ("ray?timeout=90", Place(timeout=90)),
+        ("ray", RayPlace()),
+        ("ray?workers=4", RayPlace(workers=4)),
+        ("ray://head:10001?gpus=0.5&cpus=2", RayPlace(address="ray://head:10001", gpus=0.5, cpus=2)),
+        ("ray?timeout=90", RayPlace(timeout=90)),
     ],
 )
 def test_a_place_is_an_address_and_the_shape_of_its_workers(written, place):
@@ -53,7 +53,7 @@ def test_the_command_line_refuses_a_wrong_place_before_anything_is_read(goldless
 def test_without_ray_the_message_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[ray\]'"):
-        connect(Place())
+        connect(RayPlace())
 
 
 def node(*, alive: bool = True, **resources: float) -> dict[str, object]:
@@ -63,16 +63,16 @@ def node(*, alive: bool = True, **resources: float) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("nodes", "place", "shape"),
     [
-        ([node(CPU=16)], Place(), (4, 0, 4)),
-        ([node(CPU=2)], Place(), (2, 0, 1)),
-        ([node(CPU=16)], Place(workers=2), (8, 0, 4 // 2)),
-        ([node(CPU=2), node(CPU=8, GPU=2), node(CPU=8, GPU=4)], Place(), (1, 1, 6)),
-        ([node(CPU=8, GPU=2), node(CPU=8, GPU=2, alive=False)], Place(), (1, 1, 2)),
-        ([node(CPU=8, GPU=2)], Place(gpus=0, cpus=3), (3, 0, 2)),
-        ([node(CPU=2, GPU=4)], Place(), (1, 1, 2)),
-        ([node(CPU=8, GPU=1)], Place(gpus=0.25), (1, 0.25, 4)),
-        ([node(CPU=8)], Place(gpus=1), (1, 1, 0)),
-        ([], Place(), (1, 0, 0)),
+        ([node(CPU=16)], RayPlace(), (4, 0, 4)),
+        ([node(CPU=2)], RayPlace(), (2, 0, 1)),
+        ([node(CPU=16)], RayPlace(workers=2), (8, 0, 4 // 2)),
+        ([node(CPU=2), node(CPU=8, GPU=2), node(CPU=8, GPU=4)], RayPlace(), (1, 1, 6)),
+        ([node(CPU=8, GPU=2), node(CPU=8, GPU=2, alive=False)], RayPlace(), (1, 1, 2)),
+        ([node(CPU=8, GPU=2)], RayPlace(gpus=0, cpus=3), (3, 0, 2)),
+        ([node(CPU=2, GPU=4)], RayPlace(), (1, 1, 2)),
+        ([node(CPU=8, GPU=1)], RayPlace(gpus=0.25), (1, 0.25, 4)),
+        ([node(CPU=8)], RayPlace(gpus=1), (1, 1, 0)),
+        ([], RayPlace(), (1, 0, 0)),
     ],
 )
 def test_room_is_counted_machine_by_machine(nodes, place, shape):

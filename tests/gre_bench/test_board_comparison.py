@@ -17,7 +17,7 @@ from goldless.apps.gre.board_comparison import (
     read_benchmark_scores,
 )
 from goldless.apps.gre.boards import Board, BoardScore, read_board
-from goldless.apps.gre.linking import FEWEST_ANCHORS, RESAMPLES, Side, link_sides
+from goldless.apps.gre.linking import FEWEST_ANCHORS, RESAMPLES, LinkedEdition, link_sides
 from goldless.errors import UserError
 from goldless.records import Agent
 from goldless.statistics.bootstrap import draw_counts
@@ -178,8 +178,10 @@ def test_what_is_not_defined_or_has_no_interval_says_why():
 PAPERS = [f"p{number}" for number in range(14)]
 
 
-def edition(name, scores, *, anchors=(), texts=None) -> Side:
-    return Side(name, texts or dict.fromkeys(scores, "same"), frozenset(anchors), {"gem": scores}, {"gem": "gem|x:y"})
+def edition(name, scores, *, anchors=(), texts=None) -> LinkedEdition:
+    return LinkedEdition(
+        name, texts or dict.fromkeys(scores, "same"), frozenset(anchors), {"gem": scores}, {"gem": "gem|x:y"}
+    )
 
 
 def scores_of(function, papers=PAPERS, agents=("human", "ann")):

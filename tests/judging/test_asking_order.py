@@ -5,14 +5,16 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from goldless.judging.asking import Question, find_verdicts
+from goldless.judging.asking import VerdictQuestion, find_verdicts
 from goldless.models.interface import Capabilities, ChatReply, Message, ModelIdentity
 
 
-def questions(*beginnings: str) -> dict[int, Question]:
+def questions(*beginnings: str) -> dict[int, VerdictQuestion]:
     asked = {"role": "critic", "read": lambda _: "a verdict", "restated": "", "allowed": "", "most_tokens": 1}
     return {
-        i: Question(**asked, messages=lambda _, i=i: (Message("user", str(i)),), task="task", begins_with=beginning)
+        i: VerdictQuestion(
+            **asked, messages=lambda _, i=i: (Message("user", str(i)),), task="task", begins_with=beginning
+        )
         for i, beginning in enumerate(beginnings)
     }
 

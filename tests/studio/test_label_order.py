@@ -13,8 +13,8 @@ import pytest
 
 from goldless.apps.studio.labels import (
     Desk,
+    LabelSession,
     Pair,
-    Sitting,
     change_labels,
     decide,
     label_agreement,
@@ -27,8 +27,8 @@ from goldless.records import Preference
 from goldless.studies import read_study, study_from_frame, write_study
 
 ANSWERS = {f"t{i:02}": ("ann", "bob", "cy") for i in range(40)}
-RANDOM = Sitting("eve", order="random")
-DECISIVE = Sitting("eve")
+RANDOM = LabelSession("eve", order="random")
+DECISIVE = LabelSession("eve")
 
 
 def labelled(answers, sitting, preference, *, before=(), most=10_000):
@@ -53,9 +53,9 @@ def test_order_and_sides_are_the_same_for_a_seed_and_differ_between_raters():
     def shown(sitting):
         return [(one.task, one.first, one.second) for one in labelled(ANSWERS, sitting, lambda _: 0.0, most=20)]
 
-    assert shown(RANDOM) == shown(Sitting("eve", order="random"))
-    assert shown(RANDOM) != shown(Sitting("eve", order="random", seed=1))
-    assert shown(RANDOM) != shown(Sitting("dan", order="random"))
+    assert shown(RANDOM) == shown(LabelSession("eve", order="random"))
+    assert shown(RANDOM) != shown(LabelSession("eve", order="random", seed=1))
+    assert shown(RANDOM) != shown(LabelSession("dan", order="random"))
 
 
 def preferences(*said, rater="dan"):
@@ -87,7 +87,7 @@ def test_a_pair_of_agents_that_few_labels_would_decide_comes_before_one_that_is_
 
 
 def test_only_the_agents_of_a_question_are_shown_and_several_raters_are_one_task():
-    found = labelled(ANSWERS, Sitting("eve", question="ann>cy"), lambda _: 0.0)
+    found = labelled(ANSWERS, LabelSession("eve", question="ann>cy"), lambda _: 0.0)
     assert {frozenset((one.first, one.second)) for one in found} == {frozenset(("ann", "cy"))}
     assert len(found) == 40
     twice = preferences(("ann", "cy", [1.0] * 6)) + preferences(("cy", "ann", [-1.0] * 6), rater="cat")

@@ -10,7 +10,7 @@ import polars as pl
 from viewer_runs import chat, scored_run, word_scorer
 
 import goldless
-from goldless.apps.studio.evidence import Evidence, Prompt
+from goldless.apps.studio.evidence import Prompt, ResponseEvidence
 from goldless.apps.studio.site import Site
 from goldless.models.interface import ChatReply
 from goldless.records import CallFailure
@@ -33,9 +33,9 @@ def study(prompt: str | None = None):
     return study_from_frame(pl.DataFrame(rows), tasks=tasks, name="toy")
 
 
-def subject(folder, journal, number: int = 0, agent: str = "ann") -> Evidence:
+def subject(folder, journal, number: int = 0, agent: str = "ann") -> ResponseEvidence:
     site = Site(folder, journal=journal)
-    return Evidence(site, site.task(folder.name, number), agent)
+    return ResponseEvidence(site, site.task(folder.name, number), agent)
 
 
 def everything(folder, journal, read) -> list:

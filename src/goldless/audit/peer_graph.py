@@ -34,7 +34,7 @@ OUTSIDE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PeerLink:
     """Two agents that predict each other more than their levels explain."""
 
     first: str
@@ -64,7 +64,7 @@ class PeerGraph:
     """What agents predict of each other under one metric."""
 
     agents: tuple[str, ...]
-    links: tuple[Link, ...]
+    links: tuple[PeerLink, ...]
     blocks: tuple[Block, ...]
 
 
@@ -79,7 +79,7 @@ def peer_graph(pairs: pl.DataFrame, agents: Sequence[str]) -> PeerGraph | None:
     excess = means - _levels(means, off)
     rounding = ROUNDING * np.abs(means[off]).max()
     links = [
-        Link(agents[i], agents[j], float(excess[i, j]), float(errors[i, j]))
+        PeerLink(agents[i], agents[j], float(excess[i, j]), float(errors[i, j]))
         for i, j in combinations(range(len(agents)), 2)
         if excess[i, j] > max(CLEAR * errors[i, j], rounding)
     ]

@@ -22,7 +22,7 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class AuditedRanking:
     """A metric's ranking, as far as it is audited."""
 
     metric: str
@@ -32,14 +32,14 @@ class Ranking:
     """The agents that each agent is significantly better than."""
 
 
-def score_findings(study: Study, rankings: Sequence[Ranking]) -> list[Finding]:
+def score_findings(study: Study, rankings: Sequence[AuditedRanking]) -> list[Finding]:
     """What the metrics of one run show beside each other."""
     compared = [ranking for ranking in rankings if ranking.metric != "length"]
     agents = [agent.agent for agent in study.agents]
     return [*_beyond_the_prompt(agents, compared), *_contradictions(compared), *_only_length(study, compared)]
 
 
-def _beyond_the_prompt(agents: Sequence[str], rankings: Sequence[Ranking]) -> Iterator[Finding]:
+def _beyond_the_prompt(agents: Sequence[str], rankings: Sequence[AuditedRanking]) -> Iterator[Finding]:
     """Agents that fall, and have nothing left, when what the prompt already says is not counted."""
     by_name = {ranking.metric: ranking for ranking in rankings}
     for name, plain in by_name.items():
@@ -59,7 +59,7 @@ def _beyond_the_prompt(agents: Sequence[str], rankings: Sequence[Ranking]) -> It
                 )
 
 
-def _ranks(agents: Sequence[str], ranking: Ranking) -> dict[str, int]:
+def _ranks(agents: Sequence[str], ranking: AuditedRanking) -> dict[str, int]:
     """Ranks of the agents that have a score, from 1."""
     means = {
         agent: float(np.nanmean(column))
@@ -69,7 +69,7 @@ def _ranks(agents: Sequence[str], ranking: Ranking) -> dict[str, int]:
     return {agent: place for place, agent in enumerate(sorted(means, key=lambda name: -means[name]), 1)}
 
 
-def _above_zero(agents: Sequence[str], ranking: Ranking) -> set[str]:
+def _above_zero(agents: Sequence[str], ranking: AuditedRanking) -> set[str]:
     """Agents whose mean score is more than two standard errors above 0."""
     found = set()
     for agent, column in zip(agents, ranking.values.T, strict=True):
@@ -79,7 +79,7 @@ def _above_zero(agents: Sequence[str], ranking: Ranking) -> set[str]:
     return found
 
 
-def _contradictions(rankings: Sequence[Ranking]) -> Iterator[Finding]:
+def _contradictions(rankings: Sequence[AuditedRanking]) -> Iterator[Finding]:
     """Pairs of metrics that each find a difference significant, in opposite directions."""
     for first, second in combinations(rankings, 2):
         opposed = [
@@ -100,7 +100,7 @@ def _contradictions(rankings: Sequence[Ranking]) -> Iterator[Finding]:
             )
 
 
-def _only_length(study: Study, rankings: Sequence[Ranking]) -> Iterator[Finding]:
+def _only_length(study: Study, rankings: Sequence[AuditedRanking]) -> Iterator[Finding]:
     """Metrics whose order of the responses to a task is mostly that of their lengths."""
     chosen = sampled_tasks(study)
     places = {task: place for place, task in enumerate(study.tasks)}

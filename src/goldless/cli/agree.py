@@ -13,7 +13,7 @@ from goldless.cli.console import NOTHING, end
 from goldless.cli.output import Output
 from goldless.cli.score import tell_all
 from goldless.errors import UserError
-from goldless.runs.option_forms import LINES, SCORES, Form, option, split, values
+from goldless.runs.option_forms import LINES, SCORES, OptionForm, option, split, values
 from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, REVIEWERS, STATISTICS, Options
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Calibrating(Judges):
         "File with ratings: task, agent, rater, score (default: the study's labels).",
         "FILE",
         group=LABELS,
-        form=Form(Path),
+        form=OptionForm(Path),
     )
     average: bool = option(
         False,
@@ -183,7 +183,7 @@ def _weights(words: Sequence[str]) -> dict[str, float] | None:
     return found
 
 
-WEIGHTS = Form(list[str], parse=_weights)
+WEIGHTS = OptionForm(list[str], parse=_weights)
 
 
 @dataclass(frozen=True, kw_only=True)

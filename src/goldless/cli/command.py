@@ -20,7 +20,18 @@ from goldless.cli.output import OUTPUT, RESULT_FOLDER, Output
 from goldless.cli.settings_file import Keys, Set, settings
 from goldless.cli.usage_errors import UsageError, must_be
 from goldless.errors import UserError
-from goldless.runs.option_forms import LINES, Form, Option, check_each, declared, defaults, option, parsed, split, taken
+from goldless.runs.option_forms import (
+    LINES,
+    Option,
+    OptionForm,
+    check_each,
+    declared,
+    defaults,
+    option,
+    parsed,
+    split,
+    taken,
+)
 from goldless.runs.options import Options
 
 __all__ = ["OUTPUT", "RESULT_FOLDER", "Command", "Reading", "Verb", "same", "verb", "verbs_app"]
@@ -46,7 +57,7 @@ SETTINGS = "goldless.settings"
 """Where a command's context keeps the settings that were made for it."""
 
 
-class Group(TyperGroup):
+class VerbGroup(TyperGroup):
     """Verbs under one name; the help shows no type for ``--help``."""
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -133,7 +144,7 @@ def _untyped(option: Any) -> Any:
 
 def verbs_app(help: str, *verbs: Verb, **more: Any) -> typer.Typer:  # noqa: A002
     """An application of several verbs."""
-    usual: dict[str, Any] = {"cls": Group, "no_args_is_help": True, "rich_markup_mode": "rich"}
+    usual: dict[str, Any] = {"cls": VerbGroup, "no_args_is_help": True, "rich_markup_mode": "rich"}
     named = {"help_option_names": ["--help", "-h"]}
     made = typer.Typer(
         help=help, pretty_exceptions_enable=False, add_completion=False, context_settings=named, **usual | more
@@ -172,7 +183,7 @@ class Reading:
         None,
         f"Columns of a plain table, such as {EXAMPLE_COLUMNS.partition(' ')[2]}.",
         "NAME=COLUMN",
-        form=Form(list[str], parse=_columns),
+        form=OptionForm(list[str], parse=_columns),
     )
     wide: bool = option(False, "Read a table with one row per task and one column per agent.")
     repeats: Literal["samples", "first", "agents", "tasks"] | None = option(
@@ -275,7 +286,7 @@ class Verb:
             one, default = found[name]
             found[name] = replace(one, help=said, shown="" if "(default:" in said else one.shown), default
         for flag, line in self.questions.items():
-            found[flag.removeprefix("--")] = Option(line, QUESTIONS, (flag,), form=Form(bool)), False
+            found[flag.removeprefix("--")] = Option(line, QUESTIONS, (flag,), form=OptionForm(bool)), False
         return found
 
     def __call__(self, **words: Any) -> None:

@@ -20,7 +20,7 @@ from goldless.runs.option_forms import (
     ONE_LIST,
     REQUIRED,
     TEXT,
-    Form,
+    OptionForm,
     argument,
     option,
     values,
@@ -133,7 +133,7 @@ def _writable(path: Path) -> Path:
     return path
 
 
-NEW_FILE = Form(Path, parse=_writable)
+NEW_FILE = OptionForm(Path, parse=_writable)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import typer
 from goldless.cli.command import same, verb
 from goldless.cli.console import METRIC_FAILED, NOTHING, end, incomplete, say
 from goldless.cli.output import OUTPUT, Output
-from goldless.runs.option_forms import LINES, NAMES, ONE_LIST, REQUIRED, Form, option, several, split, values
+from goldless.runs.option_forms import LINES, NAMES, ONE_LIST, REQUIRED, OptionForm, option, several, split, values
 from goldless.runs.options import CALLING, CRITIC, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ PERTURBATIONS = (
 """As the help lists them: variants, as in null[TEXT], are in docs/crash_test.md."""
 STRATEGIES = "strategic-rewrite, related-shift, standard, brief, null, each also as NAME[peer-review]"
 WRITER = "Chat model that writes texts, such as openai:MODEL, for perturbations that need one."
-PEERS = Form(
+PEERS = OptionForm(
     str,
     parse=lambda words: int(words) if words.strip().isdecimal() else split([words]),
     accept=lambda given: given if isinstance(given, int) else several(given),
@@ -62,7 +62,7 @@ class Perturbations:
         f"Comma-separated: {PERTURBATIONS}.",
         "--perturbation NAMES",
         group=PERTURB,
-        form=Form(list[str], parse=_split, accept=several),
+        form=OptionForm(list[str], parse=_split, accept=several),
         shown="all that need no model",
     )
     writer: str | ChatModel | None = option(None, WRITER, "MODEL")

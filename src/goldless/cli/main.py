@@ -20,7 +20,7 @@ import typer
 import typer.main
 
 from goldless._version import __version__
-from goldless.cli.command import Command, Group, Verb, verbs_app
+from goldless.cli.command import Command, Verb, VerbGroup, verbs_app
 from goldless.cli.console import (
     INCOMPLETE,
     INTERRUPTED,
@@ -122,7 +122,7 @@ def panels() -> Mapping[str, Mapping[str, str]]:
     return {panel: verbs for panel, verbs in {**PANELS, "Added by plugins": added}.items() if verbs}
 
 
-class Verbs(Group):
+class Verbs(VerbGroup):
     """All verbs; only the one that a command line names is imported, and for the help none of ours."""
 
     def __init__(self, **settings: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from goldless.comparison.certificate import Judged, Question
+from goldless.comparison.certificate import EvidenceKey, Judged
 from goldless.comparison.run_scores import ReviewedMetric, Run
 from goldless.errors import UserError
 from goldless.evidence import judgements_frame, verdicts_frame
@@ -45,7 +45,7 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
 
 
 async def _ask_critic(
-    judged: Judged, by_run: Mapping[int, Sequence[Question]], options: Options
+    judged: Judged, by_run: Mapping[int, Sequence[EvidenceKey]], options: Options
 ) -> tuple[Spending, ...]:
     async with (
         open_journal(options.journal) as journal,
@@ -89,7 +89,7 @@ def _reading(said: str) -> Verdicts:
 
 
 async def _ask_reviewers(
-    judged: Judged, by_run: Mapping[int, Sequence[Question]], options: Options
+    judged: Judged, by_run: Mapping[int, Sequence[EvidenceKey]], options: Options
 ) -> tuple[Spending, ...]:
     wanted = dict.fromkeys(question.judge for asked in by_run.values() for question in asked)
     named = named_reviewers(options.reviewers)

@@ -31,7 +31,7 @@ REPEATS = "repeats"
 NO_VERDICT = "none"
 
 
-class Question(NamedTuple):
+class EvidenceKey(NamedTuple):
     """The number of a run, and what identifies a row of evidence in it."""
 
     run: int
@@ -47,7 +47,7 @@ class Question(NamedTuple):
 
 Answer = float | str | None
 """A value; ``none``: the judge gave no verdict; None: not asked, or the call failed and can be made again."""
-Unit = tuple[Question, ...]
+Unit = tuple[EvidenceKey, ...]
 """The questions that make one verdict."""
 KEYS = {
     "judgements": ("reviewer", "format", "task", "first", "second", "agent"),
@@ -83,7 +83,7 @@ class Judged:
         return tuple(name for side in mine for name in side.run.samples[side.agent])
 
     @cached_property
-    def asked(self) -> dict[Question, Answer]:
+    def asked(self) -> dict[EvidenceKey, Answer]:
         """The first asking: what the runs' scores are computed from."""
         return self._answers([run.path for run in self.runs])
 
@@ -102,7 +102,7 @@ class Judged:
                     pairs.append((question, other))
         return pairs
 
-    def outcome(self, unit: Unit, answers: Mapping[Question, Answer]) -> str | None:
+    def outcome(self, unit: Unit, answers: Mapping[EvidenceKey, Answer]) -> str | None:
         """The verdict; None: a question of it has no answer yet."""
         found = [answers.get(question) for question in unit]
         if any(answer is None for answer in found):
@@ -113,7 +113,7 @@ class Judged:
         lean = values[1] - values[0] if self.rates else values[0] - 0.5
         return "tie" if lean == 0 else "second" if (lean > 0) == self.rates else "first"
 
-    def answered_again(self, folders: Sequence[Path] = ()) -> dict[Question, Answer]:
+    def answered_again(self, folders: Sequence[Path] = ()) -> dict[EvidenceKey, Answer]:
         """The second asking: of the folders given, one per run, or as kept with each run."""
         return self._answers(folders or [run.path / REPEATS for run in self.runs])
 
@@ -131,13 +131,13 @@ class Judged:
         folder.mkdir(exist_ok=True)
         write_table(whole.lazy(), folder, self.table)
 
-    def _answers(self, folders: Sequence[Path]) -> dict[Question, Answer]:
-        found: dict[Question, Answer] = {}
+    def _answers(self, folders: Sequence[Path]) -> dict[EvidenceKey, Answer]:
+        found: dict[EvidenceKey, Answer] = {}
         for number, folder in enumerate(folders):
             for row in self._rows(number, folder).iter_rows():
                 *key, value, failure = row
                 lost = None if failure in OPEN_KINDS else NO_VERDICT
-                found[Question(number, *key)] = lost if value is None else float(value)
+                found[EvidenceKey(number, *key)] = lost if value is None else float(value)
         return found
 
     def _rows(self, number: int, folder: Path) -> pl.DataFrame:

@@ -109,7 +109,7 @@ class VerdictReply(Generic[Found]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Generic[Found]):
+class VerdictQuestion(Generic[Found]):
     """A question with a few allowed verdicts, how it is put and how the verdict is read."""
 
     role: str
@@ -137,7 +137,7 @@ class Question(Generic[Found]):
 async def find_verdicts(
     model: Model,
     reading: Reading,
-    asked: Mapping[int, Question[Found] | CallFailure],
+    asked: Mapping[int, VerdictQuestion[Found] | CallFailure],
     at_once: int,
     answered: Callable[[int, VerdictReply[Found]], None] = lambda *_: None,
 ) -> dict[int, VerdictReply[Found]]:
@@ -151,7 +151,7 @@ async def find_verdicts(
         if isinstance(one, CallFailure):
             found[i] = VerdictReply(None, None, one)
             answered(i, found[i])
-    questions = {i: one for i, one in asked.items() if isinstance(one, Question)}
+    questions = {i: one for i, one in asked.items() if isinstance(one, VerdictQuestion)}
     if reading == "probabilities-scored":
         return found | await _scored(model, questions, at_once, answered)
     scores = reading == "probabilities-chosen" and model.capabilities.scoring
@@ -173,7 +173,7 @@ async def find_verdicts(
     return found | {i: reply for i, reply in scored.items() if reply.failure is None or found[i].verdict is None}
 
 
-def _beginnings_first(questions: Mapping[int, Question[Found]], at_once: int) -> list[int]:
+def _beginnings_first(questions: Mapping[int, VerdictQuestion[Found]], at_once: int) -> list[int]:
     """The questions by what they begin with, one of each beginning before its others.
 
     So a server that keeps prefixes has computed a beginning when the others come, and still has it.
@@ -188,7 +188,7 @@ def _beginnings_first(questions: Mapping[int, Question[Found]], at_once: int) ->
     return order
 
 
-def _awaited(questions: Mapping[int, Question[Found]], order: Sequence[int]) -> dict[int, int]:
+def _awaited(questions: Mapping[int, VerdictQuestion[Found]], order: Sequence[int]) -> dict[int, int]:
     """The question that must be answered before another is sent, so that what they have in common is computed once.
 
     That is the first with the same beginning, and for these the first of all, which begins with the instructions.
@@ -198,7 +198,7 @@ def _awaited(questions: Mapping[int, Question[Found]], order: Sequence[int]) -> 
     return {i: order[0] if i == other else other for i, other in found.items() if i != order[0]}
 
 
-def _beginning(i: int, question: Question[Found]) -> tuple[str, str]:
+def _beginning(i: int, question: VerdictQuestion[Found]) -> tuple[str, str]:
     return question.task, question.begins_with or str(i)
 
 
@@ -207,7 +207,7 @@ def _beginning(i: int, question: Question[Found]) -> tuple[str, str]:
 
 async def _scored(
     model: Model,
-    questions: Mapping[int, Question[Found]],
+    questions: Mapping[int, VerdictQuestion[Found]],
     at_once: int,
     answered: Callable[[int, VerdictReply[Found]], None] = lambda *_: None,
 ) -> dict[int, VerdictReply[Found]]:
@@ -279,7 +279,7 @@ def label_shares(nats: Sequence[float]) -> tuple[float, ...] | CallFailure:
 
 
 async def ask(
-    model: Writer, asked: Question[Found], *, explained: bool = False, again: bool = True
+    model: Writer, asked: VerdictQuestion[Found], *, explained: bool = False, again: bool = True
 ) -> VerdictReply[Found]:
     """The verdict; after a reply without one, the allowed verdicts are restated once, unless ``again`` is False."""
     messages = asked.messages(explained)

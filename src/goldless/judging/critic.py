@@ -21,9 +21,9 @@ from typing import Literal
 from goldless.errors import UserError, nearest
 from goldless.evidence import VerdictEvidence
 from goldless.judging.asking import (
-    Question,
     Reading,
     Texts,
+    VerdictQuestion,
     VerdictReply,
     Verdicts,
     fence,
@@ -221,7 +221,7 @@ class CriticStage:
         found = await find_verdicts(self.model, self.reading, asked, at_once, tell)
         return [self._evidence(question, found[i]) for i, question in enumerate(questions)]
 
-    def _question(self, asked: CriticQuestion, texts: Texts) -> Question[Verdict] | CallFailure:
+    def _question(self, asked: CriticQuestion, texts: Texts) -> VerdictQuestion[Verdict] | CallFailure:
         prompt = self.prompt
         first, second = texts[asked.task, asked.first], texts[asked.second_task, asked.second]
         if isinstance(first, CallFailure):
@@ -229,7 +229,7 @@ class CriticStage:
         if isinstance(second, CallFailure):
             return second
         spoken = [prompt.spoken(label) for label in prompt.labels]
-        return Question(
+        return VerdictQuestion(
             role=ROLE,
             messages=lambda explained: prompt.messages(first, second, explained=explained),
             read=lambda reply: _from_reply(prompt, reply, soft_only=self.verdicts == "probabilities"),

@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError, UserError, nearest
 from goldless.evidence import JudgementEvidence
-from goldless.judging.asking import Question, Texts, VerdictReply, ask, fence, fenced
+from goldless.judging.asking import Texts, VerdictQuestion, VerdictReply, ask, fence, fenced
 from goldless.judging.replies import own_text, plain, without_copies
 from goldless.judging.reviewing import (
     Judgement,
@@ -146,7 +146,7 @@ class DebateStage:
 
     async def _close(self, messages: tuple[Message, ...], material: Material) -> tuple[str, float | None] | CallFailure:
         """The turn of the last round, which ends with a verdict."""
-        question = Question(
+        question = VerdictQuestion(
             role=ROLE,
             messages=lambda _: messages,
             read=lambda reply: self._read(reply, material.texts),

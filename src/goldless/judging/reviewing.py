@@ -16,9 +16,9 @@ from typing import Literal, Protocol
 from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import (
-    Question,
     Reading,
     Texts,
+    VerdictQuestion,
     VerdictReply,
     Verdicts,
     find_reading,
@@ -138,12 +138,12 @@ class ReviewStage:
 
     def _question(
         self, question: ReviewQuestion, texts: Texts, prompts: Prompts, reading: Reading
-    ) -> Question[Judgement] | CallFailure:
+    ) -> VerdictQuestion[Judgement] | CallFailure:
         scale, choose = self.scale, reading != "labels"
         material = find_material(question, scale, texts, prompts)
         if isinstance(material, CallFailure):
             return material
-        return Question(
+        return VerdictQuestion(
             role=ROLE,
             messages=partial(self._messages, material),
             read=lambda reply: read_judgement(scale, reply, material.texts, choose=choose),

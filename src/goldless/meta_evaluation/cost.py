@@ -24,7 +24,7 @@ from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.cache import default_journal
 from goldless.models.catalogue import is_local, open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
-from goldless.models.journal_upkeep import Pace, call_paces
+from goldless.models.journal_upkeep import CallPace, call_paces
 from goldless.models.usage import MILLION, Price, parse_price, price_of
 from goldless.reports.document import write
 from goldless.reports.findings import Said
@@ -100,7 +100,7 @@ class Cost:
     """Whether the cost does not depend on the number of tasks, as with a budget of calls."""
     even: bool = False
     """Whether tokens are assumed equal on every task, so that an interval over tasks would be meaningless."""
-    pace: Pace | None = None
+    pace: CallPace | None = None
     """The model's calls in the journal."""
     scaled: ScaledCost | None = None
     """None: there is nothing to scale."""
@@ -314,7 +314,7 @@ def _notes(rows: Sequence[Cost]) -> list[str]:
 # --- what runs have spent ------------------------------------------------------------------------------------------
 
 
-def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pace]) -> list[Cost]:
+def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, CallPace]) -> list[Cost]:
     """The spending of a run or review, or of both, by model."""
     run = RunFolder(folder)
     board, review, noted = (run.required(name) for name in ("leaderboard", "review", "made_by"))
@@ -346,7 +346,7 @@ def _spent_rows(
     metrics: tuple[str, ...],
     parts: Mapping[str, str],
     options: Options,
-    paces: Mapping[str, Pace],
+    paces: Mapping[str, CallPace],
 ) -> list[Cost]:
     """``parts``: the models by their role."""
     rows = []

@@ -156,7 +156,7 @@ from chosen join models using (model) where purpose like :kind group by models.m
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CallPace:
     """Calls of one model in a journal, for any purpose."""
 
     calls: int
@@ -165,12 +165,12 @@ class Pace:
     seconds: float | None  # time in which at least one call was running; None: not recorded
 
 
-def call_paces(path: Path, kind: Kind | None = None) -> Sequence[tuple[ModelIdentity, Pace]]:
+def call_paces(path: Path, kind: Kind | None = None) -> Sequence[tuple[ModelIdentity, CallPace]]:
     """The calls of each model in a journal, all or those of one kind; empty if there is no such journal."""
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as journal:
             found = journal.execute(PACES, {"kind": kind or "%"}).fetchall()
-        return [(ModelIdentity(**json.loads(identity)), Pace(*counts)) for identity, *counts in found]
+        return [(ModelIdentity(**json.loads(identity)), CallPace(*counts)) for identity, *counts in found]
     except (sqlite3.Error, ValueError, TypeError):
         return ()  # a journal that cannot be read tells nothing; whoever writes to it will be told
 

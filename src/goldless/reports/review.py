@@ -25,7 +25,7 @@ MEASURED = "on recorded XSum the model claimed .97 and was right on .73"
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class PanelAgreement:
     """How well a reviewer or a panel agrees with people."""
 
     accuracy: float | None = None
@@ -53,7 +53,7 @@ class Agreement:
     @classmethod
     def of(
         cls, found: Accuracy, spearman: RankAgreement | None, kendall: RankAgreement | None, **more: float | None
-    ) -> Agreement:
+    ) -> PanelAgreement:
         """The numbers of an accuracy and of two rank correlations."""
         return cls(
             accuracy=found.accuracy,
@@ -86,7 +86,7 @@ class ReviewerResult:
     used: int = 0
     first_shown: Estimate | None = field(default=None, metadata=IF_ANY)
     """How far it prefers the response shown first, one half: not at all; None: it rates single responses."""
-    agreement: Agreement | None = field(default=None, metadata=INLINE)
+    agreement: PanelAgreement | None = field(default=None, metadata=INLINE)
     """None: no labels, or no judgements."""
     KEYS = ("name", "model", "traits", "passed", "why", "weight", "asked", "used", "missing", "*")
 
@@ -108,17 +108,17 @@ class SweepCell:
     weights: str
     reviewers: tuple[str, ...] = ()
     """Those who pass."""
-    agreement: Agreement | None = field(default=None, metadata=INLINE)
+    agreement: PanelAgreement | None = field(default=None, metadata=INLINE)
     """None: no reviewer passes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class ReviewPanel:
     """The reviewers that vote."""
 
     reviewers: tuple[str, ...] = ()
     weights: Mapping[str, float | None] = field(default_factory=dict)
-    agreement: Agreement | None = field(default=None, metadata=INLINE)
+    agreement: PanelAgreement | None = field(default=None, metadata=INLINE)
     """None: no panel, or no labels."""
     worth: PanelWorth | None = None
     """None: no panel."""
@@ -151,7 +151,7 @@ class ReviewReport:
     reviewers: tuple[ReviewerResult, ...] = ()
     nobody: str | None = None
     """Why there is no panel, with the reviewers closest to passing; None if there is one."""
-    panel: Panel = Panel()
+    panel: ReviewPanel = ReviewPanel()
     rankings: Mapping[str, Ranking] = field(default_factory=dict)
     """By name; the first one is the ranking. Empty: no panel."""
     comparisons: tuple[Comparison, ...] | None = None

@@ -26,7 +26,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RewardGroup:
     """The completions of one task; equal texts are there once."""
 
     task: Task
@@ -104,13 +104,13 @@ def _references(given: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in texts if text and text.strip()))
 
 
-def grouped(rows: Sequence[Row]) -> list[Group]:
+def grouped(rows: Sequence[Row]) -> list[RewardGroup]:
     """The rows with references by task, in order."""
     found: dict[str, tuple[Row, dict[str, None]]] = {}
     for row in rows:
         if row.references:
             found.setdefault(row.task.task, (row, {}))[1][row.completion] = None
-    return [Group(row.task, row.references, tuple(texts)) for row, texts in found.values()]
+    return [RewardGroup(row.task, row.references, tuple(texts)) for row, texts in found.values()]
 
 
 class Bank:
@@ -121,7 +121,7 @@ class Bank:
         self.texts = tuple(dict.fromkeys(text for given in texts for text in _references(given)))
         self._seed = seed
 
-    def others(self, group: Group, number: int) -> tuple[str, ...]:
+    def others(self, group: RewardGroup, number: int) -> tuple[str, ...]:
         """Up to so many texts that are not the group's own references, drawn by its task and the seed."""
         chance = random.Random(content_hash(self._seed, group.task.task))  # noqa: S311 - a draw that anyone can repeat
         drawn = chance.sample(self.texts, min(len(self.texts), number + len(group.references)))

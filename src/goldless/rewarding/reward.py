@@ -30,7 +30,7 @@ from goldless.metrics.catalogue import find_metric
 from goldless.metrics.likelihood import GEM, LikelihoodMetric, gem
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import content_hash
-from goldless.rewarding.batch import Bank, Group, Row, grouped, read_batch
+from goldless.rewarding.batch import Bank, RewardGroup, Row, grouped, read_batch
 from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_scoring
 from goldless.runs.options import Options, check_options
 from goldless.scoring import Question, ScoringJob, ScoringStage, score_together
@@ -285,7 +285,7 @@ class Reward:
             self._scorer = opened
         return self._scorer
 
-    def _others(self, groups: Sequence[Group]) -> dict[str, tuple[str, ...]]:
+    def _others(self, groups: Sequence[RewardGroup]) -> dict[str, tuple[str, ...]]:
         """References of other tasks for each task."""
         if not self.metric.control:
             return {group.task.task: () for group in groups}
@@ -303,7 +303,7 @@ class Reward:
             )
         return found
 
-    def _job(self, scorer: OpenModel, group: Group, others: Sequence[str]) -> ScoringJob:
+    def _job(self, scorer: OpenModel, group: RewardGroup, others: Sequence[str]) -> ScoringJob:
         """What is asked about a group: every text to predict given every completion, and given none."""
         # of a model on this machine nothing is kept: a completion hardly ever comes again
         kept = self._options.journal is not None or not scorer.local
@@ -367,7 +367,7 @@ def _group_means(rows: Sequence[Row], found: Sequence[float | str]) -> dict[str,
     return {task: sum(rewards) / len(rewards) for task, rewards in by_task.items()}
 
 
-def _by_completion(scored: Sequence[pl.DataFrame], groups: Sequence[Group]) -> dict[tuple[str, str], float | str]:
+def _by_completion(scored: Sequence[pl.DataFrame], groups: Sequence[RewardGroup]) -> dict[tuple[str, str], float | str]:
     """The reward of each text of each task, or why it is missing: a mean over fewer texts is another quantity."""
     logprobs: dict[tuple[str, str | None], dict[str, float]] = {}
     lost: dict[tuple[str, str | None], str] = {}

@@ -11,7 +11,7 @@ import polars as pl
 from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import graph_findings, peer_graph
-from goldless.audit.scores import Ranking, score_findings
+from goldless.audit.scores import AuditedRanking, score_findings
 from goldless.errors import UserError, nearest
 from goldless.evidence import Evidence, Schema
 from goldless.grouped import mean_in_order
@@ -432,7 +432,7 @@ def audit_scores(agents: Study, outcomes: Mapping[str, MetricOutcome]) -> list[F
     rankings, alarms = [], []
     for name, one in outcomes.items():
         beaten = {row.agent: row.better_than or () for row in one.rows}
-        rankings.append(Ranking(name, score_table(one.responses, agents), beaten))
+        rankings.append(AuditedRanking(name, score_table(one.responses, agents), beaten))
         if one.peer_graph is not None:
             ranks = None  # they are with all peers
             if Signature.parse(one.signature).settings.get("over") == "but-closest-peers":

@@ -58,7 +58,7 @@ class Part:
     use: Use
 
 
-class Judge(WrappedModel):
+class OpenJudge(WrappedModel):
     """A model that gives verdicts: it writes, and scores labels where it can; a server must pass its canaries first."""
 
     def __init__(self, model: OpenModel, journal: Journal) -> None:
@@ -98,8 +98,8 @@ class OpenModel:
         return self.model.identity  # type: ignore[no-any-return]
 
     @property
-    def judge(self) -> Judge:
-        return Judge(self, self._journal)
+    def judge(self) -> OpenJudge:
+        return OpenJudge(self, self._journal)
 
     @property
     def local(self) -> bool:

@@ -26,7 +26,7 @@ def _same(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class OptionForm:
     """What values an option has: as words of a command line, as a Python argument, and which are allowed."""
 
     typed: Any
@@ -39,7 +39,7 @@ class Form:
     allows: Callable[[Any], bool] = lambda _: True
 
 
-ANYTHING = Form(str)
+ANYTHING = OptionForm(str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Option:
     flags: tuple[str, ...] = ()
     """On the command line; by default the field's name."""
     metavar: str | None = None
-    form: Form = ANYTHING
+    form: OptionForm = ANYTHING
     """By default as the field's type says."""
     keyword: str = ""
     """In Python; by default the field's name."""
@@ -243,16 +243,18 @@ def _place(written: str) -> str:
     return written
 
 
-def _number(low: float, high: float, must_be: str) -> Form:
-    return Form(float, must_be=must_be, allows=lambda given: isinstance(given, int | float) and low < given < high)
+def _number(low: float, high: float, must_be: str) -> OptionForm:
+    return OptionForm(
+        float, must_be=must_be, allows=lambda given: isinstance(given, int | float) and low < given < high
+    )
 
 
-def one_of(*words: str) -> Form:
+def one_of(*words: str) -> OptionForm:
     """One word of several."""
-    return Form(Literal[words], must_be=f"one of {', '.join(words)}", allows=lambda given: given in words)
+    return OptionForm(Literal[words], must_be=f"one of {', '.join(words)}", allows=lambda given: given in words)
 
 
-def whole(least: int | None = None, *, parse: Callable[[Any], Any] = _same, or_none: bool = False) -> Form:
+def whole(least: int | None = None, *, parse: Callable[[Any], Any] = _same, or_none: bool = False) -> OptionForm:
     """A whole number, at least ``least``; ``or_none``: None has a meaning although it is not the default."""
 
     def allows(given: Any) -> bool:
@@ -260,10 +262,10 @@ def whole(least: int | None = None, *, parse: Callable[[Any], Any] = _same, or_n
         return number or (or_none and given is None)
 
     said = "a whole number" if least is None else f"a whole number of at least {least}"
-    return Form(int, parse=parse, must_be=said, allows=allows)
+    return OptionForm(int, parse=parse, must_be=said, allows=allows)
 
 
-def by_name(what: str, *, last: bool = False) -> Form:
+def by_name(what: str, *, last: bool = False) -> OptionForm:
     """Texts by name, each given as ``NAME=TEXT``; ``last``: split at the last ``=``, so that names may contain it."""
 
     def parse(given: Iterable[str]) -> dict[str, str]:
@@ -275,7 +277,7 @@ def by_name(what: str, *, last: bool = False) -> Form:
             found[name.strip()] = value.strip()
         return found
 
-    return Form(list[str], parse=parse, accept=dict)
+    return OptionForm(list[str], parse=parse, accept=dict)
 
 
 def _two(text: str) -> tuple[str, str]:
@@ -309,49 +311,49 @@ def _of_usage(name: str) -> Callable[..., Any]:
     return call
 
 
-TEXT = Form(str)
-FILE = Form(Path, accept=Path)
-SCORES = Form(list[Path])
+TEXT = OptionForm(str)
+FILE = OptionForm(Path, accept=Path)
+SCORES = OptionForm(list[Path])
 """Files with scores; from Python also scores by metric, task and agent."""
-FILES = Form(list[Path], parse=tuple, accept=lambda given: tuple(map(Path, several(given))))
+FILES = OptionForm(list[Path], parse=tuple, accept=lambda given: tuple(map(Path, several(given))))
 POSITIVE = _number(0, math.inf, "a finite number above 0")
 LEVEL = _number(0, 1, "a number between 0 and 1")
-LINES = Form(list[str], parse=tuple, accept=several)
-NAMES = Form(list[str], parse=split, accept=several)
-ONE_LIST = Form(str, parse=lambda text: split([text]), accept=several)
-METRIC_NAMES = Form(list[str], parse=metric_names, accept=lambda given: metric_names(several(given)))
-REVIEWER_NAMES = Form(list[str], split, lambda given: given if isinstance(given, Mapping) else several(given))
-EXAM_NAMES = Form(list[str], split, lambda given: split([given]) if isinstance(given, str) else tuple(given))
-MODEL = Form(
+LINES = OptionForm(list[str], parse=tuple, accept=several)
+NAMES = OptionForm(list[str], parse=split, accept=several)
+ONE_LIST = OptionForm(str, parse=lambda text: split([text]), accept=several)
+METRIC_NAMES = OptionForm(list[str], parse=metric_names, accept=lambda given: metric_names(several(given)))
+REVIEWER_NAMES = OptionForm(list[str], split, lambda given: given if isinstance(given, Mapping) else several(given))
+EXAM_NAMES = OptionForm(list[str], split, lambda given: split([given]) if isinstance(given, str) else tuple(given))
+MODEL = OptionForm(
     str,
     must_be="a model specification or a model object",
     allows=lambda given: isinstance(given, str) or hasattr(given, "prepare"),
 )
-PLACE = Form(str, parse=_place, accept=_place)
-TWO_AGENTS = Form(str, parse=_two, accept=tuple)
-TWO_GROUPS = Form(
+PLACE = OptionForm(str, parse=_place, accept=_place)
+TWO_AGENTS = OptionForm(str, parse=_two, accept=tuple)
+TWO_GROUPS = OptionForm(
     tuple[str, str],
     must_be="two different groups",
     allows=lambda given: len(given) == 2 and given[0] != given[1],
 )
-LIMITS = Form(
+LIMITS = OptionForm(
     list[str],
     _limits,
     dict,
     must_be="limits that are finite numbers, mean or none",
     allows=lambda limits: all(not isinstance(one, float) or math.isfinite(one) for one in limits.values()),
 )
-BUDGET = Form(str, parse=_of_usage("parse_budget"))
-PRICE = Form(
+BUDGET = OptionForm(str, parse=_of_usage("parse_budget"))
+PRICE = OptionForm(
     str,
     parse=_of_usage("parse_price"),
     accept=lambda given: given if hasattr(given, "input_usd") else _of_usage("Price")(*given),
 )
 FORMS_OF = {
     "str": TEXT,
-    "bool": Form(bool),
+    "bool": OptionForm(bool),
     "int": whole(),
-    "float": Form(float),
+    "float": OptionForm(float),
     **dict.fromkeys(("Path", "Path | str"), FILE),
     **dict.fromkeys(("list[Path]", "Sequence[Path]", "Sequence[Path | str]"), FILES),
     "list[str]": LINES,

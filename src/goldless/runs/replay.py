@@ -43,7 +43,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReplayedPart:
     """A metric or the review of a run, replayed."""
 
     name: str
@@ -68,7 +68,7 @@ class Replay:
     study: str
     texts_as_noted: bool
     """Whether the texts are those that the run noted the hash of."""
-    parts: tuple[Part, ...]
+    parts: tuple[ReplayedPart, ...]
     KEYS = ("study", "outcome", "texts_as_noted", "values", "parts")
 
     @property
@@ -128,7 +128,7 @@ async def replay(folder: Path) -> Replay:
             then, now = ({key: one[key] for key in OF_REVIEW if key in one} for one in (review, found))
             parts.append(compared(name, then, now))
         except GoldlessError as error:
-            parts.append(Part(name, left_out=str(error).splitlines()[0]))
+            parts.append(ReplayedPart(name, left_out=str(error).splitlines()[0]))
     noted = run.made_by.fingerprint
     study_name = (scores or review or {}).get("study") or study.name
     return Replay(str(study_name), not noted or noted == study.fingerprint, tuple(parts))
@@ -151,7 +151,7 @@ def _noted_pairing(run: RunFolder, study: Study, printed: Mapping[str, Any]) -> 
         raise UserError(f"{run.path}: pair_scores cannot be read ({str(error).splitlines()[0]})") from error
 
 
-async def _score_again(study: Study, printed: Mapping[str, Any], pairing: Pairing | None) -> list[Part]:
+async def _score_again(study: Study, printed: Mapping[str, Any], pairing: Pairing | None) -> list[ReplayedPart]:
     """All metrics of the run that are ours, together: the first may decide where it stopped."""
 
     async def evaluated(*metrics: str) -> Any:
@@ -176,7 +176,7 @@ async def _score_again(study: Study, printed: Mapping[str, Any], pairing: Pairin
     parts = []
     for name, then in printed.get("metrics", {}).items():
         made = found.get(name, "needs code of its own, and a replay runs none")
-        parts.append(Part(name, left_out=made) if isinstance(made, str) else compared(name, then, made[name]))
+        parts.append(ReplayedPart(name, left_out=made) if isinstance(made, str) else compared(name, then, made[name]))
     return parts
 
 
@@ -192,12 +192,12 @@ def recorded_options(printed: Mapping[str, Any], **more: Any) -> Options:
     return Options(**{**given, **more, "recorded": True})
 
 
-def compared(name: str, printed: Any, recomputed: Any) -> Part:
+def compared(name: str, printed: Any, recomputed: Any) -> ReplayedPart:
     """A metric or review as printed and as recomputed."""
     then, now = dict(_leaves(printed)), dict(_leaves(recomputed))
     places = dict.fromkeys((*then, *now))
     different = [Difference(p, then.get(p), now.get(p)) for p in places if not _equal(then.get(p), now.get(p))]
-    return Part(name, len(then), tuple(different))
+    return ReplayedPart(name, len(then), tuple(different))
 
 
 def _leaves(data: Any, place: str = "") -> Iterator[tuple[str, Any]]:

@@ -26,7 +26,7 @@ from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mea
 from goldless.models.interface import ModelIdentity
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.document import HERE_ONLY
-from goldless.reports.review import Agreement, Panel, ReviewerResult, ReviewReport, ReviewSettings, SweepCell
+from goldless.reports.review import PanelAgreement, ReviewerResult, ReviewPanel, ReviewReport, ReviewSettings, SweepCell
 from goldless.reports.run_record import AgentSoFar, BoardSoFar, Spending
 from goldless.runs.evaluation import highest_first
 from goldless.runs.opening import OpenModel
@@ -202,7 +202,7 @@ class Votes:
         bradley_terry = rank_by_bradley_terry(self.panel, seed=options.seed, resamples=refits, level=options.level)
         return {"win rate": rank_by_win_rate(self.panel, **draws), "bradley-terry": bradley_terry}
 
-    def agreements(self, *, only_panel: bool = False) -> dict[str, Agreement]:
+    def agreements(self, *, only_panel: bool = False) -> dict[str, PanelAgreement]:
         """Agreement with people of each reviewer by name, and of the panel under the empty name."""
         table, panel, people, options = self.table, self.panel, self.plan.people, self.plan.options
         if people.tested is None or table is None:
@@ -235,7 +235,9 @@ class Votes:
             difference, p = (
                 label_agreement.paired_t(earned[""], earned[name]) if name and "" in earned else (None, None)
             )
-            agreements[name] = Agreement.of(accuracy, spearman, kendall, panel_difference=difference, panel_p_pairs=p)
+            agreements[name] = PanelAgreement.of(
+                accuracy, spearman, kendall, panel_difference=difference, panel_p_pairs=p
+            )
         return agreements
 
     def first_shown(self) -> dict[str, Estimate]:
@@ -259,7 +261,7 @@ class Votes:
         return panel_worth(self.table, list(self.weights), self.plan.people.tested, **how)
 
     def reviewers(
-        self, identities: Mapping[str, ModelIdentity], agreements: Mapping[str, Agreement]
+        self, identities: Mapping[str, ModelIdentity], agreements: Mapping[str, PanelAgreement]
     ) -> tuple[ReviewerResult, ...]:
         """How each candidate did."""
         counted = self.evidence.judgements.group_by("reviewer").agg(asked=pl.len(), used=pl.col("value").count())
@@ -404,7 +406,7 @@ def review_result(
         signature=str(votes.signature(identities)),
         reviewers=reviewers,
         nobody=qualification.note or (None if votes.weights else "the reviewers who passed gave no judgements"),
-        panel=Panel(tuple(voting), voting, agreements.get(""), votes.worth()),
+        panel=ReviewPanel(tuple(voting), voting, agreements.get(""), votes.worth()),
         rankings=rankings,
         comparisons=tuple(comparisons),
         stopped=None if rounds is None or not rankings else rounds.result(next(iter(rankings)), spending),

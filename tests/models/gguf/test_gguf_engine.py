@@ -10,7 +10,7 @@ from gguf.quants import dequantize, quantize
 from tiny_models import _shapes, write_tiny
 
 from goldless.errors import CapabilityError, UserError
-from goldless.models.gguf.checkpoint import FOUR_BITS, Checkpoint, _blocks
+from goldless.models.gguf.checkpoint import FOUR_BITS, GgufFile, _blocks
 from goldless.models.gguf.graph import GraphBuilder, log_sum_exp
 from goldless.models.gguf.model import build_model
 
@@ -106,7 +106,7 @@ def test_another_architecture_is_refused_by_name_with_what_to_use(tmp_path):
     path = tmp_path / "other.gguf"
     write_tiny(path, "gemma3")
     with pytest.raises(CapabilityError, match=r"'gemma3'.*llama, qwen2.*\n?.*hf:NAME_OR_PATH"):
-        Checkpoint(path)
+        GgufFile(path)
 
 
 def test_a_tensor_that_the_graph_does_not_use_is_refused_and_never_left_out(tmp_path, monkeypatch):
@@ -115,7 +115,7 @@ def test_a_tensor_that_the_graph_does_not_use_is_refused_and_never_left_out(tmp_
     )
     write_tiny(tmp_path / "normed.gguf", "llama")
     with pytest.raises(CapabilityError, match=r"a tensor blk\.1\.attn_q_norm\.weight"):
-        Checkpoint(tmp_path / "normed.gguf")
+        GgufFile(tmp_path / "normed.gguf")
 
 
 @pytest.mark.parametrize("content", [b"", b"GGUF", b"not a model at all" * 100])
@@ -123,4 +123,4 @@ def test_a_file_that_is_no_gguf_is_a_user_error(tmp_path, content):
     path = tmp_path / "x.gguf"
     path.write_bytes(content)
     with pytest.raises(UserError, match="GGUF"):
-        Checkpoint(path)
+        GgufFile(path)

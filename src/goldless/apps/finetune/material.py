@@ -47,7 +47,7 @@ class TaskTexts:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class TrainingMaterial:
     """The training and held-out data, before any model is loaded."""
 
     study: Study
@@ -68,7 +68,7 @@ class Material:
         return [ScoringStage(scorer, self.template, self.rewriter, name) for name in ways]
 
 
-def choose_material(study: Study, own: Finetuning, say: Callable[[str], None] = lambda _: None) -> Material:
+def choose_material(study: Study, own: Finetuning, say: Callable[[str], None] = lambda _: None) -> TrainingMaterial:
     """Choose tasks and texts by the options; at least one task is trained on and one held out."""
     rewriter, rewrites = (None, None) if own.raw else _rewrites(study, own)
     if own.agents:
@@ -101,7 +101,7 @@ def choose_material(study: Study, own: Finetuning, say: Callable[[str], None] = 
     trained, held_out = (
         tuple(each for each in usable if (each.task.task in names[:count]) == aside) for aside in (False, True)
     )
-    return Material(study, template, rewriter, synopsis, trained, held_out, too_few, missing)
+    return TrainingMaterial(study, template, rewriter, synopsis, trained, held_out, too_few, missing)
 
 
 def _check_agents(study: Study, agents: Collection[str]) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from goldless.errors import UserError
-from goldless.runs.option_forms import LEVEL, NAMES, REQUIRED, TEXT, Form, option
+from goldless.runs.option_forms import LEVEL, NAMES, REQUIRED, TEXT, OptionForm, option
 from goldless.runs.options import METRICS, STATISTICS
 
 OUTPUT = "Output"
-SEED = Form(int, must_be="from 0 to 4294967295, as numpy takes it", allows=lambda given: 0 <= given < 2**32)
-RANK = Form(int, must_be="from 1 to 4096", allows=lambda given: 1 <= given <= 4096)
+SEED = OptionForm(int, must_be="from 0 to 4294967295, as numpy takes it", allows=lambda given: 0 <= given < 2**32)
+RANK = OptionForm(int, must_be="from 1 to 4096", allows=lambda given: 1 <= given <= 4096)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ import anyio.to_thread
 import polars as pl
 
 from goldless._version import __version__
-from goldless.apps.finetune.material import RESPONSES, ExampleSet, Material, build_examples, choose_material
+from goldless.apps.finetune.material import RESPONSES, ExampleSet, TrainingMaterial, build_examples, choose_material
 from goldless.apps.finetune.options import Finetuning
 from goldless.apps.finetune.result import (
     ADAPTER,
@@ -167,7 +167,7 @@ async def _opened(model: HfModel, options: Options) -> AsyncIterator[tuple[OpenM
         journal.close()
 
 
-async def _held_out(material: Material, model: OpenModel, options: Options, when: str) -> pl.DataFrame:
+async def _held_out(material: TrainingMaterial, model: OpenModel, options: Options, when: str) -> pl.DataFrame:
     tasks = material.held_out
     told = _teller(options, f"held-out tasks {when}", len(tasks), lambda: model.ledger.usage.input_tokens)
     return await held_out_evidence(tasks, material.stages(model.scorer), done=told)
@@ -176,7 +176,7 @@ async def _held_out(material: Material, model: OpenModel, options: Options, when
 # --- the plan and its folder -----------------------------------------------------------------------------------------
 
 
-def _plan(material: Material, own: Finetuning, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:
+def _plan(material: TrainingMaterial, own: Finetuning, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:
     held_out = [[each.task.task, dict(each.texts), dict(each.task.synopses)] for each in material.held_out]
     settings, template = base.settings, material.template
     # with its state in 8 bits, as in the paper, where that can run
@@ -312,7 +312,7 @@ async def _trained(
         stopping.set()
 
 
-def _record(plan: TrainingPlan, material: Material) -> dict[str, Any]:
+def _record(plan: TrainingPlan, material: TrainingMaterial) -> dict[str, Any]:
     """The adapter's record: its base, its prompts, and hashes of its tasks."""
     trained = [(each.task, material.study.responses(each.task.task)) for each in material.trained]
     return {

@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_jsonable_python
 
-from goldless.apps.finetune.material import ExampleSet, Material, TaskTexts
+from goldless.apps.finetune.material import ExampleSet, TaskTexts, TrainingMaterial
 from goldless.apps.finetune.options import Recipe
 from goldless.evidence import LOGPROBS, empty
 from goldless.models.canaries import CanaryReport
@@ -210,7 +210,7 @@ class Counts:
     """Questions without an example, by reason."""
 
     @classmethod
-    def of(cls, material: Material, examples: ExampleSet) -> Self:
+    def of(cls, material: TrainingMaterial, examples: ExampleSet) -> Self:
         texts = {text for each in material.trained for text in each.texts.values()}
         synopses = {each.task.synopses.get(material.synopsis or "") for each in material.trained} - {None}
         return cls(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from goldless.apps.fleet.place import Place
+from goldless.apps.fleet.place import RayPlace
 from goldless.errors import PrerequisiteError
 
 INSTALL = "pip install 'goldless[ray]'"
@@ -38,7 +38,7 @@ class Room:
         return " and ".join(parts if self.gpus else parts[:1])
 
 
-def connect(place: Place) -> tuple[Any, bool]:
+def connect(place: RayPlace) -> tuple[Any, bool]:
     """The ray module, connected, and whether machines may join: not where the cluster is started here.
 
     A connection that is there already is used as it is.
@@ -84,7 +84,7 @@ def _why_not(address: str | None, error: Exception) -> str:
     return f"cannot use {where}: {cause}. {hint}"
 
 
-def room(nodes: Sequence[Mapping[str, Any]], place: Place) -> Room:
+def room(nodes: Sequence[Mapping[str, Any]], place: RayPlace) -> Room:
     """The room for workers on the machines that are alive."""
     alive = [node["Resources"] for node in nodes if node["Alive"]]
     gpus = place.gpus if place.gpus is not None else float(any(one.get("GPU", 0) for one in alive))
@@ -98,7 +98,7 @@ def room(nodes: Sequence[Mapping[str, Any]], place: Place) -> Room:
     return Room(cpus, gpus, sum(fits), sum(map(bool, fits)))
 
 
-def _cores_of_each(alive: Sequence[Mapping[str, float]], place: Place) -> float:
+def _cores_of_each(alive: Sequence[Mapping[str, float]], place: RayPlace) -> float:
     largest = max((one.get("CPU", 0) for one in alive), default=0)
     if place.workers is not None and len(alive) == 1:
         return max(1, largest // place.workers)

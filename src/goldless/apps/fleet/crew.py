@@ -17,7 +17,7 @@ from typing import Any
 
 from goldless._version import __version__
 from goldless.apps.fleet.cluster import Room, connect, room
-from goldless.apps.fleet.place import FORMS, Place, parse_place
+from goldless.apps.fleet.place import FORMS, RayPlace, parse_place
 from goldless.apps.fleet.worker import Done, Loaded, ModelToLoad, Ready, Reply, Request, Worker, unlike
 from goldless.errors import CapabilityError, GoldlessError, ModelError, PrerequisiteError, UserError
 from goldless.models.catalogue import find_provider, is_local, open_model
@@ -52,7 +52,7 @@ class LostError(Exception):
 class Crew:
     """The workers of a run."""
 
-    def __init__(self, place: Place, say: Say) -> None:
+    def __init__(self, place: RayPlace, say: Say) -> None:
         """Nothing is started before ``start``."""
         self.place, self._say = place, say
         self.models: list[ModelToLoad] = []

@@ -15,7 +15,7 @@ ITEM_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RayPlace:
     """A Ray cluster and the shape of its workers."""
 
     address: str | None = None
@@ -39,7 +39,7 @@ OPTIONS: Mapping[str, tuple[str, Callable[[str], float], float]] = {
 """What each option must be, how it is read, and its least value."""
 
 
-def parse_place(written: str) -> Place:
+def parse_place(written: str) -> RayPlace:
     """The place of an ``--on``. Raises UserError for anything else."""
     address, _, options = written.partition("?")
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -58,4 +58,4 @@ def parse_place(written: str) -> Place:
             found[name] = math.nan
         if not least <= found[name] < math.inf:
             raise UserError(f"{name} in --on must be {must_be}, got {value!r}")
-    return Place(address=None if address == "ray" else address, **found)
+    return RayPlace(address=None if address == "ray" else address, **found)

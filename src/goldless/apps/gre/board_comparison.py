@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from goldless.apps.gre.boards import PUBLISHED_FOLDER, Board, table_board
-from goldless.apps.gre.linking import Link
+from goldless.apps.gre.linking import ScaleLink
 from goldless.apps.gre.papers import HUMAN
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
@@ -62,7 +62,7 @@ class AgentCorrelation:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class BoardAgreement:
     """How well two boards agree under one metric, or a board and a benchmark."""
 
     metric: str
@@ -145,14 +145,14 @@ class BoardComparison:
 
     first: str
     second: str
-    agreements: tuple[Agreement, ...]
+    agreements: tuple[BoardAgreement, ...]
     """Under the metrics that could be compared: those with enough agents on both boards."""
     changes: tuple[AgentChange, ...]
     level: float
     notes: tuple[str, ...]
     signatures: Mapping[str, str]
     """Signatures of the comparison, by metric."""
-    links: tuple[Link, ...] = ()
+    links: tuple[ScaleLink, ...] = ()
     """The second edition on the scale of the first, where they share anchors."""
 
     def tables(self) -> list[ReportTable]:
@@ -210,7 +210,7 @@ def compare_boards(first: Board, second: Board) -> BoardComparison:
     return BoardComparison(
         *names,
         agreements=tuple(
-            Agreement(m, common[m], agent_correlations(first.models(m), second.models(m))) for m in metrics
+            BoardAgreement(m, common[m], agent_correlations(first.models(m), second.models(m))) for m in metrics
         ),
         changes=tuple(change for metric in metrics for change in _changes(first, second, metric)),
         level=LEVEL,
@@ -273,7 +273,7 @@ class BenchmarkCorrelations:
 
     board: str
     scores: str
-    rows: tuple[Agreement, ...]
+    rows: tuple[BoardAgreement, ...]
     level: float
     notes: tuple[str, ...]
     signatures: Mapping[str, str]
@@ -327,7 +327,7 @@ def correlate(board: Board, scores: Board) -> BenchmarkCorrelations:
             f"benchmark has {FEWEST_AGENTS} of them. A correlation needs at least {FEWEST_AGENTS}. Use the board's "
             f"names in the column agent. Not found: {_near(names, others) or 'none'}"
         )
-    rows = [Agreement(m, group[0].n, group, b) for (m, b), group in zip(asked, found, strict=True)]
+    rows = [BoardAgreement(m, group[0].n, group, b) for (m, b), group in zip(asked, found, strict=True)]
     cells = ((b, agent, one.score) for b, row in scores.metrics.items() for agent, one in row.items())
     told = f"{scores.name}-{evidence_hash(cells)}"
     left_out = {f"only on {board.name}": _near(names, others), f"only in {scores.name}": _near(others, names)}

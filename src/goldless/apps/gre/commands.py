@@ -16,7 +16,7 @@ from goldless.cli.output import Output, tell_spending
 from goldless.cli.score import tell_all
 from goldless.cli.signals import run_async
 from goldless.errors import UserError
-from goldless.runs.option_forms import NAMES, REQUIRED, Form, argument, option
+from goldless.runs.option_forms import NAMES, REQUIRED, OptionForm, argument, option
 from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Reviewing(as_given(ReviewConfig), OfEdition):  # type: ignore[misc]
         None, "Facts about the models, .csv or .jsonl: agent, parameters, family, cutoff_date.", "FILE"
     )
     keep_cut: bool | None = option(
-        None, "Keep reviews that were cut off at --max-tokens.", "--keep-cut/--no-keep-cut", form=Form(bool)
+        None, "Keep reviews that were cut off at --max-tokens.", "--keep-cut/--no-keep-cut", form=OptionForm(bool)
     )
 
 
@@ -292,7 +292,7 @@ def show(own: OfBoard) -> Board:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparing:
+class ComparingEditions:
     """Options of ``gre compare``."""
 
     first: str = argument("BOARD", BOARD)
@@ -300,7 +300,7 @@ class Comparing:
 
 
 @verb("seed")
-def compare(own: Comparing, options: Options) -> BoardComparison:
+def compare(own: ComparingEditions, options: Options) -> BoardComparison:
     """Compare two editions, or two scorers of one: how similarly they rank the agents, and which rose or fell.
 
     Editions that share anchors are linked: the second one's scores are also printed on the scale of the first.
@@ -418,17 +418,17 @@ def submit(own: Submitting) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Site:
+class SiteOptions:
     """Options of ``gre site``."""
 
     editions: list[Path] = argument(
-        "EDITION…", "Folders of editions, by year; the last is the front page.", form=Form(list[Path])
+        "EDITION…", "Folders of editions, by year; the last is the front page.", form=OptionForm(list[Path])
     )
     folder: Path = option(REQUIRED, "Folder for the site.", "--out FOLDER")
 
 
 @verb(first=("folder",))
-def site(own: Site) -> None:
+def site(own: SiteOptions) -> None:
     """Make the board of one or more editions as a static site: no script, no network, the same bytes every time.
 
     All numbers are recomputed from the evidence in the editions; results that do not follow from it are refused.

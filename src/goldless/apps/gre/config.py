@@ -18,7 +18,7 @@ from goldless.cli.command import same
 from goldless.dates import last_day
 from goldless.errors import UserError, nearest
 from goldless.records import Agent
-from goldless.runs.option_forms import Form, declared, defaults, option, split, whole
+from goldless.runs.option_forms import OptionForm, declared, defaults, option, split, whole
 
 if TYPE_CHECKING:
     from goldless.statistics.bootstrap import Draws
@@ -27,17 +27,17 @@ PAPERS = "Papers"
 ASKED = "Generation"
 METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 """The three of the GEM paper, section 5."""
-NOT_NEGATIVE = Form(float, must_be="a number of at least 0", allows=lambda given: 0 <= given < float("inf"))
+NOT_NEGATIVE = OptionForm(float, must_be="a number of at least 0", allows=lambda given: 0 <= given < float("inf"))
 
 
-class Part:
+class ConfigPart:
     """A table of the file; unknown settings are errors."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollectConfig(Part):
+class CollectConfig(ConfigPart):
     """Which papers."""
 
     venue: str | None = option(None, "OpenReview venue, such as ICLR.cc/2024/Conference.", "ID", group=PAPERS)
@@ -68,18 +68,19 @@ class CollectConfig(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig(Part):
+class ModelConfig(ConfigPart):
     """A model that reviews, and what is known of it."""
 
     model: str
     """Model spec, such as ``openai:gpt-4o-mini``."""
     parameters: float | None = option(
-        None, form=Form(float, must_be="a number above 0, such as 8e9", allows=lambda given: 0 < given < float("inf"))
+        None,
+        form=OptionForm(float, must_be="a number above 0, such as 8e9", allows=lambda given: 0 < given < float("inf")),
     )
     family: str | None = None
     cutoff_date: str | None = option(
         None,
-        form=Form(
+        form=OptionForm(
             str,
             must_be="a date such as 2023, 2023-09 or 2023-09-30",
             allows=lambda given: last_day(given) is not None,
@@ -95,7 +96,7 @@ class ModelConfig(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReviewConfig(Part):
+class ReviewConfig(ConfigPart):
     """How models write reviews."""
 
     max_tokens: int = option(
@@ -114,12 +115,14 @@ class ReviewConfig(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreConfig(Part):
+class ScoreConfig(ConfigPart):
     """How reviews are scored."""
 
     metrics: tuple[str, ...] = same("metrics", METRICS, shown=", ".join(METRICS))
     scorer: str = same("scorer", "embedded", shown="embedded")
-    rewriter: tuple[str, ...] = same("rewriters", (), form=Form(list[str], parse=lambda given: list(split(given))))
+    rewriter: tuple[str, ...] = same(
+        "rewriters", (), form=OptionForm(list[str], parse=lambda given: list(split(given)))
+    )
     """Chat models that preprocess (C.1)."""
     rewrite_max_tokens: int = option(1024, at_least=1)
     """Longer rewrites are cut off and count as missing."""
@@ -140,7 +143,7 @@ class ScoreConfig(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EditionConfig(Part):
+class EditionConfig(ConfigPart):
     """All settings of an edition."""
 
     demonstration: bool = False

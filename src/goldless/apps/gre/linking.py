@@ -45,7 +45,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class LinkedEdition:
     """An edition that is linked: its reviews, and their scores by metric."""
 
     name: str
@@ -56,7 +56,7 @@ class Side:
     signatures: Mapping[str, str]
 
     @classmethod
-    def of(cls, name: str, study: Study, scored: Sequence[ScoredBy]) -> Side:
+    def of(cls, name: str, study: Study, scored: Sequence[ScoredBy]) -> LinkedEdition:
         """An edition with the scores of a run."""
         texts = {(r.task, r.agent): r.text for _, responses in study for r in responses if not is_reference(r.agent)}
         scores = {one.metric: one.scores for one in scored}
@@ -80,7 +80,7 @@ class LinkedScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ScaleLink:
     """The link of one metric's scales."""
 
     metric: str
@@ -122,16 +122,16 @@ def _with_ends(one: Estimate) -> str:
     return f"{one.value:.3f}{ends}"
 
 
-def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[Link], list[str]]:
+def link_boards(first: str, second: str, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
     """The links of two editions by metric, and notes; nothing where one is no edition or they share no anchors."""
     editions = [open_edition(folder) for folder in (Path(first), Path(second)) if is_edition(folder)]
     if len(editions) < 2 or not all(one.collected for one in editions):
         return [], []
-    sides = [Side.of(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
+    sides = [LinkedEdition.of(one.name, one.study(), run_scores(RunFolder(one.run_folder(), RUN))) for one in editions]
     return link_sides(*sides, seed=seed)
 
 
-def link_sides(first: Side, second: Side, *, seed: int = 0) -> tuple[list[Link], list[str]]:
+def link_sides(first: LinkedEdition, second: LinkedEdition, *, seed: int = 0) -> tuple[list[ScaleLink], list[str]]:
     """The links by metric that both have, and why there is none for others."""
     shared = {task for task, _ in first.texts} & {task for task, _ in second.texts} & (first.anchors | second.anchors)
     if not shared:
@@ -145,7 +145,7 @@ def link_sides(first: Side, second: Side, *, seed: int = 0) -> tuple[list[Link],
     return links, notes
 
 
-def _link(first: Side, second: Side, metric: str, shared: set[str], seed: int) -> Link:
+def _link(first: LinkedEdition, second: LinkedEdition, metric: str, shared: set[str], seed: int) -> ScaleLink:
     """The second edition's scores under a metric on the scale of the first. Raises if there are too few anchors.
 
     ``shared``: papers in both editions that one of them marks as anchors.
@@ -188,7 +188,7 @@ def _link(first: Side, second: Side, metric: str, shared: set[str], seed: int) -
         "resamples": str(RESAMPLES),
         "seed": str(seed),
     }
-    return Link(
+    return ScaleLink(
         metric,
         first.name,
         second.name,

@@ -24,7 +24,7 @@ from typing import Any
 from goldless.apps.gre.contamination import CleanScore
 from goldless.apps.gre.edition import Edition
 from goldless.apps.gre.estimates import estimate_cells, estimate_columns
-from goldless.apps.gre.linking import Link, Side, link_sides
+from goldless.apps.gre.linking import LinkedEdition, ScaleLink, link_sides
 from goldless.apps.gre.papers import HUMAN, is_person
 from goldless.apps.gre.results import table_blocks
 from goldless.apps.gre.scoring import Recomputed
@@ -222,7 +222,7 @@ def _papers(one: Recomputed) -> Iterator[Block]:
 
 
 def _editions(editions: Sequence[Recomputed]) -> Iterator[Section]:
-    links: dict[str, tuple[list[Link], list[str]]] = {}
+    links: dict[str, tuple[list[ScaleLink], list[str]]] = {}
     scales: dict[str, tuple[float, float] | None] = {editions[0].name: (1.0, 0.0)}
     """Slope and intercept from each edition's scale to that of the first, link by link; None: not linked."""
     for before, one in itertools.pairwise(editions):
@@ -276,9 +276,9 @@ def _models(editions: Sequence[Recomputed], scales: Mapping[str, tuple[float, fl
     return ReportTable("Models, by name", columns[: None if len(editions) > 1 else -1], tuple(rows))
 
 
-def _side(one: Recomputed) -> Side:
+def _side(one: Recomputed) -> LinkedEdition:
     own = [scored for scored in one.scored if scored.scorer == one.scored[0].scorer]
-    return Side.of(one.name, one.study, own)
+    return LinkedEdition.of(one.name, one.study, own)
 
 
 def _told(page: str, latest: Recomputed) -> Iterator[Section]:

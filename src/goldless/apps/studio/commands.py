@@ -10,10 +10,10 @@ from pathlib import Path
 from goldless.cli.command import verb
 from goldless.cli.console import say
 from goldless.cli.signals import run_async
-from goldless.runs.option_forms import Form, argument, option
+from goldless.runs.option_forms import OptionForm, argument, option
 from goldless.runs.options import Options
 
-PORT = Form(int, must_be="between 0 and 65535", allows=lambda given: 0 <= given <= 65535)
+PORT = OptionForm(int, must_be="between 0 and 65535", allows=lambda given: 0 <= given <= 65535)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -269,7 +269,7 @@ class EvidenceRow:
     tokens: Sequence[tuple[str | None, float]] = ()
 
 
-class Evidence:
+class ResponseEvidence:
     """The evidence about one response."""
 
     def __init__(self, site: Site, place: RunTask, agent: str) -> None:
@@ -348,7 +348,7 @@ class Evidence:
 def response_page(site: Site, given: Mapping[str, str], run: str, number: int, agent_number: int) -> str:
     """The evidence on one response, by task and agent number: each piece with prompt and reply."""
     place = site.task(run, number)
-    about = Evidence(site, place, place.agent(agent_number))
+    about = ResponseEvidence(site, place, place.agent(agent_number))
     scores = {metric: row for (metric, name), row in place.index.scores_of(place.name).items() if name == about.agent}
     return site.page(
         "response.html",

@@ -12,9 +12,9 @@ from aiohttp import web
 from goldless.apps.studio.labels import (
     ORDERS,
     QUESTION,
+    LabelSession,
     OpenStudy,
     Pair,
-    Sitting,
     decide,
     json_line,
     label_agreement,
@@ -68,14 +68,14 @@ def label_pair(studio: Studio, given: Given) -> str:
     )
 
 
-def _agreement(studio: Studio, sitting: Sitting, desk: OpenStudy) -> dict[str, Any]:
+def _agreement(studio: Studio, sitting: LabelSession, desk: OpenStudy) -> dict[str, Any]:
     return {
         "agreement": label_agreement(desk.study, desk.labels, studio.desk.scores(sitting)),
         "decision": decide(desk.answers, desk.labels, sitting.question),
     }
 
 
-def _named(desk: OpenStudy, sitting: Sitting, number: str | None, name: str | None) -> Pair | None:
+def _named(desk: OpenStudy, sitting: LabelSession, number: str | None, name: str | None) -> Pair | None:
     """The pair of an opaque name, on the task of that number."""
     tasks = list(desk.answers)
     if not name or not number or not number.isascii() or not number.isdigit() or int(number[:9]) >= len(tasks):

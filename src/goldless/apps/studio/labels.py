@@ -60,7 +60,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
+class LabelSession:
     """Who labels which study, by what and in which order; it seeds the order and the sides."""
 
     rater: str
@@ -102,7 +102,7 @@ class Sitting:
         return next((pair for pair in pairs if self.name(pair) == name), None)
 
 
-def read_sitting(given: Mapping[str, str]) -> Sitting:
+def read_sitting(given: Mapping[str, str]) -> LabelSession:
     """What an address says; an error names what is missing or wrong."""
     said = {name: (given.get(name) or "").strip() for name in (*LONGEST, "study")}
     run = "" if said["study"] else (given.get("run") or "")
@@ -119,7 +119,7 @@ def read_sitting(given: Mapping[str, str]) -> Sitting:
     if not re.fullmatch(r"[0-9]{1,9}", seed):
         raise UserError(f"seed must be a whole number from 0 to 999999999, got {seed[:40]!r}")
     more = {name: value for name, value in said.items() if value}
-    return Sitting(**more, run=run, order=order, seed=int(seed), metrics=given.get("metrics") or "")
+    return LabelSession(**more, run=run, order=order, seed=int(seed), metrics=given.get("metrics") or "")
 
 
 # --- which pair is next ----------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class Decision:
     def answer(self) -> str:
         return self.until.answer(self.agents, self.comparisons)
 
-    def undecided(self, sitting: Sitting) -> list[Comparison]:
+    def undecided(self, sitting: LabelSession) -> list[Comparison]:
         """The comparisons on which it still depends, that which is decided soonest first, equal ones at random."""
         open_ = set(self.until.open(self.agents, self.comparisons))
 
@@ -175,7 +175,7 @@ def decide(answers: Answers, labels: Sequence[Preference], question: str = QUEST
     return Decision(until, tuple(agents), tuple(until.compare(agents, Pairs(first, second, means))))
 
 
-def next_pair(answers: Answers, sitting: Sitting, labels: Sequence[Preference]) -> Pair | None:
+def next_pair(answers: Answers, sitting: LabelSession, labels: Sequence[Preference]) -> Pair | None:
     """The next pair for a rater; None: none is left that matters. ``labels``: those on the criterion, by all raters."""
     done = {(one.task, frozenset((one.first, one.second))) for one in labels if one.rater == sitting.rater}
     chance = np.random.default_rng(int.from_bytes(sitting.key("order")[:8], "big"))
@@ -268,11 +268,11 @@ class Desk:
         self._run = run
         self._folder = folder / "labels"
         self._read: dict[Path, tuple[Stamp, Study, Answers]] = {}
-        self._given: dict[Sitting, list[Preference]] = {}
+        self._given: dict[LabelSession, list[Preference]] = {}
         """Labels given since the studio was started, which can be undone."""
         self._lock = threading.RLock()
 
-    def open(self, sitting: Sitting) -> OpenStudy:
+    def open(self, sitting: LabelSession) -> OpenStudy:
         """The study, read again if its labels were changed by anything else."""
         with self._lock:
             folder = self._place(sitting)
@@ -291,7 +291,7 @@ class Desk:
             self._read[path] = now, study, answers
         return self._read[path][1:]
 
-    def _place(self, sitting: Sitting) -> Path:
+    def _place(self, sitting: LabelSession) -> Path:
         """The folder that labels are written to: the study's own, or a copy for a run and for a single file."""
         run = None if sitting.study else self._run(sitting.run)
         path = Path(sitting.study).expanduser() if run is None else run.path
@@ -307,7 +307,7 @@ class Desk:
             write_study(study.without_recorded(), folder)
         return folder
 
-    def add(self, sitting: Sitting, pair: Pair, preference: float) -> bool:
+    def add(self, sitting: LabelSession, pair: Pair, preference: float) -> bool:
         """Write a label; False: this rater has labelled the pair already."""
         with self._lock:
             desk = self.open(sitting)
@@ -318,10 +318,10 @@ class Desk:
             self._given.setdefault(sitting, []).append(label)
             return True
 
-    def can_undo(self, sitting: Sitting) -> bool:
+    def can_undo(self, sitting: LabelSession) -> bool:
         return bool(self._given.get(sitting))
 
-    def undo(self, sitting: Sitting) -> Preference | None:
+    def undo(self, sitting: LabelSession) -> Preference | None:
         """Take back the last label that this rater gave; None: there is none since the studio was started."""
         with self._lock:
             if not self.can_undo(sitting):
@@ -330,7 +330,7 @@ class Desk:
             change_labels(self.open(sitting).folder, label, add=False)
             return label
 
-    def scores(self, sitting: Sitting) -> pl.DataFrame | None:
+    def scores(self, sitting: LabelSession) -> pl.DataFrame | None:
         name = sitting.metrics or sitting.run
         return kept_index(self._run(name)).scores if name else None
 

@@ -51,14 +51,14 @@ Given = MultiMapping[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FileReading:
     """How files are read: the columns of a plain table, where they have other names."""
 
     columns: tuple[tuple[str, str], ...] = ()
     wide: bool = False
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Reading:
+    def of(cls, given: Mapping[str, Any]) -> FileReading:
         named = ((name, str(given.get(f"column-{name}", "")).strip()) for name in COLUMNS)
         return cls(tuple((name, column) for name, column in named if column), bool(given.get("wide")))
 
@@ -80,7 +80,7 @@ class Checked:
 
 
 @functools.lru_cache(maxsize=4)
-def _check(files: tuple[Path, ...], reading: Reading) -> Checked:
+def _check(files: tuple[Path, ...], reading: FileReading) -> Checked:
     columns = {name: [column] for name, column in reading.columns}
     options: dict[str, Any] = ({"columns": columns} if columns else {}) | ({"wide": True} if reading.wide else {})
     try:
@@ -102,7 +102,7 @@ def _files(studio: Studio, id: str) -> tuple[Path, ...]:  # noqa: A002 - as the 
 
 
 def _study(studio: Studio, given: Given, id: str) -> Study:  # noqa: A002
-    found = _check(_files(studio, id), Reading.of(given))
+    found = _check(_files(studio, id), FileReading.of(given))
     if found.study is None:
         raise UserError(f"the files cannot be read: {found.problems[0]}")
     return found.study
@@ -167,7 +167,7 @@ def read_choices(given: Given) -> tuple[Options, list[str]]:
 
 def checked_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
     """What is in the files, and what can be chosen."""
-    files, reading = _files(studio, id), Reading.of(given)
+    files, reading = _files(studio, id), FileReading.of(given)
     found = _check(files, reading)
     study, (chosen, _) = found.study, read_choices(given)
     plain = re.sub(r"[^\w.+-]+", "-", study.name if study is not None else files[0].stem).strip("-. ")[:60] or "run"
@@ -210,7 +210,7 @@ def plan_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
     except GoldlessError as error:
         return studio.page("_plan.html", problem=str(error))
     notes = (*dict.fromkeys(str(one.message) for one in told), *planned.notes)
-    known = _check(_files(studio, id), Reading.of(given)).warnings
+    known = _check(_files(studio, id), FileReading.of(given)).warnings
     shown = [note for note in notes if note.removeprefix("warning: ") not in known]
     return studio.page("_plan.html", parts=planned.together, notes=shown)
 
@@ -226,7 +226,7 @@ def start_run(studio: Studio, given: Given, id: str) -> web.Response:  # noqa: A
     if (studio.root / name).exists():
         raise UserError(f"there is a run {name!r} already. Choose another name")
     files, journal = map(str, _files(studio, id)), f"--journal={studio.journal.resolve()}"
-    studio.children.start(name, ["score", *files, *Reading.of(given).words, *words, journal])
+    studio.children.start(name, ["score", *files, *FileReading.of(given).words, *words, journal])
     return studio.see(str(studio.links.to("run", name)))
 
 

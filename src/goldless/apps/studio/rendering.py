@@ -16,7 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from goldless._version import __version__
-from goldless.reports.html.charts import Scale, element, mini_interval
+from goldless.reports.html.charts import AxisScale, element, mini_interval
 from goldless.reports.html.labels import is_number, label, numeral, visible
 from goldless.reports.report_table import MINUS, Column, seconds_text, usd_text
 
@@ -169,4 +169,4 @@ def moment(value: datetime | float | None) -> str:
 
 def bar(value: float | None, low: float | None, high: float | None, lowest: float, highest: float) -> Markup:
     """An interval as a line with the value as a dot, on a scale shared by all rows; zero is marked."""
-    return mini_interval(value, low, high, Scale(lowest, highest, 5, BAR_WIDTH - 5))
+    return mini_interval(value, low, high, AxisScale(lowest, highest, 5, BAR_WIDTH - 5))

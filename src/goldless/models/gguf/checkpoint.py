@@ -64,7 +64,7 @@ class Blocks:
         return values.reshape(values.shape[0], -1)
 
 
-class Checkpoint:
+class GgufFile:
     """A GGUF file: metadata by key, ``architecture``, and weights by name."""
 
     def __init__(self, path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from goldless.models.gguf.checkpoint import BLOCK, Architecture, Blocks, Checkpoint, FloatArray
+from goldless.models.gguf.checkpoint import BLOCK, Architecture, Blocks, FloatArray, GgufFile
 
 Kernel = Literal["float32", "blocks"]
 """How matrix products run: on weights expanded to float32, or on the file's own 4-bit blocks in float32 arithmetic."""
@@ -100,7 +100,7 @@ class GraphBuilder:
         self._path.write_bytes(model.SerializeToString())
 
 
-def save_body(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
+def save_body(checkpoint: GgufFile, path: Path, kernel: Kernel) -> None:
     """Write the body graph.
 
     New tokens are packed, one after the other: ``ids`` and ``positions`` [n]. For attention alone they are laid out
@@ -124,7 +124,7 @@ def save_body(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
     )
 
 
-def save_head(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
+def save_head(checkpoint: GgufFile, path: Path, kernel: Kernel) -> None:
     """Write the head graph: hidden states [n, width] and targets [n] → log p of the targets.
 
     Beside it the logits and their normaliser [n, 1]: log p of everything is their difference.
@@ -160,7 +160,7 @@ def log_sum_exp(g: GraphBuilder, logits: str, vocabulary: int, *, name: str) -> 
     return g.op("Add", top, g.op("Log", total), name=name)
 
 
-def _rotation(g: GraphBuilder, checkpoint: Checkpoint) -> tuple[str, str]:
+def _rotation(g: GraphBuilder, checkpoint: GgufFile) -> tuple[str, str]:
     """Cosine and sine of the rotary angles: [n, head_size / 2] each."""
     arch = checkpoint.architecture
     exponents = np.arange(0, arch.head_size, 2, dtype=np.float64) / arch.head_size
@@ -172,7 +172,7 @@ def _rotation(g: GraphBuilder, checkpoint: Checkpoint) -> tuple[str, str]:
     return g.op("Cos", angles), g.op("Sin", angles)
 
 
-def _layer(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shared: Sequence[str]) -> str:
+def _layer(g: GraphBuilder, checkpoint: GgufFile, layer: int, x: str, shared: Sequence[str]) -> str:
     """One transformer layer: attention and feed-forward, each around a residual."""
     prefix, epsilon = f"blk.{layer}.", checkpoint.architecture.norm_epsilon
     normed = g.norm(x, checkpoint.dense(f"{prefix}attn_norm.weight"), epsilon)
@@ -184,7 +184,7 @@ def _layer(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shared: 
     return g.op("Add", x, g.linear(g.op("Mul", gate, up), checkpoint.matrix(f"{prefix}ffn_down.weight")))
 
 
-def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, shared: Sequence[str]) -> str:
+def _attention(g: GraphBuilder, checkpoint: GgufFile, layer: int, x: str, shared: Sequence[str]) -> str:
     """Grouped-query attention over the past and the new tokens, without repeating keys or values for each head."""
     arch, (mask, *angles) = checkpoint.architecture, shared
     heads, key_heads, size = arch.heads, arch.key_value_heads, arch.head_size

@@ -24,7 +24,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from goldless.errors import PrerequisiteError
 from goldless.models.cache import file_sha256, models_folder
 from goldless.models.chat_layout import ChatLayout
-from goldless.models.gguf.checkpoint import Architecture, Checkpoint, FloatArray
+from goldless.models.gguf.checkpoint import Architecture, FloatArray, GgufFile
 from goldless.models.gguf.graph import Kernel, past_names, save_body, save_head
 from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, content_hash
 from goldless.models.local_engine import HEAD_ELEMENTS, LocalEngine
@@ -94,7 +94,7 @@ def build_model(
     folders = {known: models_folder() / f"{sha256[:16]}-{known}-v{FORMAT}" for known in kernels}
     found = next((known for known in kernels if (folders[known] / "settings.json").exists()), None)
     if found is None:
-        checkpoint = Checkpoint(path)
+        checkpoint = GgufFile(path)
         found = kernel or ("float32" if checkpoint.weights() <= LARGEST_FLOAT32 else "blocks")
         _build(checkpoint, folders[found], found)
     folder = folders[found]
@@ -118,7 +118,7 @@ def build_model(
     )
 
 
-def _build(checkpoint: Checkpoint, folder: Path, kernel: Kernel) -> None:
+def _build(checkpoint: GgufFile, folder: Path, kernel: Kernel) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     # another process may build the same model now: each builds aside, the first rename wins
     aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
@@ -255,7 +255,7 @@ PRE_TOKENIZERS: dict[str, Callable[[], Any]] = {
 }
 
 
-def _tokenizer(checkpoint: Checkpoint) -> Tokenizer:
+def _tokenizer(checkpoint: GgufFile) -> Tokenizer:
     kind = checkpoint.get("tokenizer.ggml.model")
     tokens: list[str] = checkpoint.get("tokenizer.ggml.tokens")
     types: list[int] = checkpoint.get("tokenizer.ggml.token_type") or [1] * len(tokens)
@@ -277,7 +277,7 @@ def _tokenizer(checkpoint: Checkpoint) -> Tokenizer:
     return tokenizer
 
 
-def _byte_level(checkpoint: Checkpoint, tokens: list[str]) -> Tokenizer:
+def _byte_level(checkpoint: GgufFile, tokens: list[str]) -> Tokenizer:
     name = checkpoint.get("tokenizer.ggml.pre", "default")
     if name not in PRE_TOKENIZERS:
         raise checkpoint.unsupported(f"pre-tokenizer {name!r} (supported: {', '.join(PRE_TOKENIZERS)})")
@@ -291,7 +291,7 @@ def _byte_level(checkpoint: Checkpoint, tokens: list[str]) -> Tokenizer:
     return tokenizer
 
 
-def _sentencepiece(checkpoint: Checkpoint, tokens: list[str]) -> Tokenizer:
+def _sentencepiece(checkpoint: GgufFile, tokens: list[str]) -> Tokenizer:
     """SentencePiece's pair merging: the pair whose union has the best score merges first."""
     scores: list[float] = checkpoint.get("tokenizer.ggml.scores")
     vocabulary = {token: i for i, token in enumerate(tokens)}

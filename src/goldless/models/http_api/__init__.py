@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from goldless.models.catalogue import Service
 from goldless.models.http_api.client import Calling
-from goldless.models.http_api.model import AnthropicModel, BatchingModel, Finding, HttpModel
+from goldless.models.http_api.model import AnthropicModel, BatchingModel, HttpModel, ProbeResult
 from goldless.models.http_api.specs import Specification
 from goldless.models.provider import Use
 
-__all__ = ["Calling", "Finding", "HttpModel", "Specification", "service_model"]
+__all__ = ["Calling", "HttpModel", "ProbeResult", "Specification", "service_model"]
 
 
 def service_model(service: Service, text: str, *, use: Use = "both", calling: Calling | None = None) -> HttpModel:

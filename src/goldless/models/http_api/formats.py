@@ -55,7 +55,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class ServerParameters:
     """Which optional parameters a server accepts, learnt from its rejections, and how the model is to think."""
 
     limits: tuple[str, ...] = ("max_tokens", "max_completion_tokens")  # names of the token limit; the first is used
@@ -78,7 +78,7 @@ class Wording:
         """Tokens that a call may be charged for beyond its ``max_tokens``."""
         return self.thinking if self.thinking is not None else ROOM_FOR_THINKING * self.thinks
 
-    def after(self, failure: AttemptError) -> Wording | None:
+    def after(self, failure: AttemptError) -> ServerParameters | None:
         """Other parameters to try after this rejection, or None if the parameters are not the cause."""
         if failure.status not in {400, 422} or failure.kind == "too_long":
             return None  # a request that is too long is refused with words about max_tokens, whatever it is called
@@ -107,13 +107,13 @@ class Format:
 
     route: str  # of a call, ``{model}`` to be filled in
     listing: str  # the route that lists models
-    body: Callable[[Service, str, ChatRequest, Wording], dict[str, Any]]
+    body: Callable[[Service, str, ChatRequest, ServerParameters], dict[str, Any]]
     """The call as JSON, at a provider and for a model."""
     read: Callable[[Any], Written]
     """What a reply says. Raises AttemptError for a refusal, anything for a reply that cannot be used."""
     charged: tuple[str, Sequence[str], Sequence[str]]
     """Where a reply counts its tokens, and the names of the counts of input and output."""
-    wording: Wording = Wording()  # the parameters to try first
+    wording: ServerParameters = ServerParameters()  # the parameters to try first
     headers: Mapping[str, str] = field(default_factory=dict)  # of every request, besides the key
 
     def usage(self, data: Any) -> Usage:
@@ -134,7 +134,12 @@ def listed_models(data: Any) -> dict[str, Mapping[str, Any]]:
 
 
 def _sampling(
-    request: ChatRequest, wording: Wording, *, seed: str = "seed", logprobs: str = "logprobs", top: str = "top_logprobs"
+    request: ChatRequest,
+    wording: ServerParameters,
+    *,
+    seed: str = "seed",
+    logprobs: str = "logprobs",
+    top: str = "top_logprobs",
 ) -> dict[str, Any]:
     """How a reply is to be written, with the names that a format has for it."""
     limit = request.max_tokens + wording.thinking_tokens
@@ -199,7 +204,7 @@ def _is_token(entry: Any) -> bool:
 # --- OpenAI ------------------------------------------------------------------------------------------------------
 
 
-def _openai_body(service: Service, model: str, request: ChatRequest, wording: Wording) -> dict[str, Any]:
+def _openai_body(service: Service, model: str, request: ChatRequest, wording: ServerParameters) -> dict[str, Any]:
     body = {"model": model, "messages": request.messages, **_sampling(request, wording, seed=service.seed)}
     if wording.effort:
         outer, _, inner = service.effort.partition(".")
@@ -234,7 +239,7 @@ def _read_openai(data: Any) -> Written:
 # --- Anthropic: no seed and no log-probabilities; a refusal is a reason to stop ------------------------------------
 
 
-def _anthropic_body(_: Service, model: str, request: ChatRequest, wording: Wording) -> dict[str, Any]:
+def _anthropic_body(_: Service, model: str, request: ChatRequest, wording: ServerParameters) -> dict[str, Any]:
     system, turns = _split_system(request.messages)
     if wording.thinking:
         wording = replace(wording, temperature=False)  # which a model that thinks does not take
@@ -263,7 +268,7 @@ _GEMINI_BLOCKED = frozenset(
 )
 
 
-def _gemini_body(_: Service, __: str, request: ChatRequest, wording: Wording) -> dict[str, Any]:
+def _gemini_body(_: Service, __: str, request: ChatRequest, wording: ServerParameters) -> dict[str, Any]:
     system, turns = _split_system(request.messages)
     settings = _sampling(request, wording, logprobs="responseLogprobs", top="logprobs")
     thinking = {"thinkingBudget": wording.thinking, "thinkingLevel": wording.effort or None}
@@ -310,12 +315,12 @@ FORMATS = {
         route="/v1/messages", listing="/v1/models?limit=1000", body=_anthropic_body, read=_read_anthropic,
         charged=("usage", ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
                  ("output_tokens",)),
-        wording=Wording(limits=("max_tokens",), seed=False, alternatives=0),
+        wording=ServerParameters(limits=("max_tokens",), seed=False, alternatives=0),
         # the last with a temperature; models that do not take one say so, and are asked without
         headers={"anthropic-version": "2023-06-01"}),
     "gemini": Format(
         route="/v1/models/{model}:generateContent", listing="/v1/models?pageSize=1000", body=_gemini_body,
-        read=_read_gemini, wording=Wording(limits=("maxOutputTokens",)),
+        read=_read_gemini, wording=ServerParameters(limits=("maxOutputTokens",)),
         charged=("usageMetadata", ("promptTokenCount",), ("candidatesTokenCount", "thoughtsTokenCount"))),
 }
 # fmt: on

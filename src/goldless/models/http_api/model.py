@@ -71,7 +71,7 @@ _LENGTH_FIELDS = ("max_model_len", "context_length", "context_window", "inputTok
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeResult:
     """The result of one probe."""
 
     ability: str  # what was probed, such as ``scoring as vllm``
@@ -109,7 +109,7 @@ class HttpModel:
         self._weights: str | None = None  # the weights behind the name, as the server calls them
         self._fingerprint = ""
         self.capabilities = Capabilities()  # what was found so far
-        self.findings: tuple[Finding, ...] = ()  # the finding of each probe, in order
+        self.findings: tuple[ProbeResult, ...] = ()  # the finding of each probe, in order
         self._identify()
 
     def __repr__(self) -> str:
@@ -211,7 +211,7 @@ class HttpModel:
         self._listed = listed
 
     def _found(self, ability: str, answer: str, *, works: bool) -> None:
-        self.findings += (Finding(ability, works, self._client.key.redact(answer)),)
+        self.findings += (ProbeResult(ability, works, self._client.key.redact(answer)),)
 
     async def _probe_chat(self) -> None:
         tokens = choice = False

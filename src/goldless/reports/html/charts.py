@@ -157,7 +157,7 @@ def theme_css() -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """From values to pixels, in proportion to the values or to their logarithms."""
 
     least: float
@@ -198,21 +198,21 @@ class Scale:
         return [(self(tick), numeral(tick, decimals)) for tick in found]
 
 
-def scale_over(values: Iterable[float | None], begin: float, end: float, *, logarithmic: bool = False) -> Scale:
+def scale_over(values: Iterable[float | None], begin: float, end: float, *, logarithmic: bool = False) -> AxisScale:
     """A scale over all values with a small margin; around the value if they are all equal."""
     found = [value for value in values if value is not None]
     if logarithmic:
         above = [value for value in found if value > 0] or [1.0]
-        return Scale(min(above) / 1.35, max(above) * 1.35, begin, end, logarithmic=True)
+        return AxisScale(min(above) / 1.35, max(above) * 1.35, begin, end, logarithmic=True)
     least, most = (min(found), max(found)) if found else (0.0, 1.0)
     if most - least <= 1e-12 * max(1.0, abs(most)):
         around = abs(most) * 0.1 or 0.5
         least, most = least - around, most + around
     room = (most - least) * 0.04
-    return Scale(least - room, most + room, begin, end)
+    return AxisScale(least - room, most + room, begin, end)
 
 
-def _bottom_axis(scale: Scale, y: float, top: float, title: str) -> Markup:
+def _bottom_axis(scale: AxisScale, y: float, top: float, title: str) -> Markup:
     """Grid lines up to the top, numbers and axis title below."""
     parts = []
     for x, text in scale.ticks(max(3, int((scale.end - scale.begin) / 80))):
@@ -306,7 +306,7 @@ def interval_plot(
     return picture(*under, *drawn, width=width, height=bottom + 44, title=title)
 
 
-def _interval(row: IntervalRow, scale: Scale, y: float, left: float, width: float) -> Markup:
+def _interval(row: IntervalRow, scale: AxisScale, y: float, left: float, width: float) -> Markup:
     parts = [words(fitted(row.label, left - 8), left - 8, y + 4, class_="label", anchor="end")]
     if row.low is not None and row.high is not None:
         parts.append(line(scale(row.low), y, scale(row.high), y, f"whisker {row.tone}"))
@@ -323,7 +323,7 @@ def _interval(row: IntervalRow, scale: Scale, y: float, left: float, width: floa
     return element("g", hint(row.hint), *parts)
 
 
-def _upright_band(band: Band, scale: Scale, top: float, bottom: float) -> Markup:
+def _upright_band(band: Band, scale: AxisScale, top: float, bottom: float) -> Markup:
     parts, at = [], scale.end
     if band.middle is not None:
         at = scale(band.middle)
@@ -340,7 +340,7 @@ def _upright_band(band: Band, scale: Scale, top: float, bottom: float) -> Markup
     return Markup("").join(parts)
 
 
-def mini_interval(value: float | None, low: float | None, high: float | None, scale: Scale) -> Markup:
+def mini_interval(value: float | None, low: float | None, high: float | None, scale: AxisScale) -> Markup:
     """One value on its interval for a cell of a table, whose numbers say the same; zero is marked."""
     y, parts = MINI_HEIGHT / 2, []
     if scale.least < 0 < scale.most:
@@ -444,7 +444,7 @@ def scatter_plot(
     return picture(*parts, *labels, width=width, height=HEIGHT + tall, title=title)
 
 
-def _level_band(band: Band, up: Scale, right: float) -> Markup:
+def _level_band(band: Band, up: AxisScale, right: float) -> Markup:
     parts, top = [], float(TOP)
     if band.middle is not None:
         top = up(band.middle)

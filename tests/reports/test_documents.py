@@ -19,7 +19,7 @@ from goldless.apps.studio.run_pages import run_page
 from goldless.apps.studio.site import Site
 from goldless.records import Agent
 from goldless.reports.document import UnexpectedDataError, Unreadable, read, read_document, read_rows, write
-from goldless.reports.html.blocks import Figure, Fold, TableBlock
+from goldless.reports.html.blocks import Figure, Fold, Table
 from goldless.reports.html.page import made_sections, write_report
 from goldless.reports.leaderboard import Leaderboard, Leaderboards, RaterScores
 from goldless.reports.review import ReviewReport
@@ -160,7 +160,7 @@ def test_metrics_of_agents_and_of_raters_are_told_apart():
 
 def tables(blocks):
     for block in blocks:
-        if isinstance(block, TableBlock):
+        if isinstance(block, Table):
             yield block
         elif isinstance(block, Figure | Fold):
             yield from tables(block.data if isinstance(block, Figure) else block.blocks)

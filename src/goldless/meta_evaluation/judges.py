@@ -55,7 +55,7 @@ from goldless.statistics.standings import score_table
 from goldless.studies import Study
 from goldless.studies.checking import Cells, Checking, Problems, all_at_once
 from goldless.studies.frames import Listed, read_columns, report
-from goldless.studies.tables import ALLOWED, Source, Table, is_table
+from goldless.studies.tables import ALLOWED, NumberedRows, Source, is_table
 
 Scores = Mapping[tuple[str, str], float | None]
 """The score of each task and agent; None: missing."""
@@ -282,7 +282,7 @@ def read_table(
     check = Checking(path.name, problems)
     if not is_table(path):
         problems.add(f"no such file; {ALLOWED}", str(path))
-    table = Source(path, path.name).table(problems) if is_table(path) else Table.of(())
+    table = Source(path, path.name).table(problems) if is_table(path) else NumberedRows.of(())
     check.rows = len(table.lines)
     absent: dict[str, Cells] = {"score": "number"} if "score" in {*columns} - {*table.frame.columns} else {}
     kinds = {name: pl.Float64 if cells.endswith("number") else pl.String for name, cells in columns.items()}

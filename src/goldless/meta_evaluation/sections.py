@@ -152,7 +152,7 @@ def crash_section(run: RunFolder) -> Iterator[Block]:
     if test.problems:
         rows = [{"what": what, "count": times} for what, times in test.problems.items()]
         columns = (*blocks.texts(what="what"), *blocks.counts(count="times"))
-        yield blocks.TableBlock("Missing in the crash test", columns, rows)
+        yield blocks.Table("Missing in the crash test", columns, rows)
 
 
 def _crash_figure(metric: str, test: CrashTest) -> Figure:
@@ -202,7 +202,7 @@ def bias_section(run: RunFolder) -> Iterator[Block]:
         yield result_table(found.unavailable_table())
 
 
-def _matrix(found: BiasReport) -> Iterator[blocks.TableBlock]:
+def _matrix(found: BiasReport) -> Iterator[blocks.Table]:
     """One table of judges by biases, those with the most biases first."""
     rows = [row for row in found.rows if row.kind != "reviewers" and row.neutral is not None and not row.pair]
     rows = [row for row in rows if row.about in (None, row.judge)]
@@ -217,7 +217,7 @@ def _matrix(found: BiasReport) -> Iterator[blocks.TableBlock]:
     if by_judge:
         columns = (*blocks.names(judge="judge"), *(Column(key, key, "figure", "-") for key in keys.values()))
         ordered = sorted(by_judge.values(), key=lambda row: -shown[row["judge"]])
-        yield blocks.TableBlock("● The interval excludes the value of an unbiased judge", columns, ordered)
+        yield blocks.Table("● The interval excludes the value of an unbiased judge", columns, ordered)
 
 
 def _bias_figure(table: ReportTable, found: BiasReport) -> Figure:

@@ -19,7 +19,7 @@ from goldless.records import Agent, Task
 from goldless.studies.chats import last_response, turns
 from goldless.studies.checking import HINT_AMONG, Checking, Problems, Row, as_json, is_empty
 from goldless.studies.checking import Cells as Cells  # noqa: PLC0414 - who reads columns takes it from here
-from goldless.studies.tables import Line, Source, Table
+from goldless.studies.tables import Line, NumberedRows, Source
 
 REQUIRED: Mapping[str, Cells] = {"task": "name", "agent": "name", "text": "text"}
 """Columns of responses."""
@@ -48,7 +48,7 @@ SAMPLES = "Number the samples in a column sample, or choose with --repeats: samp
 # --- columns and checks ----------------------------------------------------------------------------------------------
 
 
-def read_columns(table: Table, columns: Mapping[str, Cells], check: Checking) -> pl.DataFrame:
+def read_columns(table: NumberedRows, columns: Mapping[str, Cells], check: Checking) -> pl.DataFrame:
     """The columns with ``line`` and ``sound``: whether all cells of a row fit."""
     bad: set[int] = set()
     made = [pl.Series("line", table.lines, pl.Int64)]
@@ -295,7 +295,7 @@ def read_responses(source: Source, tasks: Listed, agents: Listed, problems: Prob
     return Responses(frame.drop("line"), samples, whole=not check.broken, chats=table is not given)
 
 
-def _without_chats(table: Table, check: Checking) -> Table:
+def _without_chats(table: NumberedRows, check: Checking) -> NumberedRows:
     """The rows with the last turn of the assistant in place of a chat, and the turns before it as the prompt."""
     texts = table.frame.get_column("text", default=pl.Series("text", [], pl.String))
     plain = texts.dtype == pl.String
@@ -309,7 +309,7 @@ def _without_chats(table: Table, check: Checking) -> Table:
             check.add("text must be a response, got a chat without a turn of the assistant", line)
         else:
             rows.append(Line(line, {**row, "text": text, "prompt": row.get("prompt") or prompt}))
-    return Table.of(rows)
+    return NumberedRows.of(rows)
 
 
 def _with_samples(frame: pl.DataFrame, agents: Listed, check: Checking) -> tuple[pl.DataFrame, dict[str, str]]:

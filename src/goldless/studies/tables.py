@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class NumberedRows:
     """All rows of a table."""
 
     frame: pl.DataFrame
@@ -63,7 +63,7 @@ class Table:
     lines: Sequence[int]
 
     @classmethod
-    def of(cls, rows: Iterable[Line]) -> Table:
+    def of(cls, rows: Iterable[Line]) -> NumberedRows:
         """The table of these rows; a row without a column has null there."""
         lines: list[int] = []
         columns: dict[str, list[Any]] = {}
@@ -101,7 +101,7 @@ def column(name: str, cells: Sequence[Any]) -> pl.Series:
 class Source:
     """Where the rows of one table come from."""
 
-    data: Path | pl.DataFrame | Table
+    data: Path | pl.DataFrame | NumberedRows
     """A file, a folder of parts, a frame, or a table that is read already."""
     file: str
     """Its name in messages; empty for the main frame passed from Python."""
@@ -127,11 +127,11 @@ class Source:
                 kinds = "a path, a pandas, polars or pyarrow frame, or a list of dictionaries"
                 raise UserError(f"{what} must be {kinds}, got a {got}{' in a list' * (row is not given)}")
         placed = (row if isinstance(row, Line) else Line(number, row) for number, row in enumerate(rows, 1))
-        return cls(Table.of(placed), file)
+        return cls(NumberedRows.of(placed), file)
 
-    def table(self, problems: Problems, *, choose: Callable[[list[str]], list[str]] | None = None) -> Table:
+    def table(self, problems: Problems, *, choose: Callable[[list[str]], list[str]] | None = None) -> NumberedRows:
         """The whole table; of Parquet only the columns that ``choose`` picks are read."""
-        if isinstance(self.data, Table):
+        if isinstance(self.data, NumberedRows):
             return self.data
         try:
             if isinstance(self.data, pl.DataFrame):
@@ -142,13 +142,13 @@ class Source:
                 parts = [pl.read_parquet(part, columns=columns, glob=False) for part, columns in chosen]
                 frame = parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal_relaxed")
             else:
-                return Table.of(self.rows(problems))
-            return Table(frame, range(1, frame.height + 1))
+                return NumberedRows.of(self.rows(problems))
+            return NumberedRows(frame, range(1, frame.height + 1))
         except (*UNREADABLE, *POLARS_FAILED) as error:
             problems.add(f"cannot be read: {str(error).splitlines()[0]}", self.file)
-            return Table(pl.DataFrame(), ())
+            return NumberedRows(pl.DataFrame(), ())
 
-    def chunks(self, problems: Problems) -> Iterator[Table]:
+    def chunks(self, problems: Problems) -> Iterator[NumberedRows]:
         """The table, if it has rows."""
         table = self.table(problems)
         if table.lines:

@@ -14,11 +14,11 @@ from goldless.reports.html.blocks import (
     Figure,
     Fold,
     Inline,
+    Link,
     Name,
     Paragraph,
     Rendered,
-    SectionLink,
-    TableBlock,
+    Table,
     Term,
     counts,
     lexicon,
@@ -86,9 +86,9 @@ def _findings(run: RunFolder) -> Iterator[tuple[Inline, ...]]:
     if review is not None:
         scored = any(row.score is not None for row in review.ranking)
         for said in review.findings()[1 if scored else 0 :]:
-            yield (*said, " ", SectionLink("review", "Who judged"))
+            yield (*said, " ", Link("review", "Who judged"))
     for name, found in run.others.items():
-        link = SectionLink(name.replace("_", "-"), name.replace("_", " ").capitalize())
+        link = Link(name.replace("_", "-"), name.replace("_", " ").capitalize())
         for said in islice(found.findings(), None if name in ONE_BY_ONE else 1):
             yield (*said, " ", link)
 
@@ -267,7 +267,7 @@ def missing_section(run: RunFolder) -> Iterator[Block]:
     if failed:
         columns = (*texts(what="what", cause="cause"), *texts("", meaning="meaning"), *counts(count="missing"))
         rows = [{**row, "meaning": lexicon()["causes"].get(row["cause"])} for row in failed]
-        yield TableBlock((Term("missing", "Missing evidence"), " by cause"), columns, rows)
+        yield Table((Term("missing", "Missing evidence"), " by cause"), columns, rows)
         yield note("It is left out of every score; it never counts as zero.")
         for row in failed:
             if row.get("example") is not None or row.get("task"):

@@ -36,7 +36,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class SectionLink:
+class Link:
     """A link to a section of the page."""
 
     slug: str
@@ -53,7 +53,7 @@ class PageLink:
 
 Row = Mapping[str, Any]
 """Values by column name."""
-Inline = str | Name | Term | SectionLink | PageLink
+Inline = str | Name | Term | Link | PageLink
 Words = str | tuple[Inline, ...]
 
 
@@ -87,7 +87,7 @@ class Bullets:
 
 
 @dataclass(frozen=True, slots=True)
-class TableBlock:
+class Table:
     """A table that readers can sort."""
 
     caption: Words
@@ -105,7 +105,7 @@ class Figure:
     caption: Words
     pictures: Sequence[Markup]
     """The chart, and optionally a narrow version for small screens."""
-    data: Sequence[TableBlock]
+    data: Sequence[Table]
     finding: str = ""
     """What the chart shows, in words: the description that a screen reader reads."""
 
@@ -134,7 +134,7 @@ class Rendered:
     values: Mapping[str, Any]
 
 
-Block = Paragraph | Heading | Code | Bullets | TableBlock | Figure | Fold | Switched | Rendered
+Block = Paragraph | Heading | Code | Bullets | Table | Figure | Fold | Switched | Rendered
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +233,9 @@ def number(name: str, heading: str, decimals: int = 3, *, absent: str | None = N
     return Column(name, heading, "number", absent, decimals)
 
 
-def result_table(table: ReportTable) -> TableBlock:
+def result_table(table: ReportTable) -> Table:
     """A table of a result as a block."""
-    return TableBlock(table.title, table.columns, table.rows)
+    return Table(table.title, table.columns, table.rows)
 
 
 def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, class_: str = "") -> Markup:

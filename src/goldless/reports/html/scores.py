@@ -20,7 +20,7 @@ from goldless.reports.html.blocks import (
     Inline,
     Name,
     Rendered,
-    TableBlock,
+    Table,
     Term,
     Words,
     counts,
@@ -153,7 +153,7 @@ def comparisons_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         ". Without colour: the data do not decide.",
         *_linked(links),
     )
-    table = TableBlock(compared.title, compared.columns, rows)
+    table = Table(compared.title, compared.columns, rows)
     yield Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table], finding)
 
 
@@ -207,7 +207,7 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         ("Scores: ", Name(metric)),
         (f"Mean score over tasks ({board.unit}, {direction(metric)}). ", *intervals),
         pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, {direction(metric)}"),
-        [TableBlock((Name(metric), f": missing and asked count {counted}"), shown.columns, rows)],
+        [Table((Name(metric), f": missing and asked count {counted}"), shown.columns, rows)],
         in_text(of_one(metric, board), label),
     )
     summary = (f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}" for name, value in board.summary.items())
@@ -216,7 +216,7 @@ def leaderboard_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         columns = [number(f"w{place}", name, decimals) for place, name in enumerate(board.by_wording)]
         found = list(enumerate(board.by_wording.values()))
         each = [{"agent": row.agent, **{f"w{at}": of.get(row.agent) for at, of in found}} for row in board.rows]
-        yield TableBlock("Score by prompt", (*names(agent="agent"), *columns), each)
+        yield Table("Score by prompt", (*names(agent="agent"), *columns), each)
         yield note("± prompts is the standard deviation of a score between prompts: how much the prompt matters.")
     if board.groups is not None:
         of = board.groups
@@ -242,12 +242,12 @@ def pair_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         decimals = decimals_for(one.excess for one in graph.links)
         excess = Column("excess", f"excess ({board.unit})", "signed", decimals=decimals)
         caption = ("Agents that predict each other more than their levels explain: ", Name(metric))
-        yield TableBlock(caption, (*names(first="first", second="second"), excess), [cells(one) for one in graph.links])
+        yield Table(caption, (*names(first="first", second="second"), excess), [cells(one) for one in graph.links])
     for block in () if graph is None else graph.blocks:
         yield warning(*listed(block.agents), " share more with each other than with anyone else.")
 
 
-def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[TableBlock | Figure]:
+def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[Table | Figure]:
     """The mean score of each agent with each peer: drawn as a square, unless peers are not ranked themselves."""
     place = {name: at for at, name in enumerate(board.matrix.agents)}
     order = [row.agent for row in board.rows if row.agent in place]
@@ -259,14 +259,14 @@ def _pairs(links: TextLinks, metric: str, board: Leaderboard) -> Iterator[TableB
     least, most = min(values), max(values)
     decimals = decimals_for(values) - (1 if max(abs(least), abs(most)) >= 10 else 0)
 
-    def table(caption: Words, decimals: int) -> TableBlock:
+    def table(caption: Words, decimals: int) -> Table:
         rows = [
             {"agent": one, "peer": other, "score": means[one, other], "behind": links(one, other)}
             for one in order
             for other in (place if only_peers else order)
             if means[one, other] is not None or (one != other and not only_peers)
         ]
-        return TableBlock(caption, (*names(agent="agent", peer="peer"), number("score", "mean score", decimals)), rows)
+        return Table(caption, (*names(agent="agent", peer="peer"), number("score", "mean score", decimals)), rows)
 
     if only_peers:
         yield table(("Mean score with each ", Term("peer"), ": ", Name(metric)), 3)
@@ -345,7 +345,7 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
         *(number(*one, decimals, absent="-") for one in (("least", "least"), *shares, ("most", "most"))),
     )
     tables = [
-        TableBlock((f"Quantiles over {plural(sum(row['n'] for row in rows), 'score')}: ", Name(metric)), columns, rows)
+        Table((f"Quantiles over {plural(sum(row['n'] for row in rows), 'score')}: ", Name(metric)), columns, rows)
     ]
     if board.influence:
         tables.insert(0, _influence(links, board, scores))
@@ -365,7 +365,7 @@ def task_scores_section(run: RunFolder, metric: str, board: Leaderboard) -> Iter
     )
 
 
-def _influence(links: TextLinks, board: Leaderboard, scores: pl.DataFrame) -> TableBlock:
+def _influence(links: TextLinks, board: Leaderboard, scores: pl.DataFrame) -> Table:
     values = {(task, agent): score for task, agent, score in scores.select("task", "agent", "score").iter_rows()}
     decimals = decimals_for(board.ends)
     rows = [
@@ -385,7 +385,7 @@ def _influence(links: TextLinks, board: Leaderboard, scores: pl.DataFrame) -> Ta
         *texts(ranks="rank", moved="ranking changes"),
     )
     caption = ("Tasks with the most ", Term("influence"), ": change of the agent's mean when the task is left out")
-    return TableBlock(caption, columns, rows)
+    return Table(caption, columns, rows)
 
 
 # --- scores against size (GEM, figure 5) -----------------------------------------------------------------------------
@@ -446,7 +446,7 @@ def sizes_section(run: RunFolder, metric: str, board: Leaderboard) -> Iterator[B
             lines=charts.family_lines(point for point in points if point.series != "other"),
             band=None if people is None else charts.Band(people.low, people.high, "people", people.value),
         ),
-        [TableBlock("Agents with known size", columns, rows)],
+        [Table("Agents with known size", columns, rows)],
         f"Of the agents with known size, {label(largest.agent)} ({large_text(of_largest.parameters or 0.0)} "
         "parameters) has the highest score.",
     )

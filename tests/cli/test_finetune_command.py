@@ -11,9 +11,9 @@ import pytest
     ("options", "message"),
     [
         (("--base", "embedded", "--raw"), "only weights on this machine can be trained"),
-        (("--base", "hf:x", "--raw", "--held-out", "1.5"), "held out must be less than 1"),
-        (("--base", "hf:x", "--raw", "--seed", "4294967296"), "seed must be less than 4294967296"),
-        (("--base", "hf:x", "--raw", "--epochs", "0"), "epochs must be at least 1"),
+        (("--base", "hf:x", "--raw", "--held-out", "1.5"), "--held-out must be a number between 0 and 1, got 1.5"),
+        (("--base", "hf:x", "--raw", "--seed", "4294967296"), "--seed must be from 0 to 4294967295"),
+        (("--base", "hf:x", "--raw", "--epochs", "0"), "--epochs must be a whole number of at least 1, got 0"),
         (("--base", "hf:x"), "has no recorded rewrites"),
         (("--base", "hf:x", "--raw", "--agents", "ann,bob,zoe"), "'zoe'"),
         (("--base", "hf:x", "--raw", "--synopsis", "assw"), "no task has a synopsis 'assw'"),

@@ -79,8 +79,13 @@ def test_doctor_ends_with_1_where_a_scorer_cannot_be_trusted(goldless, scorer_fi
 
 def test_doctor_takes_nothing_from_the_journal(goldless, scorer_file, monkeypatch):
     asked = []
-    answer = ScriptedModel._score_one
-    monkeypatch.setattr(ScriptedModel, "_score_one", lambda s, c, t: asked.append(t) or answer(s, c, t))
+    answer = ScriptedModel.score
+
+    async def counted(model, requests, deliver):
+        asked.extend(requests)
+        await answer(model, requests, deliver)
+
+    monkeypatch.setattr(ScriptedModel, "score", counted)
     spec = scorer_file(-1.0, -3.0)
     goldless("doctor", spec)
     first = len(asked)

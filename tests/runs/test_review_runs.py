@@ -316,7 +316,7 @@ def test_a_licence_stands_for_the_exam_and_is_refused_for_another_task_or_model(
         review({"h": honest()}, licences=[folder], exams="auto")
     with pytest.raises(UserError, match="another prompt"):
         review({"h": honest()}, licences=[folder], task_kind="points", descriptions={"h": "Prefer rhymes."})
-    with pytest.raises(UserError, match="not for a debate"):
+    with pytest.raises(UserError, match="a licence is for a single model: leave out --debate"):
         review({"h": honest()}, licences=[folder], task_kind="points", debate="C1")
 
 

@@ -12,8 +12,6 @@ from viewer_runs import chat, scored_run, word_scorer
 import goldless
 from goldless.apps.studio.evidence import Prompt, ResponseEvidence
 from goldless.apps.studio.site import Site
-from goldless.models.interface import ChatReply
-from goldless.records import CallFailure
 from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_review, save_run
@@ -135,17 +133,12 @@ def test_the_prompt_of_every_judgement_is_what_the_reviewer_was_asked(tmp_path):
         assert {row.asked.turns[0].reply for row in rows} == {reply}
 
 
-def test_a_reply_without_a_verdict_is_shown_with_the_question_that_asked_again_and_what_failed_before(tmp_path):
-    """The first reply cannot be read; before the second one, the server was busy once."""
-    busy = CallFailure("rate_limited", "too many requests", attempts=3)
-    replies = ("I cannot say.", ChatReply("two", retries=(busy,)))
-    rows = reviewed(tmp_path, chat(*replies), scale="pairwise", verdicts="labels")
+def test_a_reply_without_a_verdict_is_shown_with_the_question_that_asked_again(tmp_path):
+    rows = reviewed(tmp_path, chat("I cannot say.", "two"), scale="pairwise", verdicts="labels")
     twice = [row for row in rows if len(row.asked.turns) == 2]
     assert len(twice) == 1
     first, second = twice[0].asked.turns
-    assert (first.reply, first.failed) == ("I cannot say.", ())
-    assert second.reply == "two"
-    assert list(second.failed) == [("rate_limited", "too many requests", 3)]
+    assert (first.reply, second.reply) == ("I cannot say.", "two")
     assert second.messages[-1].content.startswith("Your reply holds no verdict that can be read.")
 
 

@@ -296,7 +296,7 @@ class Verb:
         options = parsed(Options, {name: words.pop(name, None) for name in self.takes}, self.usual)
         study = None
         if self.study:
-            from goldless.cli.study import tell_import
+            from goldless.cli.output import tell_import
             from goldless.studies.reading import StudyFiles
 
             reading = {name: one for name, one in vars(parsed(Reading, words)).items() if one}

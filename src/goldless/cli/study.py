@@ -18,30 +18,6 @@ if TYPE_CHECKING:
     from goldless.studies import Study
 
 
-def tell_import(study: Study) -> None:
-    """Say in one line what was read, unless it is goldless's own format and there is nothing to note."""
-    from goldless.studies.summary import import_summary
-
-    if study.origin is None or (study.origin.importer == "study" and not study.origin.notes):
-        return
-    found = import_summary(study)
-    samples = len(set(study.samples.values()))
-    said = [_counted(found[noun], noun) for noun in ("tasks", "agents", "responses")]
-    said += (
-        ["missing: " + ", ".join(f"{cause} {count:,}" for cause, count in lost.items())]
-        if (lost := found["missing"])
-        else []
-    )
-    said += [f"several samples of {_counted(samples, 'agents')}"] if samples else []
-    say(f"read as {found['format']}: {', '.join(said)}")
-    for note in found["notes"]:
-        say(f"note: {note}", style="yellow")
-
-
-def _counted(count: int, things: str) -> str:
-    return f"{count:,} {things if count != 1 else things.removesuffix('s')}"
-
-
 FORMATS = (
     "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever, mt_bench, arena_hard, arena_votes, "
     "helm, lighteval, traces"

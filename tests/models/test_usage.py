@@ -151,3 +151,9 @@ def test_two_models_with_any_number_of_calls_under_way_never_spend_more_than_the
                 ledgers[which].book(aside, Usage(used, 0))
                 spent += prices[which] * (used or held)  # a call without input is booked at its maximum
         assert spent == sum(ledger.spent_usd for ledger in ledgers) <= limit
+
+
+def test_an_unknown_price_without_a_budget_counts_tokens_and_gives_no_cost():
+    ledger = Ledger("m", None)
+    assert ledger.book(ledger.set_aside(Usage(10, 10)), Usage(7, 2)).cost_usd is None
+    assert (ledger.usage, ledger.calls) == (Usage(7, 2), 1)

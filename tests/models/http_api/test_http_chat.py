@@ -114,3 +114,13 @@ async def test_fewer_alternatives_are_asked_for_when_the_server_takes_fewer(serv
     for _ in range(2):
         await model.chat(ChatRequest(MESSAGES, choices=("one", "two")))
     assert [body["top_logprobs"] for body in server.bodies("/v1/chat/completions")] == [20, 5, 5]
+
+
+async def test_a_server_that_rejects_logprobs_is_asked_without_them(serve, connect):
+    def chat(body):
+        if "logprobs" in body:
+            raise rejection(400, "logprobs are not supported with this model", "logprobs")
+        return chat_reply("one")
+
+    reply = await connect(serve(chat=chat)).chat(ChatRequest(MESSAGES, choices=("one", "two")))
+    assert (reply.text, reply.choice_logprobs) == ("one", None)

@@ -81,3 +81,13 @@ async def test_a_server_that_only_fails_is_reported_as_not_ready(serve, connect,
     server = serve(speaks={"vllm"}, listing_status=503, faults=[(503, {}, "loading")] * 40)
     with pytest.raises(PrerequisiteError, match="not ready"):
         await connect(server, use=use).prepare()
+
+
+async def test_two_checkpoints_on_sglang_do_not_look_alike_to_a_chat_model(serve, connect):
+    found = [
+        await identity(
+            connect, serve(speaks={"sglang"}, models=listed("toy", owned_by="sglang"), weights=weights), use="chat"
+        )
+        for weights in ("/models/checkpoint-100", "/models/checkpoint-200")
+    ]
+    assert found[0].short != found[1].short

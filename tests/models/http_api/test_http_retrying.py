@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import anyio
 import pytest
@@ -156,3 +158,18 @@ async def test_every_call_gets_through_a_storm_of_refusals(serve_here, connect):
         for _ in range(60):
             tasks.start_soon(ask)
     assert sum(isinstance(reply, ChatReply) for reply in replies) == 60
+
+
+async def test_retry_after_as_a_date_is_waited_out(serve_here, connect):
+    then = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=50)
+    server = await serve_here(faults=[(429, {"Retry-After": format_datetime(then, usegmt=True)}, "")])
+    began = anyio.current_time()
+    await connect(server).chat(ASK)
+    assert anyio.current_time() - began >= (then - datetime.now(UTC)).total_seconds()
+
+
+async def test_a_server_that_always_refuses_is_given_up(serve_here, connect):
+    server = await serve_here(faults=[(429, {}, "slow down")] * 100)
+    quick = Calling(retries=2, wait_seconds=0.0)
+    failure = await connect(server, calling=quick).chat(ASK)
+    assert (failure.kind, failure.attempts) == ("rate_limited", 9)

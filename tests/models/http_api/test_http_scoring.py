@@ -216,3 +216,24 @@ async def test_sglang_gets_at_most_a_hundred_calls_at_once_whatever_it_could_tak
     assert len(replies) == 400
     assert 1 < server.most_seen_at_once <= 100
     assert model._client.limiter.maximum == 100  # how much of it is used depends on how fast this machine is
+
+
+async def test_a_tokenizer_that_merges_across_the_join_gives_a_failure_not_a_number(serve, connect):
+    # The probe's target begins a word after a blank line, so this server's merging shows already there.
+    server = serve(speaks={"echo"})
+    model = connect(server)
+    await model.prepare()
+    server.behaviour.tokenizing = "merging"
+    [reply] = await scored(model, await model.encode(MESSAGES, TARGET))
+    assert isinstance(reply, CallFailure)
+    assert reply.kind == "bad_reply"
+    assert "merges context and target" in reply.message
+
+
+async def test_a_hundred_requests_are_each_delivered_once_with_their_own_values(serve, connect):
+    targets = [f"The {word} review says {number}." for number in range(25) for word in ("first", "second", "a", "b")]
+    model = connect(serve(speaks={"sglang"}))
+    requests = [await model.encode(MESSAGES, target) for target in targets]
+    replies = await scored(model, *requests)
+    for target, reply in zip(targets, replies, strict=True):
+        assert reply.logprobs == pytest.approx(expected("<assistant>", target), abs=1e-12)

@@ -257,3 +257,27 @@ async def test_other_parameters_are_passed_on_with_every_request(serve, connect)
 def test_a_wrong_option_is_refused_with_what_is_allowed(options, said):
     with pytest.raises(ModelSpecError, match=re.escape(said)):
         Specification.read(ANY_SERVER, f"http://127.0.0.1:1/v1#m?{options}")
+
+
+def test_openai_goes_to_its_own_address_by_default(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-value")
+    model = open_model("openai:gpt-5")
+    assert "https://api.openai.com/v1" in repr(model)
+    assert model.identity.as_dict() == {
+        "provider": "openai",
+        "name": "gpt-5",
+        "revision": "",
+        "tokenizer": "",
+        "settings": {},
+    }
+
+
+def test_an_address_without_a_path_gets_v1():
+    assert "'http://127.0.0.1:8000/v1'" in repr(service_model(ANY_SERVER, "http://127.0.0.1:8000#m"))
+
+
+async def test_another_host_gets_the_key_meant_for_it(serve, connect, monkeypatch):
+    monkeypatch.setenv("GOLDLESS_HTTP_API_KEY", "local-value")
+    server = serve()
+    await connect(server).chat(ASK)
+    assert set(server.authorizations) == {"Bearer local-value"}

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from goldless.errors import UserError
 from goldless.models.turn_signs import without_turn_signs
@@ -135,6 +135,7 @@ Deliver = Callable[[Mapping[int, ScoreReply]], None]
 """Called with replies by request index as they come; those computed together, together: all are kept or none."""
 
 
+@runtime_checkable
 class Scorer(AnyModel, Protocol):
     """A model that returns log-probabilities of a given text (the papers' evaluation-LM)."""
 
@@ -210,6 +211,7 @@ class Writer(Protocol):
         """The reply, or why there is none. Raises only UserError, for problems that no retry can fix."""
 
 
+@runtime_checkable
 class ChatModel(AnyModel, Writer, Protocol):
     """A model that writes text."""
 

@@ -131,7 +131,8 @@ class Leaderboard(Tabled):
         known of an agent, for a page. ``others``: boards whose scores are further columns of a first look, which
         leaves out what is the same for all agents.
         """
-        word, decimals = comparative(self.metric), max(2, decimals_for(self.ends))
+        ends = self.ends
+        word, decimals = comparative(self.metric), max(2, decimals_for(ends))
         better = f"{word} than" if beaten == "names" else "beats #" if word == "better" else f"{word} #"
         lacking = {name for name in LeaderboardRow.__slots__ if all(getattr(row, name) is None for row in self.rows)}
         same_tasks = others is not None and len({row.n for row in self.rows}) == 1
@@ -165,35 +166,20 @@ class Leaderboard(Tabled):
             Column("note", "note", data=True),
         )
         ranks = {row.agent: str(row.rank) for row in self.rows if row.rank is not None}
+        elsewhere = {f"of {one.metric}": {row.agent: row.score for row in one.rows} for one in others or ()}
+        least, most = min(ends, default=0.0), max(ends, default=1.0)
         rows = []
         for row in self.rows:
             below: tuple[str, ...] | str = row.better_than or ()
             if beaten == "ranks":
                 below = " ".join(ranks[agent] for agent in below if {agent, row.agent} <= ranks.keys())
-            elsewhere = {f"of {one.metric}": one.score_of(row.agent) for one in others or ()}
-            drawn = {"missing": row.missing, "plot": self._bar(row), "better_than": below or None}
-            rows.append({"metric": self.metric, **asdict(row), **elsewhere, **drawn})
+            scores = {name: of_agents.get(row.agent) for name, of_agents in elsewhere.items()}
+            drawn = {"missing": row.missing, "plot": _bar(row, least, most), "better_than": below or None}
+            rows.append({"metric": self.metric, **asdict(row), **scores, **drawn})
         title = heading(self.metric, self.unit)
         if same_tasks:
             title += f", {self.rows[0].n:,} task{'s' * (self.rows[0].n != 1)}"
         return ReportTable(title, columns, tuple(rows), self.signature, notes=self.notes)
-
-    def _bar(self, row: LeaderboardRow) -> str:
-        """The interval as a line with the score as a dot."""
-        least, most = min(self.ends, default=0.0), max(self.ends, default=1.0)
-        low, high, score = (
-            None if end is None else round((end - least) / ((most - least) or 1.0) * (BAR_WIDTH - 1))
-            for end in (row.low, row.high, row.score)
-        )
-        cells = [" "] * BAR_WIDTH
-        if low is not None and high is not None:
-            cells[low : high + 1] = "─" * (high - low + 1)
-        if score is not None:
-            cells[score] = "●"
-        return "".join(cells)
-
-    def score_of(self, agent: str) -> float | None:
-        return next((row.score for row in self.rows if row.agent == agent), None)
 
     @property
     def ends(self) -> list[float]:
@@ -211,6 +197,20 @@ class Leaderboard(Tabled):
         if "against:nothing" in parts or "against:reference" in parts:
             return False
         return not self.matrix.agents or not any(row.used for row in self.rows) or bool(self.matrix.values)
+
+
+def _bar(row: LeaderboardRow, least: float, most: float) -> str:
+    """The interval as a line from the least to the most of all, with the score as a dot."""
+    low, high, score = (
+        None if end is None else round((end - least) / ((most - least) or 1.0) * (BAR_WIDTH - 1))
+        for end in (row.low, row.high, row.score)
+    )
+    cells = [" "] * BAR_WIDTH
+    if low is not None and high is not None:
+        cells[low : high + 1] = "─" * (high - low + 1)
+    if score is not None:
+        cells[score] = "●"
+    return "".join(cells)
 
 
 def make_leaderboard(
@@ -315,8 +315,9 @@ def of_one(metric: str, board: Leaderboard) -> Said:
 def _answer(scored: Sequence[LeaderboardRow], word: str) -> Said:
     """Who is first, as far as the comparisons decide it."""
     lead = scored[0]
-    level = [row for row in scored if row is lead or row.agent not in (lead.better_than or ())]
-    below = [row.agent for row in scored if row not in level]
+    beaten = {*(lead.better_than or ())} - {lead.agent}
+    level = [row for row in scored if row.agent not in beaten]
+    below = [row.agent for row in scored if row.agent in beaten]
     tied = named([row.agent for row in level], MOST_TIED)
     if len(scored) == 1:
         return Name(lead.agent), " is the only agent that was scored."

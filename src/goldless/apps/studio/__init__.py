@@ -16,4 +16,4 @@ ADDS = {
         ),
     },
 }
-"""What the app adds to goldless, by group and name."""
+"""Entry points of the app, by group and name."""

@@ -140,7 +140,7 @@ class Access:
 
 
 def from_own_page(request: web.Request) -> bool:
-    """Whether a browser says that a page of this server sends the request."""
+    """True if a browser says that a page of this server sends the request."""
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     own = str(URL.build(scheme=request.scheme, authority=request.host).origin())
     if site is not None:

@@ -23,7 +23,7 @@ DEFAULT_TASKS = 50
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What was written."""
+    """The files that were written."""
 
     folder: Path
     pages: int

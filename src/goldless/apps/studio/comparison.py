@@ -132,7 +132,7 @@ LEAST_COMMON = 0.25
 """Share of the shorter text's words that the other must have, in order: else nearly all would be marked."""
 BETTER = ("one", "other", "equal", "unknown")
 Piece = tuple[bool, str]
-"""Whether the words are only in this text, and the words."""
+"""True if the words are only in this text; the words."""
 
 
 def side_by_side_page(site: Site, given: Given, name: str) -> str:
@@ -316,7 +316,7 @@ def judged_pairs(rows: Iterable[Mapping[str, Any]], agent: str) -> list[JudgedPa
 
 
 def _verdict(value: float | None, *, first: bool) -> Outcome:
-    """How a response did, from the value of a comparison (1: the first is better) and its place in it."""
+    """The outcome for a response, from the value of a comparison (1: the first is better) and its place in it."""
     if value is None:
         return "no verdict"
     worth = value if first else 1 - value

@@ -80,7 +80,7 @@ class Prompt:
     messages: tuple[Message, ...]
     """Empty: it cannot be rebuilt, and ``note`` says why."""
     note: str = ""
-    """What is unknown about it; empty: it is exactly the original."""
+    """A note on what is unknown about it; empty: it is exactly the original."""
     target: str | None = None
     """The text whose log-probability was requested."""
     turns: tuple[Turn, ...] = ()
@@ -189,7 +189,7 @@ class Prompts:
         return self._looked_up(requests, model, note or NO_HASH_OF_TEXTS, scale.restated(), proves=not note)
 
     def _review_note(self, scale: Scale, description: str) -> str:
-        """What is unknown about the prompts of a review; empty: nothing."""
+        """A note on what is unknown about the prompts of a review; empty: nothing is."""
         settings = Signature.parse(self._review.signature).settings
         if not settings or _is_recorded(settings):
             return NOT_RECORDED

@@ -26,7 +26,7 @@ from goldless.errors import UserError
 from goldless.reports.formats import guarded_frame
 
 VERDICTS = {"a": 1.0, "b": -1.0, "tie": 0.0}
-"""What a button means for the response on the left."""
+"""The preference for the response on the left that each button stands for."""
 COLUMNS = ("task", "first", "second", "rater", "preference", "criterion")
 Given = Mapping[str, str]
 
@@ -104,7 +104,7 @@ def label_verdict(studio: Studio, given: Given) -> web.Response:
 
 
 def agreement_page(studio: Studio, given: Given, *, template: str = "label_agreement.html") -> str:
-    """What the labels say so far."""
+    """The page with the answer of the labels so far."""
     sitting = read_sitting(given)
     return studio.page(template, sitting=sitting, **_agreement(studio, sitting, studio.desk.open(sitting)))
 

@@ -70,7 +70,7 @@ class LabelSession:
     criterion: str | None = None
     order: Order = "decisive"
     question: str = QUESTION
-    """What the labels are to decide, such as ``best`` or ``A>B``."""
+    """The question that the labels are to decide, such as ``best`` or ``A>B``."""
     seed: int = 0
     metrics: str = ""
     """The run whose metrics are compared with the labels; empty: the run that is labelled."""
@@ -103,7 +103,7 @@ class LabelSession:
 
 
 def read_sitting(given: Mapping[str, str]) -> LabelSession:
-    """What an address says; an error names what is missing or wrong."""
+    """The session an address describes; an error names what is missing or wrong."""
     said = {name: (given.get(name) or "").strip() for name in (*LONGEST, "study")}
     run = "" if said["study"] else (given.get("run") or "")
     if not run and not said["study"]:
@@ -130,7 +130,7 @@ FIRST_LOOKS = 2
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the labels say about a question."""
+    """The answer of the labels to a question."""
 
     until: Until
     agents: tuple[str, ...]
@@ -157,7 +157,7 @@ class Decision:
 
 
 def decide(answers: Answers, labels: Sequence[Preference], question: str = QUESTION) -> Decision:
-    """What all raters' labels on one criterion say about a question; several labels of a pair and task are averaged."""
+    """The answer of all raters' labels on one criterion; several labels of a pair and task are averaged."""
     agents = sorted({agent for some in answers.values() for agent in some})
     until = Until(parse_question(question, agents, option="the question"))
     first, second = np.triu_indices(len(agents), 1)
@@ -344,7 +344,7 @@ DRAWS: Draws = {"seed": 0, "resamples": 500, "level": 0.95}
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
-    """What the labels say so far."""
+    """The answer of the labels so far."""
 
     labels: int
     raters: int

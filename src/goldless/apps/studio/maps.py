@@ -43,13 +43,13 @@ _ONE_AT_A_TIME = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class ShownMap:
-    """What a candidate's response reveals about a peer's, and which part of it is known."""
+    """The information map of a candidate's response and a peer's, and which part of it is known."""
 
     map: InformationMap
     contributions: bool = True
-    """Whether the candidate's sentences were left out one by one."""
+    """True if the candidate's sentences were left out one by one."""
     placed: bool = True
-    """Whether tokens have a position in the peer's text."""
+    """True if tokens have a position in the peer's text."""
 
     @property
     def peer(self) -> list[Shown]:
@@ -91,7 +91,7 @@ def stored_map(
 
 
 def offers_whole_map(row: Row) -> bool:
-    """Whether a row was scored by the embedded model with a built-in template, and the model is on this machine.
+    """True if a row was scored by the embedded model with a built-in template, and the model is on this machine.
 
     A template that a run names is never looked up on disk.
     """
@@ -198,7 +198,7 @@ def find_map(site: Site, place: RunTask, way: Row, texts: Mapping[str, str], *, 
 
 
 def pair_control(place: RunTask, way: Row) -> dict[str, Any] | None:
-    """What the candidate's response says about the peer's on its own task and on others; None: it was not asked.
+    """The candidate's gain about the peer's response on its own task and on others; None: it was not asked.
 
     ``terms``: task, log p given the candidate's response and alone, gain, and why one is missing, this task first.
     ``difference_nats``: the controlled score of the pair under GEM; missing terms are left out of the mean.
@@ -312,7 +312,7 @@ def pasted_map(site: Studio, given: Given, name: str) -> str:
 
 
 def pasted_progress(site: Studio, given: Given, name: str) -> web.Response:
-    """How long a map has been computed, and for how many texts; it says when it is there."""
+    """Progress of a map: seconds and number of texts; it says when the map is there."""
     pasted, reverse = _read(site, name), bool(given.get("reverse"))
     job, begun = _job(site, pasted, reverse=reverse)
     wait([job], 1.0)

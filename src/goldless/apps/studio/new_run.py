@@ -52,7 +52,7 @@ Given = MultiMapping[Any]
 
 @dataclass(frozen=True, slots=True)
 class FileReading:
-    """How files are read: the columns of a plain table, where they have other names."""
+    """Options for reading files: the columns of a plain table, where they have other names."""
 
     columns: tuple[tuple[str, str], ...] = ()
     wide: bool = False
@@ -70,7 +70,7 @@ class FileReading:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What reading the files found."""
+    """The study and the problems found in the files."""
 
     study: Study | None
     """None: they cannot be read."""
@@ -166,7 +166,7 @@ def read_choices(given: Given) -> tuple[Options, list[str]]:
 
 
 def checked_page(studio: Studio, given: Given, id: str) -> str:  # noqa: A002
-    """What is in the files, and what can be chosen."""
+    """The page with the contents of the files and the choices for a run."""
     files, reading = _files(studio, id), FileReading.of(given)
     found = _check(files, reading)
     study, (chosen, _) = found.study, read_choices(given)
@@ -238,7 +238,7 @@ def change_run(studio: Studio, _: Given, name: str, *, go_on: bool) -> web.Respo
 
 
 def ask_deletion(studio: Studio, _: Given, name: str) -> str:
-    """What would be deleted."""
+    """The page that asks before a run is deleted."""
     run = studio.run(name)
     size = sum(path.lstat().st_size for path in run.path.rglob("*") if not path.is_dir())
     return studio.page("delete.html", folder=run.path, run=studio.summary(run), size=size)

@@ -50,7 +50,7 @@ class Links:
     navigation: tuple[tuple[str, str], ...] = (("/", "Runs"), ("/compare", "Compare"))
     """Address and title of the pages that every page links to."""
     live = True
-    """Whether there is a server, so that forms and progress work."""
+    """True if there is a server, so that forms and progress work."""
 
     def to(self, page: str, /, *where: str | int, **query: object) -> str | None:
         """The address of a page; None: there is no such page."""

@@ -26,7 +26,7 @@ from goldless.reports.review import ReviewReport
 
 FAILURES_A_PAGE = 100
 ASKED = ("metric", "agent", "failure", "missing", "low", "high", "q", "in", "order", "down")
-"""What an address of tasks may ask for, besides the page."""
+"""Parameters of an address of tasks, besides the page."""
 Given = Mapping[str, str]
 
 

@@ -25,7 +25,7 @@ from goldless.http_serving import local_application
 
 
 def _progress(site: Site, _: Any, name: str) -> web.Response:
-    """How far a run is, for repeated updates of its page."""
+    """Progress of a run, for repeated updates of its page."""
     run = site.summary(site.run(name))
     return site.live("_progress.html", running=run.state == "running", run=run)
 

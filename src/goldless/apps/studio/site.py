@@ -55,7 +55,7 @@ class RunSummary:
     """That metric or ranking."""
     can_stop: bool = False
     can_go_on: bool = False
-    """Whether its command is known here."""
+    """True if its command is known here."""
     printed: str = ""
     """The end of what its command printed."""
 
@@ -145,7 +145,7 @@ class RunTask:
         return agents[number]
 
     def scored_texts(self, row: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, str]:
-        """What was scored in a row of the logprobs table: the responses, or the rewrites of the rewriter it names."""
+        """The texts scored in a row of the logprobs table: the responses, or the rewrites of the rewriter it names."""
         rewriter = row.get("rewriter")
         if rewriter is None:
             return dict(texts)
@@ -226,7 +226,7 @@ class Site:
 # --- the studio ------------------------------------------------------------------------------------------------------
 
 OWN_FOLDER = ".studio"
-"""What the studio keeps beside the runs."""
+"""The folder that the studio keeps beside the runs."""
 STUDIO_PAGES = {
     "label": "/label?run={run}",
     "delete": "/delete/{run}",

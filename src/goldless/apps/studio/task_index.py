@@ -57,7 +57,7 @@ class DamagedRunError(UserError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQuery:
-    """Which tasks to list, and in which order."""
+    """The tasks to list, and their order."""
 
     metric: str | None = None
     agent: str | None = None
@@ -105,7 +105,7 @@ class TaskIndex:
     """task, number, prompt (its beginning)"""
     scores: pl.DataFrame
     splits: pl.DataFrame
-    """How far the comparisons of a pairwise review disagree, by metric and task."""
+    """Disagreement of the comparisons of a pairwise review, by metric and task."""
     failures: pl.DataFrame
 
     @cached_property
@@ -135,7 +135,7 @@ class TaskIndex:
         return tuple(sorted(self.failures["kind"].unique()))
 
     def pairwise(self, metric: str | None) -> bool:
-        """Whether a metric is a review by comparisons: its mean over agents is one half on every task."""
+        """True if a metric is a review by comparisons: its mean over agents is one half on every task."""
         return metric in set(self.splits["metric"])
 
     def metric(self, given: str | None) -> str | None:
@@ -284,7 +284,7 @@ def _passage(text: str, search: str) -> tuple[str, str, str] | None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder has results, or a run in progress."""
+    """True if a folder has results, or a run in progress."""
     try:
         return RunFolder(path).has_results or (path / "progress.json").is_file()
     except OSError:  # a folder that may not be looked into
@@ -379,7 +379,7 @@ TEXTS = dict.fromkeys(("task", "agent", "text", "prompt", "reference", "metric",
 
 
 def damaged_files(run: RunFolder) -> list[str]:
-    """What is wrong with the files of a run, one line each."""
+    """Damage to the files of a run, one line each."""
     found = [*run.unreadable]
     for name in TABLES:
         files = run.files(name)

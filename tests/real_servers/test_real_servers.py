@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 import sqlite3
 import threading
@@ -113,25 +112,22 @@ def test_a_critic_lets_vllm_compute_little_more_than_a_plain_chat_loop(
 
 
 @pytest.mark.anyio
-async def test_vllm_tells_the_probability_of_a_label_that_is_not_among_the_most_probable(vllm, record_property):
-    """It is asked for by its id; scoring the label is the other implementation."""
+async def test_a_label_that_vllm_does_not_list_has_no_guessed_probability_and_can_be_scored(vllm, record_property):
     asked, labels = (Message("user", "Write a poem about the sea, or say Yes."),), ("The", "No")
     listed = ask(vllm, messages=[asdict(asked[0])], max_tokens=1, temperature=0, logprobs=True, top_logprobs=20)
     top = listed["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
-    tokens = {one["token"]: math.exp(one["logprob"]) for one in top}
+    tokens = {one["token"]: one["logprob"] for one in top}
     assert "The" in tokens
     assert "No" not in tokens
-    begun = sum(p for token, p in tokens.items() if "The".startswith(token.strip()))  # such as T
     model = service_model(ANY_SERVER, f"{vllm.url}#{MODEL}")
     await model.prepare()
     reply = await model.chat(ChatRequest(asked, max_tokens=8, choices=labels))
     scored = {}
     await model.score([await model.encode(asked, label) for label in labels], scored.update)
     await model.aclose()
-    chosen = reply.choice_logprobs["No"] - reply.choice_logprobs["The"]
-    by_scoring = scored[1].logprobs[0] - math.log(begun)
-    record_property("difference to scoring in nats", abs(chosen - by_scoring))
-    assert chosen == pytest.approx(by_scoring, abs=1e-3)
+    assert reply.choice_logprobs is None
+    record_property("log p of the label, below the least listed", f"{scored[1].logprobs[0]} < {min(tokens.values())}")
+    assert scored[1].logprobs[0] < min(tokens.values())
 
 
 @contextmanager

@@ -203,7 +203,7 @@ def open_tokenizer(given: str) -> LocalTokenizer:
 
     if given == "embedded":
         from goldless.models.embedded import locate_embedded  # noqa: PLC0415
-        from goldless.models.gguf.model import build_model  # noqa: PLC0415
+        from goldless.models.gguf import build_model  # noqa: PLC0415
 
         built = build_model(locate_embedded())
         return LocalTokenizer(built.layout, built.identity.tokenizer)

@@ -48,7 +48,7 @@ class HfModel(LocalModel):
         with explained_memory():
             checkpoint = load_checkpoint(self._wanted)
             model, layout, identity = checkpoint.model, checkpoint.layout, checkpoint.identity
-            engine = TorchEngine(model, layout.text(PROBE_TEXT) or (0,))
+            engine = TorchEngine(model, layout.tokenizer.text_ids(PROBE_TEXT) or (0,))
             sharing = self._wanted.sharing or "auto"
             settings = engine.settings
             # a dense mask is computed in full, so without a GPU the walk from node to node is faster

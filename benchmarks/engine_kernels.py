@@ -35,12 +35,12 @@ Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 def items(path: Path, count: int) -> list[Pair]:
     """Token ids of running text, cut to length; starts with the beginning token where the file wants one."""
-    from goldless.models.gguf.model import build_model  # noqa: PLC0415 - not in the process that measures torch
+    from goldless.models.gguf import build_model  # noqa: PLC0415 - not in the process that measures torch
     from goldless.studies import read_study, sample_study  # noqa: PLC0415
 
     layout = build_model(path).layout
     text = " ".join(response.text for _, responses in read_study(sample_study()) for response in responses)
-    ids = layout.text(text)
+    ids = layout.tokenizer.text_ids(text)
     begin = layout.context(())[:1] if layout.add_begin else ()
     step = (len(ids) - CONTEXT - TARGET) // count
     cuts = [ids[i * step : i * step + CONTEXT + TARGET] for i in range(count)]
@@ -50,7 +50,7 @@ def items(path: Path, count: int) -> list[Pair]:
 def scorer(way: str, path: Path) -> Callable[[Pair], float]:
     """The sum of a target's log-probabilities."""
     if way != "transformers":
-        from goldless.models.gguf.model import build_model  # noqa: PLC0415
+        from goldless.models.gguf import build_model  # noqa: PLC0415
 
         engine: Any = build_model(path, way).engine  # type: ignore[arg-type]
         return lambda pair: float(engine.score([pair])[0].sum(dtype="float64"))

@@ -210,7 +210,7 @@ KINDS: dict[str, tuple[Callable[[Path], None], Callable[[Path], dict[str, float]
 
 def warm() -> None:
     """Import everything that a measurement uses, so that the clock sees the work alone."""
-    for module in ("runs.pipeline", "metrics.catalogue", "metrics.ranking", "user_metrics.catalogue"):
+    for module in ("runs.pipeline", "metrics.catalogue", "metrics.ranking", "user_metrics"):
         importlib.import_module(f"goldless.{module}")
 
 

@@ -32,10 +32,10 @@ import goldless
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport
 from goldless.models.embedded import embedded_model, locate_embedded
-from goldless.models.gguf.model import available_cores
+from goldless.models.gguf import available_cores
 from goldless.models.interface import Deliver, ScoreReply, ScoreRequest, TokenLogprobs, WrappedModel
 from goldless.models.journal import Journal
-from goldless.models.prefix_tree import build_tree, computed_tokens
+from goldless.models.local_engine import build_tree, computed_tokens
 from goldless.records import Response, Task
 from goldless.studies import study_from_records
 

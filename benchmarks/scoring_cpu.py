@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from goldless.models.embedded import locate_embedded
-from goldless.models.gguf.model import available_cores, build_model
-from goldless.models.prefix_tree import build_tree, computed_tokens
+from goldless.models.gguf import available_cores, build_model
+from goldless.models.local_engine import build_tree, computed_tokens
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 

@@ -34,7 +34,7 @@ from goldless.cli.main import main
 from goldless.errors import PrerequisiteError
 from goldless.models.cache import default_journal, models_folder
 from goldless.models.embedded import embedded_model, locate_embedded
-from goldless.models.gguf.model import GgufModel, build_model
+from goldless.models.gguf import GgufModel, build_model
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from paid_twice import counts

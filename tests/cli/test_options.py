@@ -35,7 +35,7 @@ from goldless.runs.option_forms import check_each, declared, defaults, option
 from goldless.runs.options import TRAITS, OnTooLong, Options
 from goldless.statistics.comparisons import Compare
 from goldless.templates import TEMPLATES
-from goldless.user_metrics.catalogue import USER_METRICS
+from goldless.user_metrics import USER_METRICS
 
 OPTIONS = declared(Options)
 COMMANDS = typer.main.get_command(app).commands

@@ -22,9 +22,9 @@ IMPORTED = (
     *("goldless.cli.agree", "goldless.cli.compare", "goldless.cli.crashtest"),
     *("goldless.cli.plan", "goldless.cli.score", "goldless.cli.study"),
     *("goldless.comparison.gating", "goldless.meta_evaluation.agreement", "goldless.meta_evaluation.cost"),
-    *("goldless.meta_evaluation.crash_test", "goldless.metrics.catalogue", "goldless.models.gguf.checkpoint"),
+    *("goldless.meta_evaluation.crash_test", "goldless.metrics.catalogue", "goldless.models.gguf"),
     *("goldless.models.chat_layout", "goldless.models.http_api.model", "goldless.reports.html.page"),
-    *("goldless.runs.estimate", "goldless.runs.pipeline", "goldless.runs.store", "goldless.user_metrics.catalogue"),
+    *("goldless.runs.estimate", "goldless.runs.pipeline", "goldless.runs.store", "goldless.user_metrics"),
     *("evalica", "genai_prices", "pandas", "rich.console", "rich.table"),
 )
 """What most commands import. The rest is for the child that needs it, above all onnxruntime: a process forked from

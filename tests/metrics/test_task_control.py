@@ -17,7 +17,7 @@ from goldless.errors import MetricError
 from goldless.evidence import CONTROL
 from goldless.metrics.likelihood import GEM, GEM_BOTH, RELATIVES, pair_scores
 from goldless.models.interface import ScoreRequest, TokenLogprobs
-from goldless.models.prefix_tree import build_tree, computed_tokens
+from goldless.models.local_engine import build_tree, computed_tokens
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 

@@ -6,7 +6,7 @@ import pytest
 
 from goldless.errors import CapabilityError, ModelSpecError, PrerequisiteError
 from goldless.models.catalogue import check_scorer, forms, open_model, specification_of, unopened_identity
-from goldless.models.gguf.model import GgufModel
+from goldless.models.gguf import GgufModel
 from goldless.models.http_api import HttpModel
 from goldless.models.scripted import ScriptedModel
 

@@ -38,7 +38,7 @@ def test_only_the_template_writes_special_tokens():
     assert shown(chat, hostile) == "<|im_start|>user\n<|im_end|><|im_end|>\n<|im_start|>assistant\n"
     end = chat.tokenizer.token_id("<|im_end|>")
     assert chat.context([hostile]).count(end) == 1
-    assert chat.target("<|im_end|>") == (*chat.text("<|im_end|>"), end)
+    assert chat.target("<|im_end|>") == (*chat.tokenizer.text_ids("<|im_end|>"), end)
     assert chat.stop_tokens() == {end, chat.tokenizer.token_id("</s>")}
 
 
@@ -68,7 +68,7 @@ def test_without_template_messages_are_plain_paragraphs(add_begin: bool):
     chat = layout(None, add_begin=add_begin)
     assert shown(chat, Message("system", "a"), Message("user", "b")) == "<s>" * add_begin + "a\n\nb\n\n"
     assert chat.end_of_turn() is None
-    assert chat.target("c") == chat.text("c")
+    assert chat.target("c") == chat.tokenizer.text_ids("c")
 
 
 BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
@@ -120,4 +120,4 @@ def test_another_thread_cannot_turn_a_text_into_special_tokens_while_it_is_read(
             assert end in chat.tokenizer.template_ids(f"{number}<|im_end|>")
         for one in reading:
             one.result()
-    assert not any(end in chat.text(text) for text in texts)
+    assert not any(end in chat.tokenizer.text_ids(text) for text in texts)

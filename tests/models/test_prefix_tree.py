@@ -8,7 +8,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.models.prefix_tree import Node, build_tree, computed_tokens
+from goldless.models.local_engine import Node, build_tree, computed_tokens
 
 # few tokens and short lengths, so that sequences often begin alike, end inside each other and repeat
 tokens = st.lists(st.integers(0, 2), max_size=14).map(tuple)

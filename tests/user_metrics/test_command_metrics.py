@@ -13,10 +13,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from goldless import user_metrics
 from goldless.errors import MetricError
 from goldless.records import Task, TextItem
-from goldless.user_metrics import commands
-from goldless.user_metrics.catalogue import find_user_metric
+from goldless.user_metrics import find_user_metric
 
 pytestmark = pytest.mark.slow
 
@@ -120,11 +120,11 @@ def test_megabytes_of_input_and_output_at_once_do_not_block_each_other(metric):
 
 
 def test_output_is_limited_for_each_response_and_for_all_together(metric, monkeypatch):
-    monkeypatch.setattr(commands, "OUTPUT_PER_ITEM", 100)
+    monkeypatch.setattr(user_metrics, "OUTPUT_PER_ITEM", 100)
     flood = metric("while True: print('1' * 1000)")
     assert "the limit is 1,600 bytes" in message(flood)  # at least 16 responses
     assert "the limit is 2,000 bytes" in message(flood, items(*["x"] * 20))
-    monkeypatch.setattr(commands, "MOST_OUTPUT", 1_800)
+    monkeypatch.setattr(user_metrics, "MOST_OUTPUT", 1_800)
     assert "the limit is 1,800 bytes" in message(flood, items(*["x"] * 20))
 
 

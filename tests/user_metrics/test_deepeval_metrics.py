@@ -13,7 +13,7 @@ import pytest
 
 from goldless.errors import MetricError, PrerequisiteError
 from goldless.records import ItemScore, Task, TextItem
-from goldless.user_metrics.catalogue import find_user_metric
+from goldless.user_metrics import find_user_metric
 
 ITEMS = [
     TextItem(Task("t", "q?", reference="two words", synopses={"abstract": "s"}), "ann", "two words", {"bob": "x"}),

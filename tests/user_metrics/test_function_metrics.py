@@ -13,8 +13,7 @@ import pytest
 
 from goldless.errors import MetricError, PrerequisiteError
 from goldless.records import ItemScore, Task, TextItem
-from goldless.user_metrics.catalogue import find_user_metric
-from goldless.user_metrics.functions import number_score
+from goldless.user_metrics import find_user_metric, number_score
 
 TASK = Task("t", "what?", reference="gold", synopses={"abstract": "short"})
 

@@ -12,8 +12,7 @@ import pytest
 
 from goldless.errors import MetricError
 from goldless.records import ItemScore, Task, TextItem
-from goldless.user_metrics.catalogue import find_user_metric
-from goldless.user_metrics.other_tools import read_score
+from goldless.user_metrics import find_user_metric, read_inspect_score
 
 ITEMS = [
     TextItem(Task("t", "q?", reference="two words"), "ann", "two words", {"bob": "x"}),
@@ -112,12 +111,12 @@ def test_the_target_is_the_tasks_reference_or_else_the_peers_texts(scorer):
     ],
 )  # fmt: skip
 def test_values_are_read_as_inspect_reads_them(value, score):
-    assert read_score(SimpleNamespace(value=value)) == ItemScore(score)
+    assert read_inspect_score(SimpleNamespace(value=value)) == ItemScore(score)
 
 
 @pytest.mark.parametrize("value", ["maybe", {"a": 1, "b": 2}, [], {"a": None, "b": 1}, float("inf"), "nan", object()])
 def test_values_that_are_no_one_number_are_problems(value):
-    found = read_score(SimpleNamespace(value=value))
+    found = read_inspect_score(SimpleNamespace(value=value))
     assert found.score is None
     assert found.problem
 

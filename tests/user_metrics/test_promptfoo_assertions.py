@@ -10,8 +10,7 @@ import pytest
 
 from goldless.errors import MetricError
 from goldless.records import ItemScore, Task, TextItem
-from goldless.user_metrics.catalogue import find_user_metric
-from goldless.user_metrics.other_tools import grade
+from goldless.user_metrics import find_user_metric, read_assertion
 
 ITEM = TextItem(
     Task("t", "What grows here?", reference="moss", synopses={"abstract": "a bog"}, extra={"topic": "bananas"}),
@@ -69,14 +68,14 @@ class GradingResult:
     ],
 )
 def test_a_result_is_read_as_promptfoo_reads_it(value, score):
-    assert grade(value) == ItemScore(score)
+    assert read_assertion(value) == ItemScore(score)
 
 
 @pytest.mark.parametrize(
     "value", [None, "good", "nan", {"pass": True}, {"score": True}, {"score": "1"}, float("nan"), [1], {"score": None}]
 )
 def test_a_result_that_promptfoo_would_not_take_is_missing(value):
-    assert grade(value).score is None
+    assert read_assertion(value).score is None
 
 
 def test_an_assertion_that_takes_other_arguments_is_refused(assertion):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.user_metrics.commands import read_score_lines
+from goldless.user_metrics import read_score_lines
 
 
 def problems(output: str, count: int) -> list[str]:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from goldless.records import ItemScore, Task, TextItem
-from goldless.user_metrics.catalogue import USER_METRICS, find_user_metric
+from goldless.user_metrics import USER_METRICS, find_user_metric
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLE = DOCS / "examples" / "my_metric.py"

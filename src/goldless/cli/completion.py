@@ -42,7 +42,7 @@ def _after_commas(offers: Callable[[], Offers]) -> Callable[[str], Offers]:
 
 def _metrics() -> Iterator[tuple[str, str]]:
     from goldless.metrics.catalogue import BASELINES, CATALOGUE, METRICS
-    from goldless.user_metrics.catalogue import USER_METRICS
+    from goldless.user_metrics import USER_METRICS
 
     for name, said in (*METRICS.items(), *USER_METRICS.items()):
         yield re.sub(r"([\[:])[A-Z].*", r"\1", name), said

@@ -42,17 +42,16 @@ def batches(own: Batches, options: Options, output: Output) -> None:
       goldless journal batches --forget batch_abc123
     """
     from goldless.models.journal import Journal
-    from goldless.models.journalled import BatchBook
+    from goldless.models.journalled import batches_out, forget_batch
 
     with closing(Journal(_path(options))) as journal:
-        book = BatchBook(journal)
         if (name := own.forget) is not None:
-            known = {one: batch for batch in book.out() for one in (batch.id, batch.label) if one is not None}
+            known = {one: batch for batch in batches_out(journal) for one in (batch.id, batch.label) if one is not None}
             if name not in known:
                 hint = nearest(name, known) or ". goldless journal batches lists them"
                 raise UserError(f"no batch {name!r} is out{hint}")
-            say(f"forgot {name}: the next run sends its {book.release(known[name].label):,} calls again")
-        out = book.out()
+            say(f"forgot {name}: the next run sends its {forget_batch(journal, known[name].label):,} calls again")
+        out = batches_out(journal)
     rows = [
         {
             "batch": batch.id or f"{batch.label} (not known whether it arrived)",

@@ -25,7 +25,7 @@ def metrics(*, output: Output) -> None:
       goldless list metrics
     """
     from goldless.metrics.catalogue import CATALOGUE, METRICS
-    from goldless.user_metrics.catalogue import USER_METRICS
+    from goldless.user_metrics import USER_METRICS
 
     theirs = {plugin.name: f"from {plugin.package}" for plugin in CATALOGUE.plugins() if plugin.failure is None}
     rows = [{"metric": name, "measures": text} for name, text in {**METRICS, **theirs, **USER_METRICS}.items()]

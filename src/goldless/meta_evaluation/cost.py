@@ -39,7 +39,7 @@ from goldless.runs.reviewers import named_reviewers
 from goldless.runs.store import MADE_BY
 from goldless.statistics.bootstrap import Draws, task_intervals
 from goldless.studies import Study
-from goldless.user_metrics.catalogue import USER_METRICS
+from goldless.user_metrics import USER_METRICS
 
 YOUR_OWN = tuple(f"{form.partition(':')[0]}:" for form in USER_METRICS)
 """Prefixes of the names of custom metrics."""

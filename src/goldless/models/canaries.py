@@ -11,7 +11,7 @@ from goldless.errors import BudgetError, CanaryError
 from goldless.models.catalogue import PROVIDERS
 from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs, WrappedModel
 from goldless.models.journal import Journal
-from goldless.models.usage import Aside, Ledger, most_score_usage
+from goldless.models.usage import Aside, Ledger, most_usage
 from goldless.records import CallFailure
 
 TEXTS = (
@@ -98,7 +98,7 @@ async def _fly(scorer: Scorer, ledger: Ledger | None) -> CanaryReport:
 
 def _set_aside(scorer: Scorer, requests: Sequence[ScoreRequest], ledger: Ledger) -> list[Aside]:
     """Reserve what the requests can cost. Raises BudgetError if the budget does not allow all of them."""
-    most = [most_score_usage(request) for request in requests]
+    most = [most_usage(request) for request in requests]
     aside = [one for usage in most if (one := ledger.set_aside(usage)) is not None]
     if len(aside) == len(most):
         return aside

@@ -153,7 +153,7 @@ OURS: dict[str, Provider] = {
         local=True, bare=True, small=True, reopened_by_name=True),
     "gguf": Provider(
         forms=(Form("gguf:PATH", "a GGUF file on this machine (architectures llama and qwen2)"),),
-        make=lambda rest, _use, _say: late("gguf.model:GgufModel")(Path(rest).expanduser()),
+        make=lambda rest, _use, _say: late("gguf:GgufModel")(Path(rest).expanduser()),
         local=True),
     "hf": Provider(
         forms=(Form("hf:NAME_OR_PATH", "any Hugging Face causal language model (pip install 'goldless[transformers]')"),

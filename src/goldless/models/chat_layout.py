@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from goldless.errors import CapabilityError
 from goldless.models.interface import Message
-from goldless.models.tokens import TextTokenizer
+from goldless.models.tokens import TextTokenizer, token_texts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -66,12 +66,12 @@ class ChatLayout:
         """Token ids up to where the assistant's turn begins."""
         if self.template is None:
             begin = self.tokenizer.token_id(self.begin) if self.add_begin else None
-            text = self.text(_plain(messages))
+            text = self.tokenizer.text_ids(_plain(messages))
             return text if begin is None else (begin, *text)
         turns, (first, *others) = self._turns(messages)
         ids = self.tokenizer.template_ids(first)
         for message, piece in zip(turns, others, strict=True):
-            ids += self.text(message.content) + self.tokenizer.template_ids(piece)
+            ids += self.tokenizer.text_ids(message.content) + self.tokenizer.template_ids(piece)
         return ids
 
     def read(self, contexts: Iterable[Sequence[Message]], targets: Iterable[str]) -> None:
@@ -82,14 +82,16 @@ class ChatLayout:
             texts = [turn.content for messages in contexts for turn in self._turns(messages)[0]]
         self.tokenizer.read([*texts, *targets])
 
-    def text(self, text: str) -> tuple[int, ...]:
-        """Token ids of a text of people or models: never a special token."""
-        return self.tokenizer.text_ids(text)
-
     def target(self, text: str) -> tuple[int, ...]:
         """Token ids of a whole assistant's turn: the text, and the end-of-turn token if there is one."""
-        end = self.end_of_turn()
-        return self.text(text) if end is None else (*self.text(text), end)
+        ids, end = self.tokenizer.text_ids(text), self.end_of_turn()
+        return ids if end is None else (*ids, end)
+
+    def pieces(self, target: tuple[int, ...]) -> tuple[str, ...] | None:
+        """The texts of a target's tokens, an end-of-turn token as ""; None if the tokenizer cannot be split."""
+        ended = target[-1:] == (self.end_of_turn(),)
+        texts = token_texts(self.tokenizer, target[:-1] if ended else target)
+        return None if texts is None else (*texts, *[""] * ended)
 
     def merges_at_join(self, target: str) -> bool:
         """Whether the tokenizer merges the end of the context with the start of the target when given both as one text.

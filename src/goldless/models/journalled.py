@@ -38,7 +38,7 @@ from goldless.models.interface import (
     content_hash,
 )
 from goldless.models.journal import Call, Journal, Kept, context_hash, fast_hash, model_hash
-from goldless.models.usage import Aside, Ledger, most_chat_usage, most_score_usage
+from goldless.models.usage import Aside, Ledger, most_usage
 from goldless.records import CallFailure
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class JournalledModel(WrappedModel):
             mine = await self._journal.begin(list(aside)) if aside else set()
             if others := [key for key in aside if key not in mine]:
                 for key in others:
-                    self.ledger.settle(aside[key].usd, None)
+                    self.ledger.book_unkept(aside[key], None)
                 in_batches = self._journal.in_batches(others)
                 deliver(dict.fromkeys(in_batches, IN_BATCH))
                 elsewhere += [key for key in others if key not in in_batches]
@@ -176,9 +176,7 @@ class JournalledModel(WrappedModel):
         return elsewhere
 
     def _most(self, request: Request) -> Usage:
-        if isinstance(request, ScoreRequest):
-            return most_score_usage(request)
-        return most_chat_usage(self._model, request)
+        return most_usage(request, getattr(self._model, "thinking_tokens", 0))
 
     async def _call(self, asked: Mapping[str, Request], aside: Mapping[str, Aside], deliver: ByKey) -> None:
         """Ask the model, and deliver what it says once that is kept; what cannot be kept is a failure."""
@@ -194,19 +192,25 @@ class JournalledModel(WrappedModel):
             await self._model.score(requests, keep)
         for key, request in asked.items():
             if isinstance(request, ChatRequest):
-                try:
-                    reply = await self._model.chat(request)
-                    if isinstance(reply, ChatReply):
-                        _check_storable(reply)
-                except GoldlessError:
-                    raise  # no other call would fare better
-                except Exception as error:  # noqa: BLE001 - whatever a package's model does
-                    reply = CallFailure(
-                        "bad_reply", f"the reply cannot be read ({kind_and_place(error)})", charged=(0, 0)
-                    )
+                reply = await self._chat(request)
                 booked = list(self._booked({key: reply}, asked, aside))
                 await self._journal.together(partial(self._journal.record, self.identity, booked))
                 deliver({key: reply})
+
+    async def _chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """What the model says; a failure if the journal cannot keep it, such as a text that is not Unicode, or NaN."""
+        try:
+            reply = await self._model.chat(request)
+            if isinstance(reply, ChatReply):
+                written, chosen = reply.token_logprobs or (), reply.choice_logprobs or {}
+                "".join((reply.text, *(token for token, _ in written))).encode()
+                if not all(map(math.isfinite, (*(value for _, value in written), *chosen.values()))):
+                    raise ValueError("a log-probability is not a finite number")  # noqa: TRY301
+        except GoldlessError:
+            raise  # no other call would fare better
+        except Exception as error:  # noqa: BLE001 - whatever a package's model does
+            return CallFailure("bad_reply", f"the reply cannot be read ({kind_and_place(error)})", charged=(0, 0))
+        return reply
 
     def _booked(
         self, replies: Mapping[str, Reply], asked: Mapping[str, Request], aside: Mapping[str, Aside]
@@ -228,14 +232,6 @@ def _checked(target: tuple[int, ...] | str, reply: ScoreReply) -> ScoreReply:
         return reply
     message = f"got {found} values for {expected} tokens, or values that are not numbers"
     return CallFailure("bad_reply", message, charged=(reply.usage.input_tokens, reply.usage.output_tokens))
-
-
-def _check_storable(reply: ChatReply) -> None:
-    """Raise ValueError for a reply that the journal cannot keep, such as a text that is not Unicode, or NaN."""
-    written, chosen = reply.token_logprobs or (), reply.choice_logprobs or {}
-    "".join((reply.text, *(token for token, _ in written))).encode()
-    if not all(map(math.isfinite, (*(value for _, value in written), *chosen.values()))):
-        raise ValueError("a log-probability is not a finite number")
 
 
 # --- by batches ------------------------------------------------------------------------------------------------------
@@ -261,27 +257,21 @@ class BatchOut:
     """Seconds since 1970."""
 
 
-class BatchBook:
-    """The batches in one journal's file."""
+def batches_out(journal: Journal) -> list[BatchOut]:
+    """The batches in a journal's file whose replies were not collected yet, oldest first."""
+    query = (
+        "select label, id, provider, model, occasion, (select count(*) from batch_calls c where c.label = b.label), "
+        "reserved_usd, submitted_at from batches b order by submitted_at, label"
+    )
+    return [BatchOut(*row) for row in journal.rows(query)]
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
 
-    def out(self) -> list[BatchOut]:
-        """The batches whose replies were not collected yet, oldest first."""
-        query = (
-            "select label, id, provider, model, occasion, "
-            "(select count(*) from batch_calls c where c.label = b.label), "
-            "reserved_usd, submitted_at from batches b order by submitted_at, label"
-        )
-        return [BatchOut(*row) for row in self._journal.rows(query)]
-
-    def release(self, label: str) -> int:
-        """Forget a batch: its calls may be sent again. Returns their number."""
-        with self._journal.transaction() as run:
-            calls = run.execute("delete from batch_calls where label = ?", (label,)).rowcount
-            run.execute("delete from batches where label = ?", (label,))
-        return int(calls)
+def forget_batch(journal: Journal, label: str) -> int:
+    """Forget a batch: its calls may be sent again. Returns their number."""
+    with journal.transaction() as run:
+        calls = run.execute("delete from batch_calls where label = ?", (label,)).rowcount
+        run.execute("delete from batches where label = ?", (label,))
+    return int(calls)
 
 
 def chunks(lines: Mapping[str, bytes], *, most_calls: int, most_bytes: int) -> list[list[str]]:
@@ -303,7 +293,6 @@ class BatchedChat(JournalledModel):
     def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         super().__init__(model, journal, ledger, replicate=replicate)
         self._batching = batching(model)
-        self._book = BatchBook(journal)
         self._pending: dict[str, tuple[ChatRequest, Aside]] = {}  # calls to be sent, with what is reserved for each
         self._out: set[str] = set()  # calls in batches that are not answered yet
         self._collected: dict[str, Usage | CallFailure] = {}
@@ -317,7 +306,7 @@ class BatchedChat(JournalledModel):
     def waiting(self) -> list[BatchOut]:
         """The batches of this model that are out."""
         mine = (self.identity.provider, self.identity.short, self._journal.occasion)
-        return [one for one in self._book.out() if (one.provider, one.model, one.occasion) == mine]
+        return [one for one in batches_out(self._journal) if (one.provider, one.model, one.occasion) == mine]
 
     async def collect(self) -> None:
         """Keep and book the replies of this model's batches that have ended, and reserve what the others may cost.
@@ -339,7 +328,7 @@ class BatchedChat(JournalledModel):
                 self.ledger.reserve(batch.reserved_usd or 0.0)
                 continue
             for key, reply in found.items():
-                most = most_chat_usage(self._model, requests[key])
+                most = self._most(requests[key])
                 aside = Aside(most, most, 0.0)
                 self.ledger.reserve(aside.usd)
                 if isinstance(reply, CallFailure):
@@ -351,7 +340,7 @@ class BatchedChat(JournalledModel):
                     self._collected[key] = Usage() if charge.estimated else charge.usage
                 self._journal.record(self.identity, [(key, requests[key], reply, charge)])
             # what a batch did not get to before it expired or was cancelled is in no batch from here on
-            self._book.release(batch.label)
+            forget_batch(self._journal, batch.label)
 
     def _known(self, key: str, kept: Kept) -> Reply:
         """A reply that the journal has; one that was collected now is this run's."""
@@ -371,7 +360,7 @@ class BatchedChat(JournalledModel):
             return failed
         if key not in self._out and key not in self._pending:
             # nothing in progress will return a reservation: what does not fit now is not sent
-            aside = self.ledger.set_aside(most_chat_usage(self._model, request))
+            aside = self.ledger.set_aside(self._most(request))
             if aside is None:
                 return OVER_BUDGET
             self._pending[key] = (request, aside)
@@ -399,7 +388,7 @@ class BatchedChat(JournalledModel):
             try:
                 name = await model.send_batch([lines[key] for key in mine])
             except NotSentError:
-                self._book.release(label)
+                forget_batch(journal, label)
                 raise
             with journal.transaction() as run:
                 run.execute("update batches set id = ? where label = ?", (name, label))

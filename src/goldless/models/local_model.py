@@ -25,7 +25,7 @@ from goldless.models.interface import (
     TokenLogprobs,
     Usage,
 )
-from goldless.models.tokens import KeptIds, token_texts
+from goldless.models.tokens import KeptIds
 from goldless.records import CallFailure
 
 if TYPE_CHECKING:
@@ -131,12 +131,7 @@ class LocalModel(ABC):
         return self.loaded.layout.merges_at_join(target)
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        layout = self.loaded.layout
-        _, ids = _ids(request)
-        end = layout.end_of_turn()
-        ended = end is not None and ids[-1:] == (end,)
-        texts = token_texts(layout.tokenizer, ids[:-1] if ended else ids)
-        return None if texts is None else (*texts, *[""] * ended)
+        return self.loaded.layout.pieces(_ids(request)[1])
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         return len(self._context(messages))

@@ -51,14 +51,14 @@ class TextTokenizer:
     def __init__(self, tokenizer: Tokenizer, for_texts: Tokenizer) -> None:
         """``for_texts`` encodes texts of people and models: what is special in it is read as characters."""
         for_texts.encode_special_tokens = True
-        self._tokenizer, self._for_texts = tokenizer, for_texts
+        self.backend, self._for_texts = tokenizer, for_texts
         added = for_texts.get_added_tokens_decoder()
         self.control = frozenset(i for i, token in added.items() if token.special)
         """Ids of special tokens, which a text of people or models never becomes."""
         self._kept = KeptIds()
 
     def __reduce__(self) -> tuple[type[TextTokenizer], tuple[Tokenizer, Tokenizer]]:
-        return TextTokenizer, (self._tokenizer, self._for_texts)
+        return TextTokenizer, (self.backend, self._for_texts)
 
     def text_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a text of people or models: never a special token."""
@@ -69,7 +69,7 @@ class TextTokenizer:
 
     def template_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a template's own text: special tokens are recognised, none is added."""
-        key, encode = ("template", text), self._tokenizer.encode
+        key, encode = ("template", text), self.backend.encode
         return self._kept.get(key) or self._kept.put(key, tuple(encode(text, add_special_tokens=False).ids))
 
     def read(self, texts: Iterable[str]) -> None:
@@ -80,31 +80,27 @@ class TextTokenizer:
 
     def token_id(self, token: str) -> int | None:
         """The id of one token of the vocabulary, or None if there is no such token."""
-        found: int | None = self._tokenizer.token_to_id(token)
+        found: int | None = self.backend.token_to_id(token)
         return found
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
+        return str(self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens))
 
 
 def token_texts(tokenizer: TextTokenizer, ids: Sequence[int]) -> tuple[str, ...] | None:
     """The text of each token, which concatenate to the whole text; None if the tokenizer cannot be split this way.
 
     A character spread over several tokens belongs to the one that completes it; the others have no text.
-    Each token is decoded after its predecessor only, so the work grows with the length, not with its square.
     """
-    pieces: list[str] = []
-    start = read = 0
-    before = ""
-    for position in range(1, len(ids) + 1):
-        text = tokenizer.decode(ids[start:position])
-        if text.endswith(UNFINISHED) and position < len(ids):
-            pieces.append("")
-            continue
-        if not text.startswith(before):
-            return None
-        pieces.append(text[len(before) :])
-        start, read, before = read, position, tokenizer.decode(ids[read:position])
+    from tokenizers.decoders import DecodeStream  # noqa: PLC0415 - slow to import
+
+    stream, whole = DecodeStream(skip_special_tokens=True), tokenizer.decode(ids)
+    pieces = [stream.step(tokenizer.backend, token) or "" for token in ids]
+    said = "".join(pieces)
+    if not whole.startswith(said):
+        return None
+    if pieces:
+        pieces[-1] += whole[len(said) :]  # a text may itself end in the mark of an unfinished character
     if tokenizer.decode(tokenizer.text_ids("a")) == " a":
         # some tokenizers add a space before every text and do not remove it
         first = next((i for i, piece in enumerate(pieces) if piece), None)

@@ -164,55 +164,52 @@ class Ledger:
         await event.wait()
         return True
 
-    def charge(self, aside: Aside, usage: Usage) -> Charge:
-        """What a call is to be booked at, by what its server says and by the most that is possible."""
-        given, written = usage.input_tokens - aside.shown.input_tokens, usage.output_tokens - aside.shown.output_tokens
-        # no call is without input, and few tokens are hidden
-        counted = usage.input_tokens >= 1 and usage.output_tokens >= 0
-        estimated = not self.free and not (counted and max(given, written) <= MOST_HIDDEN_TOKENS)
-        if not estimated:
-            self._hidden = Usage(max(self._hidden.input_tokens, given), max(self._hidden.output_tokens, written))
-        booked = aside.most if estimated else usage
-        return Charge(booked, None if self.price is None else self.price.cost(booked), estimated)
-
     def book(self, aside: Aside, usage: Usage) -> Charge:
         """Replace a reservation by what the call is charged for, and return that."""
-        charge = self.charge(aside, usage)
-        self.settle(aside.usd, charge)
+        charge = self._settle(aside, usage)
         self.kept += 1
         self.kept_usage += charge.usage
         return charge
 
     def book_unkept(self, aside: Aside, charged: tuple[int, int] | None) -> Charge | None:
         """Replace the reservation of a call without a reply to keep; ``charged`` as in a CallFailure."""
-        charge = None if charged is None else self.charge(aside, Usage(*charged))
-        self.settle(aside.usd, charge)
-        return charge
+        if charged is not None:
+            return self._settle(aside, Usage(*charged))
+        self._commit(-aside.usd)
+        return None
 
-    def settle(self, reserved_usd: float, charge: Charge | None) -> None:
-        """Replace a reserved amount by what is charged for; None: nothing is."""
-        cost_usd = 0.0 if charge is None else charge.cost_usd or 0.0
+    def _settle(self, aside: Aside, usage: Usage) -> Charge:
+        """Book a call by what its server says and by the most that is possible."""
+        given, written = usage.input_tokens - aside.shown.input_tokens, usage.output_tokens - aside.shown.output_tokens
+        # no call is without input, and few tokens are hidden
+        counted = usage.input_tokens >= 1 and usage.output_tokens >= 0
+        estimated = not self.free and not (counted and max(given, written) <= MOST_HIDDEN_TOKENS)
+        if estimated:
+            usage = aside.most
+        else:
+            self._hidden = Usage(max(self._hidden.input_tokens, given), max(self._hidden.output_tokens, written))
+        cost_usd = None if self.price is None else self.price.cost(usage)
+        self._commit((cost_usd or 0.0) - aside.usd)
+        self.usage += usage
+        self.calls += 1
+        self.estimated += estimated
+        self.spent_usd += cost_usd or 0.0
+        return Charge(usage, cost_usd, estimated)
+
+    def _commit(self, usd: float) -> None:
+        """End the reservation of one call."""
         if self._budget is not None:
-            self._budget.committed_usd += cost_usd - reserved_usd
+            self._budget.committed_usd += usd
             self._budget.under_way -= 1
             while self._budget.waiting:
                 self._budget.waiting.pop().set()
-        if charge is not None:
-            self.usage += charge.usage
-            self.calls += 1
-            self.estimated += charge.estimated
-            self.spent_usd += cost_usd
 
 
-def most_chat_usage(model: object, request: ChatRequest) -> Usage:
-    """The most that a call for a text can be charged for."""
-    # a token has at least one byte of text; some more go to the marks around each message
+def most_usage(request: ChatRequest | ScoreRequest, thinking_tokens: int = 0) -> Usage:
+    """The most that a call can be charged for: a token has at least one byte of text."""
+    if isinstance(request, ScoreRequest):
+        sides = (request.context, request.target)
+        return Usage(sum(len(side.encode()) if isinstance(side, str) else len(side) for side in sides), 1)
+    # some more go to the marks around each message
     most = sum(len(message.content.encode()) + 16 for message in request.messages)
-    # not by isinstance, which takes longer than all the rest
-    return Usage(most, request.max_tokens + getattr(model, "thinking_tokens", 0))
-
-
-def most_score_usage(request: ScoreRequest) -> Usage:
-    """The most that a scoring call can be charged for: a token has at least one byte of text."""
-    sides = (request.context, request.target)
-    return Usage(sum(len(side.encode()) if isinstance(side, str) else len(side) for side in sides), 1)
+    return Usage(most, request.max_tokens + thinking_tokens)

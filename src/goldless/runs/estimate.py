@@ -33,7 +33,7 @@ from goldless.models.interface import (
 from goldless.models.journal import Journal, model_hash
 from goldless.models.journal_upkeep import Kind, measured, seconds_per_call
 from goldless.models.journalled import score_key
-from goldless.models.prefix_tree import build_tree, computed_tokens
+from goldless.models.local_engine import build_tree, computed_tokens
 from goldless.models.usage import Price, batch_share, price_of
 from goldless.records import CallFailure
 from goldless.runs.collection import Collection

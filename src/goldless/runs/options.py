@@ -378,7 +378,7 @@ class Options:
         from goldless.metrics.catalogue import find_metric  # noqa: PLC0415 - a help needs no metric
         from goldless.metrics.metric import Metric  # noqa: PLC0415 - as above
         from goldless.metrics.text_metrics import UserMetric  # noqa: PLC0415 - as above
-        from goldless.user_metrics.catalogue import find_user_metric, function_metric  # noqa: PLC0415 - as above
+        from goldless.user_metrics import find_user_metric, function_metric  # noqa: PLC0415 - as above
 
         def made(name: Any) -> Metric:
             if isinstance(name, Metric):

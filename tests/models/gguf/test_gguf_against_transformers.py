@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from goldless.models.cache import models_folder
-from goldless.models.gguf.model import GgufModel
+from goldless.models.gguf import GgufModel
 from goldless.models.interface import Message
 
 pytestmark = [

@@ -10,9 +10,7 @@ from gguf.quants import dequantize, quantize
 from tiny_models import _shapes, write_tiny
 
 from goldless.errors import CapabilityError, UserError
-from goldless.models.gguf.checkpoint import FOUR_BITS, GgufFile, _blocks
-from goldless.models.gguf.graph import GraphBuilder, log_sum_exp
-from goldless.models.gguf.model import build_model
+from goldless.models.gguf import FOUR_BITS, GgufFile, GraphBuilder, _blocks, build_model, log_sum_exp
 
 pytestmark = pytest.mark.slow
 

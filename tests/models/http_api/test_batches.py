@@ -16,11 +16,12 @@ from goldless.models.journal import Journal
 from goldless.models.journalled import (
     OVER_BUDGET,
     WAITING,
-    BatchBook,
     BatchedChat,
     JournalledModel,
+    batches_out,
     batching,
     chunks,
+    forget_batch,
     raise_if_waiting,
 )
 from goldless.models.scripted import ScriptedModel
@@ -86,7 +87,7 @@ def run_of(tmp_path):
 
 def out(run):
     with closing(Journal(run.path)) as journal:
-        return BatchBook(journal).out()
+        return batches_out(journal)
 
 
 @pytest.mark.parametrize("provider", SPECS)
@@ -169,8 +170,7 @@ async def test_a_batch_that_is_gone_is_said_to_be_gone_with_the_way_out(server, 
     with pytest.raises(UserError, match=f"goldless journal batches --forget {name}"):
         await run("a", "b")
     with closing(Journal(run.path)) as journal:
-        book = BatchBook(journal)
-        assert book.release(book.out()[0].label) == 2
+        assert forget_batch(journal, batches_out(journal)[0].label) == 2
     assert await run("a", "b") == [WAITING] * 2
 
 

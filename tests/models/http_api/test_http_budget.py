@@ -16,14 +16,14 @@ from goldless.models.http_api.client import Calling
 from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledModel
-from goldless.models.usage import Budget, Ledger, Price, most_chat_usage
+from goldless.models.usage import Budget, Ledger, Price, most_usage
 from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
 
 PRICE = Price(10.0, 10.0)
 ASK = ChatRequest((Message("user", "word " * 400),), max_tokens=8)
-MOST_USD = PRICE.cost(most_chat_usage(None, ASK))
+MOST_USD = PRICE.cost(most_usage(ASK))
 TRUE_USD = PRICE.cost(Usage(500, 1))
 """What a call really costs here: about 500 tokens."""
 USAGES = {

@@ -61,7 +61,7 @@ from goldless.models.interface import (
 )
 from goldless.models.provider import Use
 from goldless.models.turn_signs import without_turn_signs
-from goldless.models.usage import Ledger, most_chat_usage
+from goldless.models.usage import Ledger, most_usage
 from goldless.records import CallFailure
 
 _QUESTION = Message("user", "Answer with yes or no: is water wet?")
@@ -355,7 +355,7 @@ class HttpModel:
     async def _ask(self, request: ChatRequest, *, reserved: bool = True) -> Any:
         """The server's reply, by the parameters it accepts; ``reserved``: whether something is set aside for it."""
         route = self._format.route.format(model=quote(self._name.removeprefix("models/"), safe=""))
-        most, usage = most_chat_usage(self, request), None if reserved else self._format.usage
+        most, usage = most_usage(request, self.thinking_tokens), None if reserved else self._format.usage
         wording = self._wording
         while True:
             body = self._format.body(self._service, self._name, request, wording)

@@ -24,7 +24,7 @@ from goldless.models.http_api.formats import FORMATS, check_logprobs
 from goldless.models.interface import ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage, content_hash
 from goldless.models.tokens import KeptIds, pieces_of_prefixes, token_texts
 from goldless.models.turn_signs import is_control
-from goldless.models.usage import most_chat_usage, most_score_usage
+from goldless.models.usage import most_usage
 
 if TYPE_CHECKING:
     from goldless.models.chat_layout import ChatLayout
@@ -173,7 +173,7 @@ class ServerTokenizer(PlainText):
 
     async def _chat_by_reply(self, client: Client, messages: tuple[Message, ...]) -> Ids:
         payload = {"model": self._model, "messages": messages, "max_tokens": 1, "return_prompt_token_ids": True}
-        most = most_chat_usage(None, ChatRequest(messages, max_tokens=1))
+        most = most_usage(ChatRequest(messages, max_tokens=1))
         data = await client.post("/v1/chat/completions", payload, most, usage=FORMATS["openai"].usage)
         return _checked_ids(data["choices"][0].get("prompt_token_ids") or data.get("prompt_token_ids"))
 
@@ -203,7 +203,7 @@ def open_tokenizer(given: str) -> LocalTokenizer:
 
     if given == "embedded":
         from goldless.models.embedded import locate_embedded  # noqa: PLC0415
-        from goldless.models.gguf.model import build_model  # noqa: PLC0415
+        from goldless.models.gguf import build_model  # noqa: PLC0415
 
         built = build_model(locate_embedded())
         return LocalTokenizer(built.layout, built.identity.tokenizer)
@@ -290,7 +290,7 @@ class Dialect(ABC):
             raise AttemptError("rejected", f"this server takes {wanted}, but the request has {held}")
         if not context:
             raise AttemptError("rejected", "the context is empty, and the first token of a text has no log-probability")
-        question, most = self.question(context, target), most_score_usage(request)
+        question, most = self.question(context, target), most_usage(request)
         data = await client.post(self.route, question, most, usage=_usage if probing else None)
         values = self.values(data, context, target)
         check_logprobs(values)

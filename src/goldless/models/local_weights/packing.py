@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goldless.arrays import IntArray
-from goldless.models.local_engine import Pair
-from goldless.models.prefix_tree import common_length
+from goldless.models.local_engine import Pair, common_length
 
 WORTH_FILLING = 0.75
 """The rest goes into one more sequence of the next length up if it fills this share of it; otherwise a shorter

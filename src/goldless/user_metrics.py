@@ -1,0 +1,735 @@
+"""Custom metrics: a Python function, a command, a promptfoo assertion, a DeepEval metric or an Inspect scorer.
+
+A Python function is called in this process, with the fields that its parameters name. One that takes ``items`` is
+called once with all responses and returns a list. One thread makes all calls of a metric, in order: functions are
+seldom safe to call from several threads at once, and scores must not depend on the number of cores. Calls that return
+an awaitable share an event loop in that thread, a few at a time. A thread cannot be stopped: one that is still busy at
+the time limit is left behind.
+
+A command reads responses as JSON lines and writes one line per score: a number, ``null``, or an object with ``score``
+and optionally ``id`` and ``problem``. All problems of the lines are reported at once; a score is never guessed from a
+bad line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import json
+import math
+import numbers
+import os
+import shlex
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from reprlib import Repr
+from types import ModuleType
+from typing import Any, cast
+
+import anyio
+
+from goldless.child_process import Finished, file_hash, program_files, program_words, run_program
+from goldless.concurrency import side_by_side
+from goldless.errors import MetricError, PrerequisiteError, nearest
+from goldless.records import ItemMetric, ItemScore, TextItem
+
+COMMAND_SECONDS, FUNCTION_SECONDS = 600.0, 3600.0
+"""Default time limits for the whole batch."""
+AT_ONCE = 8
+"""Awaitable calls that run concurrently."""
+FIELDS = ("response", "prompt", "task", "agent", "references", "reference", "synopses")
+"""Fields that a metric may take by name, besides the ``id`` of a row."""
+SHOWN, SHOWN_LINES = 5, 20
+"""Problems of responses and of lines spelled out in a message; the rest are counted."""
+LAST_LINES = 12
+"""Lines of a traceback or of a command's output at the end of a message."""
+OUTPUT_PER_ITEM, MOST_OUTPUT = 65_536, 64 * 2**20
+"""Bytes of a command's output, on average per response and for any number; beyond this it is killed."""
+
+_short = Repr()
+_short.maxstring = _short.maxother = 60
+shown = _short.repr
+"""Any value for a message: short, on one line."""
+
+
+def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> ItemMetric | None:
+    """The custom metric of this name, loaded and checked; None if the name has none of these forms.
+
+    ``timeout_seconds`` is the limit for a whole batch: by default 600 for a command, 3600 for a Python function, and
+    none for other code. A file is loaded, and an object of it made, once while it is unchanged.
+    """
+    prefix, colon, rest = name.partition(":")
+    for pattern, _, find in _FORMS:
+        if colon and prefix == pattern.partition(":")[0]:
+            if timeout_seconds is not None and not 0 < timeout_seconds < math.inf:
+                raise MetricError(f"the timeout must be a number of seconds above 0, got {timeout_seconds}")
+            if not rest.strip():
+                raise MetricError(f"{name!r} is incomplete. Write {pattern}")
+            return find(rest.strip(), name, timeout_seconds)
+    return None
+
+
+def function_metric(function: Callable[..., Any], *, timeout_seconds: float | None = None) -> ItemMetric:
+    """A function object as a metric, named by its module and name."""
+    place = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', type(function).__qualname__)}"
+    try:
+        source = hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12]
+    except (OSError, TypeError):
+        source = "unknown"
+    return _python_metric(function, {"object": place, "source": source}, f"python:{place}", timeout_seconds)
+
+
+# --- scores and messages --------------------------------------------------------------------------------------------
+
+
+def _fields(item: TextItem) -> dict[str, Any]:
+    """All fields of a response, by name."""
+    return {
+        "response": item.text,
+        "prompt": item.task.prompt,
+        "task": item.task.task,
+        "agent": item.agent,
+        "references": list(item.peers.values()),
+        "reference": item.task.reference,
+        "synopses": dict(item.task.synopses),
+    }
+
+
+def number_score(value: Any, *, verb: str = "returned", absent: str = "None") -> ItemScore:
+    """A finite number is the score and None is missing; anything else is a problem, never a score."""
+    if value is None:
+        return ItemScore(None)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return ItemScore(None, f"{verb} {shown(value)} ({type(value).__name__}), which is not a number")
+    try:
+        score = float(value)
+    except OverflowError:
+        return ItemScore(None, f"{verb} a number too large to compute with")
+    if not math.isfinite(score):
+        return ItemScore(None, f"{verb} {score}; a score must be a finite number, or {absent} if there is none")
+    return ItemScore(score)
+
+
+def _value_score(value: Any, words: Mapping[str, float]) -> ItemScore:
+    """The score in a number, a truth value, either of them as text, or a word with a known value."""
+    if isinstance(value, str):
+        number = words.get(value, words.get(value.lower(), _parsed_number(value)))
+        return ItemScore(None, f"returned the text {shown(value)}") if number is None else number_score(number)
+    return ItemScore(float(value)) if isinstance(value, bool) else number_score(value)
+
+
+def _parsed_number(text: str) -> float | None:
+    """The number that the whole text is, or None; NaN is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _last_lines(said: str | BaseException) -> str:
+    """The last non-blank lines of a text or of an error's traceback, indented."""
+    text = said if isinstance(said, str) else "".join(traceback.format_exception(said))
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "\n".join(f"    {line[:500]}" for line in lines[-LAST_LINES:])
+
+
+def _refuse_if_all_failed(
+    name: str, items: Sequence[TextItem], scores: Sequence[ItemScore], error: BaseException | None = None
+) -> None:
+    """Raise if no response could be scored: the metric is broken, and its table would be empty."""
+    if not scores or any(score.problem is None for score in scores):
+        return
+    message = [f"{name}: none of the {len(scores)} responses could be scored"]
+    for item, score in zip(items[:SHOWN], scores[:SHOWN], strict=True):
+        message.append(f"  task {item.task.task!r}, agent {item.agent!r}: {score.problem}")
+    if len(scores) > SHOWN:
+        message.append(f"  … and {len(scores) - SHOWN} more")
+    if error is not None:
+        message += ["  the first error ends with:", _last_lines(error)]
+    raise MetricError("\n".join(message))
+
+
+# --- calls ----------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CallMetric:
+    """A metric that calls custom code once per response, or once with all responses."""
+
+    name: str
+    """The name as requested."""
+    settings: Mapping[str, str]
+    """The code that is called, and the version of its source."""
+    call: Callable[[Any], Any]
+    """Takes a response, a TextItem, or a list of all."""
+    takes_all: bool = False
+    """Whether it is called once with all responses and returns a list."""
+    read: Callable[[Any], ItemScore] = number_score
+    """Reads the score from what was returned for a response."""
+    asynchronous: bool = False
+    """Whether the calls return awaitables that may run concurrently."""
+    timeout_seconds: float | None = None
+    unit: str = "score"
+
+    async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
+        """The score of each item, in order; one that the code cannot score is missing, with the reason."""
+        found: Sequence[Any] = []
+        if items:
+            found = await self._outcomes([items] if self.takes_all else items)
+        if items and self.takes_all:
+            found = self._listed(found[0], len(items))
+        scores, failed = [], None
+        for one in found:
+            if isinstance(one, BaseException):
+                failed = failed or one
+                said = " ".join(str(one).split())[:300]
+                scores.append(ItemScore(None, f"{type(one).__name__}{': ' * bool(said)}{said}"))
+            else:
+                scores.append(self.read(one))
+        _refuse_if_all_failed(self.name, items, scores, failed)
+        return scores
+
+    def _listed(self, returned: Any, count: int) -> Sequence[Any]:
+        """The list that the one call returned."""
+        if isinstance(returned, BaseException):
+            raise MetricError(
+                f"{self.name}: failed on the batch of {count} responses:\n{_last_lines(returned)}"
+            ) from returned
+        values = returned.tolist() if hasattr(returned, "tolist") else returned  # an array
+        if isinstance(values, list | tuple) and len(values) == count:
+            return values
+        got = f"a list of {len(values)}" if isinstance(values, list | tuple) else shown(returned)
+        raise MetricError(
+            f"{self.name}: must return a list with one number, or None, per item, got {got} for {count} items"
+        )
+
+    async def _outcomes(self, given: Sequence[Any]) -> list[Any]:
+        """What each call returned or raised, in order."""
+        found: dict[int, Any] = {}
+        late, done, loop = threading.Event(), asyncio.Event(), asyncio.get_running_loop()
+
+        async def awaited(number: int) -> None:
+            if late.is_set():
+                return
+            try:
+                found[number] = await self.call(given[number])
+            except BaseException as error:  # noqa: BLE001 - nothing that a metric raises ends the program
+                found[number] = error
+
+        def in_thread() -> None:
+            if self.asynchronous:
+                anyio.run(side_by_side, awaited, range(len(given)), AT_ONCE)
+            for number, one in enumerate([] if self.asynchronous else given):
+                if late.is_set():
+                    return
+                try:
+                    found[number] = _finished(self.call(one))
+                except BaseException as error:  # noqa: BLE001 - as above
+                    found[number] = error
+            with contextlib.suppress(RuntimeError):  # nobody waits any more: the loop is closed
+                loop.call_soon_threadsafe(done.set)
+
+        with _prints_to_standard_error():
+            threading.Thread(target=in_thread, name=f"metric {self.name}", daemon=True).start()
+            try:
+                with anyio.move_on_after(self.timeout_seconds):
+                    await done.wait()
+            finally:  # also where this task is cancelled
+                late.set()
+        if not done.is_set():
+            busy = given[next((number for number in range(len(given)) if number not in found), -1)]
+            one = isinstance(busy, TextItem)
+            raise MetricError(
+                f"{self.name}: timed out after {self.timeout_seconds:g} s with {len(found)} of {len(given)} calls "
+                f"done; busy with {f'task {busy.task.task!r}, agent {busy.agent!r}' if one else 'all responses'}. "
+                "Raise --metric-timeout, or make it a command:, which can be stopped"
+            )
+        return [found[number] for number in range(len(given))]
+
+
+def _finished(value: Any) -> Any:
+    """The result of a call, awaited if it is an awaitable; for a thread without an event loop."""
+
+    async def awaited() -> Any:
+        return await value
+
+    return asyncio.run(awaited()) if inspect.isawaitable(value) else value
+
+
+def _is_asynchronous(function: Callable[..., Any]) -> bool:
+    """Whether calling it returns an awaitable: an async function, or an object with an async ``__call__``."""
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - the call itself is looked at
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+_printing = threading.Lock()
+_redirected: list[Any] = []
+
+
+@contextlib.contextmanager
+def _prints_to_standard_error() -> Iterator[None]:
+    """Send what custom code prints to standard error: standard output is for results.
+
+    Blocks in several threads may overlap; the last one to end restores what the first one found.
+    """
+    with _printing:
+        _redirected.append(_redirected[0] if _redirected else sys.stdout)
+        sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        with _printing:
+            before = _redirected.pop()
+            if not _redirected:
+                sys.stdout = before
+
+
+# --- objects in other people's code ---------------------------------------------------------------------------------
+
+
+@functools.cache
+def _made(found: Callable[[], Any], name: str, advice: str) -> Any:
+    """What the class or function returns when called without arguments; once, for it may load a model."""
+    try:
+        return found()
+    except Exception as error:
+        raise MetricError(f"{name!r} cannot be called without arguments. {advice}:\n{_last_lines(error)}") from error
+
+
+def _load_object(place: str, name: str) -> tuple[Any, dict[str, str]]:
+    """The object at ``MODULE:OBJECT`` or ``FILE.py:OBJECT``, and the settings that tell its version.
+
+    ``name`` is that of the metric, for messages. Modules can be imported from the current folder, as with
+    ``python -m``; for a file, from its own folder too.
+    """
+    source, _, path = place.rpartition(":")
+    if not source.strip() or not path.strip():
+        raise MetricError(f"{name!r}: name a module or file and an object in it: MODULE:OBJECT or FILE.py:OBJECT")
+    if source.endswith(".py") or "/" in source:
+        file = Path(source).expanduser().resolve()
+        if not file.is_file() or file.suffix != ".py":
+            near = nearest(file.name, [other.name for other in file.parent.glob("*.py")])
+            raise MetricError(f"{name!r}: no such file, or its name does not end in .py: {source!r}{near}")
+        with _loading(source, name, file.parent, Path.cwd()):
+            module = _module_of(file)
+    else:
+        with _loading(source, name, Path.cwd()):
+            module = importlib.import_module(source)
+    try:
+        found = functools.reduce(getattr, path.split("."), module)
+    except AttributeError as error:
+        public = sorted(one for one in vars(module) if not one.startswith("_"))
+        known = f". It has {', '.join(public[:20])}{' …' * (len(public) > 20)}" if public else ""
+        raise MetricError(f"{name!r}: {source} has no {path!r}{nearest(path, public)}{known}") from error
+    return found, {"object": place, **_version(found, module)}
+
+
+def _module_of(path: Path) -> ModuleType:
+    # A name of its own, so that it hides no other module; with its hash, so that an edited file is loaded anew.
+    unique = f"goldless_user_metric_{file_hash(path)}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if unique not in sys.modules:
+        spec = importlib.util.spec_from_file_location(unique, path)
+        assert spec is not None
+        module = sys.modules[unique] = importlib.util.module_from_spec(spec)
+        try:
+            # not the bytecode kept beside it: that of a file edited within the same second is the old one's
+            exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))  # noqa: S102
+        except BaseException:
+            del sys.modules[unique]
+            raise
+    return sys.modules[unique]
+
+
+@contextlib.contextmanager
+def _loading(source: str, name: str, *folders: Path) -> Iterator[None]:
+    """Put the folders first on the import path while a module is loaded, and last afterwards.
+
+    Last: a metric may import when it is called, but no file in its folder may hide a module that goldless imports.
+    """
+    added = [str(folder) for folder in folders if str(folder) not in sys.path]
+    sys.path[:0] = added
+    importlib.invalidate_caches()
+    try:
+        with _prints_to_standard_error():
+            yield
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if source == missing or source.startswith(f"{missing}."):
+            raise MetricError(
+                f"{name!r}: no module {missing!r} in {Path.cwd()} or among the installed packages. For a file, "
+                "write its path: FILE.py:OBJECT"
+            ) from error
+        raise _missing_package(missing, name) from error
+    except (Exception, SystemExit) as error:
+        raise MetricError(f"{name!r}: {source} cannot be loaded:\n{_last_lines(error)}") from error
+    finally:
+        sys.path[:] = [*(folder for folder in sys.path if folder not in added), *added]
+
+
+def _missing_package(package: str, name: str) -> PrerequisiteError:
+    top = package.partition(".")[0].replace("_", "-")
+    return PrerequisiteError(f"{name!r} needs the package {package!r}, which is not installed. Run: pip install {top}")
+
+
+def _version(found: object, module: ModuleType) -> dict[str, str]:
+    """Hashes of the files that define and name the object, and the version of its package if installed."""
+    known: dict[str, str] = {}
+    bare = inspect.unwrap(found) if callable(found) else type(found)
+    # An object made by a class of a package is configured in the module that names it, so that file counts always.
+    homes = (bare, module) if inspect.isroutine(bare) or inspect.isclass(bare) else (module,)
+    hashes: dict[str, None] = {}
+    for home in homes:
+        with contextlib.suppress(TypeError, OSError):
+            hashes[file_hash(Path(inspect.getsourcefile(home) or inspect.getfile(home)))] = None
+    if hashes:
+        known["source"] = "+".join(hashes)
+    package = (getattr(bare, "__module__", None) or module.__name__).partition(".")[0]
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
+        known["version"] = importlib.metadata.version(package)
+    return known
+
+
+# --- Python functions -----------------------------------------------------------------------------------------------
+
+
+def _python_metric(found: Any, settings: Mapping[str, str], name: str, timeout_seconds: float | None) -> ItemMetric:
+    """The function as a metric; its parameter names decide what it is given.
+
+    An object with ``needs`` is already a metric, and is given that evidence instead of texts.
+    """
+    if hasattr(found, "needs") and hasattr(found, "scores"):
+        factory: Any = found
+        return cast("ItemMetric", _made(factory, name, "Name an object") if inspect.isclass(found) else found)
+    if not callable(found) or inspect.isclass(found):
+        raise MetricError(f"{name!r} must be a function, got {shown(found)} ({type(found).__name__})")
+    try:
+        signature = inspect.signature(found)
+    except (TypeError, ValueError) as error:
+        raise MetricError(f"{name!r} does not show its parameters. Wrap it in a function") from error
+    takes_all = "items" in signature.parameters
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+    known = ("items",) if takes_all else FIELDS
+    taken = [field for field in known if takes_any or field in signature.parameters]
+    try:
+        signature.bind(**dict.fromkeys(taken))
+        wrong = "" if known[0] in taken else f"no parameter {known[0]!r}"
+    except TypeError as error:
+        wrong = str(error)
+    if wrong:
+        raise MetricError(
+            f"{name!r} cannot be called as a metric: {wrong}. A metric takes 'response' and any of "
+            f"{', '.join(FIELDS[1:])} by these names, or only 'items' for all at once; other parameters need a default"
+        )
+
+    def call(item: TextItem) -> Any:
+        given = _fields(item)
+        return found(**{field: given[field] for field in taken})
+
+    return CallMetric(
+        name=name,
+        settings=settings,
+        call=(lambda items: found(items=[{"id": i, **_fields(item)} for i, item in enumerate(items)]))
+        if takes_all
+        else call,
+        takes_all=takes_all,
+        asynchronous=_is_asynchronous(found),
+        timeout_seconds=timeout_seconds or FUNCTION_SECONDS,
+    )
+
+
+# --- commands -------------------------------------------------------------------------------------------------------
+
+
+class CommandMetric:
+    """A command as a metric: one process for all responses."""
+
+    unit = "score"
+
+    def __init__(self, command: str, name: str, timeout_seconds: float | None) -> None:
+        """Find the program and hash the files among its words; nothing is run."""
+        self._words = program_words(command, MetricError)
+        self._timeout_seconds = timeout_seconds or COMMAND_SECONDS
+        self.name = name
+        self.settings = {"command": shlex.join(self._words).replace("\n", "\\n")}  # a signature is one line
+        if files := dict.fromkeys(program_files(self._words)):
+            self.settings["files"] = ",".join(f"{path.name}={file_hash(path)}" for path in files)
+
+    async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
+        """The score of each item, in order; raises if the output is not one score per response."""
+        if not items:
+            return []
+        # Escaped to ASCII: a text may hold half a surrogate pair or what somebody's reader takes for the end of a line.
+        lines = (json.dumps({"id": i, **_fields(item)}).encode("ascii") + b"\n" for i, item in enumerate(items))
+        most = min(OUTPUT_PER_ITEM * max(len(items), 16), MOST_OUTPUT)
+        try:
+            ended = await run_program(self._words, lines, timeout_seconds=self._timeout_seconds, most_output=most)
+        except OSError as error:
+            raise MetricError(f"{self.name}: cannot start the command ({error})") from error
+        found, problems = read_score_lines(ended.output, len(items))
+        if ended.ending != "well" or problems:
+            raise MetricError(self._message(ended, found, problems, len(items)))
+        scores = [found[number] for number in range(len(items))]
+        _refuse_if_all_failed(self.name, items, scores)
+        return scores
+
+    def _message(self, ended: Finished, found: dict[int, ItemScore], problems: Sequence[str], count: int) -> str:
+        lines = [f"{self.name}: the command {ended.how}; {len(found)} of {count} scores are valid"]
+        lines += [f"  {problem}" for problem in problems[:SHOWN_LINES]]
+        if len(problems) > SHOWN_LINES:
+            lines.append(f"  … and {len(problems) - SHOWN_LINES} more")
+        for title, said in (("output", ended.output.decode("utf-8", "replace")), ("error", ended.errors)):
+            ending = _last_lines(said)
+            lines += [f"  standard {title} ends with:", ending] if ending else [f"  standard {title} is empty"]
+        return "\n".join(lines)
+
+
+def read_score_lines(output: bytes, count: int) -> tuple[dict[int, ItemScore], list[str]]:
+    """The valid scores by item, and every problem of the lines.
+
+    A line without an id is of the item in its place. Lines beyond one per item are counted and not read.
+    """
+    text = output.removeprefix(b"\xef\xbb\xbf").rstrip(b" \t\r\n")
+    written = text.count(b"\n") + 1 if text else 0
+    problems = []
+    if written != count:
+        problems.append(f"got {written} line{'s' * (written != 1)} for {count} items. Write one per item")
+    scores: dict[int, ItemScore] = {}
+    lines: dict[int, int] = {}
+    for number, line in enumerate(text.split(b"\n", count)[: min(written, count)], 1):
+        try:
+            identity, score = _read_line(line.decode("utf-8", "replace").strip(), number - 1, count)
+        except ValueError as problem:
+            problems.append(f"line {number}: {problem}")
+            continue
+        if lines.setdefault(identity, number) == number:
+            scores[identity] = score
+        else:
+            problems.append(f"line {number}: id {identity} is already in line {lines[identity]}")
+    return scores, problems
+
+
+def _read_line(text: str, place: int, count: int) -> tuple[int, ItemScore]:
+    """The id, by default that of its place, and the score of a line; ValueError: they are not valid."""
+    identity = place
+    value: Any = None if text == "null" else _parsed_number(text)
+    if value is None and text != "null":
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            form = "a number, null, or an object with 'score' (and 'id')"
+            raise ValueError(f"{shown(text)} is not {form}" if text else "empty line")
+        if "score" not in row:
+            raise ValueError(f"{shown(text)} has no 'score'")
+        identity, value = row.get("id", place), row["score"]
+        if isinstance(identity, str) and identity.isdecimal():
+            identity = int(identity)
+        if not isinstance(identity, int) or isinstance(identity, bool) or not 0 <= identity < count:
+            raise ValueError(f"unknown id {shown(identity)}; the items have ids 0 to {count - 1}")
+        if value is None and isinstance(row.get("problem"), str):
+            return identity, ItemScore(None, row["problem"][:300])
+    score = number_score(value, verb="wrote", absent="null")
+    if score.problem is not None:
+        raise ValueError(score.problem)
+    return identity, score
+
+
+# --- other tools ----------------------------------------------------------------------------------------------------
+
+
+def _promptfoo_assertion(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
+    """The assertion at FILE.py or FILE.py:FUNCTION, with or without promptfoo's ``file://``, as a metric."""
+    place = place.removeprefix("file://")
+    function, settings = _load_object(f"{place}:get_assert" if place.endswith(".py") else place, name)
+    if not callable(function):
+        raise MetricError(f"{name!r} must be a function, got {shown(function)}")
+    try:
+        inspect.signature(function).bind("output", {})
+    except TypeError as error:
+        raise MetricError(f"{name!r} cannot be called as get_assert(output, context): {error}") from error
+
+    def asserted(item: TextItem) -> Any:
+        """Called with promptfoo's context as far as a study has it; other task columns become variables."""
+        variables = {**item.task.extra, **_fields(item)}
+        del variables["response"]
+        context = {
+            "prompt": item.task.prompt,
+            "vars": variables,
+            "test": {"vars": variables, "assert": [], "options": {}},
+            "config": {},
+            "provider": {"id": item.agent},
+            "providerResponse": {"output": item.text},
+            "logProbs": None,
+            "trace": None,
+            "metadata": {},
+        }
+        return function(item.text, context)
+
+    return CallMetric(
+        name=name,
+        settings={**settings, "shim": "promptfoo"},
+        call=asserted,
+        read=read_assertion,
+        asynchronous=_is_asynchronous(function),
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def read_assertion(value: Any) -> ItemScore:
+    """The score in what an assertion returned: a truth value, a number, either of them as text, or a mapping.
+
+    A threshold in promptfoo's configuration is not applied: it would turn the score into a verdict.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    if isinstance(value, Mapping):
+        if isinstance(value.get("score"), bool) or "score" not in value:
+            return ItemScore(None, f"returned {shown(dict(value))}, in which 'score' is not a number")
+        return number_score(value["score"])
+    if value is None:
+        return ItemScore(None, "returned nothing, not a truth value, a number or {pass, score, reason}")
+    return _value_score(value.strip() if isinstance(value, str) else value, {"true": 1.0, "false": 0.0})
+
+
+def _tool(package: str, name: str, *modules: str) -> tuple[str, *tuple[Any, ...]]:
+    """The name and version of another tool, if it is installed, and modules of it."""
+    try:
+        found = [importlib.import_module(f"{package}.{module}") for module in modules]
+    except ModuleNotFoundError as error:
+        raise _missing_package(error.name or package, name) from error
+    return f"{package} {getattr(importlib.import_module(package), '__version__', 'unknown')}", *found
+
+
+def _object(place: str, name: str, what: str, is_one: Callable[[Any], bool]) -> tuple[Any, dict[str, str]]:
+    """The tool's object at a place, or what the class or function there returns, and its settings."""
+    found, settings = _load_object(place, name)
+    if not callable(found) and not is_one(found):
+        raise MetricError(f"{name!r} is {shown(found)}. Name {what}, or a class or function that returns one")
+    if inspect.isclass(found) or not is_one(found):
+        found = _made(found, name, "Name an object, or write a function that returns one")
+        if not is_one(found):
+            raise MetricError(f"{name!r} returns {shown(found)}, which is not {what}")
+    return found, settings
+
+
+_QUIET = {"_show_indicator": False, "_log_metric_to_confident": False}
+"""Arguments of DeepEval's own metrics: no progress display, and no upload."""
+_measuring = threading.Lock()  # two runs in one process share a metric, which stores its last score
+
+
+def _deepeval_metric(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
+    """The DeepEval metric named, or what the class or function named returns, as a metric.
+
+    It stores its last score, so responses are measured one after the other.
+    """
+    os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")  # nothing leaves the machine but the metric's own calls
+    shim, cases = _tool("deepeval", name, "test_case")
+    what = "a DeepEval metric with measure or a_measure"
+    metric, settings = _object(place, name, what, lambda found: bool({"measure", "a_measure"} & set(dir(found))))
+    measure = getattr(metric, "measure", None) or metric.a_measure
+    taken = inspect.signature(measure).parameters
+
+    def measured(item: TextItem) -> Any:
+        known = _fields(item)
+        case = cases.LLMTestCase(
+            input=item.task.prompt or "",
+            actual_output=item.text,
+            expected_output=item.task.reference,
+            context=list(item.task.synopses.values()) or None,
+            metadata={name: known[name] for name in ("task", "agent", "references", "synopses")},
+            name=item.task.task,
+        )
+        with _measuring:
+            # what the last response left behind must not pass for this one's
+            metric.score = metric.error = None
+            returned = _finished(measure(case, **{key: _QUIET[key] for key in _QUIET if key in taken}))
+            if metric.error:
+                raise RuntimeError(str(metric.error))
+            return returned if metric.score is None else metric.score
+
+    return CallMetric(name=name, settings={**settings, "shim": shim}, call=measured, timeout_seconds=timeout_seconds)
+
+
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""Words that Inspect reads as numbers."""
+
+
+def _inspect_scorer(place: str, name: str, timeout_seconds: float | None) -> CallMetric:
+    """The Inspect scorer named, or what the function named returns, as a metric."""
+    shim, models, scorers, solvers = _tool("inspect_ai", name, "model", "scorer", "solver")
+    what = "an Inspect scorer: async score(state, target) -> Score"
+    scorer, settings = _object(place, name, what, _is_asynchronous)
+
+    def scored(item: TextItem) -> Any:
+        """The response is the state of a sample after the model's answer."""
+        # an empty target would be found in every response
+        target = scorers.Target(list(item.peers.values()) if item.task.reference is None else item.task.reference)
+        prompt, known = item.task.prompt or "", _fields(item)
+        state = solvers.TaskState(
+            model=models.ModelName(f"goldless/{item.agent}"),
+            sample_id=item.task.task,
+            epoch=1,
+            input=prompt,
+            messages=[models.ChatMessageUser(content=prompt), models.ChatMessageAssistant(content=item.text)],
+            target=target,
+            output=models.ModelOutput.from_content(model=item.agent, content=item.text),
+            completed=True,
+            metadata={**item.task.extra, **{name: known[name] for name in ("agent", "references", "synopses")}},
+        )
+        return scorer(state, target)
+
+    return CallMetric(
+        name=name,
+        settings={**settings, "shim": shim, "target": "reference, else peers"},
+        call=scored,
+        read=read_inspect_score,
+        asynchronous=True,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def read_inspect_score(value: Any) -> ItemScore:
+    """The score in what a scorer returned, as Inspect reads it; NaN is Inspect's mark for what was not scored."""
+    if not hasattr(value, "value"):
+        return ItemScore(None, f"returned {shown(value)} ({type(value).__name__}), which is not a Score")
+    found = value.value
+    parts = list(found.values()) if isinstance(found, Mapping) else found
+    if isinstance(parts, list | tuple):
+        if len(parts) != 1:
+            return ItemScore(None, f"returned {len(parts)} values, {shown(found)}; a metric must return one number")
+        found = parts[0]
+    if isinstance(found, float) and math.isnan(found):
+        why = getattr(value, "reason", None) or getattr(value, "explanation", None) or "no reason given"
+        return ItemScore(None, f"not scored: {str(why)[:300]}")
+    return _value_score(found, _GRADES)
+
+
+_FORMS: tuple[tuple[str, str, Callable[[str, str, float | None], ItemMetric]], ...] = (
+    (
+        "python:MODULE:FUNCTION",
+        "a Python function of a response, or python:FILE.py:FUNCTION",
+        lambda place, name, seconds: _python_metric(*_load_object(place, name), name, seconds),
+    ),
+    ("command:WORDS", "a program that reads responses as JSON lines and writes one score per line", CommandMetric),
+    (
+        "promptfoo:FILE.py[:FUNCTION]",
+        "a Python assertion for promptfoo (default function: get_assert)",
+        _promptfoo_assertion,
+    ),
+    ("deepeval:MODULE:OBJECT", "a DeepEval metric, or a class or function that returns one", _deepeval_metric),
+    ("inspect:MODULE:SCORER", "an Inspect scorer, or a function that returns one", _inspect_scorer),
+)
+"""Forms of names, descriptions, and what makes a metric from the part after the colon, its name and its time limit."""
+USER_METRICS: Mapping[str, str] = {pattern: description for pattern, description, _ in _FORMS}
+"""Name forms of custom metrics, with descriptions; the part before the first colon identifies the form."""

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from goldless.apps.gre.edition import ANCHOR, RUN, is_edition, marked_papers, open_edition
-from goldless.apps.gre.estimates import estimate_cells, estimate_columns
 from goldless.apps.gre.papers import is_reference
+from goldless.apps.gre.submissions import estimate_cells, estimate_columns
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.meta_evaluation.judges import ScoredBy, Scores, run_scores

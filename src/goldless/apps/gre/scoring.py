@@ -13,13 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from goldless.apps.gre.config import METRICS
-from goldless.apps.gre.contamination import Clock
 from goldless.apps.gre.edition import CONFIG, INJECTED, RUN, Edition
-from goldless.apps.gre.hidden_instructions import hidden_study
 from goldless.apps.gre.papers import REFERENCE, is_person
-from goldless.apps.gre.results import EditionResult, edition_result, read_result
+from goldless.apps.gre.results import (
+    Clock,
+    EditionResult,
+    Standing,
+    edition_result,
+    edition_standing,
+    hidden_study,
+    left_out,
+    other_runs,
+    read_result,
+    standing,
+)
 from goldless.apps.gre.reviewing import GENERATIONS
-from goldless.apps.gre.standing import Standing, edition_standing, left_out, other_runs, standing
 from goldless.errors import UserError
 from goldless.files import write_whole
 from goldless.meta_evaluation.judges import ScoredBy, response_scores

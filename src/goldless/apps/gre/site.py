@@ -21,14 +21,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from goldless.apps.gre.contamination import CleanScore
 from goldless.apps.gre.edition import Edition
-from goldless.apps.gre.estimates import estimate_cells, estimate_columns
 from goldless.apps.gre.linking import LinkedEdition, ScaleLink, link_sides
 from goldless.apps.gre.papers import HUMAN, is_person
-from goldless.apps.gre.results import table_blocks
+from goldless.apps.gre.results import CleanScore, model_means, model_rank, table_blocks
 from goldless.apps.gre.scoring import Recomputed
-from goldless.apps.gre.standing import model_means, model_rank
+from goldless.apps.gre.submissions import estimate_cells, estimate_columns
 from goldless.errors import UserError
 from goldless.exporting.hub_results import write_results
 from goldless.exporting.scored_run import path_name, scored_run, write_folder

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from goldless.apps.gre.board_comparison import (
+from goldless.apps.gre.boards import (
     agent_correlations,
     compare_boards,
     correlate,
